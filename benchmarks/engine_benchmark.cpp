@@ -1,8 +1,8 @@
-// The engine and the whole command. tasks/s beside the rate of a bare queue of the same size (the hold model, see
-// hold.h) in the same run: what a task costs beyond its event. Size means events pending at a time: two a slot, its
-// compute and one transfer, with as many taken as the plan has tasks, at random times. of_hold: beside
-// std::priority_queue; of_own_heap: beside the heap below the engine's own queue, which also takes the first out and
-// puts one in at once.
+// Speed of the engine and of the whole command. tasks/s is compared with the rate of a bare queue of the same size in
+// the same run (the hold model, see hold.h), i.e. what a task costs beyond its event. Size means events pending at a
+// time: two per slot, its compute and one transfer; as many events are taken as the plan has tasks, at random times.
+// of_hold: relative to std::priority_queue; of_own_heap: relative to the heap below the engine's own queue, which also
+// removes the first event and inserts one at once.
 
 #include <chrono>
 #include <string>
@@ -42,8 +42,9 @@ double bytes(const std::vector<T>& v) {
   return static_cast<double>(v.size() * sizeof(T));
 }
 
-// Plan: tasks, dependencies, matches and the frames their operands lie in. Engine: see sim/engine/simulate.cpp (the
-// next task in the lane, a bit for having ended, the members of a match that have come in) and the span.
+// Counts the bytes of a plan (tasks, dependencies, matches, and the frames that hold the operands) and of the engine
+// (see sim/engine/simulate.cpp: the next task in the lane, a bit for having ended, the members of a match that have
+// arrived) and the spans.
 void count_bytes(benchmark::State& state, const Plan& plan) {
   const double tasks = plan.task_count();
   state.counters["plan_bytes_per_task"] = (bytes(plan.tasks) + bytes(plan.dependencies) + bytes(plan.matches) +
@@ -60,7 +61,7 @@ void run_engine(benchmark::State& state, const Case& c) {
     benchmark::DoNotOptimize(simulate(c.plan, c.prices.timing));
     engine += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     state.PauseTiming();
-    const std::size_t pending = 2 * c.plan.slots.size();  // compute and one transfer of every slot
+    const std::size_t pending = 2 * c.plan.slots.size();  // events pending: compute and one transfer of every slot
     hold += bench::hold_seconds<bench::StdQueue>(pending, c.plan.task_count());
     own += bench::hold_seconds<bench::ReplaceTop>(pending, c.plan.task_count());
     state.ResumeTiming();
@@ -91,7 +92,7 @@ void command(benchmark::State& state) {
 }
 BENCHMARK(command)->DenseRange(0, 3)->Unit(benchmark::kMillisecond);
 
-// Where a command's time goes.
+// The parts of a command's time.
 void part_make_plan(benchmark::State& state) {
   const Spec spec = example(kExamples[state.range(0)]);
   state.SetLabel(kExamples[state.range(0)]);

@@ -49,14 +49,14 @@ void fair_share_events(benchmark::State& state) {
 }
 BENCHMARK(fair_share_events)
     ->ArgNames({"flows", "links"})
-    ->Args({128, 1})  // 2, 3, 4 and 8 flows on each NIC
+    ->Args({128, 1})  // this and the next cases: 2, 3, 4 and 8 flows on each NIC
     ->Args({192, 1})
     ->Args({256, 1})
     ->Args({512, 1})
     ->Args({32, 2})    // loosely coupled
-    ->Args({512, 2});  // all 512 in one region
+    ->Args({512, 2});  // all 512 flows in one connected region
 
-// An all-to-all among 64 NICs, eight flows each, over the sender's and the receiver's link: all 512 flows come at one
+// An all-to-all among 64 NICs, eight flows each, over the links of sender and receiver: all 512 flows come at one
 // instant and leave at another, one update each.
 void fair_share_all_to_all(benchmark::State& state) {
   constexpr LinkId kNics = 64;

@@ -1,5 +1,5 @@
-// Kernels on one thread: GFLOP/s of products and of attention (causal: half of the square), GB/s of those that only
-// move data.
+// Speed of kernels on one thread: GFLOP/s of products and of attention (causal: half of the square), GB/s of kernels
+// that only move data.
 
 #include <vector>
 
@@ -37,7 +37,7 @@ void kernels_linear(benchmark::State& state) {
 }
 BENCHMARK(kernels_linear)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
 
-// (1, sequence, 8 heads, 64) with 4 key heads.
+// Attention with q (1, sequence, 8 heads, 64) and 4 key heads.
 struct AttentionCase {
   explicit AttentionCase(std::int64_t s) : sequence(s) { products_on_one_thread(); }
   Heads<float> part(std::vector<float>& x, std::int64_t first, std::int64_t heads) const {
@@ -73,7 +73,7 @@ void kernels_attention_gradient(benchmark::State& state) {
 }
 BENCHMARK(kernels_attention_gradient)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
 
-// What each must move at least: every operand once.
+// The GB/s below count the least bytes that each kernel must move: every operand once.
 constexpr std::int64_t kRows = 1024, kColumns = 1024;
 constexpr double kArray = 4.0 * kRows * kColumns;
 

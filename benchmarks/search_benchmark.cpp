@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// GPT-3 175B on 4,096 A100: every cell and every point of the layouts with 8 tensor ranks and 4 to 16 stages. What the
-// bounds share (costs of blocks, rates of groups) is worked out before, as it is for nearly all of a search.
+// GPT-3 175B on 4,096 A100: every cell and every point of the layouts with 8 tensor ranks and 4 to 16 stages. Data that
+// the bounds share (costs of blocks, rates of groups) is computed before, as it is for nearly all of a search.
 void search_bounds(benchmark::State& state) {
   const Space space(parse_open_spec("model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 512}\n"
                                     "strategy: {tensor: 8, context: 1, global_batch: 4096}\n"

@@ -1,8 +1,8 @@
-// What the viewer promises, on a trace of ten million events (1.7 GB of JSON):
+// Measures the viewer's promised speed and memory on a trace of ten million events (1.7 GB of JSON):
 //   viewer_figures [FOLDER [EVENTS]]
-// writes the trace into FOLDER (if it is not there), opens it, opens it again from the cache (in FOLDER/cache), and
+// It writes the trace into FOLDER (if it is not there), opens it, opens it again from the cache (in FOLDER/cache), and
 // prints times and the process's own memory, i.e. without the pages of files that the kernel keeps for it. Frames and
-// what-if: viewer_window_figures.
+// what-if are measured by viewer_window_figures.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -27,13 +27,14 @@ constexpr int kRanks = 16, kLanesPerRank = 4;
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Kernels of four lanes of 16 ranks in PyTorch's form, about 170 bytes each.
+// Writes a trace with kernels on four lanes of 16 ranks in PyTorch's form, about 170 bytes each.
 void write_trace(const std::string& path, std::int64_t events) {
   static constexpr const char* names[] = {"qkv", "flash attention", "mlp up", "mlp down", "norm", "residual"};
   orrery::OutputFile file(path);
   fmt::memory_buffer text;
   fmt::format_to(std::back_inserter(text), "{{\"schemaVersion\":1,\"traceEvents\":[\n");
-  std::vector<std::int64_t> clock(kRanks * kLanesPerRank, 1'700'000'000'000'000'000);  // nanoseconds
+  // time of each lane in nanoseconds
+  std::vector<std::int64_t> clock(kRanks * kLanesPerRank, 1'700'000'000'000'000'000);
   std::uint64_t random = 1;
   for (std::int64_t i = 0; i < events; ++i) {
     random = random * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -62,14 +63,14 @@ void write_trace(const std::string& path, std::int64_t events) {
   file.commit();
 }
 
-// Of all threads: what remains of a time when others use the machine too.
+// Processor time of all threads: unlike the clock, it is not affected by other users of the machine.
 double processor_s() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// A line of /proc/self/status, MiB.
+// A value of /proc/self/status in MiB.
 double status_MiB(const std::string& key) {
   std::ifstream in("/proc/self/status");
   for (std::string line; std::getline(in, line);) {
@@ -90,7 +91,7 @@ double p95_ms(int repetitions, Function function) {
   return times[times.size() * 95 / 100];
 }
 
-// The highest anonymous memory while it lives, sampled.
+// Samples the process's anonymous memory while it lives, and keeps the highest value.
 class MemoryWatch {
  public:
   MemoryWatch() : thread_([this] { watch(); }) {}
@@ -145,7 +146,7 @@ void measure(const std::string& path) {
   fmt::print("area statistics {:6.2f} ms p95\n", area);
 }
 
-// Twice: the first puts the scene in the cache, if it is not there.
+// Opens the trace twice: the first time puts the scene in the cache, if it is not there.
 void measure_reopening(const std::string& path) {
   using namespace orrery;
   const std::string key = cache_key({path});

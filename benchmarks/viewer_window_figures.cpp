@@ -1,8 +1,9 @@
-// What the viewer's window promises:  viewer_window_figures SOURCE_DIR [TRACE...]
-// whole frames of the timeline's widget at 1920x1080 and as high as all its rows, of each TRACE (viewer_figures writes
-// one of ten million events), at several zooms; and the time from a key on a control of the what-if panel to the
-// picture. Needs no display. Times are of the processor: what remains of a time when others use the machine too; where
-// they differ, the clock's stands behind.
+// Measures the promised speed of the viewer's window:
+//   viewer_window_figures SOURCE_DIR [TRACE...]
+// It times whole frames of the timeline's widget, at 1920x1080 and at the height of all its rows, of each TRACE
+// (viewer_figures writes one of ten million events) at several zooms; and the time from a key press on a control of the
+// what-if panel to the picture. Needs no display. Times are processor times, which other users of the machine do not
+// affect; where the clock time differs, it is printed behind.
 #include <QApplication>
 #include <QComboBox>
 #include <QStyleFactory>
@@ -54,7 +55,7 @@ void measure_frames(const std::string& path) {
   TimelineWidget widget;
   widget.show_scene(open_scenes({path}, {}, {}, 2)[0]);
   LayoutOptions options = widget.options();
-  options.closed.clear();  // every lane a row of its own
+  options.closed.clear();  // opens all processes, so that every lane has a row
   widget.set_options(options);
   const Picoseconds end = widget.scene()->timeline().end;
   fmt::print("{}: {} events, {} lanes\n", path, widget.scene()->timeline().events(),
@@ -75,7 +76,7 @@ void measure_frames(const std::string& path) {
   }
 }
 
-// One key after the other on a few controls; every one redraws the timeline before the next event is taken.
+// Presses one key after the other on a few controls; each redraws the timeline before the next event is taken.
 void measure_what_if(const std::string& spec, const std::vector<std::string>& overrides, const char* name) {
   MainWindow window;
   window.set_options({.overrides = overrides});
@@ -91,7 +92,8 @@ void measure_what_if(const std::string& spec, const std::vector<std::string>& ov
         QTest::keyClick(box, i < 2 ? Qt::Key_Up : Qt::Key_Down);
         window.first()->repaint();
       });
-      after.time([] { QApplication::processEvents(); });  // what cannot be chosen now is greyed after the picture
+      // values that cannot be chosen are greyed out after the picture
+      after.time([] { QApplication::processEvents(); });
     }
   }
   fmt::print("what-if, {:<22} key to picture  {}\n{:>33} greying after it  {}\n", name, times.text(), "", after.text());

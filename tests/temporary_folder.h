@@ -9,7 +9,7 @@
 
 namespace orrery::test {
 
-// A folder of one test's own, gone with all its files at the end: tests run side by side.
+// A separate folder for one test, deleted with all its files at the end: tests run side by side.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

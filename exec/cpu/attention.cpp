@@ -14,10 +14,10 @@ using kernels::heads_of;
 using kernels::matrix;
 using FloatHeads = kernels::Heads<float>;
 
-// A run of a sample's rows that follow each other in the sequence. Buffers hold what every member of the context group
-// brought, sample after sample: (members, batch, tokens of a rank).
+// A run of rows of one sample that follow each other in the sequence. A buffer holds what every member of the context
+// group brought, sample after sample: (members, batch, tokens of a rank).
 struct Run {
-  std::int64_t member = 0, row = 0;  // of that member's rows of the sample
+  std::int64_t member = 0, row = 0;  // the run begins at this row of the member's part of the sample
   std::int64_t position = 0, count = 0;
 };
 
@@ -34,7 +34,7 @@ std::vector<Run> runs_of(const CpuCall& c, std::int64_t first_block, std::int64_
   return runs;
 }
 
-// All heads of one buffer as (rows of all samples, heads).
+// The heads of one buffer as a matrix (rows of all samples, heads).
 FloatHeads heads_in(const CpuCall& c, const Values& values, const Argument& a, std::int64_t rows, std::int64_t first,
                     std::int64_t heads, std::int64_t head_dim) {
   return heads_of(matrix(values.data(), rows, c.columns(a, rows)), 1, first, heads, head_dim);
@@ -47,7 +47,7 @@ void clear(const FloatHeads& heads) {
   }
 }
 
-// One attention: which rows meet which, and for each pair of runs the kernel.
+// One attention op: which runs of queries meet which runs of keys, and the kernel for each pair.
 class AttentionCall {
  public:
   AttentionCall(const CpuCall& c, const FlashAttention& a) : c_(c), a_(a) {
@@ -66,8 +66,9 @@ class AttentionCall {
   Values whole(const Argument& a, Values::Mode mode) const { return c_.view(a, size(a), mode); }
   std::int64_t size(const Argument& a) const { return a.bytes / c_.rank.plan.element_bytes; }
 
-  // Queries, keys and values, or their gradients. They lie side by side in what the projection left; with head norms
-  // queries and keys stand in a buffer of their own before it. Keys and values may have come in one of theirs.
+  // Queries, keys and values, or their gradients. They lie side by side in the output of the query-key-value
+  // projection; with head norms queries and keys stand in a separate buffer before it. Keys and values may also come in
+  // a buffer without queries.
   struct Parts {
     FloatHeads q, k, v;
   };
@@ -110,12 +111,13 @@ class AttentionCall {
   }
 
   void backward() const {
-    const std::size_t n = c_.reads.size() - 3;  // then y, its statistics and its gradient
+    // three reads follow: the output y, y's softmax statistics, and y's gradient
+    const std::size_t n = c_.reads.size() - 3;
     const Argument &first = c_.reads[0], &last = c_.reads[n - 1];
     const Values in_first = whole(first, Values::Mode::read), in_last = whole(last, Values::Mode::read);
     const Values y = whole(c_.reads[n], Values::Mode::read), dy = whole(c_.reads[n + 2], Values::Mode::read);
     const Argument &to_first = a_.merges ? c_.updates[0] : c_.writes[0], &to_last = c_.writes.back();
-    // Other columns of these stay as they are.
+    // These buffers also hold columns that this op does not write, so they are updated in place.
     const Values out_first = whole(to_first, Values::Mode::update);
     const Values out_last = whole(to_last, Values::Mode::update);
     const Parts in = parts(first, in_first, last, in_last);
@@ -148,7 +150,7 @@ class AttentionCall {
   kernels::Matrix<float> rows(const FloatHeads& heads, std::int64_t head, std::int64_t sample, const Run& run) const {
     return rows_of(heads.of(0, head), (run.member * a_.batch + sample) * c_.sequence() + run.row, run.count);
   }
-  // (batch, heads, query)
+  // Row of a query's softmax statistics, which are stored as (batch, heads, query).
   std::int64_t row_of_statistics(std::int64_t b, std::int64_t h, const Run& q) const {
     return (b * a_.heads + h) * a_.query + q.member * c_.sequence() + q.row;
   }

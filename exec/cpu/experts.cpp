@@ -1,4 +1,4 @@
-// Experts on the CPU: the router's choice, rows of tokens on their way, products expert by expert.
+// Mixture-of-experts ops on the CPU: the router's choice, the permutation of token rows, and products expert by expert.
 #include <cmath>
 #include <numeric>
 
@@ -17,7 +17,8 @@ kernels::GateShape shape_of(const Gate& g) {
   return {g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.aux_loss, g.expert_groups, g.top_groups};
 }
 
-// Rows of (source, expert), as they were counted or, where every expert has as many, by their number.
+// Rows from each source rank for each expert: the counts where they were counted, else the same number for every
+// expert.
 std::vector<std::int32_t> chunk_counts(const Argument* counts, std::int64_t chunks, std::int64_t rows) {
   if (counts == nullptr)
     return std::vector<std::int32_t>(static_cast<std::size_t>(chunks), static_cast<std::int32_t>(rows / chunks));
@@ -109,7 +110,7 @@ void run_sort(const CpuCall& c, const SortChunks& s) {
                        matrix(CpuCall::floats(c.writes[1]), rows, 1));
 }
 
-// How many rows each expert has, from all sources.
+// Rows that each expert has, summed over all source ranks.
 static std::vector<std::int64_t> rows_by_expert(const Argument* counts, std::int64_t groups, std::int64_t rows) {
   const std::vector<std::int32_t> chunks = chunk_counts(counts, groups, rows);
   std::vector<std::int64_t> sums(static_cast<std::size_t>(groups));
@@ -127,8 +128,8 @@ static void for_rows(const std::vector<std::int64_t>& counts, const F& f) {
   }
 }
 
-// A rank's part of what is added to a row: the ranks that its expert is cut over all have this bias, and their rows are
-// summed.
+// The part of an expert's bias that this rank adds to a row: all ranks that an expert is cut over have the whole bias,
+// and their rows are summed later.
 static float bias_part(const CpuCall& c, const GroupedBias& b) {
   return b.weighted ? 1 / static_cast<float>(c.size(Dimension::expert_tensor)) : 1;
 }

@@ -12,7 +12,7 @@ namespace orrery {
 
 namespace {
 
-// A straggler (cluster.stragglers) makes nothing of the rest of the time that its compute is said to take.
+// A straggler (cluster.stragglers) waits after each compute task, so that the task lasts `slowdown` times as long.
 std::function<void(const Launch&)> slowed(RunState& state, double slowdown) {
   return [&state, slowdown](const Launch& l) {
     const Picoseconds begin = host_now();

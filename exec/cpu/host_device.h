@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// A CPU rank: pages of the host, a thread that computes and one that moves.
+// The device of a CPU rank: host pages as memory, a thread that computes and one that moves bytes.
 class HostDevice final : public RankDevice {
  public:
   HostDevice(const Rank& rank, Transport& transport) : rank_(rank), transport_(transport) {}
@@ -25,7 +25,7 @@ class HostDevice final : public RankDevice {
   Transport& transport_;
 };
 
-// execute() on such a rank.
+// Runs execute() on a CPU rank.
 Execution execute(const Rank& rank, Transport& transport, const Text& text, const ExecuteOptions& options);
 
 }  // namespace orrery

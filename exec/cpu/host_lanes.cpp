@@ -11,15 +11,15 @@
 namespace orrery {
 namespace {
 
-constexpr int kSpins = 200;                           // looks before a thread sleeps: some microseconds
-constexpr int kLooks = 20;                            // of the transfer thread before it naps beside compute
-constexpr auto kNap = std::chrono::microseconds(30);  // of the transfer thread while nothing moves
+constexpr int kSpins = 200;  // polls before a waiting thread sleeps: some microseconds
+constexpr int kLooks = 20;   // polls of the transfer thread before it naps while a task computes
+constexpr auto kNap = std::chrono::microseconds(30);  // nap of the transfer thread while no transfer progresses
 
-// The kernel's scheduler lets who computes finish a slice of some milliseconds before it lets a thread in that wakes,
-// unless that one asks for a shorter slice (Linux 6.12; before, the wish has no effect). And a nap should not be longer
-// than it says (by 50 us, the default slack of timers).
+// Linux lets a computing thread finish a slice of some milliseconds before a woken thread may run, unless the woken
+// thread asks for a shorter slice (Linux 6.12; before, the request has no effect). The timer slack is lowered too: with
+// the default of 50 us a nap would last that much longer than asked.
 void ask_for_short_slices() {
-  struct {  // sched_setattr(2): struct sched_attr, its first version
+  struct {  // sched_setattr(2): the first version of struct sched_attr
     std::uint32_t size, policy;
     std::uint64_t flags;
     std::int32_t nice;
@@ -244,7 +244,7 @@ void HostLanes::start(Batch& batch) {
   }
 }
 
-// Whether all of the batch has ended.
+// Ends the batch's transfers that are done; returns whether all have ended.
 bool HostLanes::finish(Batch& batch) {
   bool all = true;
   for (const auto& p : batch.pending) all = p->done() && all;
@@ -256,7 +256,7 @@ bool HostLanes::finish(Batch& batch) {
   return true;
 }
 
-// One round over all lanes; whether anything went on.
+// Polls the transfers of all lanes once; returns whether any of them progressed.
 bool HostLanes::progress() {
   std::array<std::shared_ptr<Batch>, kLanes> heads;
   {

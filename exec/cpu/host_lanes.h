@@ -37,13 +37,14 @@ class HostLanes final : public Lanes {
  private:
   struct Batch {
     std::vector<Launch> launches;
-    std::vector<PreparedCollective> collectives;  // by launch; kept until their calls have ended
-    std::vector<std::vector<std::byte>> packed;   // by launch: the memory of what a collective packs
+    std::vector<PreparedCollective> collectives;  // by launch; kept until the transport's calls have ended
+    // by launch: memory into which a collective's scattered elements are packed
+    std::vector<std::vector<std::byte>> packed;
     std::vector<std::unique_ptr<Pending>> pending;
     bool started = false;
   };
 
-  // A lane with a thread of its own.
+  // A lane that has a thread to itself.
   struct Worker {
     std::deque<Launch> queue;
     std::thread thread;
@@ -70,15 +71,15 @@ class HostLanes final : public Lanes {
   std::function<void(const Launch&)> compute_;
   Watcher watcher_;
   std::vector<std::atomic<std::uint8_t>> done_, entered_;
-  std::vector<Span> spans_;  // of the step that runs
+  std::vector<Span> spans_;  // spans of the tasks of the current step
   std::vector<std::vector<Span>> steps_;
-  std::atomic<std::uint32_t> epoch_{0};  // rises with every end and every submission
+  std::atomic<std::uint32_t> epoch_{0};  // incremented whenever a task ends or is submitted
   std::atomic<bool> stopping_{false}, failed_{false}, computing_{false};
   std::exception_ptr error_;
-  std::mutex mutex_;                                     // of the queues and error_
-  std::array<std::unique_ptr<Worker>, kLanes> workers_;  // by lane; null: transfers
+  std::mutex mutex_;                                     // guards the queues and error_
+  std::array<std::unique_ptr<Worker>, kLanes> workers_;  // by lane; null where the lane holds transfers
   std::array<std::deque<std::shared_ptr<Batch>>, kLanes> transfer_queues_;
-  std::shared_ptr<Batch> open_;  // the host's
+  std::shared_ptr<Batch> open_;  // the batch that submit() still adds transfers to
   TaskId submitted_ = 0;
   std::atomic<TaskId> ended_{0};
   std::thread transfer_thread_;

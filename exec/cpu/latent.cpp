@@ -1,4 +1,5 @@
-// Latent attention on the CPU: keys and values come up from one compressed row and lie packed by columns.
+// Multi-head latent attention on the CPU: keys and values are projected up from one compressed row and lie packed by
+// columns.
 #include <cmath>
 
 #include "exec/host/host_call.h"

@@ -32,7 +32,7 @@ struct CpuKernels {
     const Values in = c.read(c.reads[0], n);
     if (s.direction == Direction::forward) {
       const Values out = c.write(c.writes[0], n);
-      const std::int64_t queries = s.columns;  // all of the sequence: a context group has exchanged heads for positions
+      const std::int64_t queries = s.columns;  // the whole sequence: a context group has exchanged heads for positions
       return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), queries, {.window = s.window},
                                      matrix(out.data(), s.rows, s.columns));
     }
@@ -42,7 +42,7 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
-    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);  // of queries and of keys
+    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);  // weights of the query and the key head norms
     if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
     const Values x = c.read(c.reads[0], n.rows * n.columns), w = c.weight(c.weights[0]);
@@ -143,7 +143,7 @@ struct CpuKernels {
     a.gated ? kernels::swiglu(wide(x), plain) : kernels::gelu(wide(x), nullptr, plain);
     std::vector<float> products(static_cast<std::size_t>(rows));
     kernels::row_products(plain, narrow(dy), products.data());
-    const bool adds = !c.updates.empty();  // to what a bias behind it gave
+    const bool adds = !c.updates.empty();  // adds to the gradient that a bias behind this op gave
     float* dweights = CpuCall::floats(adds ? c.updates[0] : c.writes[1]);
     for (std::int64_t r = 0; r < rows; ++r) dweights[r] = products[r] + (adds ? dweights[r] : 0);
     kernels::scale_rows(CpuCall::floats(c.reads[2]), gradient);

@@ -9,7 +9,7 @@ namespace {
 
 using kernels::matrix;
 
-// What a rank has of every row: for layer norms two numbers, else one.
+// The sums that a rank has of every row: two numbers for layer norm, one for RMS norm.
 kernels::NormStatistics of_rows(const Argument& a, const Normalize& n) {
   float* first = CpuCall::floats(a);
   return {first, n.layernorm ? first + n.rows : nullptr};

@@ -17,17 +17,17 @@ struct PackedShape {
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
-// A tile's columns of a matrix of all outputs.
+// The columns of one tile, in a matrix with the outputs of all tiles.
 kernels::Matrix<float> tile_of(const Values& v, const Gemm& g, std::int64_t rows, std::int64_t columns) {
   return columns_of(matrix(v.data(), rows, g.tiles * columns), g.tile * columns, columns);
 }
 
-// Rows of a product: where they begin in what is read and in what is written, and how many.
+// A run of rows of a product: the first row in the input, the first row in the output, and the number of rows.
 struct RowRun {
   std::int64_t from = 0, to = 0, count = 0;
 };
 
-// local: rows of a member.
+// local: rows that each member of the tensor group has.
 std::vector<RowRun> row_runs(const Seat& seat, const Gemm& g, std::int64_t local) {
   using Rows = Gemm::Rows;
   const std::int64_t behind = seat.index + 1;
@@ -36,7 +36,7 @@ std::vector<RowRun> row_runs(const Seat& seat, const Gemm& g, std::int64_t local
       return {{0, 0, g.m}};
     case Rows::member: {
       const std::int64_t place = (seat.index - g.piece + seat.size) % seat.size * g.m;
-      return {{g.piece == 0 ? 0 : place, place, g.m}};  // its own lie in a buffer of their own
+      return {{g.piece == 0 ? 0 : place, place, g.m}};  // piece 0, this rank's rows, is read from a separate buffer
     }
     case Rows::before:
       return {{0, 0, seat.index * local}};
@@ -64,10 +64,10 @@ void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
   g.m = run.count;
   const std::int64_t columns = g.k * (input ? g.tiles : 1);
   const Values x = c.read(rows_from(c, c.reads[0], run.from, columns), g.m * columns);
-  const bool panel = c.weights.empty();  // of a weight, from another rank
+  const bool panel = c.weights.empty();  // the weight is a panel received from another rank
   const Values w = panel ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
   const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
-  // Columns of other tiles stay.
+  // With several tiles the columns of the other tiles must stay as they are.
   const auto mode = g.tiles > 1 || g.accumulate ? Values::Mode::update : Values::Mode::write;
   const std::int64_t results = g.n * (input ? 1 : g.tiles);
   const Values y = c.view(rows_from(c, to, run.to, results), g.m * results, mode);
@@ -110,7 +110,7 @@ kernels::Heads<float> heads_in(const Values& v, const PackedShape& s, const Argu
   return heads_of(matrix(v.data(), s.rows, columns), s.batch, first, heads, s.head_dim);
 }
 
-// The products of attention that is written out; shapes and operands as layers record them.
+// The matrix products of unfused attention; shapes and operands are as the layer builders record them.
 void run_head_product(const CpuCall& c, const Gemm& g) {
   using Role = Gemm::Role;
   const bool pairs = g.role == Role::scores || g.role == Role::probability_gradient;
@@ -128,7 +128,7 @@ void run_head_product(const CpuCall& c, const Gemm& g) {
     return heads_in(x, shape, a, c, g.heads + g.kv_heads, g.kv_heads);
   };
   const float scale = scale_of(d);
-  const Argument& in = c.reads.back();  // the packed one, but for the value gradient
+  const Argument& in = c.reads.back();  // the packed buffer, except in the value gradient
   const Argument& out = c.updates.empty() ? c.writes[0] : c.updates[0];
   const Values first = c.read(c.reads[0], c.reads.size() == 1 ? size(in) : pairs ? flat : weights);
   const Values second = c.read(in, g.role == Role::value_gradient ? flat : size(in));

@@ -28,7 +28,7 @@ struct CudaCall : OpCall {
   static gpu::Array flat(const Argument& a, std::int64_t first) { return {a.data + first * a.width, type_of(a.width)}; }
   static float* floats(const Argument& a, std::int64_t first = 0) { return reinterpret_cast<float*>(a.data) + first; }
 
-  // A table's gradient, or the dense one that the stack's autograd makes before it adds that.
+  // Gradient of the token-embedding table, or the dense gradient that the stack's autograd makes before it adds that.
   gpu::Array table_gradient() const { return gradients.empty() ? activation(updates[0]) : weight(gradients[0]); }
 
   gpu::Workspace workspace(std::int64_t bytes) const { return gpu_state.workspace(bytes); }
@@ -41,19 +41,20 @@ struct CudaCall : OpCall {
 // Enqueues the kernels of a task that moves nothing between ranks.
 void launch_on_cuda(CudaState& state, const Launch& launch, cudaStream_t stream);
 
-// Lanes whose tasks the host runs: an update of what lies there, reading and writing disks.
+// Whether the host runs the tasks of this lane: optimizer updates on the host, and reads and writes of disks.
 inline bool runs_on_host(LaneKind lane) {
   return lane == LaneKind::cpu || lane == LaneKind::fetch || lane == LaneKind::store;
 }
 
-// Such a task, from when it is enqueued until the step is over. Numbers that lie on the device are the host's copies.
+// A task that the host runs, kept from when it is enqueued until the step is over. Numbers that it reads from the
+// device are copied to host memory first.
 struct HostTask {
   CudaState& state;
   Launch launch;
 };
 
-// Enqueues it, behind copies of the numbers that it reads; `task` stays where it is until it has ended. Failures are
-// left with the state.
+// Enqueues the task on a stream, behind copies of the numbers that it reads; `task` must stay at this address until the
+// task has ended. Failures are left with the CudaState.
 void enqueue_on_host(HostTask& task, cudaStream_t stream);
 
 // The once-a-step ops, in step.cpp.

@@ -73,7 +73,7 @@ Bytes SharedGpu::capacity() const {
 }
 
 CudaDevice::~CudaDevice() {
-  cudaDeviceSynchronize();  // what is enqueued uses what is about to go
+  cudaDeviceSynchronize();  // enqueued work still uses the memory that is freed next
 }
 
 SegmentSource CudaDevice::segments() {
@@ -81,7 +81,7 @@ SegmentSource CudaDevice::segments() {
             void* at = nullptr;
             const cudaError_t code = cudaMalloc(&at, static_cast<std::size_t>(bytes));
             if (code == cudaErrorMemoryAllocation) {
-              cudaGetLastError();  // not an error of what comes next
+              cudaGetLastError();  // clears the error, so that the next call does not report it
               return nullptr;
             }
             check_cuda(code, "cudaMalloc(&at, bytes)");
@@ -94,13 +94,13 @@ SegmentSource CudaDevice::segments() {
           }};
 }
 
-// Page-locked: copies to and from it go on beside everything else.
+// The memory is page-locked, so that copies to and from it run beside all other work.
 SegmentSource CudaDevice::host_memory() {
   return {[](Bytes bytes) -> std::byte* {
             void* at = nullptr;
             const cudaError_t code = cudaMallocHost(&at, static_cast<std::size_t>(bytes));
             if (code == cudaErrorMemoryAllocation) {
-              cudaGetLastError();  // not an error of what comes next
+              cudaGetLastError();  // clears the error, so that the next call does not report it
               return nullptr;
             }
             check_cuda(code, "cudaMallocHost(&at, bytes)");
@@ -109,7 +109,8 @@ SegmentSource CudaDevice::host_memory() {
           [](std::byte* at, Bytes) { cudaFreeHost(at); }};
 }
 
-// As much as the spec's stack takes; what kernels need beyond it is not the allocator's (CudaState).
+// The workspace is as large as in the spec's software stack; memory that kernels need beyond it does not come from the
+// caching allocator (CudaState).
 Bytes CudaDevice::workspace() const { return static_cast<Bytes>(rank_.spec.software.workspace_MiB * (1 << 20)); }
 
 void CudaDevice::clear(std::span<std::byte> bytes) {
@@ -139,7 +140,7 @@ std::unique_ptr<TaskQueue> CudaDevice::queue() {
   return made;
 }
 
-// The first task of a plan computes: its queue is the first.
+// The first task of a plan is on the compute lane, so the first queue is that lane's.
 void CudaDevice::begin_step() {
   for (CudaQueue* q : queues_) q->begin_step();
   state_->begin_step(queues_.front()->stream());
@@ -148,14 +149,15 @@ void CudaDevice::begin_step() {
 
 void CudaDevice::end_step() {
   state_->end_step();
-  if (!std::exchange(seen_, true)) gpu_.beside_segments();  // slow; libraries have taken what they keep
+  // a slow query, made once: after one step the libraries hold the memory that they keep
+  if (!std::exchange(seen_, true)) gpu_.beside_segments();
 }
 
 bool CudaDevice::has_ended(TaskId task) {
   const cudaError_t code = cudaEventQuery(marks_->of(task));
-  state_->check();  // a host function that failed before this end
+  state_->check();  // throws if a task on the host failed before this event
   if (code == cudaErrorNotReady) {
-    cudaGetLastError();  // it counts as an error of this thread, and would be taken for the next launch's
+    cudaGetLastError();  // cudaErrorNotReady stays as this thread's last error and would be taken for the next launch's
     return false;
   }
   check_cuda(code, "cudaEventQuery(marks_->of(task))");

@@ -19,17 +19,17 @@ struct GpuCount {
 };
 GpuCount count_gpus();
 
-// Makes a GPU the current one of this thread; every thread that calls CUDA does so first.
+// Makes a GPU the current one of this thread; every thread calls this before any other CUDA call.
 void use_gpu(int number);
 
 // "NVIDIA H100 80GB HBM3"; versions of the driver, the runtime and the libraries, for a profile's fingerprint.
 std::string gpu_name(int number);
 std::vector<std::pair<std::string, std::string>> gpu_fingerprint(int number);
 
-// What a process holds of the current GPU beside its ranks' segments: the context, libraries, others' memory.
+// Memory of the current GPU that is in use beside the ranks' segments: the CUDA context, libraries, other processes.
 class SharedGpu {
  public:
-  // All ranks of the process have their segments counted here.
+  // Adds to the bytes of segments; all ranks of the process are counted here.
   void add(Bytes bytes);
   Bytes beside_segments();
   Bytes capacity() const;
@@ -38,7 +38,7 @@ class SharedGpu {
   std::atomic<Bytes> segments_{0}, most_beside_{0};
 };
 
-// A rank on the current GPU. one_queue: its tasks run one by one, whatever their lanes.
+// A rank on the current GPU. one_queue: the rank's tasks run one by one, whatever their lanes.
 class CudaDevice final : public RankDevice, public QueueDevice {
  public:
   CudaDevice(const Rank& rank, SharedGpu& gpu, QueuedTransport& transport, bool one_queue)
@@ -69,9 +69,9 @@ class CudaDevice final : public RankDevice, public QueueDevice {
   bool one_queue_;
   std::unique_ptr<CudaState> state_;
   std::unique_ptr<Marks> marks_;
-  std::vector<CudaQueue*> queues_;  // the lanes'
+  std::vector<CudaQueue*> queues_;  // queues of the lanes
   Picoseconds uncertainty_ = 0;
-  bool seen_ = false;  // how much the GPU holds beside segments
+  bool seen_ = false;  // whether the memory beside the segments has been measured
 };
 
 }  // namespace orrery::cuda

@@ -22,11 +22,11 @@ namespace {
 namespace gpu = kernels::cuda;
 
 constexpr int kWarmUp = 3, kRepetitions = 12;
-constexpr double kMostSpread = 0.2;  // between quartiles
+constexpr double kMostSpread = 0.2;  // largest accepted distance between quartiles, relative to the median
 constexpr int kLaunches = 2000;
 constexpr Bytes kWidth = 2;  // bf16
 
-// Outputs and inputs of the products that weight matrices of known models make: of 1 to 70 billion parameters.
+// Outputs and inputs of matrix products, as the weights of known models with 1 to 70 billion parameters have them.
 constexpr std::array<std::pair<std::int64_t, std::int64_t>, 12> kMatrices = {{{1024, 1024},
                                                                               {4096, 1024},
                                                                               {1024, 4096},
@@ -101,7 +101,7 @@ class Bench {
     return {times[n / 2], (times[n * 3 / 4] - times[n / 4]) / std::max(times[n / 2], 1e-9)};
   }
 
-  // Once more where repetitions scatter.
+  // Median time of what `enqueue` enqueues; measured a second time where the repetitions scatter too much.
   Timed time(const std::function<void()>& enqueue) {
     const Timed first = time_once(enqueue);
     if (first.spread <= kMostSpread) return first;

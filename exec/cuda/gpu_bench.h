@@ -8,7 +8,7 @@
 
 namespace orrery::cuda {
 
-// A product as the library carries it out.
+// A matrix product, and the kernel that the library chose for it.
 struct ChosenProduct {
   std::string kind;
   std::int64_t m = 0, n = 0, k = 0;
@@ -29,10 +29,10 @@ struct GpuBench {
   MeasuredTimes times;  // products and attention, as a profile has them
   std::vector<ChosenProduct> products;
   std::vector<CopySample> copies;
-  Seconds launch_host = 0, launch_device = 0;  // of a kernel that does nothing to speak of
-  double slowdown_by_copy = 1;                 // of a product while bytes go to the host
-  double slowdown_by_sum = 1;                  // of a product while sums on the device go on, as a collective's do
-  std::int64_t refused = 0;                    // samples that scattered too much, twice
+  Seconds launch_host = 0, launch_device = 0;  // time to launch a nearly empty kernel, on the host and on the device
+  double slowdown_by_copy = 1;                 // slowdown of a product while a copy to the host runs
+  double slowdown_by_sum = 1;  // slowdown of a product while the device adds up arrays, as a collective does
+  std::int64_t refused = 0;    // samples left out because they scattered too much in both tries
 };
 GpuBench bench_gpu(bool quick);
 

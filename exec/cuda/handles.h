@@ -6,7 +6,7 @@
 #include "exec/cuda/check.h"
 #include "models/base/units.h"
 
-// Owners of what CUDA hands out. They move, and never copy; destructors let errors be.
+// Owners of CUDA resources (memory, streams, events). They can be moved but not copied; destructors ignore errors.
 namespace orrery::cuda {
 
 class Stream {
@@ -40,7 +40,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Memory of the device, or pages of the host that it reads while the host goes on. Uninitialised.
+// Device memory, or page-locked host memory that the device can read while the host goes on. Uninitialised.
 class Memory {
  public:
   enum class Place { device, host };

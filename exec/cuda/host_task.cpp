@@ -1,5 +1,5 @@
-// Tasks of the host's lanes, as functions that the host runs when their stream has come to them. CUDA may run those of
-// several streams one after the other.
+// Tasks of the lanes that the host runs, enqueued as CUDA host functions that run when their stream reaches them. CUDA
+// may run the host functions of several streams one after the other.
 #include <fmt/format.h>
 
 #include "exec/cuda/call.h"
@@ -21,7 +21,8 @@ struct HostKernels {
   void operator()(const Exchange&) const {}  // the issuing thread exchanges
   template <class Other>
   void operator()(const Other&) const {
-    throw Error(fmt::format("{}: the host has no kernel for it", c.op.name), 1);  // on no host's lane of any plan
+    // no plan puts this op on a lane that the host runs
+    throw Error(fmt::format("{}: the host has no kernel for it", c.op.name), 1);
   }
 };
 

@@ -6,8 +6,8 @@
 
 namespace orrery::cuda {
 
-// As initial_on_host(), on memory of the device; the last bit of a value may differ. rows and columns lie on the host;
-// waits for the stream.
+// Does what initial_on_host() does, on device memory; the last bit of a value may differ. rows and columns lie on the
+// host; waits for the stream.
 void initial_on_cuda(const InitialRun& run, cudaStream_t stream);
 
 }  // namespace orrery::cuda

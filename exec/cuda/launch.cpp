@@ -37,7 +37,7 @@ struct CudaKernels {
   }
 
   void operator()(const Normalize& n) const {
-    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);  // of queries and of keys
+    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);  // weights of the query and the key head norms
     const auto rows = [&](const Argument& a) { return gpu::one_head(c.matrix(a, n.rows, n.columns)); };
     float* statistics = CudaCall::floats(n.direction == Direction::forward ? c.writes[1] : c.reads[1]);
     const gpu::NormStatistics saved = {statistics, statistics + n.rows};
@@ -45,7 +45,7 @@ struct CudaKernels {
     norm_gradient(n, rows(c.reads[0]), saved, rows(c.reads[2]), 0, rows(c.writes[0]));
   }
 
-  // kind: which of the op's weights, counted from 0.
+  // kind: index of the norm's weight among the op's weights (queries 0, keys 1 for head norms).
   void norm(const Normalize& n, gpu::ConstHeads x, std::size_t kind, gpu::Heads y, gpu::NormStatistics saved) const {
     const gpu::Array w = CudaCall::weight(c.weights[kind]);
     if (n.layernorm)

@@ -73,7 +73,8 @@ class NcclTransport final : public QueuedTransport {
   NcclTransport(const NcclTransport&) = delete;
   NcclTransport& operator=(const NcclTransport&) = delete;
 
-  // Calls of the library in one group; those that are moves, or land apart, in groups of their own.
+  // Starts the batch: NCCL collectives together in one NCCL group; collectives made of chunk moves, or whose result
+  // lands in scratch memory, each in separate groups.
   void start(std::span<const QueuedCall> batch) override {
     ended_well_ = false;
     ORRERY_CHECK_NCCL(ncclGroupStart());
@@ -136,7 +137,7 @@ class NcclTransport final : public QueuedTransport {
       ORRERY_CHECK_NCCL(ncclRecv(m.data, bytes, ncclUint8, to, channel.comm, stream));
   }
 
-  // The collective without call.add.
+  // NCCL's own collective, ignoring call.add.
   void library(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
     const ncclRedOp_t op = c.reduction == Reduction::sum ? ncclSum : ncclMax;
     const ncclDataType_t type = type_of(c.element);
@@ -165,7 +166,7 @@ class NcclTransport final : public QueuedTransport {
     }
   }
 
-  // Equal pieces are one call; where the last ones are shorter or empty, as many broadcasts or reductions.
+  // Equal pieces take one NCCL call; where the last pieces are shorter or empty, one broadcast or reduction per piece.
   void pieces(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
     const bool gathers = c.kind == CollectiveKind::all_gather;
     const bool equal = std::all_of(c.counts.begin(), c.counts.end(), [&](auto n) { return n == c.counts[0]; });
@@ -209,7 +210,7 @@ class NcclTransport final : public QueuedTransport {
     ORRERY_CHECK_NCCL(ncclGroupEnd());
   }
 
-  // What is added to its result's place lands in scratch memory first.
+  // Starts a collective of chunk moves, or one whose result lands in scratch memory and is then added to call.out.
   void start_apart(const QueuedCall& call) const {
     const auto& c = std::get<CollectiveCall>(call.call);
     const Channel& channel = at(c.group, call.lane);
@@ -228,7 +229,8 @@ class NcclTransport final : public QueuedTransport {
     return elements_before(c, static_cast<int>(c.counts.size()));
   }
 
-  // Round after round, each one group; what arrives waits in scratch memory until the round is over.
+  // Carries out the chunk moves round after round, each round one NCCL group; received chunks wait in scratch memory
+  // until the round is over.
   void moves(const Channel& channel, const CollectiveCall& given, CudaQueue& queue) const {
     const Moves all = moves_of(given, channel.size());
     CollectiveCall c = given;

@@ -10,7 +10,7 @@ namespace orrery::cuda {
 namespace {
 
 constexpr std::int64_t kMostEvents = 1 << 18;
-constexpr int kRoundTrips = 5;  // to find out what the clocks have in common
+constexpr int kRoundTrips = 5;  // round trips to measure the offset between the clocks of host and device
 
 }  // namespace
 
@@ -24,8 +24,8 @@ Marks::Marks(TaskId tasks, std::int64_t steps) {
   set_ = sets_.size() - 1;
 }
 
-// The shortest round trip out of several (Cristian 1989): the device reached the event in its middle, give or take a
-// half.
+// Takes the shortest of several round trips (Cristian 1989): the device reached the event in the middle of it, give or
+// take half of it.
 void Marks::begin_step(cudaStream_t stream) {
   set_ = (set_ + 1) % sets_.size();
   if (set_ == 0) {

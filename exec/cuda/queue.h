@@ -9,20 +9,21 @@
 
 namespace orrery::cuda {
 
-// The marks of one rank: an event for every task, in as many sets as there are steps, so that times need be read only
-// when the run is over; beyond a certain number of events sets are read and used again between two steps.
+// The marks of one rank: a CUDA event for the end of every task, in as many sets as there are steps, so that times are
+// read only when the run is over; beyond a limit on the number of events, sets are read and used again between steps.
 class Marks {
  public:
   Marks(TaskId tasks, std::int64_t steps);
 
-  // Everything before has ended. Finds out when on the host's clock the set begins.
+  // Called when all earlier work has ended. Measures when, on the host's clock, the device reached the set's base
+  // event.
   void begin_step(cudaStream_t stream);
   cudaEvent_t of(TaskId task) const { return sets_[set_].ends[task].get(); }
   std::vector<std::vector<Picoseconds>> ends();
   Picoseconds uncertainty() const { return uncertainty_; }
 
  private:
-  // `base` was reached at `begun`.
+  // Events of one step. The device reached event `base` at host time `begun`.
   struct Set {
     std::vector<Event> ends;
     std::vector<Event> bases;
@@ -34,15 +35,15 @@ class Marks {
 
   std::vector<Set> sets_;
   std::size_t set_ = 0;
-  std::vector<std::vector<Picoseconds>> ends_;  // of steps that were read
+  std::vector<std::vector<Picoseconds>> ends_;  // end times of the steps whose events have been read
   Picoseconds uncertainty_ = 0;
 };
 
-// A stream.
+// A queue that is a CUDA stream.
 class CudaQueue final : public TaskQueue {
  public:
   CudaQueue(CudaState& state, Marks& marks) : state_(state), marks_(marks) {}
-  ~CudaQueue() override { cudaStreamSynchronize(stream()); }  // what is enqueued on the host reads this
+  ~CudaQueue() override { cudaStreamSynchronize(stream()); }  // enqueued host functions read this object
 
   void after(MoveQueue& other) override;
   void copy(std::byte* to, const std::byte* from, Bytes bytes) override;
@@ -63,10 +64,10 @@ class CudaQueue final : public TaskQueue {
   Marks& marks_;
   Stream stream_;
   Event meeting_{false};
-  std::vector<Memory> scratch_;  // the last is in use; others may still be by what is enqueued
-  std::vector<Memory> packing_;  // by call of the step
+  std::vector<Memory> scratch_;  // the last buffer is current; enqueued work may still use the earlier ones
+  std::vector<Memory> packing_;  // by transfer of the step
   std::size_t packed_ = 0;
-  std::deque<HostTask> host_tasks_;  // of the step
+  std::deque<HostTask> host_tasks_;  // host tasks of the current step
 };
 
 }  // namespace orrery::cuda

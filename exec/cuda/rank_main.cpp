@@ -37,13 +37,13 @@ namespace orrery::cuda {
 namespace {
 
 constexpr char kName[] = "orrery-rank-cuda";
-constexpr Seconds kStorePatience = 120;  // for the other processes to come
-constexpr Bytes kBank = 16 << 20;        // of numbers that a rank alone receives
+constexpr Seconds kStorePatience = 120;  // time to wait for the other processes to connect
+constexpr Bytes kBank = 16 << 20;        // bytes that stand in for received data when a rank runs alone
 
 struct RankJob {
   const RankOptions& options;
   const Spec& spec;
-  const Plan& plan;  // folded
+  const Plan& plan;  // the folded plan
   std::string hash;
 };
 
@@ -53,7 +53,7 @@ struct How {
   std::string source = "measured", library, link, sharing;
 };
 
-// One rank, from its first buffer to its file.
+// Runs one rank, from the first buffer to the file with the rank's results.
 void run_rank(const RankJob& job, const Rank& rank, QueuedTransport& transport, SharedGpu& gpu, const How& how,
               ProgressRing& ring, const ClockOffset& clock) {
   const Text text = text_of(job.options, job.spec, kText);
@@ -86,7 +86,7 @@ std::unique_ptr<ProgressRing> ring_of(const RankJob& job, std::int64_t rank) {
   return std::make_unique<ProgressRing>(progress_file(job.options.out, rank), rank, job.hash);
 }
 
-// This process is one rank of several.
+// Runs this process as one rank of several.
 void run_process(const RankJob& job, const Placement& placement, int gpus) {
   if (placement.ranks != job.plan.ranks)
     throw Error(
@@ -145,7 +145,7 @@ void run_processes(const RankJob& job, char** argv) {
   if (worst != 0) std::_Exit(worst);  // the rank has told why
 }
 
-// All ranks at once, on one GPU.
+// Runs all ranks at once as threads, on one GPU.
 void run_threads(const RankJob& job) {
   use_gpu(0);
   Meetings meetings(job.plan);
@@ -190,7 +190,7 @@ Memory bank() {
   return memory;
 }
 
-// Each rank alone on the GPU: a single one, or one after the other.
+// Runs ranks that have the GPU to themselves: a job's only rank or, with turns, one rank after the other.
 void run_alone(const RankJob& job, bool turns) {
   use_gpu(0);
   const Memory numbers = bank();
@@ -209,7 +209,7 @@ void run_alone(const RankJob& job, bool turns) {
   }
 }
 
-// Prints what a profile says of the GPU it was measured on.
+// Prints the GPU's name and versions, as a profile records the GPU that was measured.
 void describe() {
   use_gpu(0);
   for (const auto& [key, value] : gpu_fingerprint(0)) fmt::print("{}: {}\n", key, value);

@@ -17,7 +17,7 @@ namespace {
 
 namespace gpu = kernels::cuda;
 
-constexpr Bytes kNormBytes = 16;  // its sum, with what follows aligned
+constexpr Bytes kNormBytes = 16;  // room for the sum of squares, padded so that the workspace behind it is aligned
 
 struct WorkspaceOf {
   gpu::Type type;
@@ -70,7 +70,8 @@ CudaState::CudaState(RunState& state, std::span<std::byte> workspace)
   ORRERY_CHECK_CUDA(cudaMemcpy(rotary_.data() + bytes, state.rotary.sine.data(), bytes, cudaMemcpyHostToDevice));
 }
 
-// What the host leaves for the device, and the device for it, each task's apart: the host runs ahead.
+// Allocates the host memory for text ids (host to device) and for numbers (device to host), a separate place for each
+// task, because the host runs ahead of the device.
 void CudaState::place_on_host() {
   Bytes texts = 0, numbers = 0;
   const Plan& plan = run.rank.plan;

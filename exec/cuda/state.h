@@ -14,15 +14,15 @@
 
 namespace orrery::cuda {
 
-// What kernels of one rank read and write beside their operands: the products' library, scratch memory, the rotary
-// table, sums that grow over a step, and the texts and numbers on their way to and from the device. Everything is of
-// the current GPU; only the compute lane's queue uses the scratch memory.
+// Data that the kernels of one rank use beside their operands: the handle of the product library, scratch memory, the
+// rotary table, sums that grow over a step, and the texts and numbers on their way to and from the device. Everything
+// belongs to the current GPU; only the compute lane's queue uses the scratch memory.
 class CudaState {
  public:
-  // workspace: scratch memory, as far as it reaches; where kernels need more, all of it is taken beside.
+  // workspace: memory for scratch; where kernels need more than that, a separate allocation replaces it.
   CudaState(RunState& state, std::span<std::byte> workspace);
 
-  // The sum of the step's losses begins at zero; the host's part of the step is over when it is read.
+  // begin_step() sets the sum of the step's losses to zero; end_step() reads it to the host.
   void begin_step(cudaStream_t stream);
   void end_step();
 
@@ -30,15 +30,16 @@ class CudaState {
   kernels::cuda::Workspace workspace(std::int64_t bytes) const;
   kernels::cuda::DeviceRotaryTable rotary() const;
   double* loss() const { return reinterpret_cast<double*>(sums_.data()); }
-  // Where a lane's squares are added up, and scratch memory for that.
+  // The device's sum of squares for the gradient norm on a lane, and the scratch memory for adding them up.
   double* norm(LaneKind lane) const { return reinterpret_cast<double*>(norms_.at(lane).data()); }
   kernels::cuda::Workspace norm_workspace(LaneKind lane) const;
-  // Where the host puts the ids of a task that loads some; of its own, so that the host may run ahead.
+  // Host memory for the token ids of a task that loads some; separate for each task, so that the host may run ahead.
   std::int64_t* text(TaskId task) const;
-  // Where numbers of the device come that a task of a host's lane reads.
+  // Host memory that receives the device's numbers for a task that the host runs.
   float* numbers(TaskId task) const;
 
-  // A host's task has failed; check() throws it, on the thread that waits. Any thread may call them.
+  // fail() notes the error of a task that the host runs; check() throws it on the thread that waits. Any thread may
+  // call them.
   void fail(std::exception_ptr error);
   void check() const;
 
@@ -51,13 +52,13 @@ class CudaState {
 
   Memory own_workspace_, rotary_, sums_;
   std::map<LaneKind, Memory> norms_;
-  Memory text_, numbers_;  // the host's
+  Memory text_, numbers_;  // host memory
   std::map<TaskId, Bytes> text_at_, numbers_at_;
   mutable std::mutex mutex_;
   std::exception_ptr error_;
 };
 
-// Scratch memory that the tasks of a rank's plan need at most.
+// Bytes of the largest scratch memory that a task of the rank's plan needs.
 Bytes workspace_bytes(const Rank& rank);
 
 }  // namespace orrery::cuda

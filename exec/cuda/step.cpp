@@ -1,4 +1,4 @@
-// What happens once a step: casts, sums of gradients, their norm, the update.
+// The ops that run once a step on a GPU: casts, sums of gradients, the gradient norm, the update.
 #include "exec/cuda/call.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/update.h"
@@ -30,7 +30,8 @@ void run_multiply(const CudaCall& c, const Multiply& work) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
     const auto place = [&](const Argument& a) {
-      const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;  // a fused buffer begins there
+      // a fused buffer begins at work.first
+      const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
       return gpu::Array{a.data + first * work.width, type_of(work.width)};
     };
     gpu::multiply(work.elements, {.value = work.factor}, place(from), place(to), nullptr, c.stream);

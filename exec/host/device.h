@@ -12,30 +12,32 @@
 
 namespace orrery {
 
-// What executes one rank: its memory, the way into and out of it, and its lanes. All that differs between a CPU rank
-// and a GPU; what is issued when, and which memory a buffer gets, is the host's and the same for all (execute.h).
+// The device that executes one rank: memory, reading and writing it, and the lanes. CPU ranks and GPUs differ only
+// here; which task is issued when, and which memory a buffer gets, is decided on the host and is the same for both
+// (execute.h).
 class RankDevice {
  public:
   virtual ~RankDevice() = default;
 
   virtual SegmentSource segments() = 0;
-  // Memory of the host that lies beside the device's.
+  // Source of host memory for buffers that are offloaded from the device.
   virtual SegmentSource host_memory() { return host_segments(); }
-  // Of the caching allocator's memory, what kernels keep for themselves (Buffers::workspace).
+  // Bytes of the caching allocator's memory that kernels keep for themselves (Buffers::workspace).
   virtual Bytes workspace() const { return 0; }
-  // These have ended when they return; lanes stand still meanwhile.
+  // The next three have ended when they return; the lanes must be idle during the calls.
   virtual void clear(std::span<std::byte> bytes) = 0;
   virtual void set_initial(const InitialRun& run) = 0;
-  virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // to the host
+  virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // copies to host memory
 
-  // Runs a task at once, while lanes stand still: updates that are set right, which GPU ranks refuse.
+  // Runs a task at once, while the lanes are idle: used to redo a wrong optimizer update, which GPU ranks refuse.
   virtual void run(RunState&, const Launch&) { throw Error("the device sets no update right", 1); }
 
-  // state outlives the lanes, which read its step and leave the step's loss there. steps: of the whole run.
+  // `state` must outlive the lanes, which read its step number and leave the step's loss there. steps: number of steps
+  // of the whole run.
   virtual std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
                                        std::int64_t steps) = 0;
 
-  // capacity and peak_device, when the run has ended. use: of the rank's caching allocator.
+  // Fills in capacity and peak_device when the run has ended. use: bytes counted by the rank's caching allocator.
   virtual void count(const MemoryUse& use, MeasuredMemory& memory) = 0;
 };
 

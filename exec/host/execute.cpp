@@ -47,7 +47,8 @@ class HostThread {
     return state;
   }
 
-  // The first buffers are taken before there are lanes, and may be too many.
+  // Waits until the lanes are idle. The first buffers are taken before the lanes exist, and may already exceed the
+  // memory.
   void drain() {
     if (!has_lanes_) return;
     lanes_->flush();
@@ -86,8 +87,9 @@ class HostThread {
     if (step == options_.first_step) result_.memory.first_step_peak = memory_.use().peak_allocated;
   }
 
-  // What a step does before the update of the step before it is known to be right: some of its tasks, up to the wait
-  // for the norm of all stages. Where the update was wrong, all stages do it twice, with other weights.
+  // Issues the tasks of a step that run before the previous step's update is validated, up to the wait for the gradient
+  // norm of all stages. Where that update was wrong, all stages redo it and run these tasks again with the corrected
+  // weights.
   void issue_validated(std::int64_t step, TaskId begin, TaskId end) {
     for (TaskId t = begin; t < end; ++t) issue(t);
     if (step == options_.first_step || !update_was_wrong()) return;
@@ -116,7 +118,7 @@ class HostThread {
     lanes_->begin_step();
   }
 
-  // The last update has no step behind it.
+  // Validates the update of the last step, which no further step follows.
   void validate_last() {
     const RankSlot& slot = rank_.plan.slots.front();
     if (slot.validated == kNone || options_.steps == options_.first_step) return;
@@ -143,7 +145,7 @@ class HostThread {
     if (std::holds_alternative<CountTokens>(op.work)) count_tokens(t, arguments);
   }
 
-  // Buffers that are taken from here on are as large as the counts say.
+  // Reads the counts of rows; buffers that are taken from here on are as large as these counts say.
   void count_tokens(TaskId t, const std::vector<Argument>& counts) {
     lanes_->flush();
     lanes_->wait(t);
@@ -185,19 +187,20 @@ class HostThread {
   const Rank& rank_;
   RankDevice& device_;
   const ExecuteOptions& options_;
-  bool has_lanes_ = false;  // before the memory, which asks while the lanes are not yet made
+  bool has_lanes_ = false;  // declared before memory_, which reads it while the lanes are not yet made
   CachingMemory memory_;
   Buffers buffers_;
   RunState state_;
-  std::unique_ptr<Lanes> lanes_;     // the last: its threads use the others
-  std::vector<Picoseconds> begins_;  // of the steps
+  std::unique_ptr<Lanes> lanes_;     // declared behind the members that its threads use
+  std::vector<Picoseconds> begins_;  // begin of every step, on the host's clock
   std::vector<std::vector<std::int64_t>> sizes_;
   Execution result_;
 };
 
 }  // namespace
 
-// Of a sequence that is cut, GPU ranks exchange heads: whole heads, in the order of their positions.
+// Throws for a sequence that is cut over ranks in a way GPU ranks cannot execute: they exchange whole heads (Ulysses),
+// in the order of the heads' positions.
 static void check_context(const Spec& spec, std::string_view ranks) {
   const Strategy& s = spec.strategy;
   if (ranks == "CPU" || s.context == 1) return;

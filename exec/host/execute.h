@@ -9,33 +9,33 @@
 
 namespace orrery {
 
-// What a rank's run of some steps left behind.
+// The results of one rank's run of some steps.
 struct Execution {
   std::vector<MeasuredStep> steps;
   std::vector<double> losses;  // by step: mean over this rank's tokens; empty where the plan has no loss
   MeasuredMemory memory;
 };
 
-// Throws Error for a spec that ranks of either kind ("CPU", "GPU") cannot execute, by its key.
+// Throws Error, naming the key, for a spec that ranks of the given kind ("CPU", "GPU") cannot execute.
 void check_executable(const Spec& spec, std::string_view ranks = "CPU");
 
 struct ExecuteOptions {
   std::int64_t steps = 1;
-  std::int64_t first_step = 0;  // of them, the one to begin with
+  std::int64_t first_step = 0;  // first step to run; the run ends after step `steps` - 1
   Training training;
   Watcher watcher;                                 // may be empty
-  std::function<void(std::int64_t step)> on_step;  // before each step
-  // Before each step, with the losses of those that this run has made before.
+  std::function<void(std::int64_t step)> on_step;  // called before each step
+  // Called before each step, with the losses of the steps that this run has made so far.
   std::function<void(std::int64_t step, Buffers&, const std::vector<double>& losses)> on_begin;
   // Called before the first update of a step, when all gradients are complete, and after the last step, when all
   // weights are. Sees every buffer through `Buffers`.
   std::function<void(std::int64_t step, const Buffers&)> on_gradients;
   std::function<void(const Buffers&)> on_end;
-  std::function<void(const RoutedToken&)> on_routing;  // each token that a router sends to experts
+  std::function<void(const RoutedToken&)> on_routing;  // called for each token that a router sends to experts
 };
 
-// Runs a rank's plan for real: per task, in issue order, takes and returns its buffers, hands it to its lane, waits
-// where the plan says the host does. It decides nothing.
+// Executes a rank's plan: for each task, in issue order, takes and returns the task's buffers, hands the task to a
+// lane, and waits where the plan says that the host waits. It decides nothing that the plan leaves open.
 Execution execute(const Rank& rank, RankDevice& device, const Text& text, const ExecuteOptions& options);
 
 }  // namespace orrery

@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// A task being run by this thread, with its operands as floats.
+// A task that this thread runs, with views of the task's operands as floats.
 struct CpuCall : OpCall {
   using OpCall::OpCall;
 
@@ -27,7 +27,7 @@ struct CpuCall : OpCall {
     return a.bytes / (columns * rank.plan.element_bytes);
   }
 
-  // A table's gradient, or the dense one that the stack's autograd makes before it adds that.
+  // Gradient of the token-embedding table, or the dense gradient that the stack's autograd makes before it adds that.
   Values table_gradient(std::int64_t n) const {
     if (!gradients.empty()) return gradient(gradients[0]);
     return updates[0].operand.part == Part::tied ? gradient(word_table(*this, updates[0])) : update(updates[0], n);

@@ -1,4 +1,4 @@
-// What happens once a step: casts, sums of gradients, their norm, the update.
+// The ops that run once a step on the host: casts, sums of gradients, the gradient norm, the update.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace {
 
 using kernels::Bf16;
 
-// Calls f with a null pointer of the stored type.
+// Calls f with a null pointer whose type is the stored type.
 template <class F>
 void with_type(Bytes width, const F& f) {
   if (width == 4)
@@ -66,7 +66,8 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
     const auto values = [&](const Argument& a, Values::Mode mode) {
-      const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;  // a fused buffer begins there
+      // a fused buffer begins at work.first
+      const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
       return Values(a.data + first * work.width, work.elements, work.width, mode);
     };
     const Values x = values(from, Values::Mode::read), y = values(to, Values::Mode::write);
@@ -82,12 +83,13 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   }
 }
 
-// Where a piece lies in a buffer of the states, or in a tile's, which begins at `first` of the shards.
+// Offset of a piece in a buffer of the optimizer states, or in the buffer of a tile, which begins at element `first` of
+// the shards.
 static std::int64_t place_in(const Argument& a, const Piece& piece, std::int64_t first) {
   return a.operand.scope == Scope::own ? piece.shard_first - first : place_of(a, piece);
 }
 
-// There are no gradients yet: the weights go up as they are.
+// The first delayed update has no gradients yet: the weights are uploaded as they are.
 static void first_delayed(const CpuCall& c, const Update& work) {
   const Argument& forward = c.writes[0];
   for (const Piece& piece : pieces_within(c, work.first, work.elements)) {
@@ -99,14 +101,14 @@ static void first_delayed(const CpuCall& c, const Update& work) {
   }
 }
 
-// Whether an update is taken back, and made, and with what gradients are multiplied.
+// Whether the previous update is undone, whether one is made, and the factor for the gradients.
 struct UpdateCourse {
   bool undoes = false, updates = true;
   double factor = 1;
 };
 
-// An update that is validated later is made where what is known of the norm clips nothing. Set right: with the norm of
-// all, or not at all where that is not finite.
+// Decides what an update does. An update that is validated later is made if the norm known so far causes no clipping.
+// When it is set right, it is made with the norm of all stages, or not at all if that norm is not finite.
 static UpdateCourse course_of(const CpuCall& c, const Update& work) {
   const double limit = c.state.training.clip;
   const auto norm = [&](std::size_t i) { return *CpuCall::floats(c.reads[i]); };

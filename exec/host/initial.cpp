@@ -20,12 +20,12 @@ std::uint64_t hash_of(const std::string& name) {
   return hash;
 }
 
-// Among which ranks a weight is cut.
+// This rank's seat in the group that a weight is cut over.
 const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
   return rank.seat(p.experts > 0 ? Dimension::expert_tensor : p.over);
 }
 
-// A weight of a grid as the ranks together hold it that differ in depth alone.
+// A weight of a tensor-parallel grid, joined over the ranks that differ only in depth.
 LocalParameter over_depth(const Rank& rank, LocalParameter p) {
   if (p.cut_in_depth) p.out *= rank.seat(Dimension::tensor_depth).size;
   return p;
@@ -36,7 +36,7 @@ UncutShape shape_in_grid(const Rank& rank, const LocalParameter& p) {
   return {rows.out, p.in * rank.seat(*p.columns_over).size};
 }
 
-// Place of an element of a weight that a grid cuts by rows and by columns.
+// Offset in the uncut weight of an element of a weight that a grid cuts by rows and by columns.
 std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row, std::int64_t column) {
   const Seat &rows = rank.seat(p.over), &columns = rank.seat(*p.columns_over);
   if (p.cut_in_depth) row += rank.seat(Dimension::tensor_depth).index * p.out;
@@ -44,7 +44,7 @@ std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row
   return row * p.in * columns.size + columns.index * p.in + column;
 }
 
-// Home in the uncut weight, row-major, of an element of this rank's.
+// Row-major offset in the uncut weight of an element of this rank's part.
 std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
   const Seat& seat = seat_of(rank, p);
   const Model& m = rank.spec.model;
@@ -77,7 +77,8 @@ float load(const std::byte* from, Bytes width, std::int64_t element) {
   return kernels::to_float(reinterpret_cast<const kernels::Bf16*>(from)[element]);
 }
 
-// Calls f(parameter, first element of it, count, place in shards, place in the chunk) for what a rank owns.
+// Calls f(parameter, first element of the parameter, count, offset in the shards, offset in the chunk) for each run of
+// elements that a rank owns.
 template <class F>
 void for_owned(const Rank& rank, std::uint32_t state, const F& f) {
   for (const PlacedParameter& p : rank.parameters.at(state)) {
@@ -89,7 +90,7 @@ void for_owned(const Rank& rank, std::uint32_t state, const F& f) {
   }
 }
 
-// How one weight begins.
+// The initial values of one weight.
 class Initial {
  public:
   Initial(const Rank& rank, const PlacedParameter& p, std::uint64_t seed) {
@@ -139,7 +140,7 @@ static bool beyond_device(const Rank& rank, std::uint32_t state, std::uint16_t s
   return rank.plan.blocks[rank.plan.frames[state].block].slots[slot].home != Home::device;
 }
 
-// Shards on the host or on disk are written by the host.
+// Initialises shards that lie on the host or on disk, which the host writes.
 static void set_beyond(const Rank& rank, std::uint64_t seed, const Buffers& buffers, std::uint32_t state,
                        std::uint16_t slot) {
   const Bytes width = rank.state_width(slot);

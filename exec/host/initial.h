@@ -13,31 +13,31 @@
 
 namespace orrery {
 
-// A stretch of elements of one weight, as it is at the start: each depends on the key and on its place in the uncut
-// weight. Element e of this rank's (out, in) weight has place rows[e / in] + columns[e % in].
+// A stretch of elements of one weight with initial values: each value depends on the key and on the element's place in
+// the uncut weight. Element e of this rank's (out, in) weight has place rows[e / in] + columns[e % in].
 struct InitialRun {
-  std::byte* to = nullptr;  // of element `first`
+  std::byte* to = nullptr;  // address of element `first`
   Bytes width = 4;
   std::int64_t first = 0, count = 0;
   std::int64_t in = 1;
   std::uint64_t key = 0;
-  double deviation = 0;  // 0: all are `constant`
+  double deviation = 0;  // 0: all elements are `constant`
   float constant = 0;
   std::span<const std::int64_t> rows, columns;
 };
 void initial_on_host(const InitialRun& run);
 
-// Weights at the start: matrices are normal with deviation 0.02 (GPT-2), norm weights one, biases zero. The same seed
-// gives the same model in every layout. set: how a stretch of the buffers' memory is written.
+// Sets the initial weights: matrices are normal with deviation 0.02 (GPT-2), norm weights one, biases zero. The same
+// seed gives the same model in every layout. set: writes a stretch of the buffers' memory.
 void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& buffers,
                          const std::function<void(const InitialRun&)>& set = initial_on_host);
 
-// What of its weights or gradients this rank owns, as values of the uncut weights. Members of the data group own
-// different pieces; ranks that hold the same elements agree. read: copies the buffers' memory to the host.
+// The weights or gradients that this rank owns, as values of the uncut weights. Members of the data group own different
+// pieces; ranks that hold the same elements agree. read: copies the buffers' memory to the host.
 enum class Quantity : std::uint8_t { weights, gradients };
 struct OwnedValues {
-  std::vector<std::int64_t> shape;   // of the uncut weight
-  std::vector<std::int64_t> places;  // elements of it, row-major
+  std::vector<std::int64_t> shape;   // shape of the uncut weight
+  std::vector<std::int64_t> places;  // row-major offsets in the uncut weight
   std::vector<float> values;
 };
 std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers& buffers, Quantity quantity,

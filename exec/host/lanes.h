@@ -10,27 +10,27 @@
 
 namespace orrery {
 
-// Told when a task begins and ends. It is called by one thread at a time for each lane.
+// Called when a task begins and ends, by one thread at a time for each lane.
 using Watcher = std::function<void(TaskId, bool entered)>;
 
-// This machine's steady clock.
+// The time on this machine's steady clock.
 inline Picoseconds host_now() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() * 1000;
 }
 
-// The in-order queues of one rank on its device: threads of a CPU rank, streams of a GPU. Given each task once, in
-// issue order, they run it when the tasks that it depends on, and those in Launch::after, have ended; transfers of one
-// batch start together. They decide nothing else. Errors of what runs are thrown by the waits.
+// The in-order queues of one rank on its device: threads of a CPU rank, streams of a GPU. Each task is submitted once,
+// in issue order, and runs when the tasks that it depends on and those in Launch::after have ended; transfers of one
+// batch start together. Lanes make no other decisions. The waits throw the errors of tasks.
 class Lanes {
  public:
   virtual ~Lanes() = default;
 
   virtual void submit(Launch launch, Picoseconds issued) = 0;
-  virtual void flush() = 0;            // nothing joins the last transfer any more
-  virtual void wait(TaskId task) = 0;  // until it has ended
+  virtual void flush() = 0;            // no further transfer joins the last batch
+  virtual void wait(TaskId task) = 0;  // waits until the task has ended
   virtual void wait_entered(TaskId task) = 0;
-  virtual void wait_all() = 0;  // until all submitted have
+  virtual void wait_all() = 0;  // waits until all submitted tasks have ended
   virtual bool completed(TaskId task) const = 0;
   virtual bool entered(TaskId task) const = 0;
 
@@ -38,7 +38,8 @@ class Lanes {
   // is that of the step.
   virtual void begin_step() = 0;
   virtual void end_step() = 0;
-  // Of all steps, once they have ended; times on the machine's steady clock, each span's matched being its entered.
+  // Spans of the tasks of all steps, once the steps have ended; times are on this machine's steady clock, and each
+  // span's `matched` equals `entered`.
   virtual std::vector<std::vector<Span>> spans() = 0;
 };
 

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-// A tile's elements are some of the rank's shards, which lie apart in a buffer of the whole chunk.
+// Runs of a tile: the tile's elements are some of the rank's shards, which lie apart in a buffer of the whole chunk.
 std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {
@@ -20,7 +20,7 @@ std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   return runs;
 }
 
-// What this rank owns of a run of the chunk; a fused buffer holds that run alone.
+// The parts that this rank owns of a run of the chunk; a fused buffer holds only that run.
 std::vector<PlacedRun> runs_owned(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {

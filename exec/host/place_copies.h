@@ -14,11 +14,11 @@ struct PlacedRun {
   Bytes bytes = 0;
 };
 
-// What a copy between places moves, run by run.
+// The runs of bytes that a copy between device, host and disk moves.
 std::vector<PlacedRun> runs_of(const OpCall& c, const PlaceCopy& work);
 
-// Moves it now, on this thread: between memory that the host can read, or to or from a disk. Throws Error when the disk
-// fails.
+// Moves a run now, on this thread: between memory that the host can read, or to or from a disk. Throws Error when the
+// disk fails.
 void move_on_host(const PlacedRun& run);
 
 }  // namespace orrery

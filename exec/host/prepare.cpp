@@ -27,7 +27,7 @@ BlockRole role_of(const Rank& rank, const Launch& launch) {
   return rank.plan.blocks[rank.plan.frames[frame_of(rank, launch)].block].role;
 }
 
-// What `part` names of the chunk's weights, as runs of whole weights: place in the chunk and length.
+// The weights of the chunk that `part` selects, as runs of whole weights: offset in the chunk and length.
 std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part,
                                                            Dimension group) {
   std::vector<std::pair<std::int64_t, std::int64_t>> runs;
@@ -40,15 +40,16 @@ std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<Pla
   return runs;
 }
 
-// Where these runs lie in a flat buffer: in a shard only as far as this rank owns them; of a unit's op, in what the
-// unit has of them.
+// Addresses of the runs that the operand's part selects in a flat buffer: in a shard only the elements that this rank
+// owns; in the op of a unit only the elements of the unit.
 std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a, Dimension group) {
   std::vector<Packed::Run> places;
   const std::uint32_t own = frame_of(rank, launch);
   const bool of_unit = role_of(rank, launch) == BlockRole::unit;
   const std::uint32_t state = of_unit ? rank.plan.frames[own].state : own;
   const std::vector<Piece>& pieces = of_unit ? rank.unit_pieces.at(own) : rank.pieces.at(state);
-  const std::int64_t before = of_unit ? pieces.front().shard_first : 0;  // a unit's buffer begins there
+  // element of the shards at which a unit's buffer begins
+  const std::int64_t before = of_unit ? pieces.front().shard_first : 0;
   const auto add = [&](std::int64_t element, std::int64_t n) {
     places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
   };
@@ -74,29 +75,29 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
     p.packed.runs = places_of(rank, launch, a, work.group);
     p.call.counts = {p.packed.bytes() / a.width};
     p.call.out = nullptr;
-    if (p.packed.runs.size() == 1) {  // lies together as it is
+    if (p.packed.runs.size() == 1) {  // one run needs no packing
       p.call.out = p.packed.runs[0].at;
       p.packed.runs.clear();
     }
   } else if (a.operand.scope != Scope::rank) {
-    p.call.out = a.data + work.first * a.width;  // a bucket, or a run of a unit's shards
+    p.call.out = a.data + work.first * a.width;  // first element of a bucket, or of a run of a unit's shards
   }
   p.call.in = p.call.out;
 }
 
-// A bucket in place: this rank's piece lies in the whole.
+// A collective on a bucket in place: this rank's piece lies inside the whole bucket.
 void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
   const Seat& seat = rank.seat(work.group);
   const std::int64_t elements = work.bytes / work.width;
   std::byte* whole =
-      a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);  // a fused buffer has it alone
+      a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);  // a fused buffer holds only this bucket
   std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
   const bool gathers = work.kind == CollectiveKind::all_gather;
   call.in = gathers ? own : whole;
   call.out = gathers ? whole : own;
 }
 
-// Weights or gradients between a worker's flat buffer and a server's shard.
+// A push or pull of weights or gradients between a worker's flat buffer and a server's shard.
 void prepare_service(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Argument& a = launch.arguments.front();
   std::int64_t first = work.first;
@@ -115,12 +116,12 @@ void prepare_service(const Rank& rank, const Collective& work, const Launch& lau
     call.out = at;
 }
 
-// A whole bucket in place, or from one buffer to another.
+// A broadcast or reduction of a whole bucket, in place or from one buffer to another.
 void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
   call.counts = {work.bytes / work.width};
   call.root = static_cast<int>(work.root);
-  if (sorted.read == nullptr && sorted.update == nullptr) {  // gets what the root has
+  if (sorted.read == nullptr && sorted.update == nullptr) {  // this rank only receives the root's data
     call.in = call.out = sorted.write->data;
   } else if (sorted.read == nullptr) {
     call.in = call.out = sorted.update->data + work.first * sorted.update->width;
@@ -130,17 +131,17 @@ void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& 
   }
 }
 
-// Pieces of the micro-batch to or from the first member, which alone has all.
+// A gather or scatter of pieces of the micro-batch; only the first member has all of it.
 void prepare_pieces(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
-  call.element = work.width == 8 ? Element::bytes : call.element;  // ids of tokens
+  call.element = work.width == 8 ? Element::bytes : call.element;  // token ids
   const Bytes width = work.width == 8 ? 1 : work.width;
   call.counts = cut(work.bytes / width, rank.seat(work.group).size);
   call.in = sorted.read != nullptr ? sorted.read->data : nullptr;
   call.out = sorted.write != nullptr ? sorted.write->data : nullptr;
 }
 
-// A region of a unit, from or to this rank's pieces of it, which follow each other.
+// A collective on a region of a unit, whose pieces on this rank follow each other.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
   const std::uint32_t unit = frame_of(rank, launch);
@@ -157,7 +158,8 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
   call.add = sorted.update != nullptr;
 }
 
-// Rows of tokens for each member of a group and from each, by their counts: a run of as many numbers each.
+// Rows of tokens to send to, or to receive from, each member of a group, by the counts: each member has an equal run of
+// them.
 std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t members) {
   const auto* numbers = reinterpret_cast<const std::int32_t*>(counts.data);
   const Bytes each = counts.bytes / 4 / members;
@@ -167,7 +169,7 @@ std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t me
   return rows;
 }
 
-// The token of every row that experts get, from the places of all choices.
+// Token of every row that is sent to experts, from the rows of all (token, choice) pairs.
 std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k, std::int64_t rows) {
   const std::int64_t choices = routing.bytes / 8;
   const auto* places = reinterpret_cast<const std::int32_t*>(routing.data) + choices;
@@ -178,9 +180,9 @@ std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k,
   return tokens;
 }
 
-// Tokens on their way to experts or back. Counts follow the data: of what goes out and comes in (all-to-all), or of
-// what each member has (among those that an expert is cut over). Without counts all pieces are alike. Behind them comes
-// the routing, where rows go by nodes; rows that only pad have token -1.
+// Tokens on their way to experts or back. The operands that hold counts follow the data: counts of what is sent and
+// received (all-to-all), or of what each member has (among the ranks that an expert is cut over). Without counts all
+// pieces have the same size. Where rows travel by nodes, the routing follows; padding rows have token -1.
 void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   std::vector<const Argument*> reads;
   for (const Argument& a : launch.arguments) {
@@ -219,8 +221,8 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   if (reads.size() > 3) by_tokens(columns);
 }
 
-// A part for each member of the group lies in what is written, at its place: what came last goes on, and the one before
-// it comes.
+// One step of a ring: the written buffer has a place for each member's part; the part that was received last is sent
+// on, and the part of the member before it is received.
 void prepare_ring(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const Sorted sorted(launch);
   const Seat& seat = rank.seat(work.group);
@@ -276,7 +278,7 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
   p.call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
   p.call.element = work.width == 2 ? Element::bf16 : Element::f32;
   p.call.group = work.group;
-  // What moves beside a product's pieces moves so on a GPU alone.
+  // Only a GPU overlaps these transfers with pieces of a product; a CPU rank uses the library's collective instead.
   const bool beside = work.algorithm == kUserBuffers || work.algorithm == kCopyEngines;
   p.call.algorithm = beside ? "library" : work.algorithm;
   if (work.kind == CollectiveKind::all_reduce) {
@@ -315,7 +317,7 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
   } else if (work.kind == CollectiveKind::shift && work.first > 0) {
     prepare_ring(rank, work, launch, p);
-  } else {  // a piece of a scatter lies behind those before it, and its part behind theirs
+  } else {  // the input piece of a scatter lies behind the earlier ones, the output part behind the earlier outputs
     const Bytes first = work.first * work.width;
     p.call.in = sorted.read->data + first;
     p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data + first / members;

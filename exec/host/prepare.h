@@ -14,7 +14,7 @@ namespace orrery {
 using Copy = std::function<void(std::byte* to, const std::byte* from, std::size_t bytes)>;
 void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes);
 
-// What lies scattered in a flat buffer and moves as one. Packed first, unpacked when the call has ended.
+// Runs that lie scattered in a flat buffer and move as one message: packed before the call, unpacked after it.
 struct Packed {
   struct Run {
     std::byte* at;
@@ -27,12 +27,12 @@ struct Packed {
   void unpack(const std::byte* from, const Copy& copy) const;
 };
 
-// The call of a transport for a task that moves bytes. Where there are runs to pack, the call has no address yet:
+// The transport call for a task that moves bytes. Where there are runs to pack, the call has no address yet:
 // pack_into() packs them and sets it.
 struct PreparedCollective {
   CollectiveCall call;
   Packed packed;
-  Packed placed;  // goes to `to` before the call begins: this member's part of a ring's buffer
+  Packed placed;  // copied to `to` before the call begins: this member's part of a ring's buffer
   std::byte* to = nullptr;
 
   void pack_into(std::byte* memory, const Copy& copy);
@@ -41,7 +41,7 @@ struct PreparedCollective {
 PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch);
 MessageCall prepare(const Rank& rank, const Transfer& work, const Launch& launch);
 
-// Elements of every member's piece of a run that is cut over `members` ranks.
+// Number of elements of every member's piece, for a run that is cut over `members` ranks.
 std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members);
 
 }  // namespace orrery

@@ -10,7 +10,8 @@ namespace orrery {
 namespace {
 
 constexpr int kLooksBetweenChecks =
-    4096;  // of a waiting host between two at the transport: about a millisecond of event queries
+    // Number of event queries of a waiting host between two checks of the transport for errors: about a millisecond.
+    4096;
 
 }  // namespace
 
@@ -52,13 +53,13 @@ void QueueLanes::submit(Launch launch, Picoseconds) {
     batch_.push_back(std::move(launch));
 }
 
-// One wait for each other queue: for the last of its tasks that matters.
+// Enqueues at most one wait for each other queue: for the last task there that the launch depends on.
 void QueueLanes::wait_for_dependencies(const Launch& launch) {
   std::vector<std::uint32_t> last(held_.size(), kNone);
   const std::uint8_t own = queue_of_[launch.task];
   const auto add = [&](TaskId before) {
     const std::uint8_t queue = queue_of_[before];
-    assert(place_[before] != kNone);  // nothing depends on what its own batch still holds
+    assert(place_[before] != kNone);  // no task depends on another task of the same batch
     if (queue == own || completed(before)) return;
     if (last[queue] == kNone || place_[before] > last[queue]) last[queue] = place_[before];
   };
@@ -77,7 +78,7 @@ void QueueLanes::launch_now(const Launch& launch) {
   ended(launch.task);
 }
 
-// Its end is enqueued now.
+// Enqueues the mark of a task's end, and notes that the task is now in the queue.
 void QueueLanes::ended(TaskId t) {
   Held& h = held_by(t);
   h.queue->mark_end(t);

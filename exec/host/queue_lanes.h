@@ -31,13 +31,13 @@ class QueueLanes final : public Lanes {
   std::vector<std::vector<Span>> spans() override;
 
  private:
-  // What one queue holds of the step, in order; the first `ended` of them are known to have ended.
+  // The tasks of the step that one queue holds, in order; the first `ended` of them are known to have ended.
   struct Held {
     std::unique_ptr<TaskQueue> queue;
     std::vector<TaskId> tasks;
     std::size_t ended = 0;
   };
-  // What spans are worked out from when a step's ends are known.
+  // Data from which the spans of a step are computed when the ends are known.
   struct Step {
     std::vector<Picoseconds> issued;
     std::vector<std::pair<TaskId, TaskId>> after;  // Launch::after, by task
@@ -60,7 +60,7 @@ class QueueLanes final : public Lanes {
   Watcher watcher_;
   std::vector<Held> held_;
   std::vector<std::uint8_t> queue_of_;  // by task
-  std::vector<std::uint32_t> place_;    // by task: in its queue; kNone: not enqueued yet
+  std::vector<std::uint32_t> place_;    // by task: index in the task's queue; kNone: not enqueued yet
   std::vector<Launch> batch_;
   std::vector<Step> steps_;
 };

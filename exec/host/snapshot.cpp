@@ -20,7 +20,7 @@ Bytes bytes_of(const Rank& rank, std::uint32_t state, std::uint16_t slot) {
   return rank.plan.blocks[rank.plan.frames[state].block].slots[slot].bytes;
 }
 
-// Calls f(state frame, slot, bytes) for what a server keeps.
+// Calls f(state frame, slot, bytes) for each buffer that a server keeps.
 template <class F>
 void for_states(const Rank& rank, const F& f) {
   if (!rank.plan.slots.front().server) return;

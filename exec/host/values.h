@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Floats on stored values: the values themselves where floats are stored, else a copy that is read from 16-bit values
-// and, for a result, written back when the view ends. Kernels compute in float either way.
+// A view of stored values as floats: the values themselves where floats are stored, else a copy that is read from
+// 16-bit values and, for a result, written back when the view ends. Kernels compute in float either way.
 class Values {
  public:
   enum class Mode : std::uint8_t { read, write, update };

@@ -42,7 +42,8 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
   count_peak(kNone);
 }
 
-// Into cells for the slots that lie contiguous, which are all of one size: a layer's input, or the same part of it.
+// Cuts the arena into cells for the slots marked contiguous, which are all of one size: a layer's input, or the same
+// part of it.
 void Buffers::cut_arena(std::uint32_t frame, std::uint16_t slot) {
   Bytes cell = 0;
   for (const Block& block : rank_.plan.blocks) {
@@ -61,7 +62,7 @@ void Buffers::count_peak(TaskId task) {
   peak_task_ = task;
 }
 
-// Memory that a task of another lane gave back was in use until that task has ended.
+// Adds waits for tasks of other lanes that gave this memory back and may still be using it.
 void Buffers::wait_for_users(std::byte* block, Bytes size, TaskId task, Launch& launch) const {
   for (const Used& u : used_) {
     const bool overlaps = u.begin < block + size && block < u.end;
@@ -87,14 +88,14 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (what.bytes == 0 || !held.empty()) return;
   if (take_beyond(what, held)) return;
   if (what.contiguous) {
-    assert(!cells_.empty());  // the plan counted how many are held at a time
+    assert(!cells_.empty());  // the plan counted how many cells are held at a time
     held = {cells_.back(), kArenaPool};
     cells_.pop_back();
     wait_for_users(held.data, what.bytes, task, launch);
     return;
   }
   const int pool = task == kNone ? 0 : pool_of(rank_.plan.op_of(task).lane);
-  // Room for a row even where there is none: nobody asks whether an address is there.
+  // At least one row is allocated, even where there are no rows: nobody checks whether there is an address.
   held = {memory_.allocate(std::max(bytes_of(target, what), row_of(target, what)), pool), pool};
   const Bytes size = memory_.size_of(held.data);
   count(what.category, size);
@@ -104,8 +105,8 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (sums || what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
 }
 
-// What lies beyond the device: on the host, room in its memory, zeros at once where it needs them: no device's queue
-// clears it; on disk, room in a file, never given back.
+// Takes a buffer that does not lie on the device. On the host: memory, cleared at once where the buffer must begin with
+// zeros, because no device queue clears it. On disk: room in a file, which is never given back.
 bool Buffers::take_beyond(const Slot& what, Held& held) {
   if (what.home == Home::device) return false;
   if (what.home == Home::nvme) {
@@ -169,7 +170,7 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
   const Bytes size = memory_.size_of(held.data);
   count(slot_of(target, operand.slot).category, -size);
   const Op& op = rank_.plan.op_of(task);
-  // May end long after what follows it.
+  // A transfer or copy may end long after the tasks that follow it.
   const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
   if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
     if (!one_lane_) used_.push_back({held.data, held.data + size, task});
@@ -199,7 +200,7 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     a.bytes = p.out * p.in * a.width;
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
-    offset = unit->second.front().shard_first * a.width;  // an op of a unit sees its pieces of the shards
+    offset = unit->second.front().shard_first * a.width;  // an op of a unit works on the unit's pieces of the shards
   }
   if (a.data != nullptr) a.data += offset;
   if (const std::int64_t at = held_[index(target, operand.slot)].at; at >= 0) {

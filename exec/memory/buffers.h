@@ -13,15 +13,15 @@
 
 namespace orrery {
 
-// An operand with its address: what a kernel is launched on. bytes: to the end of what it names.
+// An operand with its address, as kernels get it. bytes: from `data` to the end of the operand.
 struct Argument {
   std::byte* data = nullptr;
   Bytes bytes = 0;
-  Bytes width = 4;  // of an element of a flat buffer
-  Bytes row = 0;    // of a buffer whose rows are counted at run time
+  Bytes width = 4;  // bytes of an element of a flat buffer
+  Bytes row = 0;    // bytes of a row, for a buffer whose rows are counted at run time
   Operand operand;
-  DiskStore* disk = nullptr;  // of a buffer on disk, which has no address
-  std::int64_t at = 0;        // in it
+  DiskStore* disk = nullptr;  // set for a buffer on disk, which has no address
+  std::int64_t at = 0;        // offset in the disk file
 };
 
 // A task as it is handed to a lane.
@@ -29,45 +29,47 @@ struct Launch {
   TaskId task = 0;
   std::vector<Argument> arguments;           // in the order of the op's operands
   std::vector<TaskId> after;                 // tasks that last used memory this one reuses on another lane
-  std::vector<std::span<std::byte>> zeroed;  // what must hold zeros before: sums of gradients, first moments
+  std::vector<std::span<std::byte>> zeroed;  // memory to clear before the task runs: sums of gradients, first moments
 };
 
 void clear_on_host(std::span<std::byte> bytes);
 
-// The buffers of one rank: which memory each holds now. Taken and returned in issue order, as a caching allocator's
-// clients do: what the compute lane or a collective returns may be taken again at once, because lanes are in order;
-// another lane that takes it must wait for its last user (Launch::after). What has been sent comes back when it has
-// arrived. Streams of FSDP (gather, reduce, replicate) have pools of their own, whose blocks come back when their last
-// user has completed. Buffers beyond the device have the host's memory and a disk of their own.
+// The buffers of one rank, and the memory that each holds now. Memory is taken and returned in issue order, as by the
+// clients of a caching allocator: memory returned by the compute lane or a collective may be taken again at once,
+// because lanes run in order; a task of another lane that takes it must wait for the last user (Launch::after). The
+// memory of a sent buffer returns when the transfer has ended. The FSDP streams (gather, reduce, replicate) have
+// separate pools, whose blocks return when their last user has completed. Offloaded buffers live in host memory and on
+// disk.
 class Buffers {
  public:
-  // clear: sets memory to zeros, at once. workspace: bytes that the rank's kernels keep for themselves, taken first.
-  // host: where the host's memory comes from.
+  // clear: sets memory to zeros, at once. workspace: bytes that the rank's kernels keep for themselves, allocated
+  // first. host: source of host memory.
   Buffers(const Rank& rank, CachingMemory& memory,
           const std::function<void(std::span<std::byte>)>& clear = clear_on_host, Bytes workspace = 0,
           SegmentSource host = host_segments());
 
-  // Takes what the task allocates, finds addresses, returns what it frees. completed(t): whether t has ended.
+  // Takes the buffers that the task allocates, finds the operands' addresses, and returns the buffers that the task
+  // frees. completed(t): whether task t has ended.
   template <class Completed>
   Launch issue(TaskId task, const Completed& completed) {
     collect(completed);
     return issue(task);
   }
 
-  // The numbers of rows that a frame's runtime sizes have turned out to be.
+  // Sets the numbers of rows of a frame that are known only at run time.
   void set_sizes(std::uint32_t frame, std::vector<std::int64_t> sizes) { sizes_[frame] = std::move(sizes); }
   const std::map<std::uint32_t, std::vector<std::int64_t>>& sizes() const { return sizes_; }
 
-  // Address of a state's buffer that stays; nullptr where it has no bytes, lies on disk, or has not appeared yet.
+  // Address of a persistent buffer of a state; nullptr where it has no bytes, lies on disk, or has not appeared yet.
   std::byte* state(std::uint32_t frame, std::uint16_t slot) const { return held_[index(frame, slot)].data; }
 
-  // A state's buffer wherever it lies: whether it is there, and bytes of it from `first` on.
+  // A state's buffer wherever it lies: whether it exists, and writing and reading it from byte `first` on.
   bool has_state(std::uint32_t frame, std::uint16_t slot) const;
   void write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<const std::byte> from) const;
-  // False where it lies on the device, which only its own copies reach.
+  // Returns false where the buffer lies on the device, which only the device's copies reach.
   bool read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<std::byte> to) const;
 
-  // A state's buffer that is there from now on, also one that else first appears at the first update.
+  // Takes a state's buffer now, even one that would first appear at the first update.
   void hold_state(std::uint32_t frame, std::uint16_t slot);
 
   const MemoryUse& host_use() const { return host_.use(); }
@@ -78,16 +80,16 @@ class Buffers {
   const std::array<Bytes, kCategories>& at_peak() const { return at_peak_; }
   TaskId peak_task() const { return peak_task_; }
 
-  // Nothing is pending between steps.
+  // Ends a step: no returned memory is pending between steps.
   void end_step();
-  // What does not outlive a step is given back: the step begins anew. Nothing runs.
+  // Gives back all buffers that do not outlive a step, so that the step can begin again. No task may be running.
   void abandon_step();
 
  private:
   struct Held {
     std::byte* data = nullptr;
     int pool = 0;
-    std::int64_t at = -1;  // on disk
+    std::int64_t at = -1;  // offset on disk
 
     bool empty() const { return data == nullptr && at < 0; }
   };
@@ -108,7 +110,7 @@ class Buffers {
     return rank_.plan.blocks[rank_.plan.frames[frame].block].slots[slot];
   }
   Launch issue(TaskId task);
-  // Bytes of a row of a buffer that is counted at run time, and of all of it.
+  // Bytes of a row, and of the whole, of a buffer whose rows are counted at run time.
   Bytes row_of(std::uint32_t frame, const Slot& slot) const;
   Bytes bytes_of(std::uint32_t frame, const Slot& slot) const;
   template <class Completed>
@@ -141,8 +143,8 @@ class Buffers {
   std::span<std::byte> workspace_;
   std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;  // by frame
   std::vector<Held> held_;                                    // by buffer
-  std::vector<Returned> returned_;                            // to other lanes' pools, not completed yet
-  std::vector<std::byte*> cells_;                             // of the arena, those that are free
+  std::vector<Returned> returned_;                            // memory to free once its last user has completed
+  std::vector<std::byte*> cells_;                             // free cells of the arena
   std::vector<Used> used_;                                    // memory returned at once, whose last user may still run
   std::array<Bytes, kCategories> now_{}, at_peak_{};
   TaskId peak_task_ = kNone;

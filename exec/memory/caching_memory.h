@@ -10,23 +10,24 @@
 
 namespace orrery {
 
-// Where segments come from: cudaMalloc, or pages of the host.
+// The source of memory segments: cudaMalloc, or pages of the host.
 struct SegmentSource {
   std::function<std::byte*(Bytes)> take;  // nullptr when there is no more
   std::function<void(std::byte*, Bytes)> give;
 };
 SegmentSource host_segments();
 
-// Bytes handed out, and held from the source.
+// Bytes that were handed out to callers (allocated) and bytes held from the source (reserved).
 struct MemoryUse {
   Bytes allocated = 0, peak_allocated = 0;
   Bytes reserved = 0, peak_reserved = 0;
 };
 
 // A caching allocator of real memory, as frameworks have: segments are kept when blocks come back, blocks are split and
-// joined, every pool (stream) keeps to its own segments. Sizes are rounded to 512 bytes; small requests share segments
-// of 2 MiB, those below 10 MiB segments of 20 MiB, larger ones get their own, rounded to 2 MiB (the rules of PyTorch's
-// allocator, so that what it counts can be compared). Not thread safe. Throws Error when there is no memory left.
+// joined, and every pool (stream) keeps separate segments. Sizes are rounded to 512 bytes; small requests share
+// segments of 2 MiB, those below 10 MiB segments of 20 MiB, larger ones get a segment each, rounded to 2 MiB (the rules
+// of PyTorch's allocator, so that the counts can be compared). Not thread safe. Throws Error when there is no memory
+// left.
 class CachingMemory {
  public:
   // drain: waits until nothing runs any more; called before segments go back because there is no memory left, since
@@ -39,10 +40,10 @@ class CachingMemory {
 
   std::byte* allocate(Bytes bytes, int pool);
   void free(std::byte* block);
-  // The block's owner is done with it, a device is not yet: it no longer counts as allocated, and is free()d later. (As
-  // PyTorch's allocator counts a block that other streams still use.)
+  // The block's owner is done with it but the device is not: the block no longer counts as allocated, and is passed to
+  // free() later. (PyTorch's allocator counts a block that other streams still use in the same way.)
   void retire(std::byte* block);
-  Bytes size_of(std::byte* block) const;  // as rounded
+  Bytes size_of(std::byte* block) const;  // the rounded size
   const MemoryUse& use() const { return use_; }
 
  private:

@@ -7,10 +7,10 @@
 
 namespace orrery {
 
-// Room on a disk for one rank: a file without a name in the folder for temporary files (TMPDIR, else /tmp), made when
-// the first bytes are asked for. It is gone when the process is, however that ends. Bytes that were never written are
-// zeros. Reading and writing may go on from several threads at once, on different bytes. Throws Error when there is no
-// room left, or the disk fails.
+// Room on a disk for one rank: a file without a name in the folder for temporary files (TMPDIR, else /tmp), made at the
+// first request. The file disappears with the process, however that ends. Bytes that were never written are zeros.
+// Several threads may read and write different bytes at once. Throws Error when there is no room left, or the disk
+// fails.
 class DiskStore {
  public:
   DiskStore() = default;
@@ -18,7 +18,7 @@ class DiskStore {
   DiskStore(const DiskStore&) = delete;
   DiskStore& operator=(const DiskStore&) = delete;
 
-  std::int64_t take(Bytes bytes);  // where they begin
+  std::int64_t take(Bytes bytes);  // returns the offset of the new bytes
   void read(std::byte* to, std::int64_t at, std::size_t bytes) const;
   void write(const std::byte* from, std::int64_t at, std::size_t bytes) const;
   Bytes taken() const { return end_; }

@@ -11,12 +11,12 @@
 
 namespace orrery {
 
-// Where a rank stands in one of its groups.
+// A rank's position in one of its groups.
 struct Seat {
   std::int64_t index = 0, size = 1;
 };
 
-// One rank of a job: the spec, its own plan and its seats. Nothing of it changes during a run.
+// One rank of a job: the spec, the rank's own plan and its seats in the groups. None of it changes during a run.
 struct Rank {
   Rank(const Spec& spec, const Plan& folded, std::int64_t number);
 
@@ -28,17 +28,17 @@ struct Rank {
 
   const Spec& spec;
   std::int64_t number = 0;
-  Plan plan;  // instantiate(folded, number): one slot
+  Plan plan;  // instantiate(folded, number): has one slot
   std::vector<Seat> seats;
-  std::int64_t replica = 0;       // which of the data-parallel copies, for its share of the batch
-  std::int64_t first_sample = 0;  // of a micro-batch's, of those that its stage's replicas share: its own
+  std::int64_t replica = 0;       // number of the data-parallel replica, which decides its share of the batch
+  std::int64_t first_sample = 0;  // first of this rank's samples, where the replicas of a stage share a micro-batch
   std::int64_t samples = 1;
-  std::int64_t context = 0;           // its place in the context group, block after block
-  std::vector<SequencePart> parts;    // the positions of its tokens, in the order of their rows
+  std::int64_t context = 0;           // the rank's place in the context group, block after block
+  std::vector<SequencePart> parts;    // positions of the rank's tokens, in the order of their rows
   std::vector<std::uint32_t> states;  // state frames by chunk
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // by state frame
   std::map<std::uint32_t, std::vector<Piece>> pieces;                // by state frame
-  std::map<std::uint32_t, std::vector<Piece>> unit_pieces;           // by unit frame: a unit's regions
+  std::map<std::uint32_t, std::vector<Piece>> unit_pieces;  // by unit frame: this rank's pieces of the unit's regions
 };
 
 }  // namespace orrery

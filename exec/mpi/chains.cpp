@@ -9,7 +9,7 @@
 namespace orrery::mpi {
 namespace {
 
-constexpr int kWords = 2;  // of a note: what, and its number
+constexpr int kWords = 2;  // numbers in a note: the kind of note and the number of the push or pull
 
 Channel duplicate(MPI_Comm world) {
   Channel channel;
@@ -20,7 +20,8 @@ Channel duplicate(MPI_Comm world) {
   return channel;
 }
 
-// Tags of one run must not meet again as long as a message that came twice may lie about.
+// Number of tags before they repeat: a tag must not be used again while a message that arrived twice may still be
+// there.
 std::int64_t tags_of(MPI_Comm comm) {
   int* bound = nullptr;
   int found = 0;
@@ -46,7 +47,7 @@ Chains::~Chains() {
   for (Channel* c : {&pushes_, &pulls_, &notes_}) MPI_Comm_free(&c->comm);
 }
 
-// The first server of a chain that is left, from the copy `from` on in steps; -1: none.
+// The first server of a chain that is not lost, from copy `from` on in steps of `step`; -1: none.
 int Chains::alive(int piece, int from, int step) const {
   for (int copy = from; copy >= 0 && copy < copies_; copy += step) {
     const int rank = server(piece, copy);
@@ -84,7 +85,8 @@ void Chains::tell(int rank, Note note, std::int64_t number) {
   ORRERY_CHECK_MPI(MPI_Isend(&word, kWords, MPI_INT64_T, rank, 0, notes_.comm, &word.request));
 }
 
-// The last of a chain has what all others of it have.
+// If this server is the last of the chain, tells all workers and the chain that the push is done: the last server only
+// has a sum that all others of the chain have.
 void Chains::tell_if_last() {
   if (after_me() >= 0) return;
   for (int w = 0; w < workers_; ++w) tell(w, kPushed, has_);
@@ -131,7 +133,7 @@ void Chains::finish() {
     poll();
     here(rank) ? void(++rank) : std::this_thread::yield();
   }
-  while (!said_.empty() && !lost_.any()) poll();  // what is under way reads them
+  while (!said_.empty() && !lost_.any()) poll();  // messages under way read said_
 }
 
 }  // namespace orrery::mpi

@@ -1,4 +1,4 @@
-// The calls of Chains: what workers push and servers sum and hand on, what servers hold and workers pull.
+// The calls of Chains: workers push and servers add up and hand on; servers hold and workers pull.
 #include <cstring>
 
 #include "exec/mpi/chains.h"
@@ -9,17 +9,17 @@ namespace {
 
 using Landing = Chains::Landing;
 
-// One message that must reach whoever has a place in a chain.
+// A message that must reach the server that has a certain place in a chain, even if that server changes.
 class Sending {
  public:
   void to(const Channel& channel, int rank, int tag, const void* data, Bytes bytes) {
     if (rank < 0 || rank == rank_) return;
-    requests_.clear();  // those to a lost rank never end
+    requests_.clear();  // sends to a lost rank never end
     rank_ = rank;
     send(channel, rank, tag, static_cast<const std::byte*>(data), bytes, requests_);
   }
-  // Whether MPI is done with it. Where a rank was lost it may be left where it is: its receiver may have had it from
-  // that one, whoever sends it now.
+  // Whether the message needs no more waiting: MPI is done with it, or a rank was lost. In that case the send may never
+  // end, since its receiver may have had the same data from the lost rank.
   bool over(const Chains& chains) { return chains.any_lost() || all_done(requests_); }
 
  private:
@@ -27,7 +27,7 @@ class Sending {
   std::vector<MPI_Request> requests_;
 };
 
-// A numbered call, and where the pieces of its buffers lie.
+// A numbered push or pull, and the sizes and places of the pieces of its buffers.
 class ChainCall : public Pending {
  public:
   ChainCall(Chains& chains, const CollectiveCall& call, std::int64_t number)
@@ -83,7 +83,7 @@ class ServersPush final : public ChainCall {
  private:
   Bytes mine() const { return bytes(chains_.piece()); }
 
-  // From all workers, or from the server before.
+  // Receives from all workers, or from the server before this one in the chain.
   bool receive() {
     const int before = chains_.before_me();
     if (landings_.empty() || before != before_) {
@@ -95,7 +95,7 @@ class ServersPush final : public ChainCall {
     for (Landing* l : landings_) {
       if (!all_done(l->requests)) return false;
     }
-    for (Landing* l : landings_) {  // in the workers' order, on whatever machine
+    for (Landing* l : landings_) {  // in the order of the workers, so that the sum is the same on every machine
       if (l == landings_.front() && mine() > 0) std::memcpy(call_.out, l->bytes.data(), l->bytes.size());
       if (l != landings_.front())
         combine(call_.element, Reduction::sum, l->bytes.data(), call_.out, elements(chains_.piece()));

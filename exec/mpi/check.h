@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// Throws Error "MPI_Iallreduce(...): MPI_ERR_COMM: invalid communicator". MPI reports only where its communicator says
-// MPI_ERRORS_RETURN, as MpiSession sees to.
+// Throws Error "MPI_Iallreduce(...): MPI_ERR_COMM: invalid communicator". MPI reports errors only where the
+// communicator has the handler MPI_ERRORS_RETURN, which MpiSession sets.
 inline void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING];

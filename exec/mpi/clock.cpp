@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kRoundTrips = 20;
 
-// Rank 0 answers with its time; the other end keeps the answer that came back soonest.
+// Rank 0 answers with the time on its clock; the other end keeps the answer with the shortest round trip.
 void answer(MPI_Comm world, int from) {
   for (int i = 0; i < kRoundTrips; ++i) {
     Picoseconds now = 0;

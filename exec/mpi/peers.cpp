@@ -1,4 +1,4 @@
-// A plugin of its own, so that no program that loads it only when a launcher started it needs MPI to run.
+// This file is a separate plugin, loaded only by a program that a launcher started, so that other runs need no MPI.
 #include <sched.h>
 #include <unistd.h>
 
@@ -23,13 +23,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr auto kLook = milliseconds(100);    // between two looks at who is still there
-constexpr auto kStops = milliseconds(3000);  // a pause that is longer is for good
+constexpr auto kLook = milliseconds(100);    // time between two checks which processes are still there
+constexpr auto kStops = milliseconds(3000);  // a process that is stopped for longer counts as lost
 constexpr auto kPause = std::chrono::microseconds(50);
 constexpr int kTries =
-    200;  // before who waits sleeps: what the others do takes milliseconds, and they may share its cores
+    // Number of polls before a waiting process sleeps: an answer takes milliseconds, and the waiting process may share
+    // cores.
+    200;
 
-// The machine and the number of a process, by which others on that machine see whether it lives.
+// Host name and process id, by which other processes on that machine see whether it lives.
 struct Place {
   std::int64_t pid = 0;
   std::array<char, HOST_NAME_MAX + 1> host{};
@@ -45,12 +47,12 @@ struct Message {
 struct Peer {
   Place place;
   bool lost = false;
-  Clock::time_point last_ran;  // seen not to be stopped
+  Clock::time_point last_ran;  // last time that the process was seen not stopped
   Message heard;
 };
 
-// One by one, so that a process that is lost holds nobody up. On this machine one is known by its process to be lost;
-// those of others are the launcher's affair, which ends all.
+// Exchanges messages between processes one by one, so that a lost process holds nobody up. A process on the same
+// machine is found lost by its process id; a lost process on another machine is left to the launcher, which ends all.
 class MpiPeers : public Peers {
  public:
   MpiPeers() : session_(std::make_unique<MpiSession>()), peers_(static_cast<std::size_t>(size())) {
@@ -64,7 +66,8 @@ class MpiPeers : public Peers {
     }
     host_ = mine.host;
   }
-  // MPI waits in its end for all, so who has lost one goes without; nobody goes before the others have heard it.
+  // MPI_Finalize waits for all processes, so a process that has lost one ends without it, but not before the others
+  // have heard its messages.
   ~MpiPeers() override {
     try {
       gather("ends");
@@ -119,7 +122,8 @@ class MpiPeers : public Peers {
                                &said.message.request));
   }
 
-  // Whether all that are left have been heard, and have heard. What a lost one has not heard stays where it is.
+  // Whether this process has heard all processes that are left, and they have heard it. Messages to a lost process stay
+  // in memory.
   bool all_done() {
     bool done = true;
     for (int r = 0; r < size(); ++r) {
@@ -152,7 +156,8 @@ class MpiPeers : public Peers {
     return heard.done;
   }
 
-  // One that is stopped is ended, so that it does not wake up among others who have done its work.
+  // Marks a process that is gone as lost. A process that is stopped is killed, so that it does not wake up after others
+  // have done its work.
   void look_at(int r) {
     Peer& p = peers_[static_cast<std::size_t>(r)];
     if (!is_other(r) || std::strcmp(p.place.host.data(), host_.data()) != 0) return;
@@ -163,7 +168,7 @@ class MpiPeers : public Peers {
     const bool stopped = !gone && Clock::now() - p.last_ran > kStops;
     if (!gone && !stopped) return;
     if (stopped) ::kill(pid, SIGKILL);
-    hears(r);  // its last word may be there
+    hears(r);  // the lost process's last message may have arrived
     p.lost = true;
     if (rank() == first())
       std::fputs(fmt::format("orrery: process {} of the search was lost; the others do its share\n", r).c_str(),
@@ -178,7 +183,7 @@ class MpiPeers : public Peers {
   std::unique_ptr<MpiSession> session_;
   std::vector<Peer> peers_;
   std::array<char, HOST_NAME_MAX + 1> host_{};
-  std::list<Said> said_;  // stay where they are until they are heard
+  std::list<Said> said_;  // messages stay in memory until they are received
   int round_ = 0;
 };
 

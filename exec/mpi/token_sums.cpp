@@ -1,6 +1,6 @@
-// Rows of tokens on their way back from experts, by nodes: first inside a node, all rows for one member of another node
-// to the one that serves it; there those of one token are added, and only the sum crosses. The other way round as
-// two_stages.cpp.
+// Token rows on their way back from experts, grouped by nodes: first, inside a node, all rows for one member of another
+// node go to the member that relays to it; this relay adds the rows of each token, and only the sum crosses between
+// nodes. Rows in the other direction: two_stages.cpp.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -13,8 +13,8 @@ namespace {
 
 using Member = NodePlaces::Member;
 
-// What a member wants of a node: elements of each member there and, behind them, of all sums; the number of every row's
-// token. And the sums.
+// The rows that a member wants from a node: number of elements from each member there and, behind them, of all sums;
+// the token number of every row; and the sums.
 struct Wanted {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;
@@ -58,7 +58,8 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Every neighbour gets what is for it, and for those that it serves, in their order.
+  // Sends to every neighbour (member of this node) the rows for it and for the members that it relays to, in their
+  // order.
   void gather() {
     for (auto& [node, mine] : wanted_) move(mine.numbers, places_.relay(me(), node), 1, true);
     for (auto& [m, theirs] : served_) {
@@ -84,10 +85,11 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Adds the rows of each token that this node's members have for those that are served.
+  // Adds the rows of each token that this node's members have for the members that this one relays to, and sends the
+  // sums.
   void cross() {
     landed_[me()] = std::move(handed_.at(me()));
-    std::map<Member, Bytes> taken;  // of what each neighbour handed over
+    std::map<Member, Bytes> taken;  // bytes already used of each neighbour's rows
     for (Member m = 0; m < call_.counts.size(); ++m) {
       const auto theirs = served_.find(m);
       if (theirs != served_.end()) {
@@ -117,11 +119,11 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // By source, as an all-to-all leaves it: a token's sum where its first row would be.
+  // Writes the result by source, as an all-to-all does: a token's sum stands in the place of its first row.
   void collect() {
     auto* out = static_cast<std::byte*>(call_.out);
-    std::map<std::int64_t, std::size_t> row;      // of each node
-    std::map<std::int64_t, std::int32_t> filled;  // tokens of each node whose sum is in its place
+    std::map<std::int64_t, std::size_t> row;      // next row of each node
+    std::map<std::int64_t, std::int32_t> filled;  // number of tokens of each node whose sum is in place
     for (Member m = 0; m < call_.received.size(); ++m) {
       const Bytes n = bytes(call_.received[m]);
       const std::int64_t node = places_.node_of(m);
@@ -142,11 +144,11 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Wanted> wanted_;            // by node
-  std::map<Member, Wanted> served_;                  // by who wants it
-  std::map<Member, std::vector<std::byte>> handed_;  // to each neighbour
-  std::map<Member, std::vector<std::byte>> landed_;  // from each neighbour
-  std::map<Member, const std::byte*> own_;           // there: this member's
+  std::map<std::int64_t, Wanted> wanted_;            // rows that this member wants, by node
+  std::map<Member, Wanted> served_;                  // by the member that wants the sums
+  std::map<Member, std::vector<std::byte>> handed_;  // messages to each neighbour
+  std::map<Member, std::vector<std::byte>> landed_;  // messages from each neighbour
+  std::map<Member, const std::byte*> own_;           // rows for this member, in the neighbour's memory
 };
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace {
 
 std::byte* writable_bytes(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-// This rank's part of the moves, round after round. What arrives to be added, or where a chunk is still being sent,
-// waits in staging_ until the round is over.
+// This rank's chunk moves of a collective, round after round. A chunk that arrives to be added, or whose place is still
+// being sent from, waits in staging_ until the round is over.
 class MovesPending final : public Pending {
  public:
   MovesPending(Channel& channel, const CollectiveCall& call, const Moves& moves)
@@ -49,7 +49,7 @@ class MovesPending final : public Pending {
     pieces_ = chunks_of(call_, channel_.rank, channel_.size, moves.chunks, sums_.data());
     if (call_.kind == CollectiveKind::broadcast && channel_.rank == call_.root) copy(call_.in, whole());
     if (call_.kind == CollectiveKind::all_gather) copy(call_.in, own());
-    // The first member's own piece of what it gathers or scatters.
+    // Copies the first member's own piece in a gather or scatter.
     if (call_.kind == CollectiveKind::gather && channel_.rank == 0) copy(call_.in, own());
     if (call_.kind == CollectiveKind::scatter && channel_.rank == 0)
       copy(own().at, {writable_bytes(call_.out), own().bytes});
@@ -126,10 +126,10 @@ class MovesPending final : public Pending {
   CollectiveCall call_;
   int tag_ = 0;
   std::int64_t width_ = 1;
-  std::vector<Move> moves_;           // of this rank
-  std::size_t first_ = 0, last_ = 0;  // of them, those of the round on its way
+  std::vector<Move> moves_;           // the moves that this rank sends or receives
+  std::size_t first_ = 0, last_ = 0;  // moves_ [first_, last_) are those of the current round
   std::vector<ChunkMemory> pieces_;   // by chunk
-  std::vector<std::byte> sums_;       // what a reduce_scatter adds up in, so that `in` stays as it is
+  std::vector<std::byte> sums_;       // a reduce_scatter adds up here, so that `in` stays as it is
   std::vector<std::byte> staging_;
   std::vector<Staged> staged_;
   std::vector<MPI_Request> requests_;

@@ -12,7 +12,7 @@
 #include "exec/transport/transport.h"
 #include "models/collectives/algorithms.h"
 
-// What the files mpi_transport*.cpp share; nobody else includes it.
+// Declarations that the source files of the MPI transport share; no other file includes this header.
 namespace orrery::mpi {
 
 // The members of one group on one lane, and this rank's place among them.
@@ -32,28 +32,29 @@ struct Operations {
 
 inline constexpr int kMessageTag = 0;
 
-// Moves of two calls on one channel must not meet: each call has a tag of its own, 1 to 32767 (the largest that every
-// MPI allows, MPI 3.1, section 8.1.2), and so many are never on their way at once.
+// Moves of two calls on one channel must not be confused: each call has a separate tag, 1 to 32767 (the largest that
+// every MPI allows, MPI 3.1, section 8.1.2), and there are never that many calls under way at once.
 inline constexpr std::uint32_t kTags = 32767;
 inline int next_tag(Channel& channel) { return 1 + static_cast<int>(channel.calls++ % kTags); }
 
-// Every rank takes part in every split, with its own group as the colour.
+// Every rank takes part in every MPI_Comm_split, with the rank's group as the colour.
 Channel make_channel(MPI_Comm world, int rank, const GroupTable& table);
 
-// Elements of the members' pieces before the given one; with their number: all.
+// Number of elements in the pieces before piece `piece`; with the number of pieces, of all pieces.
 inline std::int64_t before_piece(const std::vector<std::int64_t>& counts, int piece) {
   return std::accumulate(counts.begin(), counts.begin() + piece, std::int64_t{0});
 }
 
-// Starts what moves the bytes of one message, cut where it is longer than an MPI count.
+// Start the MPI calls for one message, cut into several where it is longer than an MPI count.
 void send(const Channel& channel, int peer, int tag, const std::byte* data, Bytes bytes,
           std::vector<MPI_Request>& requests);
 void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes bytes,
              std::vector<MPI_Request>& requests);
-// Drops what is done; tells whether nothing is left.
+// Removes the requests that are done; returns whether none are left.
 bool all_done(std::vector<MPI_Request>& requests);
 
-// The members of a group by their nodes, and who passes on what crosses between nodes: the one in the same place.
+// The members of a group by node, and the relay of each message between nodes: the member in the same place on the
+// other node.
 class NodePlaces {
  public:
   using Member = std::size_t;
@@ -64,9 +65,9 @@ class NodePlaces {
   const std::map<std::int64_t, std::vector<Member>>& all() const { return on_; }
   const std::vector<Member>& on(std::int64_t node) const { return on_.at(node); }
   const std::vector<Member>& neighbours() const { return on(home()); }
-  // Who on a node passes on what a member of another one sends there, or gets from there.
+  // The member on `node` that relays the messages between the member `other` of another node and this node.
   Member relay(Member other, std::int64_t node) const;
-  // Members of other nodes for whom this one does.
+  // Members of other nodes for whom this member is the relay.
   std::vector<Member> served() const;
 
  private:
@@ -77,7 +78,8 @@ class NodePlaces {
   std::map<std::int64_t, std::vector<Member>> on_;
 };
 
-// What goes by nodes in three stages, each of which begins when all messages of the one before have gone and come.
+// A transfer that goes by nodes in three stages; each stage begins when all messages of the stage before have been sent
+// and received.
 class ByNodes : public Pending {
  public:
   bool done() final;
@@ -86,11 +88,11 @@ class ByNodes : public Pending {
   using Member = NodePlaces::Member;
 
   ByNodes(Channel& channel, const CollectiveCall& call);
-  virtual void begin_stage(int stage) = 0;  // 1, 2; 3: nothing is on its way any more
+  virtual void begin_stage(int stage) = 0;  // stages 1 to 3; in stage 3 no message is on its way any more
 
   Member me() const { return static_cast<Member>(channel_.rank); }
   Bytes bytes(std::int64_t elements) const { return elements * width_; }
-  int tag(int kind) const { return tags_[kind]; }  // of four kinds of message
+  int tag(int kind) const { return tags_[kind]; }  // kind: one of four kinds of message
   template <class T>
   void move(std::vector<T>& what, Member peer, int kind, bool sends) {
     auto* data = reinterpret_cast<std::byte*>(what.data());
@@ -110,14 +112,16 @@ class ByNodes : public Pending {
   std::vector<MPI_Request> requests_;
 };
 
-// Which rows are of one token: of every row the number of its token among those that a piece has, by first appearance.
+// Which rows belong to the same token: for every row the number of its token, in order of first appearance in the
+// piece.
 struct TokenNumbers {
   std::vector<std::int32_t> of_row;
-  std::vector<std::size_t> first_rows;  // of each token
+  std::vector<std::size_t> first_rows;  // first row of each token
 };
 TokenNumbers number_tokens(const std::vector<std::int32_t>& tokens, const std::vector<std::size_t>& rows);
 
-// The collective without call.add; in and out do not overlap beyond what exec/transport/transport.h allows for gathers.
+// Start the collective, ignoring call.add; in and out may overlap only as exec/transport/transport.h allows for
+// gathers.
 std::unique_ptr<Pending> start_library(Channel& channel, const Operations& operations, const CollectiveCall& call);
 std::unique_ptr<Pending> start_two_stages(Channel& channel, const CollectiveCall& call);
 std::unique_ptr<Pending> start_token_sums(Channel& channel, const CollectiveCall& call);

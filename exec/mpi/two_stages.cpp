@@ -1,6 +1,6 @@
-// An all-to-all in two stages: first to the other nodes, everything for one of them in one message to the member in
-// this one's place there; then inside the node, each its own. Of rows of tokens one goes to a node, whoever gets it
-// there (Zhao et al. 2025, Insights into DeepSeek-V3, 2505.09343, section 4.3: node-limited routing).
+// An all-to-all in two stages: first between nodes, with everything for one node in one message to the member in this
+// member's place there; then inside the node, to each member. A token's row is sent to a node only once, however many
+// of its members get it (Zhao et al. 2025, Insights into DeepSeek-V3, 2505.09343, section 4.3: node-limited routing).
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -60,8 +60,9 @@ bool ByNodes::done() {
 
 namespace {
 
-// Elements of every member on a node, for the one that passes them on; of rows of tokens each one once, with its number
-// for every row, and how many there are behind the counts.
+// Data for the members of a node, sent to the relay there: number of elements for each member, and the elements. Rows
+// of tokens are sent once per token, with the token number of every row, and the number of these elements follows the
+// counts.
 struct Relay {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;
@@ -90,7 +91,7 @@ class TwoStages final : public ByNodes {
   bool of_tokens() const { return call_.row > 0; }
   const std::byte* in() const { return static_cast<const std::byte*>(call_.in); }
 
-  // What this member sends to each node, and how much of it is for whom there.
+  // Collects the data for each node, and tells each relay how many elements are for which member there.
   void tell_counts() {
     for (const auto& [node, members] : places_.all()) {
       Relay& out = outgoing_[node];
@@ -136,7 +137,7 @@ class TwoStages final : public ByNodes {
     }
   }
 
-  // A copy for every row of what came once.
+  // Copies rows that came once per token to every row of the token.
   void copy_rows(Relay& in) const {
     std::vector<std::byte> copies;
     copies.reserve(in.numbers.size() * static_cast<std::size_t>(bytes(call_.row)));
@@ -148,7 +149,8 @@ class TwoStages final : public ByNodes {
     in.counts.pop_back();
   }
 
-  // To every neighbour what this member has for it: its own first, then what came, by source.
+  // Sends to every neighbour (member of this node) the data for it: this member's own, then the received data, by
+  // source.
   void hand_out() {
     for (auto& [m, in] : incoming_) {
       if (of_tokens()) copy_rows(in);
@@ -171,7 +173,7 @@ class TwoStages final : public ByNodes {
       move(landing, neighbour, 2, false);
     }
   }
-  // Elements for this member that a neighbour hands it.
+  // Number of elements for this member that a neighbour hands on.
   std::int64_t through(Member neighbour) const {
     std::int64_t sum = 0;
     for (Member m = 0; m < call_.received.size(); ++m)
@@ -179,7 +181,7 @@ class TwoStages final : public ByNodes {
     return sum;
   }
 
-  // By source, as an all-to-all leaves it.
+  // Writes the result by source, as an all-to-all does.
   void collect() {
     landed_[me()] = std::move(handed_.at(me()));
     std::map<Member, Bytes> taken;
@@ -193,10 +195,10 @@ class TwoStages final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Relay> outgoing_;           // by node
-  std::map<Member, Relay> incoming_;                 // by source
-  std::map<Member, std::vector<std::byte>> handed_;  // to each neighbour
-  std::map<Member, std::vector<std::byte>> landed_;  // from each neighbour
+  std::map<std::int64_t, Relay> outgoing_;           // data for each node
+  std::map<Member, Relay> incoming_;                 // relayed data, by source member
+  std::map<Member, std::vector<std::byte>> handed_;  // messages to each neighbour
+  std::map<Member, std::vector<std::byte>> landed_;  // messages from each neighbour
 };
 
 }  // namespace

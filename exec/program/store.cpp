@@ -28,12 +28,12 @@ namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds(50);
 constexpr int kClockRounds = 20;
-constexpr std::uint32_t kLongest = 1 << 20;  // of a key or value
-constexpr std::size_t kMostKept = 16 << 20;  // bytes of all keys and values
-constexpr std::size_t kSpare = 16;           // connections beside one for each rank: of ranks that try again
+constexpr std::uint32_t kLongest = 1 << 20;  // longest key or value, in bytes
+constexpr std::size_t kMostKept = 16 << 20;  // most bytes of all keys and values together
+constexpr std::size_t kSpare = 16;  // connections allowed beside one for each rank, for ranks that connect again
 
-// Requests: a letter, key and value, each with its length before; the answer is a value. Both ends are the same
-// program.
+// A request is a letter, a key and a value, the last two with a length in front; the answer is a value. Both ends are
+// the same program.
 bool send_all(int socket, const void* data, std::size_t bytes) {
   const auto* at = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -70,7 +70,7 @@ bool receive_text(int socket, std::string& text) {
   return receive_all(socket, text.data(), size);
 }
 
-// The first of these variables that is set, else the other value.
+// The first of these environment variables that is set, else `otherwise`.
 std::string variable(std::initializer_list<const char*> names, const std::string& otherwise) {
   for (const char* name : names) {
     if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;
@@ -102,7 +102,7 @@ Placement placement_of_environment() {
 
 namespace {
 
-// The address of a socket that MASTER_ADDR and MASTER_PORT name.
+// The socket addresses that MASTER_ADDR and MASTER_PORT name.
 struct Addresses {
   explicit Addresses(const Placement& p) {
     addrinfo hints{};
@@ -119,7 +119,7 @@ struct Addresses {
   addrinfo* first = nullptr;
 };
 
-// There alone: nobody vouches for who comes, so nobody shall come by another of the machine's networks.
+// Listens only at MASTER_ADDR: clients are not authenticated, so none may connect by another of the machine's networks.
 int listen_at(const Placement& placement) {
   const Addresses addresses(placement);
   int error = EADDRNOTAVAIL;
@@ -139,7 +139,7 @@ int listen_at(const Placement& placement) {
 
 }  // namespace
 
-// Answers everybody, each from a thread of its own, but no more than a job can have.
+// Answers every client, each in a separate thread, but no more clients than a job can have.
 class Store::Server {
  public:
   explicit Server(const Placement& placement)
@@ -152,7 +152,7 @@ class Store::Server {
       const std::lock_guard lock(mutex_);
       ending_ = true;
       ::shutdown(socket_, SHUT_RDWR);
-      for (const int c : connections_) ::shutdown(c, SHUT_RD);  // answers on their way still go out
+      for (const int c : connections_) ::shutdown(c, SHUT_RD);  // answers on their way are still sent
     }
     changed_.notify_all();
     acceptor_.join();
@@ -230,7 +230,7 @@ class Store::Server {
 
 namespace {
 
-// -1 while nobody answers.
+// Returns -1 while nobody answers.
 int try_to_connect(const Placement& p) {
   const Addresses addresses(p);
   int connection = -1;

@@ -12,13 +12,13 @@
 
 namespace orrery {
 
-// Watches the ranks of a run from inside one of them, where nobody else does: under the user's own mpirun or srun. A
-// thread reads the progress files of the folder, and where a rank failed, or stands still longer than its patience,
-// gives up, once, with the line that says who and where. Processes are not looked up: the launcher sees their deaths.
-// The destructor ends the thread.
+// Watches the ranks of a run from inside one of them, where no launcher of Orrery does: under the user's own mpirun or
+// srun. A thread reads the progress files of the folder; when a rank has failed, or makes no progress for longer than
+// `patience`, it calls give_up once with the line that names the rank and the place. Processes are not looked up: the
+// launcher sees their deaths. The destructor ends the thread.
 class Watch {
  public:
-  // unfolded: the plan of all ranks. give_up: prints the line and ends this process, whereupon the launcher ends the
+  // unfolded: the plan with all ranks. give_up: prints the line and ends this process, whereupon the launcher ends the
   // others.
   Watch(std::string folder, Plan unfolded, std::int64_t steps, Patience patience,
         std::function<void(const Fault&)> give_up);
@@ -37,7 +37,7 @@ class Watch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;
-  std::thread thread_;  // the last: it uses the others
+  std::thread thread_;  // declared last, because the thread uses the other members
 };
 
 }  // namespace orrery

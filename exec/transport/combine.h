@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// Bytes of one element.
+// Number of bytes of one element.
 std::int64_t width_of(Element element);
 
 // into[i] = into[i] + from[i], or the larger of both. bf16 values are added as floats and rounded once. The arrays must

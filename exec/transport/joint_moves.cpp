@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-constexpr Bytes kAlignment = 512;  // of every piece of scratch memory
+constexpr Bytes kAlignment = 512;  // alignment of every piece of scratch memory
 
 Bytes aligned(Bytes bytes) { return ceil_div(bytes, kAlignment) * kAlignment; }
 
@@ -58,13 +58,14 @@ class JointMoves {
 
   Bytes whole() const { return elements_before(first_, static_cast<int>(first_.counts.size())) * width(); }
   bool scatters() const { return first_.kind == CollectiveKind::reduce_scatter; }
-  // A result that is added to what is there already lands apart; a reduce_scatter's does anyway.
+  // Whether the result lands in scratch memory because it is then added to `out`; a reduce_scatter uses scratch memory
+  // in any case.
   bool lands() const { return first_.add && !scatters(); }
   Bytes result_bytes() const { return first_.kind == CollectiveKind::all_to_all ? whole() * size_ : whole(); }
 
   void take_scratch() {
     const Bytes apart = scatters() ? aligned(whole()) : lands() ? aligned(result_bytes()) : 0;
-    Bytes largest = 0;  // chunk
+    Bytes largest = 0;  // bytes of the largest chunk
     std::vector<CollectiveCall> used;
     for (const CollectiveCall* c : calls_) used.push_back(*c);
     const Bytes chunk = aligned(ceil_div(std::max<Bytes>(whole(), 1), std::max(moves_.chunks, 1)));
@@ -110,7 +111,8 @@ class JointMoves {
     return chunks_[static_cast<std::size_t>(member)][static_cast<std::size_t>(number)];
   }
 
-  // Moves of a round read what was there before it: what another of them overwrites is put aside first.
+  // Runs the moves of one round, which read the data from before the round: data that another move of the round
+  // overwrites is copied aside first.
   void run_round(std::span<const Move> round) {
     std::vector<const std::byte*> from;
     std::byte* free = staging_;
@@ -151,9 +153,9 @@ class JointMoves {
   const CollectiveCall& first_;
   int size_;
   Moves moves_;
-  std::vector<CollectiveCall> used_;  // with results where they land
+  std::vector<CollectiveCall> used_;  // the calls, with `out` replaced by scratch memory where results land there
   std::vector<std::vector<ChunkMemory>> chunks_;
-  std::vector<std::byte*> sums_;  // what is apart, by member
+  std::vector<std::byte*> sums_;  // scratch memory for results, by member
   std::byte* staging_ = nullptr;
 };
 

@@ -7,20 +7,20 @@
 
 namespace orrery {
 
-// Where the ranks of a job that are threads of one process meet. A transfer is carried out by the host that comes last,
-// on its own queue, which first waits for those of the others; they wait for it afterwards. The other hosts wait until
-// it is enqueued, so that whatever a queue waits for has been enqueued before: no queue can wait in vain, and nothing
-// on the device spins. It outlives the transports.
+// The meeting point of a job's ranks that are threads of one process. The host thread that comes last carries out the
+// transfer, on its queue, which first waits for the queues of the other ranks; these wait for it afterwards. The other
+// host threads wait until the transfer is enqueued, so that the work that a queue waits for has always been enqueued
+// before: no queue can wait in vain, and nothing on the device spins. It must outlive the transports.
 class Meetings {
  public:
-  explicit Meetings(const Plan& plan);  // of any rank, or all: the groups count
+  explicit Meetings(const Plan& plan);  // any rank's plan, or the plan of all: only the groups are used
   ~Meetings();
   Meetings(const Meetings&) = delete;
   Meetings& operator=(const Meetings&) = delete;
 
-  // Used by one thread.
+  // The transport of one rank; used by one thread.
   std::unique_ptr<QueuedTransport> transport(std::int64_t rank);
-  // A rank is about to end: whoever waits for it, now or later, gets an Error.
+  // A rank is about to end: every rank that waits for it, now or later, gets an Error.
   void fail();
 
  private:

@@ -11,7 +11,8 @@
 
 namespace orrery {
 
-// Whose communicator a call uses. The ends of a message stand on different lanes; they meet on the sender's.
+// The key of the communicator that a call uses. The ends of a message stand on different lanes; both use the sender's
+// lane.
 using ChannelKey = std::pair<Dimension, LaneKind>;
 
 inline LaneKind message_lane(LaneKind lane) {
@@ -21,7 +22,7 @@ inline LaneKind message_lane(LaneKind lane) {
   return lane;
 }
 
-// All that a plan needs; ordered, so that all ranks build their communicators in one order.
+// All communicators that a plan needs; ordered, so that all ranks build them in one order.
 inline std::set<ChannelKey> channels_of(const Plan& plan) {
   std::set<ChannelKey> keys;
   for (const Op& op : plan.ops) {
@@ -63,12 +64,13 @@ struct CollectiveCall {
   bool add = false;
   int root = 0;
   int copies = 1;
-  // Of algorithm "hierarchical": the node of each member. What goes to another node goes there once, to the member in
-  // the sender's place on it, who passes it on.
+  // For algorithm "hierarchical": the node of each member. Data for another node goes there once, to the member in the
+  // sender's place on that node, which passes it on.
   std::vector<std::int64_t> nodes = {};
-  // And where rows of tokens move: elements of a row (0: none), and the token of each row that this member sends, or
-  // with `sums` gets. Rows of one token are alike on their way out: a node gets one, and its members copies. On their
-  // way back only their sum counts: that of a node comes in the first one's place, zeros in the others'.
+  // For algorithm "hierarchical" on rows of tokens: number of elements of a row (0: no rows of tokens), and the token
+  // of each row that this member sends or, with `sums`, receives. On the way to experts the rows of one token are
+  // alike: a node gets one row, and its members get copies. On the way back only the sum counts: the sum of a node
+  // comes in the place of the token's first row, zeros in the token's other rows.
   std::int64_t row = 0;
   std::vector<std::int32_t> tokens = {};
   bool sums = false;
@@ -83,12 +85,12 @@ struct MessageCall {
   Bytes bytes = 0;
 };
 
-// What is on its way on one lane; the memory of its call stays where it is until it is done, and it is let go of
-// earlier only by a rank that is about to end the job.
+// A transfer on its way on one lane. The memory of the call must stay valid until the transfer is done; only a rank
+// that is about to end the job may drop it earlier.
 class Pending {
  public:
   virtual ~Pending() = default;
-  virtual bool done() = 0;  // makes progress, which nothing else does; never blocks
+  virtual bool done() = 0;  // makes progress, which happens only here; never blocks
 };
 
 // Moves bytes between the ranks of a job. A communicator belongs to one (group, lane), so that lanes progress
@@ -99,7 +101,7 @@ class Transport {
   virtual ~Transport() = default;
   virtual std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) = 0;
   virtual std::unique_ptr<Pending> start(LaneKind lane, const MessageCall& call) = 0;
-  // After the last call: returns when no other rank needs this one any more.
+  // Called after the last transfer: returns when no other rank needs this one any more.
   virtual void finish() {}
 };
 

@@ -6,7 +6,7 @@
 
 namespace orrery::kernels {
 
-// A bfloat16 as it is stored: the upper half of a float. Nothing is computed in it.
+// A bfloat16 as it is stored: the upper half of a float. No arithmetic is done in this type.
 struct Bf16 {
   std::uint16_t bits = 0;
 };
@@ -14,7 +14,8 @@ struct Bf16 {
 inline float to_float(float x) { return x; }
 inline float to_float(Bf16 x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
 
-// To nearest, ties to even. A NaN stays one (quiet), however small its payload; too large a value becomes infinite.
+// Rounds to nearest, ties to even. A NaN stays a (quiet) NaN, however small its payload; too large a value becomes
+// infinite.
 inline Bf16 to_bf16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   if ((bits & 0x7fffffffU) > 0x7f800000U) return {static_cast<std::uint16_t>((bits >> 16) | 0x40U)};

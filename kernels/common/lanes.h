@@ -15,7 +15,7 @@ T join_lanes(const T (&lane)[kLanes], Join join) {
               join(join(lane[1], lane[5]), join(lane[3], lane[7])));
 }
 
-// term(0) + ... + term(n - 1), added as T.
+// The sum term(0) + ... + term(n - 1), added as T.
 template <class T, class Term>
 T sum(std::int64_t n, Term term) {
   T lane[kLanes] = {};

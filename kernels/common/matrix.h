@@ -40,14 +40,14 @@ struct Heads {
   std::int64_t batch = 0, rows = 0, heads = 0, head_dim = 0;
   std::int64_t stride = 0;
 
-  // (rows, head_dim) of one sample and head.
+  // The matrix (rows, head_dim) of one sample and head.
   Matrix<T> of(std::int64_t sample, std::int64_t head) const {
     return {data + sample * rows * stride + head * head_dim, rows, head_dim, stride};
   }
   operator Heads<const T>() const requires(!std::is_const_v<T>) { return {data, batch, rows, heads, head_dim, stride}; }
 };
 
-// The columns [first * head_dim, (first + heads) * head_dim) of (batch * rows, columns) as heads. Of a packed qkv
+// The columns [first * head_dim, (first + heads) * head_dim) of (batch * rows, columns) as heads. In a packed qkv
 // buffer q begins at head 0, k at `heads`, v at `heads + kv_heads`.
 template <class T>
 Heads<T> heads_of(Matrix<T> m, std::int64_t batch, std::int64_t first, std::int64_t heads, std::int64_t head_dim) {

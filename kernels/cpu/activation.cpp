@@ -19,8 +19,8 @@ void swiglu(Matrix<const float> x, Matrix<float> y) {
   for (std::int64_t r = 0; r < y.rows; ++r) {
     const float *gate = x.row(r), *up = gate + y.columns;
     float* out = y.row(r);
-    // In one loop g++ 12 makes branches of exponential()'s clamps and computes all of them, so that z times the tiny
-    // value beyond a clamp, which nobody uses, costs ten times the rest (denormal numbers).
+    // Two loops, because in one loop g++ 12 turns the clamps of exponential() into branches and computes both sides: z
+    // times the tiny value beyond a clamp, which is not used, then costs ten times the rest (denormal numbers).
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = logistic(gate[i]);
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = gate[i] * out[i] * up[i];
   }

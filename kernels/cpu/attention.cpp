@@ -12,9 +12,9 @@ namespace orrery::kernels {
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
-// Of queries and keys. benchmarks/kernels_benchmark.cpp on one core of an AMD EPYC (Zen 3, 1 MiB of L2), OpenBLAS
-// 0.3.21, other work beside it, sequence 1024: forward 28, 29, 28 GFLOP/s and backward 36, 40, 36 with tiles of 64,
-// 128, 256.
+// Queries and keys in a tile. benchmarks/kernels_benchmark.cpp on one core of an AMD EPYC (Zen 3, 1 MiB of L2),
+// OpenBLAS 0.3.21, with other work on the machine, sequence 1024: forward 28, 29, 28 GFLOP/s and backward 36, 40, 36
+// with tiles of 64, 128, 256.
 constexpr std::int64_t kTile = 128;
 
 struct Tile {
@@ -39,25 +39,26 @@ void scale_row(float factor, float* row, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) row[i] *= factor;
 }
 
-// Scores of a row become exp(score - shift), zero outside `seen`.
+// Replaces the scores of a row by exp(score - shift), or by zero outside `seen`.
 void exponentiate(float shift, KeyRange seen, float* row, std::int64_t n) {
   std::fill(row, row + seen.first, 0.0F);
   for (std::int64_t i = seen.first; i < seen.last; ++i) row[i] = exponential(row[i] - shift);
   std::fill(row + seen.last, row + n, 0.0F);
 }
 
-// One sample and head of forward.
+// Forward of one sample and head.
 struct ForwardHead {
   Matrix<const float> q, k, v;
   Matrix<float> out;
-  float* lse;  // while it runs: the maximum of a row
+  float* lse;  // holds the running maximum of each row until the end
   float scale;
   const CausalMask& mask;
   bool merges = false;
   std::vector<float> scores = std::vector<float>(kTile * kTile);
   std::vector<float> sums = std::vector<float>(kTile);
 
-  // A row's running maximum rises: what is summed so far shrinks to the new one, then the tile's part is added.
+  // Adds a tile to a row: when the row's running maximum rises, the earlier sum is scaled down to the new maximum, then
+  // the tile's part is added.
   void absorb_row(Tile queries, Tile keys, std::int64_t r, float* row) {
     const std::int64_t query = queries.first + r;
     const KeyRange seen = columns_seen(mask, query, keys);
@@ -80,7 +81,7 @@ struct ForwardHead {
     multiply({}, 1, s, rows_of(v, keys.first, keys.count), 1, rows_of(out, queries.first, queries.count));
   }
 
-  // What others gave is a softmax of its own: a sum of 1 at the exponent of its lse.
+  // Begins a row. With `merges`, the earlier result is a complete softmax: a sum of 1 at the exponent of its lse.
   void begin(std::int64_t query, float& total) const {
     if (merges) {
       total = lse[query] == kNone ? 0.0F : 1.0F;
@@ -103,7 +104,8 @@ struct ForwardHead {
   }
 };
 
-// One sample and head of backward. All gradients are added to: the heads of a group share dk and dv.
+// Backward of one sample and head. All gradients are added to existing values, because the heads of a group share dk
+// and dv.
 struct BackwardHead {
   Matrix<const float> q, k, v, out, dout;
   const float* lse;
@@ -112,7 +114,7 @@ struct BackwardHead {
   const CausalMask& mask;
   std::vector<float> probabilities = std::vector<float>(kTile * kTile);
   std::vector<float> gradients = std::vector<float>(kTile * kTile);
-  std::vector<float> products = std::vector<float>(kTile);  // of a row of out and dout
+  std::vector<float> products = std::vector<float>(kTile);  // dot product of each row of out with that of dout
 
   void pair(Tile queries, Tile keys) {
     const auto q_rows = rows_of(q, queries.first, queries.count), do_rows = rows_of(dout, queries.first, queries.count);

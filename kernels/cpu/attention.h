@@ -6,8 +6,8 @@
 
 namespace orrery::kernels {
 
-// Which keys a query sees: those at its own position and before, at most `window` of them (0: all). Offsets are the
-// positions of the first query and key, so that a rank may hold a part of a sequence.
+// The causal mask: a query sees the keys at its own position and before, at most `window` of them (0: all). The offsets
+// are the positions of the first query and key, so that a rank may hold a part of a sequence.
 struct CausalMask {
   std::int64_t window = 0;
   std::int64_t query_offset = 0, key_offset = 0;
@@ -30,12 +30,12 @@ constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std:
 void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v, float scale, const CausalMask& mask,
                Heads<float> out, float* lse);
 
-// The same for one sample and head, q and out (query, head_dim). merges: these keys are further ones; out and lse hold
-// what others gave, and what is left is as if all had come at once.
+// Forward for one sample and head, q and out (query, head_dim). merges: out and lse already hold the result for other
+// keys; afterwards they hold the result for those and these keys together.
 void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
                        const CausalMask& mask, bool merges, Matrix<float> out, float* lse);
 
-// What forward leaves behind for its backward.
+// Tensors that forward saves for backward.
 struct AttentionSaved {
   Heads<const float> q, k, v, out;
   const float* lse = nullptr;
@@ -46,7 +46,7 @@ struct AttentionSaved {
 void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, float scale, const CausalMask& mask,
                         Heads<float> dq, Heads<float> dk, Heads<float> dv);
 
-// The same for one sample and head; out and lse are those of all keys. Gradients are added to what is there.
+// Backward for one sample and head; out and lse are those of all keys. Gradients are added to the existing values.
 struct HeadSaved {
   Matrix<const float> q, k, v, out;
   const float* lse = nullptr;

@@ -5,16 +5,17 @@
 
 namespace orrery::kernels {
 
-// Rows of a (vocabulary, columns) table by token. A rank may hold the rows [first, first + table.rows) alone: tokens
-// outside give zeros and add nothing, so that the ranks' results sum to the whole; or leave what is in y (`keep`).
+// Looks up rows of a (vocabulary, columns) table by token. A rank may hold only the rows [first, first + table.rows):
+// other tokens give zeros and add nothing, so that the ranks' results sum to the whole; with `keep` they leave y
+// unchanged.
 void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> table, Matrix<float> y,
            bool keep = false);
 
 // Adds every dy row to its token's row of the table's gradient, in the order of rows: the same bits every time.
 void embed_gradient(const std::int64_t* tokens, std::int64_t first, Matrix<const float> dy, Matrix<float> dtable);
 
-// Learned positions: y = x + table's row of each position; y may be x. Its gradient adds each dy row to its position's
-// row.
+// Learned positions: y = x + the table's row of each position; y may be x. The gradient adds each dy row to the row of
+// its position.
 void add_positions(Matrix<const float> x, Matrix<const float> table, Positions positions, Matrix<float> y);
 void positions_gradient(Matrix<const float> dy, Positions positions, Matrix<float> dtable);
 

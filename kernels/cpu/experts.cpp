@@ -21,7 +21,8 @@ void score(const float* logits, const GateShape& s, float* scores) {
   for (std::int64_t i = 0; i < s.experts; ++i) scores[i] = 1 / (1 + std::exp(-logits[i]));
 }
 
-// The numbers with the `count` largest values, the largest first; of equal ones the lower.
+// Keeps the numbers with the `count` largest values, the largest first; among equal values the lower number comes
+// first.
 void keep_largest(std::vector<std::int32_t>& numbers, std::int64_t count, const std::vector<float>& values) {
   std::partial_sort(numbers.begin(), numbers.begin() + count, numbers.end(), [&](std::int32_t a, std::int32_t b) {
     const float x = values[static_cast<std::size_t>(a)], y = values[static_cast<std::size_t>(b)];
@@ -30,7 +31,8 @@ void keep_largest(std::vector<std::int32_t>& numbers, std::int64_t count, const 
   numbers.resize(static_cast<std::size_t>(count));
 }
 
-// Experts of the groups that count most: by their largest value, corrected by the sum of their two largest.
+// The experts of the top groups: groups are compared by their largest value or, if scores are corrected by a bias, by
+// the sum of their two largest.
 std::vector<std::int32_t> candidates(const std::vector<float>& values, const GateShape& s, bool corrected) {
   const std::int64_t each = s.experts / s.expert_groups;
   std::vector<std::int32_t> groups(static_cast<std::size_t>(s.expert_groups)), experts;
@@ -63,7 +65,8 @@ double chosen_sum(const float* scores, const std::int32_t* chosen, std::int64_t 
   return sum;
 }
 
-// A row for every choice that its expert takes: how many rows each expert gets, and where each choice lies.
+// Assigns a row to every choice that is not dropped: counts the rows of each expert, and writes the place of each
+// choice.
 void place(std::int64_t tokens, const GateShape& s, const Routing& r) {
   const std::int64_t choices = tokens * s.top_k, of_group = choices / s.groups;
   std::vector<std::int64_t> taken(static_cast<std::size_t>(s.experts * s.groups));
@@ -90,7 +93,8 @@ void place(std::int64_t tokens, const GateShape& s, const Routing& r) {
   }
 }
 
-// What the auxiliary loss adds to each score's gradient in one run: aux_loss * experts * the expert's part of choices.
+// The auxiliary loss's part of each score's gradient in one run of tokens: aux_loss * experts * the expert's share of
+// the choices.
 std::vector<double> load_gradient(const Routing& r, const GateShape& s, std::int64_t first, std::int64_t tokens,
                                   double scale) {
   std::vector<double> g(static_cast<std::size_t>(s.experts));
@@ -100,7 +104,7 @@ std::vector<double> load_gradient(const Routing& r, const GateShape& s, std::int
   return g;
 }
 
-// From the gradient of one token's scores, and of its scores divided by their sum where they are sigmoids.
+// Turns the gradient of one token's scores into the gradient of its logits; sigmoid scores were divided by their sum.
 void score_gradient(const float* scores, const GateShape& s, std::vector<double>& g, const std::vector<double>& load,
                     float* dlogits) {
   const auto n = static_cast<std::size_t>(s.experts);

@@ -20,9 +20,9 @@ void linear_input_gradient(Matrix<const float> dy, Matrix<const float> weight, M
 // dW(out, in) = dy(rows, out)^T x(rows, in), or added to dW.
 void linear_weight_gradient(Matrix<const float> dy, Matrix<const float> x, bool accumulate, Matrix<float> dweight);
 
-// The products of attention that is written out, for every sample and head. `weights` is (batch, heads, query, key),
-// contiguous: scores, probabilities or their gradients. Of the Heads, those over queries have `heads` heads and those
-// over keys may have fewer (grouped queries): head h meets key head h / (heads / kv_heads).
+// The products of unfused attention, for every sample and head. `weights` is (batch, heads, query, key), contiguous:
+// scores, probabilities or their gradients. Heads over queries number `heads`; heads over keys may be fewer (grouped
+// queries): head h uses key head h / (heads / kv_heads).
 
 // weights = scale a(query) b(key)^T: scores from q and k; the probabilities' gradient from dy and v.
 void head_scores(Heads<const float> a, Heads<const float> b, float scale, float* weights);
@@ -34,7 +34,7 @@ void head_values(const float* weights, Heads<const float> b, float scale, Heads<
 // key's gradient from q.
 void head_key_gradient(const float* weights, Heads<const float> a, float scale, Heads<float> g);
 
-// C = alpha op(A) op(B) + beta C: what the above are made of. C is not read when beta is zero.
+// C = alpha op(A) op(B) + beta C: the product that the functions above call. C is not read when beta is zero.
 struct Transposed {
   bool a = false, b = false;
 };

@@ -5,13 +5,13 @@
 
 namespace orrery::kernels {
 
-// Heads of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). A query or key head is `nope` columns, then
-// `rope` rotated ones; the rotated ones of the keys are the same for all heads.
+// The shape of the heads of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). A query or key head has
+// `nope` columns, then `rope` rotated ones; the rotated columns of the keys are the same for all heads.
 struct LatentShape {
   std::int64_t heads = 0, nope = 0, rope = 0, value = 0;
 };
 
-// Rotates the rope part of every head of q (rows, heads * (nope + rope)) in place; `back` as rotate()'s.
+// Rotates the rope part of every head of q (rows, heads * (nope + rope)) in place; `back` as in rotate().
 void rotate_queries(const RotaryTable& table, Positions positions, bool back, const LatentShape& s, Matrix<float> q);
 
 // up (rows, heads * (nope + value)), rope (rows, rope) before rotation -> packed (rows, heads * (nope + rope) keys,

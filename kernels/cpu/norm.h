@@ -24,17 +24,17 @@ void layer_norm(Matrix<const float> x, const float* weight, const float* bias, f
 void layer_norm_gradient(Matrix<const float> x, NormStatistics saved, Matrix<const float> dy, const float* weight,
                          Matrix<float> dx, float* dweight, float* dbias);
 
-// Rows that lie in pieces on several ranks: each sums what it has of every row, the ranks add their sums up, and from
-// these each comes to what it has of the result. Numbers of a row stand where its statistics do; `mean` is null for RMS
-// norms. columns: of a whole row.
+// Norms of rows that lie in pieces on several ranks: each rank sums over its piece of every row, the ranks add up these
+// sums, and each computes its piece of the result from them. The sums of a row stand where its statistics will; `mean`
+// is null for RMS norms. columns: of a whole row.
 
-// reciprocal: sum of x^2; mean: sum of x
+// Writes the sum of x^2 to `reciprocal` and the sum of x to `mean`.
 void norm_sums(Matrix<const float> x, NormStatistics sums);
-// In `saved` the sums become statistics; the variance is the mean square less the squared mean. bias may be null.
+// Turns the sums in `saved` into statistics; the variance is the mean square less the squared mean. bias may be null.
 void norm_from_sums(Matrix<const float> x, std::int64_t columns, const float* weight, const float* bias, float epsilon,
                     Matrix<float> y, NormStatistics saved);
-// reciprocal: sum of dy weight z, with z the normalised x; mean: sum of dy weight. Adds to the gradients; dbias may be
-// null.
+// Writes to `reciprocal` the sum of dy weight z, with z the normalised x, and to `mean` the sum of dy weight. Adds to
+// the gradients; dbias may be null.
 void norm_gradient_sums(Matrix<const float> x, NormStatistics saved, Matrix<const float> dy, const float* weight,
                         NormStatistics sums, float* dweight, float* dbias);
 void norm_gradient_from_sums(Matrix<const float> x, std::int64_t columns, NormStatistics saved, Matrix<const float> dy,

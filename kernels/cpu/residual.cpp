@@ -7,10 +7,10 @@
 namespace orrery::kernels {
 namespace {
 
-// Words below it drop their element: 2^32 probability.
+// Random words below this threshold drop their element: 2^32 times the probability.
 std::uint64_t threshold_of(double probability) { return static_cast<std::uint64_t>(std::ldexp(probability, 32)); }
 
-// Four consecutive elements share a counter.
+// The random words of an element; four consecutive elements share a counter.
 Philox words_of(const DropoutStream& stream, std::uint64_t element) {
   const std::uint64_t block = element / 4;
   const std::uint32_t where = static_cast<std::uint32_t>(stream.layer) << 16 | stream.op;

@@ -4,8 +4,8 @@
 
 namespace orrery::kernels {
 
-// Which random numbers a dropout draws. They depend on these and on an element's index in the whole, unsharded tensor,
-// and on nothing else: a rank that holds a part of it draws what one rank would.
+// The stream of random numbers that a dropout draws. They depend only on this stream and on an element's index in the
+// whole, unsharded tensor: a rank that holds a part of the tensor draws the same numbers as a single rank would.
 struct DropoutStream {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
@@ -28,12 +28,13 @@ struct ElementIndex {
 };
 
 struct Dropout {
-  double probability = 0;  // that an element becomes zero; those kept grow by 1 / (1 - probability)
+  // probability that an element becomes zero; kept elements are multiplied by 1 / (1 - probability)
+  double probability = 0;
   DropoutStream stream;
   ElementIndex index;
 };
 
-// mask (rows, columns), contiguous: 1 where the element is kept. With probability 0 all are.
+// Writes mask (rows, columns), contiguous: 1 where the element is kept. With probability 0 all are.
 void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t columns, std::uint8_t* mask);
 
 // y = base + dropout(x + bias), base being the residual stream. base.data and bias may be null; mask may be where

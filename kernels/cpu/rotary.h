@@ -6,14 +6,15 @@
 
 namespace orrery::kernels {
 
-// Cosine and sine of position * theta^(-2 i / head_dim), (positions, head_dim / 2) (Su et al. 2021, arXiv:2104.09864).
+// Tables of the cosine and sine of position * theta^(-2 i / head_dim), (positions, head_dim / 2) (Su et al. 2021,
+// arXiv:2104.09864).
 struct RotaryTable {
   std::int64_t half = 0;  // head_dim / 2
   std::vector<float> cosine, sine;
 };
 RotaryTable rotary_table(std::int64_t positions, std::int64_t head_dim, double theta);
 
-// Where the rows of a buffer stand in their sequences: row r is position first + r % rows_per_sample.
+// The positions of a buffer's rows in their sequences: row r has position first + r % rows_per_sample.
 struct Positions {
   std::int64_t rows_per_sample = 0;
   std::int64_t first = 0;

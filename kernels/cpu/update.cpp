@@ -28,7 +28,7 @@ void adam(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, fl
   }
 }
 
-// In double precision, so that a state is off by no more than its own rounding and that of what came of it.
+// Computed in double precision, so that a state is off by no more than its own rounding and that of earlier states.
 template <class Gradient>
 void undo_descend(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, float* weights) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -50,7 +50,7 @@ void undo_adam(const UpdateConstants& c, bool first, std::int64_t n, const Gradi
   }
 }
 
-// What forward reads.
+// Writes the copy of the weights that forward reads.
 template <class Forward>
 void copy_forward(std::int64_t n, const float* weights, Forward* forward) {
   if (forward == nullptr) return;

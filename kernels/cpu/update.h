@@ -7,23 +7,23 @@
 
 namespace orrery::kernels {
 
-// One step of an optimizer. adamw: weights first shrink by learning_rate * weight_decay (Loshchilov and Hutter 2019,
-// arXiv:1711.05101); adam and sgd: the decay is added to the gradient. Moments are corrected for their start at zero
-// (Kingma and Ba 2015, algorithm 1). SGD has no momentum.
+// The rule of an optimizer's step. adamw: weights first shrink by learning_rate * weight_decay (Loshchilov and Hutter
+// 2019, arXiv:1711.05101); adam and sgd: the decay is added to the gradient. Moments are corrected for their start at
+// zero (Kingma and Ba 2015, algorithm 1). SGD has no momentum.
 struct UpdateRule {
   enum class Kind : std::uint8_t { adamw, adam, sgd };
   Kind kind = Kind::adamw;
-  double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // the Adam paper's own values
+  double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // the values in the Adam paper
   double weight_decay = 0;
 };
 
-// What changes from step to step: which it is, from 1, and what gradients are multiplied by first.
+// The values that change from step to step: the step's number, from 1, and the factor for the gradients.
 struct UpdateStep {
   std::int64_t number = 1;
   double gradient_factor = 1;
 };
 
-// The rule's constants of one step, as loops over elements need them: on a CPU and on a GPU the same.
+// The constants of one step, as loops over elements use them: the same on a CPU and on a GPU.
 struct UpdateConstants {
   double gradient_factor;
   float shrink, decay, rate;
@@ -47,20 +47,21 @@ inline UpdateConstants constants_of(const UpdateRule& rule, UpdateStep step) {
           .epsilon = f(rule.epsilon)};
 }
 
-// What clips the norm of all gradients to `limit`: min(1, limit / (norm + 1e-6)), as PyTorch's clip_grad_norm_.
+// The factor that clips the norm of all gradients to `limit`: min(1, limit / (norm + 1e-6)), as PyTorch's
+// clip_grad_norm_.
 double clip_factor(double squared_norm, double limit);
 
-// Whether gradients of such a norm are not taken as they are: clipped, or not finite.
+// Whether gradients with this norm are clipped, or not finite.
 bool is_clipped(double squared_norm, double limit);
 
-// weights are the fp32 ones, moments null for SGD. forward, where not null, receives what the next forward reads: a
-// copy of the weights, rounded if narrower.
+// Makes an update. weights are the fp32 weights, moments null for SGD. forward, where not null, receives the weights
+// that the next forward reads: a copy, rounded if narrower.
 template <class Gradient, class Forward>
 void update(const UpdateRule& rule, UpdateStep step, std::int64_t n, const Gradient* gradient, float* weights,
             float* moment1, float* moment2, Forward* forward);
 
-// Takes back the update of that number, which was made with the same gradients as they are (Qi et al. 2024, arXiv
-// 2401.10241, appendix C): weights and moments are as before but for rounding, moments before the first update zero.
+// Undoes the update with step number `number`, given the same gradients (Qi et al. 2024, arXiv 2401.10241, appendix C):
+// weights and moments are as before except for rounding; the moments before the first update are zero.
 template <class Gradient, class Forward>
 void undo_update(const UpdateRule& rule, std::int64_t number, std::int64_t n, const Gradient* gradient, float* weights,
                  float* moment1, float* moment2, Forward* forward);

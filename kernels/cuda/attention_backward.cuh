@@ -5,9 +5,9 @@
 
 namespace orrery::kernels::cuda {
 
-// A block's share: one tile of keys, whose gradients stay in registers, and all queries that see it in tiles, double-
-// buffered. Eight warps lie 2 x 4 over scores (queries, keys), 4 x 2 over the keys' gradients (keys, depth), and
-// dq_warps x 8 / dq_warps over the queries' (queries, depth).
+// The tile of a block: one tile of keys, whose gradients stay in registers, and all queries that see it, in
+// double-buffered tiles. Eight warps lie 2 x 4 over scores (queries, keys), 4 x 2 over the keys' gradients (keys,
+// depth), and dq_warps x 8 / dq_warps over the queries' (queries, depth).
 template <int depth_, int dq_warps_>
 struct BackwardTile {
   static constexpr int depth = depth_, dq_warps = dq_warps_;
@@ -18,7 +18,7 @@ struct BackwardTile {
   static constexpr int dq_rows = queries / dq_warps, dq_columns = depth * dq_warps / 8;
   static constexpr int dq_row_tiles = dq_rows / 16, dq_column_tiles = dq_columns / 8;
   static constexpr int k_bytes = 2 * keys * stride, q_bytes = 2 * queries * stride, p_bytes = 2 * queries * p_stride;
-  // k, v; q and dout twice; probabilities and their gradients
+  // shared memory for k and v, twice for q and dout, and for probabilities and their gradients
   static constexpr int shared_bytes = 2 * k_bytes + 4 * q_bytes + 2 * p_bytes;
 };
 
@@ -28,12 +28,12 @@ struct BackwardCall {
   HeadsView<T> dk, dv;
   const float *lse2, *products;  // (batch, heads, query): lse in powers of two; row sums of dout out
   float *dq_sums, *partial_keys;
-  int heads, group, heads_each;  // query heads; how many share a key head, and of them run in one block
+  int heads, group, heads_each;  // query heads; query heads that share a key head; those of them that run in one block
   float scale;
   Sight sight;
 };
 
-// Which queries a block goes through: `tiles` tiles from `first_tile` on, of every one of its heads.
+// The queries that a block goes through: `tiles` tiles from `first_tile` on, for each of the block's heads.
 struct QueryTiles {
   int first_tile, tiles;
 };
@@ -104,7 +104,8 @@ struct BackwardBlock {
                                                                   thread);
   }
 
-  // Probabilities and the gradients of scores (less the scale), in registers and, rounded, in their tiles.
+  // Computes probabilities and the gradients of scores (without the scale), in registers and, rounded, in their tiles
+  // of shared memory.
   __device__ void differentiate(int round) const {
     constexpr int kRowTiles = Tile::score_rows / 16;
     const std::uint32_t q_tile = q_tile_of(round), dout_tile = q_tile + Tile::q_bytes;
@@ -152,7 +153,7 @@ struct BackwardBlock {
     }
   }
 
-  // From the tiles of p and ds, which all warps wrote.
+  // Adds to the gradients of keys and values from the tiles of p and ds, which all warps wrote.
   __device__ void gather(int round, KeyGradient& dk, KeyGradient& dv) const {
     const std::uint32_t q_tile = q_tile_of(round), dout_tile = q_tile + Tile::q_bytes;
     const int row = warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns;
@@ -178,7 +179,7 @@ struct BackwardBlock {
     commit_copies();
     for (int round = 0; round < rounds(); ++round) {
       wait_copies<0>();
-      sync_block();  // all copies have landed, and nobody reads what the last round left
+      sync_block();  // all copies have landed, and no thread reads the previous round's data any more
       if (round + 1 < rounds()) load_queries(round + 1);
       commit_copies();
       differentiate(round);
@@ -196,7 +197,7 @@ struct BackwardBlock {
     save(dk, dv);
   }
 
-  // Through the tiles of k and v, which nobody reads any more.
+  // Stores the results through the tiles of k and v, which no thread reads any more.
   __device__ void save(const KeyGradient& dk, const KeyGradient& dv) const {
     const int row = warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns;
     store_results<T, kStride>(k_tile, row, column, dk);
@@ -206,7 +207,7 @@ struct BackwardBlock {
     save_tile<kStride, Tile::keys, Tile::depth, Tile::threads>(v_tile, call.dv.of(sample, key_head), key, thread);
   }
 
-  // (part, sample, key, key head, depth) of dk, then the same of dv.
+  // Stores partial sums as (part, sample, key, key head, depth): dk first, then dv.
   __device__ void save_partial(const KeyGradient& dk, const KeyGradient& dv) const {
     const int row = key + warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns, head_dim = call.k.head_dim;
     const std::int64_t width = std::int64_t{call.heads / call.group} * head_dim;

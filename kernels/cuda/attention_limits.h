@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// Apart from attention.h, for those who have no CUDA toolkit.
+// These limits are separate from attention.h, for programs built without a CUDA toolkit.
 namespace orrery::kernels::cuda {
 
 constexpr std::int64_t kMostHeadDim = 256;

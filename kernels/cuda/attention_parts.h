@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/attention.h"
 
-// The pieces of attention.h, each compiled on its own: one file for every depth, to which head_dim is rounded up.
+// The pieces of attention.h, each compiled separately: one file for each depth to which head_dim is rounded up.
 namespace orrery::kernels::cuda {
 
 struct ForwardArguments {
@@ -25,7 +25,7 @@ struct BackwardArguments {
   float *dq_sums, *statistics, *partial_keys;
 };
 
-// For 16-bit types.
+// Kernels for 16-bit types, by depth.
 void attention_64(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_96(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_128(const ForwardArguments& arguments, cudaStream_t stream);
@@ -35,7 +35,7 @@ void attention_gradient_96(const BackwardArguments& arguments, cudaStream_t stre
 void attention_gradient_128(const BackwardArguments& arguments, cudaStream_t stream);
 void attention_gradient_256(const BackwardArguments& arguments, cudaStream_t stream);
 
-// For fp32, one warp per row.
+// Kernels for fp32, one warp per row.
 void attention_plain(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_gradient_plain(const BackwardArguments& arguments, cudaStream_t stream);
 

@@ -6,7 +6,7 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-constexpr int kEach = 8;  // elements of a row a lane holds, at lane + 32 i: up to 256
+constexpr int kEach = 8;  // elements of a row that a lane holds, at lane + 32 i: up to 256 in a warp
 
 struct Row {
   float x[kEach];
@@ -42,7 +42,7 @@ struct Row {
   }
 };
 
-// Which row a warp takes: of all samples and heads, `rows` each.
+// The row that a warp takes: among `rows` rows of each of all samples and heads.
 struct Place {
   int sample, head, row;
   std::int64_t index;

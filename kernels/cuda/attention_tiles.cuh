@@ -6,16 +6,16 @@
 #include "kernels/cuda/fragments.cuh"
 #include "kernels/cuda/tensor.h"
 
-// What both passes of flash attention share.
+// Parts that forward and backward of flash attention share.
 namespace orrery::kernels::cuda {
 
 constexpr float kLog2E = 1.44269504F;
 constexpr float kLn2 = 0.693147181F;
 
-// Elements of a row in shared memory.
+// Stride of a row in shared memory, in elements.
 constexpr int stride_for(int depth) { return depth <= 64 ? 64 : depth <= 128 ? 128 : 256; }
 
-// All heads of a tensor, as kernels see it.
+// A view of all heads of a tensor, for kernels.
 template <class T>
 struct HeadsView {
   T* data;
@@ -56,7 +56,7 @@ inline Sight sight_of(const CausalMask& mask, std::int64_t keys) {
   return {static_cast<int>(mask.query_offset - mask.key_offset), static_cast<int>(mask.window), static_cast<int>(keys)};
 }
 
-// Sets to `hidden` the results that queries do not see; the block's first result is (query, key).
+// Sets results that a query does not see to `hidden`; the block's first result is (query, key).
 template <int row_tiles, int column_tiles>
 __device__ inline void hide(float (&x)[row_tiles][column_tiles][4], const Sight& sight, int query, int key,
                             float hidden) {

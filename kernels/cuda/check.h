@@ -7,12 +7,12 @@
 
 namespace orrery::kernels::cuda {
 
-// Throws "cudaMemsetAsync(...): invalid argument". call: the call's text, or the kernel's name.
+// Throws "cudaMemsetAsync(...): invalid argument" for an error. call: the call's text, or the kernel's name.
 inline void check(cudaError_t code, const char* call) {
   if (code != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(code));
 }
 
-// What a caller got wrong.
+// Throws `what` where a caller's arguments violate a requirement.
 inline void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }

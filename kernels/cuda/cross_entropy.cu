@@ -5,7 +5,7 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// What of a part the columns are tokens of.
+// The columns of a rank's logits: the first token, the number of columns that are tokens, and all columns with padding.
 struct Part {
   std::int64_t first, tokens, columns;
 };

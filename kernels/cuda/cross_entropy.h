@@ -5,8 +5,8 @@
 
 namespace orrery::kernels::cuda {
 
-// As kernels/cpu/cross_entropy.h. Logits are of any type; in 16 bits their exponents are rounded to it, the sums are
-// not.
+// The functions of kernels/cpu/cross_entropy.h. Logits may have any type; 16-bit logits become exponentials rounded to
+// 16 bits, while sums are not rounded.
 void row_maxima(ConstMatrix logits, VocabularyPart part, float* maxima, cudaStream_t stream);
 void row_exponents(Matrix logits, VocabularyPart part, const float* maxima, const std::int64_t* labels, float* sums,
                    float* label_logits, cudaStream_t stream);

@@ -90,7 +90,7 @@ struct Multiply {
       x[i] *= scale;
     }
     store(x, to + at);
-    if (not_finite != nullptr && !finite) *not_finite = 1;  // whoever writes writes the same
+    if (not_finite != nullptr && !finite) *not_finite = 1;  // all threads that write store the same value
   }
 };
 
@@ -128,8 +128,8 @@ struct SoftCapGradient : Stateless {
 
 constexpr int kTile = 32;  // rows and columns
 
-// A tile goes through shared memory, so that both results are written along their rows. One more word a row keeps the
-// columns of a tile in different banks.
+// Each tile goes through shared memory, so that both results are written along their rows. One more word per row keeps
+// the columns of a tile in different banks.
 template <class From, class To>
 __global__ void __launch_bounds__(kBlock)
     cast_tile(std::int64_t rows, std::int64_t columns, Rows<const From> from, Rows<To> to, Rows<To> transposed) {

@@ -4,10 +4,10 @@
 
 namespace orrery::kernels::cuda {
 
-// As kernels/cpu/elementwise.h, and the few that the executor has no kernel for on the CPU. Types may differ between
-// tensors unless said.
+// The functions of kernels/cpu/elementwise.h, and a few for which the executor has no CPU kernel. Types may differ
+// between tensors unless stated otherwise.
 
-// y = a + b, of one type; y may be either.
+// y = a + b, all of one type; y may be a or b.
 void add(std::int64_t n, ConstArray a, ConstArray b, Array y, cudaStream_t stream);
 
 // to += from; to = max(to, from)
@@ -23,11 +23,11 @@ void fill(std::int64_t n, float value, Array to, cudaStream_t stream);
 // *total += the sum of squares, in double and in a fixed order.
 std::int64_t squared_norm_workspace();
 void add_squared_norm(std::int64_t n, ConstArray x, double* total, Workspace workspace, cudaStream_t stream);
-// *to = *total, or added to it.
+// *to = *total, or *to += *total.
 void store_sum(const double* total, bool adds, float* to, cudaStream_t stream);
 
-// What a tensor is multiplied by: value, divided by *loss_scale, times the clip coefficient of update.h for the squared
-// norm at *squared_norm. Null pointers take no part. Read when the kernel runs.
+// A factor for a tensor: value, divided by *loss_scale, times the clip coefficient of update.h for the squared norm at
+// *squared_norm. Null pointers are left out. The pointers are read when the kernel runs.
 struct Factor {
   double value = 1;
   const float* loss_scale = nullptr;

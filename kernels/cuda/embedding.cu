@@ -39,7 +39,8 @@ struct AddPositions {
   }
 };
 
-// Here a row is a position, counted from the first: its gradients in all samples.
+// The gradient of the position table: a row is a position, counted from the first, and sums the gradients of all
+// samples at that position.
 template <class From, class To>
 struct PositionsGradient {
   Rows<const From> dy;
@@ -61,7 +62,8 @@ struct PositionsGradient {
   }
 };
 
-// The rows of a token lie at places [start[token], start[token + 1]) of a list. counts becomes the next free place.
+// The rows grouped by token: those of a token lie at places [start[token], start[token + 1]) of a list. counts becomes
+// the next free place.
 struct Groups {
   const std::int64_t* tokens;
   std::int64_t first, rows, vocabulary;
@@ -79,7 +81,8 @@ __global__ void __launch_bounds__(kBlock) count_rows(Groups g) {
   if (row < g.rows && g.holds(g.token(row))) atomicAdd(g.next + g.token(row), 1);
 }
 
-// One block: counts become places. Every thread adds up a run of tokens, thread 0 the runs, and each writes its own.
+// Turns counts into places, in one block. Every thread adds up a run of tokens, thread 0 adds up the runs, and each
+// thread writes its places.
 __global__ void __launch_bounds__(kBlock) place_tokens(Groups g) {
   auto* before = reinterpret_cast<int*>(shared_memory());
   const std::int64_t run = (g.vocabulary + kBlock - 1) / kBlock, from = threadIdx.x * run;
@@ -112,7 +115,7 @@ __global__ void __launch_bounds__(kBlock) list_rows(Groups g) {
   if (row < g.rows && g.holds(g.token(row))) g.listed[atomicAdd(g.next + g.token(row), 1)] = static_cast<int>(row);
 }
 
-// A row's place among those of its token is how many of them come before it.
+// Sorts the rows of each token: the place of a row is the number of the token's rows before it.
 __global__ void __launch_bounds__(kBlock) sort_rows(Groups g) {
   const std::int64_t place = thread_index();
   if (place >= g.start[g.vocabulary]) return;

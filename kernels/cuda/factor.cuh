@@ -6,7 +6,7 @@
 
 namespace orrery::kernels::cuda {
 
-// What a Factor is worth now; the clip coefficient as kernels/cpu/update.h's clip_factor.
+// The current value of a Factor; the clip coefficient is computed as by clip_factor in kernels/cpu/update.h.
 __device__ inline double value_of(const Factor& f) {
   double value = f.value;
   if (f.loss_scale != nullptr) value /= static_cast<double>(*f.loss_scale);

@@ -7,21 +7,22 @@ namespace orrery::kernels::cuda {
 
 constexpr int kChunk = 8;  // elements in 16 bytes
 
-// Where a tile's chunk lies, in bytes from its beginning: rows of `stride` elements, a power of two of at least 64, and
-// chunk c of row r in the place of c ^ (r % 8). So the same chunk of eight rows, or of eight that follow one another,
-// lies in all 32 banks.
+// Offset of a tile's chunk, in bytes from the tile's beginning: rows have `stride` elements, a power of two of at least
+// 64, and chunk c of row r stands in the place of c ^ (r % 8). So the same chunk of eight rows, or eight consecutive
+// chunks, lie in all 32 banks.
 template <int stride>
 constexpr std::uint32_t place_of(unsigned row, unsigned chunk) {
   static_assert(stride >= 64 && (stride & (stride - 1)) == 0);
   return row * (2 * stride) + ((chunk ^ (row & 7)) << 4);
 }
 
-// A lane's view of a tile for ldmatrix: the row of 8 elements it names in the 16 x 16 block at (row, chunk), row a
-// multiple of 8 and chunk of 2. The block's four matrices are numbered down first, or across first. Tiles begin at
-// multiples of a row's bytes, so that the chunk may be changed by a bit operation on the whole address.
+// A lane's view of a tile for ldmatrix: the address of the row of 8 elements that the lane names in the 16 x 16 block
+// at (row, chunk), row a multiple of 8 and chunk a multiple of 2. The block's four matrices are numbered down first, or
+// across first. Tiles begin at multiples of a row's bytes, so that the chunk may be changed by a bit operation on the
+// whole address.
 template <int stride>
 struct Reader {
-  std::uint32_t begin;  // what the lane names in the first block
+  std::uint32_t begin;  // address that the lane names in the first block
 
   __device__ std::uint32_t at(int row, int chunk) const {
     return (begin ^ (static_cast<std::uint32_t>(chunk) << 4)) + static_cast<std::uint32_t>(row) * (2 * stride);
@@ -66,8 +67,8 @@ __device__ inline void multiply_tiles(float (&sums)[row_tiles][column_tiles][4],
   }
 }
 
-// How operands lie in their tiles, for multiply_tiles: beginning at (row, column) of a tile. The letters name the
-// tile's rows and columns: m, n, k as in c(m, n) = a(m, k) b(k, n).
+// The layouts of operands in their tiles, for multiply_tiles: beginning at (row, column) of a tile. The letters name
+// the tile's rows and columns: m, n, k as in c(m, n) = a(m, k) b(k, n).
 template <int stride>
 __device__ inline auto a_of_mk(std::uint32_t tile, int row, int column) {
   const Reader<stride> r = down_first<stride>(tile);
@@ -120,9 +121,9 @@ struct HeadView {
   int rows, head_dim;
 };
 
-// Begins to copy rows [first, first + rows) of a head into a tile, zeros where there is nothing. By `threads` threads,
-// this one being `thread` of them: each copies one chunk of every row_step-th row, so that its addresses differ by
-// constants.
+// Begins to copy rows [first, first + rows) of a head into a tile, with zeros for rows that do not exist. `threads`
+// threads share the copy, this one being number `thread`: each copies one chunk of every row_step-th row, so that its
+// addresses differ by constants.
 template <int stride, int rows, int depth, int threads, class T>
 __device__ inline void load_tile(std::uint32_t tile, const HeadView<const T>& from, int first, int thread) {
   constexpr int kChunks = stride / kChunk, kRowStep = threads / kChunks;
@@ -138,7 +139,7 @@ __device__ inline void load_tile(std::uint32_t tile, const HeadView<const T>& fr
   }
 }
 
-// Writes a tile's rows [0, rows) to rows [first, first + rows) of a head, as far as there are.
+// Writes a tile's rows [0, rows) to rows [first, first + rows) of a head, as far as these exist.
 template <int stride, int rows, int depth, int threads, class T>
 __device__ inline void save_tile(std::uint32_t tile, const HeadView<T>& to, int first, int thread) {
   constexpr int kChunks = depth / kChunk;

@@ -6,9 +6,9 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-constexpr std::int64_t kGradientBlocks = 512;  // each leaves one row of partial sums
+constexpr std::int64_t kGradientBlocks = 512;  // number of blocks in backward; each leaves one row of partial sums
 
-// Rows of all heads, head by head: row r is token r % tokens of head r / tokens.
+// A view of the rows of all heads, head by head: row r is token r % tokens of head r / tokens.
 template <class T>
 struct HeadRows {
   T* data;
@@ -34,7 +34,8 @@ bool is_wide(const BasicHeads<Void>& h) {
   return is_wide(BasicMatrix<Void>{h.data, h.type, h.rows, h.head_dim, h.stride});
 }
 
-// Forward: the mean, if centred, then the squares around it, then the row; the second and third reads find it in L1.
+// Forward of a row: computes the mean (if centred), then the squares around it, then writes the row; the second and
+// third reads find the row in the L1 cache.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     norm_row(Team team, std::int64_t rows, HeadRows<const T> x, ConstArray weight, ConstArray bias, float epsilon,
@@ -77,9 +78,9 @@ __global__ void __launch_bounds__(kBlock)
   if (centred) saved.mean[row] = mean;
 }
 
-// dx = reciprocal (g - mean(g) - z mean(g z)), z the normalised x and g = dy weight (kernels/cpu/norm.cpp). Every team
-// takes rows far apart and sums what its lanes' columns give to the weight's and bias's gradients in shared memory;
-// every lane reads and writes its own columns there, so nobody waits.
+// Backward: dx = reciprocal (g - mean(g) - z mean(g z)), z the normalised x and g = dy weight (kernels/cpu/norm.cpp).
+// Every team takes rows far apart and sums the contributions of its columns to the gradients of weight and bias in
+// shared memory; every lane reads and writes only its own columns there, so that no synchronisation is needed.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     norm_gradient_rows(Team team, std::int64_t rows, HeadRows<const T> x, NormStatistics saved, HeadRows<const T> dy,

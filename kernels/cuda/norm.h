@@ -4,9 +4,9 @@
 
 namespace orrery::kernels::cuda {
 
-// As kernels/cpu/norm.h, of every head of a view at once: statistics lie head by head, (heads, batch * rows), and all
-// heads share one weight. A plain matrix is a view with one head. x, y, dy and dx have one type; weight, bias and the
-// gradients added to have any.
+// The functions of kernels/cpu/norm.h, for every head of a view at once: statistics lie head by head, (heads, batch *
+// rows), and all heads share one weight. A plain matrix is a view with one head. x, y, dy and dx have one type; weight,
+// bias and the gradients that are added to may have any.
 struct NormStatistics {
   float* reciprocal = nullptr;
   float* mean = nullptr;  // layer norm only

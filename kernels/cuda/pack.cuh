@@ -9,8 +9,8 @@
 
 #include "kernels/cuda/tensor.h"
 
-// How the memory-bound kernels walk over tensors: every thread takes a pack of `width` neighbouring elements, 8 where
-// all rows are 16-byte aligned, else 1; kernels are functors of the place of a pack.
+// Loops of the memory-bound kernels over tensors: every thread takes a pack of `width` neighbouring elements, 8 where
+// all rows are 16-byte aligned, else 1; kernels are functors that are called with the position of a pack.
 namespace orrery::kernels::cuda {
 
 constexpr unsigned kBlock = 256;  // threads
@@ -50,7 +50,7 @@ void with_width(bool wide, const F& f) {
 }
 
 inline bool is_wide(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
-// Whether every row begins at a multiple of 16 bytes and holds whole packs. Tensors that are not there are.
+// Whether every row begins at a multiple of 16 bytes and holds whole packs. Absent tensors count as wide.
 template <class Void>
 bool is_wide(const BasicMatrix<Void>& m) {
   return m.data == nullptr || (is_wide(m.data) && m.stride * bytes_of(m.type) % 16 == 0 && m.columns % kWide == 0);
@@ -83,7 +83,7 @@ __device__ inline void store(const float (&x)[n], T* to) {
   *reinterpret_cast<Pack<T, n>*>(to) = pack;
 }
 
-// The same where the type is known at run time only: for vectors that every row reads again, and come from a cache.
+// Loads a pack whose type is known only at run time: for vectors that every row reads again, from a cache.
 template <int n>
 __device__ inline void load(const ConstArray& from, std::int64_t at, float (&x)[n]) {
   if (from.type == Type::fp32)
@@ -126,7 +126,8 @@ Rows<const T> rows_as(const ConstMatrix& m) {
   return {static_cast<const T*>(m.data), m.stride};
 }
 
-// f.begin() once a thread, then f.run<width>(i) for the packs at i; the last, short one element by element.
+// Calls f.begin() once per thread, then f.run<width>(i) for each pack at i; the elements of a last, incomplete pack one
+// by one.
 template <int width, class F>
 __global__ void __launch_bounds__(kBlock) over_elements(std::int64_t n, F f) {
   f.begin();
@@ -148,7 +149,7 @@ void launch_over_elements(const char* name, std::int64_t n, bool wide, const F& 
   });
 }
 
-// f.run<width>(row, column) for every pack of a matrix. 2^lanes threads lie along a row.
+// Calls f.run<width>(row, column) for every pack of a matrix. 2^lanes threads lie along a row.
 template <int width, class F>
 __global__ void __launch_bounds__(kBlock) over_rows(std::int64_t rows, std::int64_t columns, int lanes, F f) {
   const std::int64_t row = std::int64_t{blockIdx.x} * (kBlock >> lanes) + (threadIdx.x >> lanes);

@@ -42,13 +42,13 @@ cublasLtEpilogue_t epilogue_of(Epilogue e) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// The alignment of a pointer, as far as the library asks: up to 256 bytes.
+// The alignment of a pointer, up to the largest that the library asks for: 256 bytes.
 std::uint32_t alignment_of(const void* pointer) {
   const auto bits = reinterpret_cast<std::uintptr_t>(pointer) | 256U;
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
-// All that decides which algorithm is chosen.
+// The key under which a chosen algorithm is kept: everything that the choice depends on.
 using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t,                     // m, n, k
                        std::int64_t, std::int64_t, std::int64_t, std::int64_t,       // strides of rows
                        std::int64_t, std::int64_t, std::int64_t, std::int64_t,       // batch and its strides
@@ -104,7 +104,7 @@ void set(cublasLtMatmulPreference_t d, cublasLtMatmulPreferenceAttributes_t attr
   ORRERY_CHECK_LT(cublasLtMatmulPreferenceSetAttribute(d, attribute, &value, sizeof value));
 }
 
-// A row-major matrix is to the library, which counts by columns, its transpose.
+// The layout of a matrix for the library, which is column-major: a row-major matrix is passed as its transpose.
 class Layout {
  public:
   template <class Void>
@@ -135,8 +135,8 @@ class Preference {
   cublasLtMatmulPreference_t preference_ = nullptr;
 };
 
-// The library's description of a product; pointers of an epilogue are set anew for each call. Our c = a b is its
-// c^T = b^T a^T: its first operand is our b.
+// The library's description of a product; the pointers of an epilogue are set again for each call. Our c = a b is the
+// library's c^T = b^T a^T: its first operand is our b.
 struct Plan {
   explicit Plan(const Product& p, bool tf32, int multiprocessors)
       : a(p.b, p.batch, p.b_stride), b(p.a, p.batch, p.a_stride), c(p.c, p.batch, p.c_stride) {
@@ -168,7 +168,7 @@ struct Plan {
   cublasLtMatmulHeuristicResult_t chosen = {};
 };
 
-// An attribute that the library does not tell of this algorithm stays as it is.
+// Reads an attribute of an algorithm; one that the library does not report is left unchanged.
 template <class T>
 void take_configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute, int& to) {
   T value = 0;
@@ -178,7 +178,7 @@ void take_configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoCo
     to = static_cast<int>(value);
 }
 
-// The library's tiles are named by their rows and columns as it counts them: rows are our columns.
+// The size of a tile. The library names tiles by column-major rows and columns: its rows are our columns.
 struct Tile {
   cublasLtMatmulTile_t id;
   int library_rows, library_columns;
@@ -290,7 +290,7 @@ void Products::linear_weight_gradient(ConstMatrix dy, ConstMatrix x, bool accumu
 
 namespace {
 
-// One sample's heads `first`, first + step, ... of a view: the first one's matrix, and how far the next is.
+// The heads `first`, first + step, ... of one sample in a view: the first head's matrix, and the distance to the next.
 template <class Void>
 struct HeadBatch {
   BasicMatrix<Void> matrix;
@@ -302,7 +302,7 @@ HeadBatch<Void> heads_from(const BasicHeads<Void>& h, std::int64_t sample, std::
   return {{data, h.type, h.rows, h.head_dim, h.stride}, step * h.head_dim};
 }
 
-// The same of weights (batch, heads, query, key).
+// The heads of weights (batch, heads, query, key) in the same form.
 template <class Void>
 HeadBatch<Void> weights_from(const BasicArray<Void>& weights, std::int64_t first_matrix, std::int64_t step,
                              std::int64_t queries, std::int64_t keys) {
@@ -310,7 +310,7 @@ HeadBatch<Void> weights_from(const BasicArray<Void>& weights, std::int64_t first
   return {{data, weights.type, queries, keys, keys}, step * queries * keys};
 }
 
-// c [+]= scale a b for `batch` of one sample's heads.
+// Computes c [+]= scale a b for `batch` heads of one sample.
 template <class A, class B, class C>
 Product of_heads(Transposed transposed, float scale, const A& a, const B& b, float beta, const C& c,
                  std::int64_t batch) {

@@ -7,16 +7,16 @@
 
 namespace orrery::kernels::cuda {
 
-// What a product does to its result before storing it. gelu is cuBLASLt's, of the tanh approximation.
+// The epilogue: an operation on a product's result before it is stored. gelu is cuBLASLt's, the tanh approximation.
 //   bias             adds bias(columns)
-//   gelu_aux_bias    stores x + bias in aux, then GeLU
+//   gelu_aux_bias    stores x + bias in aux, then applies GeLU
 //   dgelu            multiplies by GeLU's derivative at aux
-//   dgelu_bgrad      and writes the sum over rows to bias, columns long
-//   bgrad            of a weight gradient a^T b: writes the sum of a's rows to bias, rows of c long
+//   dgelu_bgrad      as dgelu, and writes the sum over rows to bias, which is `columns` long
+//   bgrad            for a weight gradient a^T b: writes the sum of a's rows to bias, as long as c has rows
 enum class Epilogue : std::uint8_t { none, bias, gelu_aux_bias, dgelu, dgelu_bgrad, bgrad };
 
-// c = alpha op(a) op(b) + beta c, `batch` times with operands that far apart (elements). a and b have one type; c has
-// it or is fp32. beta is 0 or 1.
+// c = alpha op(a) op(b) + beta c, `batch` times with operands at the given distances (in elements). a and b have one
+// type; c has that type or fp32. beta is 0 or 1.
 struct Product {
   Transposed transposed;
   float alpha = 1;
@@ -25,13 +25,13 @@ struct Product {
   Matrix c;
   std::int64_t batch = 1, a_stride = 0, b_stride = 0, c_stride = 0;
   Epilogue epilogue = Epilogue::none;
-  Array bias;  // read or written, as the epilogue says; of a's type, or for bgrads of c's
+  Array bias;  // read or written, depending on the epilogue; has a's type, or c's for bgrads
   Matrix aux;  // c's shape and a's type
 };
 
-// What cuBLASLt's heuristic chose: cublasLtMatmulTile_t, cublasLtMatmulStages_t and so on, as numbers, and the tile's
-// edges (0 where the library has no name for them). For information: what the library does not tell is left as it is
-// here.
+// The algorithm that cuBLASLt's heuristic chose: cublasLtMatmulTile_t, cublasLtMatmulStages_t and so on, as numbers,
+// and the size of the tile (0 where the library has no name for it). For information only: values that the library does
+// not report keep the defaults below.
 struct Algorithm {
   int id = -1, tile = 0, stages = 0, split_k = 1, cluster = 0;
   int tile_rows = 0, tile_columns = 0;
@@ -39,10 +39,10 @@ struct Algorithm {
   std::int64_t workspace = 0;
 };
 
-// Matrix products, on cuBLASLt: fp32 sums, tensor cores for 16 bits, and for fp32 where tf32 is allowed. Keeps a
-// handle, a workspace and one algorithm per shape, so asks the heuristic once for each. Calls on different streams must
-// not run at once: they share the workspace. The same GPU and library give the same bits. multiprocessors: of the GPU
-// that products may use (0: all), for measuring beside communication.
+// Matrix products with cuBLASLt: fp32 sums, tensor cores for 16 bits, and for fp32 where tf32 is allowed. Keeps a
+// handle, a workspace and one algorithm per shape, so it asks the heuristic once per shape. Calls on different streams
+// must not run at once: they share the workspace. The same GPU and library give the same bits. multiprocessors: number
+// of the GPU's multiprocessors that products may use (0: all), for measuring beside communication.
 class Products {
  public:
   explicit Products(bool tf32 = false, std::int64_t workspace_bytes = std::int64_t{32} << 20, int multiprocessors = 0);
@@ -53,13 +53,13 @@ class Products {
   void multiply(const Product& product, cudaStream_t stream);
   Algorithm algorithm(const Product& product);
 
-  // As kernels/cpu/gemm.h.
+  // The functions of kernels/cpu/gemm.h.
   void linear(ConstMatrix x, ConstMatrix weight, ConstArray bias, Matrix y, cudaStream_t stream);
   void linear_input_gradient(ConstMatrix dy, ConstMatrix weight, Matrix dx, cudaStream_t stream);
   void linear_weight_gradient(ConstMatrix dy, ConstMatrix x, bool accumulate, Matrix dweight, cudaStream_t stream);
 
-  // As kernels/cpu/gemm.h; `weights` (batch, heads, query, key). Where query heads share a key head, one call for each
-  // of a group's; the gradient is then rounded after each.
+  // The head products of kernels/cpu/gemm.h; `weights` is (batch, heads, query, key). Where query heads share a key
+  // head, one call is made for each query head of a group; the gradient is then rounded after each call.
   void head_scores(ConstHeads a, ConstHeads b, float scale, Array weights, cudaStream_t stream);
   void head_values(ConstArray weights, ConstHeads b, float scale, Heads y, cudaStream_t stream);
   void head_key_gradient(ConstArray weights, ConstHeads a, float scale, Heads g, cudaStream_t stream);

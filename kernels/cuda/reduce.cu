@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned kNormBlocks = 1024;
 constexpr std::int64_t kMostParts = 256;
-constexpr std::int64_t kPartRows = 64;  // at least
+constexpr std::int64_t kPartRows = 64;  // fewest rows of a part
 
 __global__ void __launch_bounds__(kBlock)
     sum_parts(const float* partial, std::int64_t parts, std::int64_t columns, Array to) {
@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(kBlock)
   add_to(to, column, sum);
 }
 
-// partial(part, column): the sum of dy's rows [part * rows_each, ...). A warp lies along the columns, the block's warps
-// take every eighth row.
+// Computes partial(part, column): the sum of dy's rows [part * rows_each, ...). A warp lies along the columns; each of
+// the block's warps takes every eighth row.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     sum_rows(std::int64_t rows, std::int64_t columns, std::int64_t rows_each, Rows<const T> dy, float* partial) {

@@ -6,7 +6,7 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// Which elements a dropout keeps; kernels/cpu/residual.cpp tells how.
+// Decides which elements a dropout keeps, as described in kernels/cpu/residual.cpp.
 struct Draw {
   std::uint64_t threshold;  // 2^32 probability: words below it drop their element
   DropoutStream stream;
@@ -54,7 +54,7 @@ struct Masks {
     *reinterpret_cast<Pack<std::uint8_t, n>*>(data + row * columns + column) = pack;
   }
 };
-// A pack of a mask is 8 bytes.
+// Whether packs of a mask, 8 bytes each, are aligned.
 bool is_wide_mask(const std::uint8_t* mask, std::int64_t columns) {
   return reinterpret_cast<std::uintptr_t>(mask) % kWide == 0 && columns % kWide == 0;
 }
@@ -71,7 +71,7 @@ struct DrawMask {
   }
 };
 
-enum class Source : std::uint8_t { none, stored, drawn };  // of the mask
+enum class Source : std::uint8_t { none, stored, drawn };  // source of the dropout mask
 
 template <class T, Source source>
 struct AddResidual {

@@ -5,7 +5,7 @@
 
 namespace orrery::kernels::cuda {
 
-// As kernels/cpu/residual.h, with the same random numbers: masks are equal bit for bit.
+// The functions of kernels/cpu/residual.h, with the same random numbers: masks are equal bit for bit.
 void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t columns, std::uint8_t* mask,
                   cudaStream_t stream);
 

@@ -5,7 +5,7 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// One pack of each pair: column p counts the first halves of all heads.
+// Rotates one pack of pairs: column p counts the first halves of all heads.
 template <class T>
 struct Rotate {
   DeviceRotaryTable table;

@@ -5,7 +5,7 @@
 
 namespace orrery::kernels::cuda {
 
-// kernels/cpu/rotary.h's table, (positions, half) each, copied to the device by its owner.
+// The table of kernels/cpu/rotary.h in device memory, (positions, half) each; the owner has copied it there.
 struct DeviceRotaryTable {
   std::int64_t half = 0;
   const float* cosine = nullptr;

@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/pack.cuh"
 
-// Threads that share a row: a warp for short ones, a whole block for long ones.
+// Teams of threads that share a row: a warp for short rows, a whole block for long ones.
 namespace orrery::kernels::cuda {
 
 constexpr unsigned kWarp = 32;
@@ -30,7 +30,7 @@ __device__ inline T join_warp(T value, Join join) {
 template <class T, class Join>
 __device__ inline T join_block(T value, Join join, T* slots) {
   value = join_warp(value, join);
-  sync_block();  // the slots may still be read from a time before
+  sync_block();  // another thread may still read the slots from the previous call
   if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = value;
   sync_block();
   value = slots[0];
@@ -38,7 +38,7 @@ __device__ inline T join_block(T value, Join join, T* slots) {
   return value;
 }
 
-// One row's threads, `size` of them (kWarp or kBlock); blocks hold kBlock / size teams.
+// The threads of one row, `size` of them (kWarp or kBlock); a block holds kBlock / size teams.
 struct Team {
   unsigned size;
 
@@ -59,7 +59,7 @@ struct Team {
   }
 };
 
-constexpr std::int64_t kTeamBytes = kWarps * sizeof(float);  // of shared memory that join() uses
+constexpr std::int64_t kTeamBytes = kWarps * sizeof(float);  // bytes of shared memory that join() uses
 
 inline Team team_for(std::int64_t columns) { return {columns <= 1024 ? kWarp : kBlock}; }
 

@@ -15,7 +15,7 @@ namespace orrery::kernels::cuda {
 enum class Type : std::uint8_t { fp32, bf16, fp16 };
 constexpr std::int64_t bytes_of(Type type) { return type == Type::fp32 ? 4 : 2; }
 
-// Flat elements in device memory.
+// An array of elements in device memory.
 template <class Void>
 struct BasicArray {
   Void* data = nullptr;
@@ -26,7 +26,7 @@ struct BasicArray {
 using Array = BasicArray<void>;
 using ConstArray = BasicArray<const void>;
 
-// A row-major view in device memory, as kernels/common/matrix.h's; stride in elements.
+// A row-major view in device memory, like Matrix in kernels/common/matrix.h; stride in elements.
 template <class Void>
 struct BasicMatrix {
   Void* data = nullptr;
@@ -41,7 +41,7 @@ struct BasicMatrix {
 using Matrix = BasicMatrix<void>;
 using ConstMatrix = BasicMatrix<const void>;
 
-// A view (batch, rows, heads, head_dim), as kernels/common/matrix.h's: tokens lie `stride` elements apart.
+// A view (batch, rows, heads, head_dim), like Heads in kernels/common/matrix.h: tokens lie `stride` elements apart.
 template <class Void>
 struct BasicHeads {
   Void* data = nullptr;
@@ -79,15 +79,15 @@ BasicMatrix<Void> columns_of(BasicMatrix<Void> m, std::int64_t first, std::int64
   return {element_at(m.data, m.type, first), m.type, m.rows, count, m.stride};
 }
 
-// As kernels/common/matrix.h's: heads [first, first + heads) of the packed columns of m.
+// Heads [first, first + heads) of the packed columns of m, as in kernels/common/matrix.h.
 template <class Void>
 BasicHeads<Void> heads_of(BasicMatrix<Void> m, std::int64_t batch, std::int64_t first, std::int64_t heads,
                           std::int64_t head_dim) {
   return {element_at(m.data, m.type, first * head_dim), m.type, batch, m.rows / batch, heads, head_dim, m.stride};
 }
 
-// Scratch memory of one call: functions that need some take it and have a `..._workspace` that says how much, at least
-// 16-byte aligned. It may be used again by what is enqueued after on the same stream.
+// Scratch memory of one call: functions that need some take it and have a `..._workspace` that returns how much, at
+// least 16-byte aligned. Later work on the same stream may use it again.
 struct Workspace {
   void* data = nullptr;
   std::int64_t bytes = 0;

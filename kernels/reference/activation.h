@@ -5,7 +5,7 @@
 
 #include "kernels/common/matrix.h"
 
-// What kernels/cpu/activation.h computes, in any type.
+// Reference for kernels/cpu/activation.h, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -2,7 +2,7 @@
 
 #include "kernels/cpu/embedding.h"
 
-// What kernels/cpu/embedding.h computes, as products with one-hot rows, in any type.
+// Reference for kernels/cpu/embedding.h as products with one-hot rows, in any type.
 namespace orrery::kernels::reference {
 
 // y += H table, with H(row, chosen(row) - first) = 1 where the table has that row.

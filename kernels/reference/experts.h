@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/experts.h"
 
-// What a router's weights are as functions of its logits, in any type, for a choice that is given.
+// A router's weights as functions of its logits for a given choice, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -2,7 +2,7 @@
 
 #include "kernels/common/matrix.h"
 
-// What kernels/cpu/gemm.h computes, one element at a time, in any type.
+// Reference for kernels/cpu/gemm.h, one element at a time, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>

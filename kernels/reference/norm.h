@@ -4,8 +4,8 @@
 
 #include "kernels/common/matrix.h"
 
-// What kernels/cpu/norm.h computes, a row at a time, in any type; the statistics are computed anew. Without a bias: RMS
-// norm.
+// Reference for kernels/cpu/norm.h, a row at a time, in any type; the statistics are computed again. Without a bias:
+// RMS norm.
 namespace orrery::kernels::reference {
 
 template <class T>

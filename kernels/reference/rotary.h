@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/rotary.h"
 
-// What kernels/cpu/rotary.h computes, without a table, in any type.
+// Reference for kernels/cpu/rotary.h, without a table, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>

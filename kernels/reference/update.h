@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/update.h"
 
-// What kernels/cpu/update.h does to one weight, in any type.
+// Reference for the update of one weight in kernels/cpu/update.h, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a few steps of a small model left behind under any strategy, and how far two such runs are apart.
+// The results of a few steps of a small model under any strategy, and the distance between the results of two runs.
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -21,11 +21,11 @@
 
 namespace orrery::test {
 
-inline constexpr double kLimit = 1e-5;        // of gradients, losses and weights
-inline constexpr double kChangeLimit = 1e-4;  // of the change of weights under Adam
+inline constexpr double kLimit = 1e-5;        // largest relative distance of gradients, losses and weights
+inline constexpr double kChangeLimit = 1e-4;  // largest relative distance of the change of weights under Adam
 inline constexpr std::int64_t kSteps = 5;
-// Of Adam. Its first step is the sign of a gradient: with the usual 1e-8 an element whose gradient is rounding noise
-// may move either way. Gradients here deviate by 2e-3, 1 (the clip) / sqrt(200,000 weights).
+// Adam's epsilon. Adam's first step is the sign of a gradient: with the usual 1e-8 an element whose gradient is
+// rounding noise may move either way. Gradients here deviate by 2e-3, 1 (the clip) / sqrt(200,000 weights).
 inline constexpr double kEpsilon = 1e-5;
 
 // Weights or gradients of the whole model, by name.
@@ -52,7 +52,7 @@ inline const std::string kWindow =
     "{name: tiny-window, layers: 3, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 96, vocab: 250, sliding_window: "
     "{window: 8, every: 2}}";
 
-// Models of which some layers have experts.
+// Models with experts in some layers.
 inline const std::string kMoeBase = "layers: 2, hidden: 64, heads: 4, kv_heads: 2, feed_forward: 96, vocab: 250";
 inline std::string with_experts(const std::string& name, const std::string& moe, const std::string& more = "") {
   return fmt::format("{{name: {}, {}{}, moe: {{{}}}}}", name, kMoeBase, more, moe);
@@ -125,8 +125,8 @@ inline Tensors change(const Result& r) {
   return d;
 }
 
-// The same model and batch on one rank, of our own stack. Gradients are seen after a pass that clips them, where the
-// stack has one.
+// The same model and batch on one rank, with our own stack. The test reads gradients after the pass that clips them,
+// where the stack has one.
 inline Spec on_one_rank(const Spec& spec) {
   Spec one = spec;
   Strategy& s = one.strategy;
@@ -137,7 +137,7 @@ inline Spec on_one_rank(const Spec& spec) {
        .optimizer = s.optimizer,
        .clip = s.clip,
        .attention = s.attention};
-  // Only attention that is written out drops probabilities; else both kinds compute the same.
+  // Only unfused attention applies dropout to probabilities; without dropout both kinds compute the same.
   if (one.model.dropout == 0) s.attention = Attention::flash;
   one.gpus = 1;
   if (one.model.moe) one.model.moe->pad_to_capacity = false;  // padding changes no number
@@ -161,7 +161,7 @@ inline void route_alike(const Spec& spec, Plan& one) {
   }
 }
 
-// How many choices of the tokens differ, of how many.
+// The number of expert choices that differ between two runs, and the number of all choices.
 inline std::pair<std::int64_t, std::int64_t> differing_choices(const Result& r, const Result& one) {
   std::pair<std::int64_t, std::int64_t> result = {0, 0};
   for (const auto& [name, choices] : one.routing) {
@@ -195,13 +195,13 @@ inline Tensors without_key_biases(const Model& m, Tensors tensors, bool gradient
   return tensors;
 }
 
-// How far a run is from one rank, as multiples of the limits, and what is farthest.
+// The distance of a run from the run on one rank, as multiples of the limits, with the name of the farthest tensor.
 struct Distance {
   double gradient = 0, weight = 0, change = 0, loss = 0;
   std::string of_gradient, of_weight, of_change;
 };
 
-// Weights that begin as zeros are nothing but their change, which has a limit of its own.
+// Leaves out weights that begin as zeros: they consist only of their change, which has a separate limit.
 inline Tensors from_nonzero(const Result& r) {
   Tensors weights = r.weights;
   std::erase_if(weights, [&](const auto& w) { return norm(r.initial.at(w.first)) == 0; });

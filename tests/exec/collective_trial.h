@@ -15,8 +15,8 @@
 #include "kernels/common/bf16.h"
 #include "models/plan/plan.h"
 
-// Collectives to try on any number of ranks. Every rank works out alone what all ranks of its group put in, and from
-// that what it must get.
+// Collectives to try on any number of ranks. Every rank computes the inputs of all ranks of its group, and from them
+// the result that it must get.
 namespace orrery {
 
 inline constexpr std::array kLanesUsed = {LaneKind::tensor, LaneKind::data_reduce, LaneKind::data_gather};
@@ -34,7 +34,7 @@ GroupTable grouped(int ranks, const Group& group_of) {
   return table;
 }
 
-// Neighbours, strides, everybody, each alone; the pipeline goes down the ranks.
+// A plan with groups of neighbours, with strides, of all ranks, and of one rank each; the pipeline goes down the ranks.
 inline Plan plan_of(int ranks) {
   Plan plan;
   plan.ranks = ranks;
@@ -62,7 +62,8 @@ inline std::vector<std::int32_t> members(const Plan& plan, Dimension d, int rank
   return {group.begin(), group.end()};
 }
 
-// Small whole numbers of both signs: their sums are exact in bf16, in every order. Depends on its arguments alone.
+// Element i of a rank's input: a small integer of either sign, whose sums are exact in bf16 in every order. It depends
+// only on the arguments.
 inline float number(std::uint64_t seed, std::int64_t rank, std::int64_t i) {
   auto x = seed * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(rank * 1000003 + i + 1) * 0xBF58476D1CE4E5B9ULL;
   x = (x ^ (x >> 31)) * 0x94D049BB133111EBULL;
@@ -171,7 +172,7 @@ class Trial {
     const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce;
     root_ = rooted ? c.seed / 2 % members_.size() : 0;
     apart_ = rooted && c.seed % 2 == 1;
-    if (has_pieces(c.kind)) {  // uneven, some empty
+    if (has_pieces(c.kind)) {  // uneven pieces, some empty
       for (std::size_t i = 0; i < members_.size(); ++i) {
         counts_.push_back(c.size == 0 ? 0 : (c.size + 3 * static_cast<std::int64_t>(i)) % (c.size + 2));
       }
@@ -228,7 +229,7 @@ class Trial {
     return all;
   }
 
-  // Before anything is added to what was there.
+  // The expected result before it is added to the existing values.
   Values moved() const {
     Values all;
     switch (case_.kind) {
@@ -271,7 +272,8 @@ class Trial {
     if (apart_) out_.resize(in_.size());
     if (in_place(case_.kind)) return;
     before_ = numbers(case_.seed + 7, members_[me_], static_cast<std::int64_t>(moved().size()));
-    if (case_.overlap && case_.kind == CollectiveKind::reduce_scatter) {  // what is there is its own input
+    // the result's memory holds a part of the input
+    if (case_.overlap && case_.kind == CollectiveKind::reduce_scatter) {
       const Values whole = input(me_);
       before_ = {whole.begin() + sum_of(counts_, me_), whole.begin() + sum_of(counts_, me_ + 1)};
     }
@@ -286,7 +288,7 @@ class Trial {
   Case case_;
   std::vector<std::int32_t> members_;
   std::size_t me_ = 0, root_ = 0;
-  bool apart_ = false;  // a broadcast's or reduce's result from its input
+  bool apart_ = false;  // whether the result of a broadcast or reduce lies apart from the input
   std::vector<std::int64_t> counts_;
   std::vector<std::byte> in_, out_;
   Values before_;

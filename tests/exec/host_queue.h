@@ -14,7 +14,8 @@
 // Queues of a device on the host, where everything happens at once, on the thread that enqueues it.
 namespace orrery::test {
 
-// What is scratch is full of ones, so that nobody takes it for zeros.
+// A queue whose work runs at once, on the calling thread. Scratch memory is filled with ones, so that no code relies on
+// zeros.
 class HostQueue : public TaskQueue {
  public:
   void after(MoveQueue& other) override { waited_for.push_back(&other); }
@@ -95,7 +96,7 @@ class HostQueues : public QueueDevice {
   std::vector<std::vector<Picoseconds>> ends_;
 };
 
-// A rank that runs so.
+// The device of a rank whose lanes are such queues.
 class QueuedHostDevice : public RankDevice {
  public:
   QueuedHostDevice(const Rank& rank, QueuedTransport& transport, bool one_queue = false)

@@ -20,7 +20,8 @@
 
 namespace orrery::test {
 
-// Puts together on rank 0 what the ranks own; elements that several own must agree there too, since the last one stays.
+// Puts together on rank 0 the elements that the ranks own; elements that several ranks own must agree there too, since
+// the last one stays.
 inline Tensors collect(MPI_Comm world, const Tensors& mine) {
   int rank = 0, size = 1;
   MPI_Comm_rank(world, &rank);
@@ -57,13 +58,13 @@ inline Tensors collect(MPI_Comm world, const Tensors& mine) {
   return all;
 }
 
-// What a test changes of a run.
+// Changes that a test makes to a run.
 struct Changes {
   std::function<void(Plan&)> plan;
   std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> transport;
   std::int64_t steps = kSteps;  // how often the plan runs
   Watcher watcher = {};
-  std::function<void(std::int64_t step, const Rank&, const Buffers&)> on_begin = {};  // of every step
+  std::function<void(std::int64_t step, const Rank&, const Buffers&)> on_begin = {};  // called before every step
 };
 
 inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {}) {
@@ -100,7 +101,7 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   const Execution e = execute(rank, *transport, text, options);
   Result result = {
       collect(world, gradients), collect(world, initial), collect(world, weights), collect(world, routing), {}};
-  int knows = e.losses.empty() ? 0 : 1, know = 0;  // ranks that have the loss, of as many tokens each
+  int knows = e.losses.empty() ? 0 : 1, know = 0;  // number of ranks that have the loss, each of equally many tokens
   MPI_Allreduce(&knows, &know, 1, MPI_INT, MPI_SUM, world);
   const double share = 1.0 / know;
   for (std::int64_t step = 0; step < changes.steps * plan.steps; ++step) {
@@ -111,7 +112,7 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   return result;
 }
 
-// Known by the one-rank plan: what it computes is what its hash says.
+// The result on one rank, cached by the hash of the one-rank plan, which determines the computation.
 inline const Result& reference_of(const Spec& spec) {
   static std::map<std::string, Result> known;
   const Spec one = on_one_rank(spec);
@@ -134,7 +135,7 @@ inline MPI_Comm ranks_for(const Spec& spec) {
   return some;
 }
 
-// On rank 0 how far the run is from one rank; nothing on the others.
+// The distance of the run from one rank, on rank 0; nothing on the other ranks.
 inline std::optional<Distance> distance_of(const Spec& spec, const Changes& changes = {}) {
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return std::nullopt;
@@ -153,7 +154,7 @@ inline void expect_agreement(const Distance& d) {
   EXPECT_LE(d.loss, kLimit);
 }
 
-// A run with its spec as it is; tokens must go to the reference's experts.
+// Checks a run against one rank; tokens must go to the same experts as there.
 inline void expect_like_one_rank(const Spec& spec) {
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return;

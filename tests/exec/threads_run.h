@@ -56,7 +56,7 @@ inline void merge(Result& all, const Rank& rank, const Result& mine) {
   for (std::size_t k = 0; k < mine.losses.size(); ++k) all.losses[k] += share * mine.losses[k];
 }
 
-// Throws what the first rank that failed has thrown.
+// Runs all ranks on threads; rethrows the error of the first rank that failed.
 inline Result run_on_threads(const Spec& spec, const MakeDevice& make, std::int64_t steps = kSteps) {
   const Plan plan = make_plan(spec);
   Meetings meetings(plan);

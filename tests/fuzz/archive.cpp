@@ -5,7 +5,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "viz/draw/scene_cache.h"
 
-// The sum at the end is made right, so that what lies before it is read.
+// The checksum at the end is corrected, so that the data before it is read.
 void orrery::fuzz::read_archive(std::string_view bytes) {
   const auto archive = std::make_shared<std::string>(bytes);
   const std::uint64_t sum = archive_sum(*archive);

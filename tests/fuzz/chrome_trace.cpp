@@ -9,7 +9,7 @@
 #include "viz/read/chrome_reader.h"
 #include "viz/timeline/align.h"
 
-// What comes out can be drawn. In memory and in one thread.
+// Reads a trace and draws the result, in memory and in one thread.
 void orrery::fuzz::read_chrome_trace(std::string_view text) {
   TimelineBuilder builder;
   std::optional<std::int64_t> origin;

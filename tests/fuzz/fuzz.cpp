@@ -11,7 +11,7 @@ namespace orrery::fuzz {
 namespace {
 
 constexpr std::size_t kLongestLine = 2000;
-// Of the libraries that parse for us, and of the language's own exceptions.
+// Words in messages of the parsing libraries and of the language's exceptions, which must not reach users.
 constexpr std::string_view kForeignWords[] = {
     "json.exception", "yaml-cpp", "bad conversion", "std::",     "basic_string",
     "vector::",       "stoi",     "stod",           "bad_alloc", "regex"};

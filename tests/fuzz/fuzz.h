@@ -10,13 +10,13 @@
 namespace orrery::fuzz {
 
 void read_archive(std::string_view bytes);          // the viewer's cache
-void read_chrome_trace(std::string_view bytes);     // what the viewer opens
+void read_chrome_trace(std::string_view bytes);     // traces that the viewer opens
 void read_hugging_face(std::string_view bytes);     // a config.json
 void read_kineto(std::string_view bytes);           // a trace to import
 void read_loads(std::string_view bytes);            // counts of tokens by expert
 void read_nccl_log(std::string_view bytes);         // NCCL_DEBUG=INFO
-void read_nccl_tests(std::string_view bytes);       // what all_reduce_perf prints
-void read_nccl_tests_json(std::string_view bytes);  // what all_reduce_perf -J writes
+void read_nccl_tests(std::string_view bytes);       // the output of all_reduce_perf
+void read_nccl_tests_json(std::string_view bytes);  // the file that all_reduce_perf -J writes
 void read_order_file(std::string_view bytes);       // strategy.schedule: {file: ...}
 void read_prices(std::string_view bytes);
 void read_profile(std::string_view bytes);
@@ -33,7 +33,7 @@ struct Reader {
 };
 std::span<const Reader> readers();
 
-// Runs a reader's work; an Error is fine if its text is. Aborts with the text if it is not.
+// Runs a reader; an Error is accepted if its text is acceptable, else the program aborts with the text.
 void take(std::string_view bytes, void (*work)(std::string_view bytes));
 
 }  // namespace orrery::fuzz

@@ -3,7 +3,7 @@
 #include "tests/exec/jobs.h"
 #include "tests/fuzz/fuzz.h"
 
-// Of a server that keeps the states of a tiny model, and of a worker, whose snapshot has its losses alone.
+// Reads snapshots of a server, which keeps the states of a tiny model, and of a worker, whose snapshot has only losses.
 void orrery::fuzz::read_snapshot(std::string_view bytes) {
   static const test::Job job = test::tiny_job(
       "data: 2, sharding: parameter-server, parameter_server: {servers: 2, snapshot_every: 5}, global_batch: 2");

@@ -58,7 +58,7 @@ inline std::vector<double> finite_differences(std::vector<double> x, const std::
   return gradient;
 }
 
-constexpr double kFloatError = 2e-6;       // of fp32 sums of a few hundred terms, against double
-constexpr double kDifferenceError = 1e-6;  // of central differences, against an exact gradient
+constexpr double kFloatError = 2e-6;       // error of fp32 sums of a few hundred terms, against double
+constexpr double kDifferenceError = 1e-6;  // error of central differences, against an exact gradient
 
 }  // namespace orrery::kernels

@@ -11,23 +11,24 @@
 
 namespace orrery::test {
 
-// Orders that are searched, or filled from guessed times of their phases, jump where a time changes a little: monotony
-// holds of them within this much. 2 % is the aim; --strict holds them to what all others are held to. The
-// program prints how far they went at its end.
+// Tolerance for schedules whose orders are searched, or filled from estimated times of their phases: they jump where a
+// time changes a little, so monotonicity holds only within this share. 2 % is the aim; --strict applies the tolerance
+// of all other schedules. The program prints the largest deviation at its end.
 inline constexpr double kSearchedSlack = 0.15;
-inline constexpr double kTolerance = 0.005;  // of fixed orders: transfers of two lanes share links in other ways
-// Where copies to the host, or activations that are left with other stages, bound a step beside its other transfers,
-// the order in which these meet moves it further.
+// Tolerance for schedules with fixed orders: transfers of two lanes may share links differently.
+inline constexpr double kTolerance = 0.005;
+// Tolerance where copies to the host, or activations evicted to other stages, bound a step beside its other transfers:
+// the order in which these meet moves the step time further.
 inline constexpr double kContestedTolerance = 0.02;
 
-// A spec with what became of it.
+// A spec with the results of simulating it.
 struct Run {
   Spec spec;
   Profile profile;
   Report report;
 };
 
-// A random spec under its relations.
+// A random spec whose relations are checked.
 struct Subject {
   const Json& spec;
   const Run& run;
@@ -39,19 +40,20 @@ class Checks {
  public:
   explicit Checks(bool strict) : strict_(strict) {}
 
-  // nullptr where the spec is refused in a line, which `refusal` is then. Kept until forget().
+  // Simulates a spec, keeping the result until forget(). Returns nullptr where the spec is refused in one line, which
+  // is then in `refusal`.
   const Run* simulate(const Json& spec);
   void forget() { runs_.clear(); }
 
-  // A line of JSON on stdout.
+  // Reports a violated relation as a line of JSON on stdout.
   void violated(std::string_view relation, const std::string& what, const Json& spec, const Json& other = nullptr);
 
-  // Holds a changed spec's step to what a run takes: no longer but for a tolerance. The changed run, nullptr if
-  // refused. Steps that remap memory are not compared.
+  // Checks that a changed spec's step takes no longer than that of `run`, within a tolerance. Returns the changed run,
+  // nullptr if refused. Steps that remap memory are not compared.
   const Run* not_slower(std::string_view relation, const Json& spec, const Run& run, const Json& changed,
                         double tolerance = kTolerance);
   double slack(const Run& run) const;
-  // Keeps how far a searched order went against a relation, a part of the value.
+  // Records by how much a searched order deviated from a relation, as a share of the value.
   void went(std::string_view relation, const Run& run, double excess);
 
   std::string refusal;
@@ -64,10 +66,10 @@ class Checks {
   std::map<std::string, std::unique_ptr<Run>> runs_;  // by the spec's text
 };
 
-bool is_searched(const Strategy& s);  // the order of its schedule
+bool is_searched(const Strategy& s);  // whether the order of the schedule is searched
 bool is_asynchronous(const Strategy& s);
-bool is_offloaded(const Strategy& s);  // or cut into tiles
-// Whether a step gives segments of memory back and takes them again: which ones does not follow the load.
+bool is_offloaded(const Strategy& s);  // or whether layers are cut into tiles
+// Whether a step returns memory segments to the device and takes them again: which segments does not follow the load.
 bool remaps(const Run& run);
 bool close(double a, double b, double relative, double absolute = 1e-9);
 

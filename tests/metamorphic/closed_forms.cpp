@@ -1,4 +1,4 @@
-// What holds without chance: idle shares of pipelines, every GPU that is listed, a search against trying all.
+// Checks that need no random specs: idle shares of pipelines, every GPU that is listed, a search against trying all.
 #include <fmt/format.h>
 
 #include "models/base/data.h"
@@ -9,7 +9,7 @@
 namespace orrery::test {
 namespace {
 
-// A pipeline alone: no host, hardly an optimizer, a small vocabulary, NVLink between stages.
+// A spec that shows only the pipeline: no host time, hardly an optimizer, a small vocabulary, NVLink between stages.
 Json pipeline_alone(std::string_view schedule, int p, int m, int chunks = 0, const char* recompute = "none",
                     int layers = 0) {
   Json s = {{"model",
@@ -71,7 +71,7 @@ void check_idle(Checks& checks, int p, int m) {
   }
 }
 
-// Orders with more freedom, or more room, are no longer.
+// Schedules with more freedom, or more memory, take no longer.
 void check_freedom(Checks& checks, int p, int m) {
   constexpr std::pair<std::string_view, std::string_view> kFreer[] = {
       {"zb-h1", "1f1b"}, {"zb-1p", "1f1b"}, {"zb-2p", "zb-1p"}, {"zb-v", "zb-1p"}};
@@ -85,8 +85,8 @@ void check_freedom(Checks& checks, int p, int m) {
   }
 }
 
-// What runs again in backward belongs to backward, whatever a layer is made of: the pipeline waits (p - 1)/m of the
-// time that it is busy.
+// Recomputation counts as backward, whatever a layer consists of: the pipeline waits (p - 1)/m of the time that it is
+// busy.
 void check_recomputation(Checks& checks) {
   const Json models[] = {Json::object(),
                          {{"dropout", .1}},
@@ -105,7 +105,7 @@ void check_recomputation(Checks& checks) {
   }
 }
 
-// The best of a search against every point of its lists.
+// Compares the best point of a search with every point of its lists.
 void check_search(Checks& checks, const Json& lists) {
   Json spec = Json::parse(R"({"model": {"layers": 16, "hidden": 1024, "heads": 16, "kv_heads": 4, "feed_forward": 8192,
     "vocab": 128256}, "sequence": 1024, "cluster": {"node": "dgx-h100", "nodes": 2}, "software": "pytorch-fsdp",

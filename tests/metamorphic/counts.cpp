@@ -1,4 +1,4 @@
-// Counts by formulas of this file's own, and by those that explain prints.
+// FLOPs, memory and traffic against independent formulas in this file, and against those that `orrery explain` prints.
 #include <fmt/format.h>
 
 #include "models/schedule/schedules.h"
@@ -13,7 +13,7 @@ namespace {
 
 double num(std::int64_t n) { return static_cast<double>(n); }
 
-// Elements of a layer's matrices: those that a token meets, and all.
+// Elements of a layer's matrices: those that one token is multiplied with, and all.
 struct Matrices {
   double used = 0, own = 0;
 };
@@ -38,13 +38,13 @@ Matrices layer_elements(const Model& m, std::int64_t layer) {
   return {both + num(moe.top_k) * expert, both + num(moe.experts) * expert};
 }
 
-// A score and a product with a value for every pair of a query and a key that see each other.
+// Elements of attention: a score and a product with a value for every pair of a query and a key that it sees.
 double score_elements(const Model& m) {
   return m.mla ? num(m.heads * (m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim + m.mla->v_head_dim))
                : 2 * num(m.heads * m.head_dim);
 }
 
-// Keys that a query sees, on average.
+// Average number of keys that a query sees.
 double keys_seen(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
   const double s = num(spec.sequence);
   if (pairs == AttentionPairs::full) return s;
@@ -91,14 +91,14 @@ double parameters_of_a_rank(const Spec& spec) {
   double sum = 0;
   for (const Parameter& p : all)
     sum += num(elements(p)) / (p.partition == Partition::replicated ? 1 : num(spec.strategy.tensor));
-  // A rank holds a whole key and value head where there are fewer of them than ranks.
+  // A rank holds at least one whole key and value head, also where there are fewer heads than ranks.
   const Model& m = spec.model;
   const double heads = 1 - num(m.kv_heads) / num(spec.strategy.tensor);
   if (!m.mla && heads > 0) sum += heads * num(m.layers) * 2 * num(m.head_dim) * (num(m.hidden) + (m.bias ? 1 : 0));
   return sum;
 }
 
-// Bytes per parameter that a data-parallel step may move: stacks gather once more or less where units stay.
+// Bytes per parameter that a data-parallel step may move: stacks gather once more or less where units stay gathered.
 std::vector<double> volume_factors(const Spec& spec) {
   const Strategy& st = spec.strategy;
   const double w = num(storage_bytes(st.precision)), g = num(storage_bytes(st.gradient_precision));
@@ -133,8 +133,9 @@ double states_by_formula(const Spec& spec, const Plan& plan, std::size_t slot) {
   return bytes;
 }
 
-// Data-parallel traffic for which explain's form counts each parameter once a use of its unit: tiles of a unit are
-// gathered one by one, and a tied vocabulary that all stages share is gathered and reduced with both of its uses.
+// Whether data-parallel traffic has no formula: the formula of explain counts each parameter once per use of its unit,
+// but tiles of a unit are gathered one by one, and a tied vocabulary that all stages share is gathered and reduced with
+// both of its uses.
 bool has_no_form(const Spec& spec, const Volume& v) {
   const Strategy& st = spec.strategy;
   const bool tied = st.pipeline > 1 && spreads_vocabulary(st.schedule) && spec.model.tied_embeddings;
@@ -184,8 +185,8 @@ void volumes_by_form(Checks& checks, const Subject& s) {
 }
 
 void formulas(Checks& checks, const Subject& s) {
-  constexpr double kLeast = 16e6;              // bytes, below which vectors and padding weigh
-  constexpr double kOfLayers = .8, kAll = .2;  // forms of layers leave the ends of the model out
+  constexpr double kLeast = 16e6;              // bytes; below this, vectors and padding matter
+  constexpr double kOfLayers = .8, kAll = .2;  // formulas of layers leave the embedding and output out
   const Prediction p = predict(s.run.spec);
   for (const Volume& v : volumes(s.run.spec, p.plan, p.report)) {
     if (has_no_form(s.run.spec, v)) continue;

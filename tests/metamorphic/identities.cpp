@@ -1,4 +1,4 @@
-// What a report must say of itself, however it was come by.
+// Identities that hold in every report, however it was made.
 #include <numeric>
 
 #include <fmt/format.h>
@@ -10,12 +10,12 @@
 namespace orrery::test {
 namespace {
 
-// JSON has no word for what is no number: null stands in its place.
+// JSON has no NaN or infinity: null stands in their place.
 void check_numbers(Checks& checks, const Subject& s) {
   constexpr std::string_view kMayBeUnknown[] = {"/mfu", "/mfu_full_attention", "/hfu", "/cost/usd"};
   const Json report = Json::parse(to_json(s.run.report)), flat = report.flatten();
   for (const auto& [path, leaf] : flat.items()) {
-    const Json& value = report[Json::json_pointer(path)];  // empty lists are null when they are flat
+    const Json& value = report[Json::json_pointer(path)];  // flatten() turns empty lists into null
     const bool may = std::find(std::begin(kMayBeUnknown), std::end(kMayBeUnknown), path) != std::end(kMayBeUnknown);
     if (value.is_null() && !may) checks.violated("finite", path, s.spec);
     if (value.is_number() && value.get<double>() < -1e-12)
@@ -80,7 +80,7 @@ Json without_clock(const Report& r) {
   return json;
 }
 
-// What the file says of the strategy, said by --set.
+// A strategy's key set by --set gives the same result as the same value in the file.
 void check_override(Checks& checks, const Subject& s) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : s.spec["strategy"].items()) {

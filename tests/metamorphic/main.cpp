@@ -17,7 +17,7 @@ struct Options {
   bool strict = false, refused = false;
 };
 
-constexpr std::uint64_t kMostTasks = 300'000;  // of a spec that is changed and simulated many times
+constexpr std::uint64_t kMostTasks = 300'000;  // most tasks of a spec that is changed and simulated many times
 
 struct Tally {
   std::uint64_t drawn = 0, valid = 0, slow = 0;
@@ -54,7 +54,7 @@ void check_one(Checks& checks, const Options& options, std::uint64_t number, Tal
   }
 }
 
-// Other names than of relations that are drawn for.
+// Whether the options select a check: a check named in `only`, or every check if none is named.
 bool takes(const Options& options, std::string_view name) {
   return options.only.empty() || std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }

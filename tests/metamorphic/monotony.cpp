@@ -12,7 +12,7 @@
 namespace orrery::test {
 namespace {
 
-// Whether a GPU is at least as good in every figure, and of a kind whose kernels are priced alike.
+// Whether GPU a is at least as good as b in every figure, and of a kind whose kernels are priced alike.
 bool is_better(const Gpu& a, const Gpu& b) {
   if (a.id == b.id || a.architecture != b.architecture || a.compute_capability != b.compute_capability) return false;
   for (const auto& [precision, peak] : b.tflops) {
@@ -23,7 +23,7 @@ bool is_better(const Gpu& a, const Gpu& b) {
          a.nvlink_GBps >= b.nvlink_GBps && a.pcie_GBps >= b.pcie_GBps && a.nvlink_reach == b.nvlink_reach;
 }
 
-// Costs of other layers move the cut of the pipeline too.
+// Whether the pipeline is cut by costs, which change with the layers.
 bool is_cut_by_cost(const Spec& spec) {
   return spec.strategy.pipeline > 1 &&
          (spec.strategy.schedule == "dapple" || spec.software.stage_rule.starts_with("by_"));
@@ -39,8 +39,8 @@ void more_micro_batches(Checks& checks, const Subject& s) {
   // A delayed update on the host bounds a step that computes less.
   const bool bound = s.run.spec.strategy.offload.delayed_update;
   if (after < before * (1 + (bound ? -kTolerance : 1e-6))) checks.violated("batch x2", text, s.spec, more);
-  // Activations that are left with other stages meet the other transfers in another pattern every few micro-batches,
-  // and they are left only once the pipeline is full.
+  // Evicted activations meet the other transfers in a different pattern every few micro-batches, and eviction begins
+  // only once the pipeline is full.
   const std::string& schedule = s.run.spec.strategy.schedule;
   if (schedule != "file" && find_schedule(schedule).moves != nullptr) return;
   checks.went("batch x2 superlinear", s.run, after / (2 * before) - 1);
@@ -66,14 +66,14 @@ void more_layers(Checks& checks, const Subject& s) {
     checks.violated("more layers' memory", fmt::format("{} -> {}", a, b), s.spec, more);
 }
 
-// How NCCL reduces and gathers.
+// The NCCL algorithms that a run uses to reduce and gather.
 std::set<std::string> algorithms(const Run& run) {
   std::set<std::string> all;
   for (const CommunicationRow& row : run.report.communication) all.insert(row.group + row.op + row.algorithm);
   return all;
 }
 
-// The larger spec is the one that must not be beaten by the smaller.
+// Checks that a smaller spec takes no longer than the larger one.
 const Run* smaller_is_not_slower(Checks& checks, std::string_view name, const Subject& s, const Json& larger) {
   const Run* run = checks.simulate(larger);
   if (run != nullptr) checks.not_slower(name, larger, *run, s.spec);
@@ -82,7 +82,8 @@ const Run* smaller_is_not_slower(Checks& checks, std::string_view name, const Su
 
 }  // namespace
 
-// Faster NICs make NCCL open more channels, whose SMs the compute beside them lacks: what it takes more is let off.
+// With faster NICs NCCL opens more channels, whose SMs are missing for compute beside them: the compute time lost is
+// allowed for.
 void faster_links(Checks& checks, const Subject& s) {
   const Cluster& c = s.run.spec.cluster;
   const auto computing = [](const Run& run) {
@@ -133,7 +134,7 @@ void more_work(Checks& checks, const Subject& s) {
   }
   const Json longer = with(s.spec, "sequence", 2 * spec.sequence);
   const Run* run = smaller_is_not_slower(checks, "half sequence", s, longer);
-  // Gradients of units that wait for a slow network pile up behind less to compute.
+  // With less compute, gradients of units that wait for a slow network pile up.
   if (run != nullptr && !row_of(spec.strategy.sharding).shards_gradients &&
       static_cast<double>(run->report.memory.peak) < static_cast<double>(s.run.report.memory.peak) * .99)
     checks.violated("sequence x2 memory", "", s.spec, longer);
@@ -144,7 +145,7 @@ void weak_scaling(Checks& checks, const Subject& s) {
   const ShardingRow& row = row_of(spec.strategy.sharding);
   const bool lags = !spec.cluster.stragglers.empty() || spec.cluster.straggler_share > 0;
   if (lags || is_offloaded(spec.strategy) || row.hybrid || row.servers || row.master) return;
-  // Ranks of a copy's mirror image come to lie on more GPUs of a node, which have more NICs.
+  // With two copies of the model, stages that mirror each other may lie on more GPUs of a node, which have more NICs.
   if (model_copies(spec.strategy.schedule) > 1) return;
   if (spec.strategy.rank_order.starts_with("dp")) return;  // more data ranks put the others on other nodes
   Json more = with(s.spec, "strategy.data", 2 * spec.strategy.data);
@@ -152,7 +153,8 @@ void weak_scaling(Checks& checks, const Subject& s) {
   more = with(more, "cluster.nodes", 2 * spec.cluster.nodes);
   more = with(more, "strategy.global_batch", 2 * spec.strategy.global_batch);
   const Run* wide = checks.simulate(more);
-  if (wide == nullptr || wide->spec.strategy.sharding != spec.strategy.sharding) return;  // over one rank: none
+  // sharding over one rank is replaced by none
+  if (wide == nullptr || wide->spec.strategy.sharding != spec.strategy.sharding) return;
   if (remaps(s.run) || remaps(*wide)) return;
   // Twice the ranks may share the update and casts of fp32 shards, and NCCL may take another algorithm for them.
   double before = s.run.report.step_time_s;

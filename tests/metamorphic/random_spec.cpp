@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kRankOrders[] = {"tp-cp-pp-dp", "pp-tp-cp-ep-dp", "tp-cp-ep-dp-pp", "dp-tp-cp-pp"};
 
-// The strategy under way, with the counts that its parts hang on.
+// The strategy drawn so far, with the degrees on which its other parts depend.
 struct Drawn {
   Json model, strategy;
   const ScheduleRow* schedule = nullptr;
@@ -149,7 +149,7 @@ std::string_view random_precision(Draw& draw, const Gpu& gpu) {
   return "fp32";
 }
 
-// What the schedule cannot be drawn with.
+// Removes settings that the drawn schedule cannot be combined with.
 void fit_to_schedule(Drawn& d) {
   if (d.schedule == nullptr) return;
   const bool plain = d.schedule->placement == ChunkPlacement::in_turn && d.schedule->moves == nullptr &&
@@ -175,7 +175,7 @@ Json random_software(Draw& draw) {
   return {{"profile", name}, {draw.of({"compile", "cuda_graphs"}), true}};
 }
 
-// As it was trained, with few micro-batches.
+// A built-in training recipe, with few micro-batches.
 Json random_recipe(Draw& draw) {
   Json spec = Json::parse(find_recipe(draw.from(recipe_names())).spec);
   const Strategy s = parse_spec(spec.dump(), "spec.yaml").strategy;

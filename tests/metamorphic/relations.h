@@ -7,15 +7,15 @@
 
 namespace orrery::test {
 
-// What must hold of every spec, or between it and another one that is like it: a row of the table in relations.cpp.
+// A relation that must hold for every spec, or between a spec and a similar one: a row of the table in relations.cpp.
 struct Relation {
   std::string_view name;
   void (*function)(Checks& checks, const Subject& subject);
-  double share;  // of specs that it is checked on, unless it is asked for
+  double share;  // share of the specs on which it is checked, unless it is asked for
 };
 std::span<const Relation> relations();
 
-// The report by itself (identities.cpp).
+// Identities within a report (identities.cpp).
 void sane(Checks& checks, const Subject& subject);
 void determinism(Checks& checks, const Subject& subject);
 void unfolded(Checks& checks, const Subject& subject);
@@ -25,17 +25,18 @@ void faster_gpu(Checks& checks, const Subject& subject);
 void lower_latency(Checks& checks, const Subject& subject);
 void more_work(Checks& checks, const Subject& subject);
 void weak_scaling(Checks& checks, const Subject& subject);
-// What is sharded or computed again saves memory (savings.cpp).
+// Sharding and recomputation save memory (savings.cpp).
 void sharding_order(Checks& checks, const Subject& subject);
 void recompute_order(Checks& checks, const Subject& subject);
-// Counts by formulas of this folder's own, and by those that explain prints (counts.cpp).
+// FLOPs, memory and traffic against independent formulas in this folder, and against those that explain prints
+// (counts.cpp).
 void flops(Checks& checks, const Subject& subject);
 void volumes_by_form(Checks& checks, const Subject& subject);
 void formulas(Checks& checks, const Subject& subject);
 // The trace's file (traced.cpp).
 void traced(Checks& checks, const Subject& subject);
 
-// What holds without chance (closed_forms.cpp, closed_traffic.cpp).
+// Checks that need no random specs (closed_forms.cpp, closed_traffic.cpp).
 void bubbles(Checks& checks);
 void traffic(Checks& checks);
 void every_gpu(Checks& checks);

@@ -1,4 +1,4 @@
-// What is sharded or computed again saves memory.
+// Sharding and recomputation save memory.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -23,15 +23,17 @@ void not_more(Checks& checks, const std::string& name, const Json& spec, const J
 
 }  // namespace
 
-// Among so many ranks and layers that units which are gathered whole do not weigh.
+// Uses enough ranks and layers that units which are gathered whole are a small share.
 void sharding_order(Checks& checks, const Subject& s) {
   const Spec& spec = s.run.spec;
   const Strategy& st = spec.strategy;
-  if (spec.software.name.find("deepspeed") != std::string::npos) return;  // buffers of its own where states are sharded
+  // DeepSpeed has extra buffers where states are sharded
+  if (spec.software.name.find("deepspeed") != std::string::npos) return;
   if (spec.model.layers < 6 * st.pipeline || is_offloaded(st) || st.data * st.context < 2) return;
   Json base = s.spec;
   for (const char* key : {"strategy.shard_group", "strategy.parameter_server"}) base = with(base, key, nullptr);
-  // Units lie whole beside their reduction: the gradients of the word table and of the logits are the largest.
+  // Units are held whole beside their reduction: the gradients of the token-embedding table and of the logits are the
+  // largest.
   const Bytes table = 2 * spec.model.vocab * spec.model.hidden / st.tensor * storage_bytes(st.gradient_precision);
   const Run* before = nullptr;
   Json last;
@@ -51,8 +53,8 @@ void sharding_order(Checks& checks, const Subject& s) {
   }
 }
 
-// Copies that leave the device are not made of what runs again; K and V are gathered again with what reads them;
-// bpipe's activations are left with other stages.
+// Exceptions: offloaded activations are not recomputed; keys and values are gathered again with the ops that read them;
+// BPipe's activations are evicted to other stages.
 void recompute_order(Checks& checks, const Subject& s) {
   const Strategy& st = s.run.spec.strategy;
   if (st.offload.activations != Device::none || st.context > 1 || st.schedule == "bpipe") return;

@@ -12,16 +12,16 @@
 namespace orrery::test {
 namespace {
 
-constexpr std::uint64_t kMostTraced = 150'000;  // tasks
+constexpr std::uint64_t kMostTraced = 150'000;  // most tasks of a step whose trace is checked
 
 struct Slice {
   double begin = 0, end = 0;
   std::string name;
 };
 
-// The parts of a trace that the relations are of.
+// The parts of a trace on which relations are checked.
 struct Events {
-  double step = 0;                                          // microseconds
+  double step = 0;                                          // length of the step in microseconds
   std::map<std::pair<int, int>, std::vector<Slice>> lanes;  // by process and thread
   std::map<int, std::int64_t> most;                         // memory, by process
 };
@@ -79,9 +79,10 @@ void traced(Checks& checks, const Subject& s) {
                     fmt::format("{} s, {} B; simulated whole {} s, {} B", r.step_time_s, r.memory.peak,
                                 whole_step.step_time_s, whole_step.memory.peak),
                     s.spec);
-  // Steps of several updates, and those that begin before the last has ended, are parts of what is traced.
+  // A plan with several updates, or with steps that begin before the previous one has ended, is only partly traced.
   const bool whole = !is_asynchronous(spec.strategy) && !spec.software.validates_after_update;
-  const double step = (r.step_time_s - r.memory.remapping_s) * 1e6;  // the report adds what a full device takes
+  // the report adds the time to remap memory on a full device
+  const double step = (r.step_time_s - r.memory.remapping_s) * 1e6;
   if (whole && !close(events.step, step, 1e-5, 2e-3))
     checks.violated("trace step", fmt::format("{} us, step {} us", events.step, step), s.spec);
   check_lanes(checks, s, events);

@@ -9,8 +9,8 @@ namespace {
 
 using test::passes;
 
-// The mean over data ranks costs a pass over what is reduced, or none; a bucket of its own a second copy and the way
-// back. What is reduced unit by unit has a way of its own.
+// The mean over data ranks costs a pass over the reduced gradients, or none; with a separate bucket a second copy and a
+// copy back. Gradients reduced unit by unit are averaged in another way.
 TEST(Averaging, AveragesGradients) {
   for (const std::string sharding : {"none", "zero1", "zero2", "zero3"}) {
     for (const auto& [how, by_unit] : std::vector<std::pair<std::string, std::string>>{
@@ -36,8 +36,8 @@ TEST(Averaging, AveragesGradients) {
   }
 }
 
-// Each of PyTorch's ways to train in parallel has its own: buckets of DistributedDataParallel, a pass over FSDP's
-// units.
+// Each of PyTorch's ways to train in parallel averages differently: buckets of DistributedDataParallel, a pass over
+// FSDP's units.
 TEST(Averaging, AveragesByWhatReduces) {
   for (const auto& [sharding, copied] : {std::pair{"none", true}, {"zero1", true}, {"zero2", false}, {"fsdp", false}}) {
     const Plan plan = make_plan(test::spec_of(

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a layer keeps between forward and backward.
+// Bytes that a layer keeps between forward and backward.
 
 #include <set>
 
@@ -11,7 +11,8 @@ namespace orrery::test {
 
 struct Kept {
   Bytes bytes = 0;
-  Bytes statistics = 0;  // of norms and of flash attention: kept by every stack, left out by the papers' formulas
+  // bytes of the statistics of norms and flash attention: kept by every stack, left out by the papers' formulas
+  Bytes statistics = 0;
 };
 
 inline Kept kept(const Spec& spec) {

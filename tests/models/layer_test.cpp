@@ -1,4 +1,5 @@
-// What a layer keeps between forward and backward, and what it sends over the tensor group, against the papers.
+// Bytes that a layer keeps between forward and backward, and bytes that it sends over the tensor group, against the
+// papers.
 #include "models/layers/layer_builder.h"
 
 #include <map>
@@ -41,9 +42,9 @@ TEST(Layer, KeepsWhatThePapersSay) {
   }
 }
 
-// Overlapped with products, as much is multiplied and sent over the tensor group as otherwise: what products gather
-// goes round the ring in tensor - 1 steps after the rank's own rows; what they scatter goes in four parts where it is
-// made forward, whole where it is an input gradient's.
+// With products overlapped, the same amount is multiplied and sent over the tensor group: gathered rows go round the
+// ring in tensor - 1 steps after the rank's own rows; scattered rows go in four parts in forward, whole for an input
+// gradient.
 TEST(Layer, OverlapMovesAndMultipliesTheSame) {
   for (const char* precision : {"bf16", "fp8"}) {
     const auto ops_of = [&](bool overlap) {
@@ -108,7 +109,8 @@ TEST(Layer, KeepsValuesOnce) {
   }
 }
 
-// 16-bit dropout masks, one byte each, are gone with dropout: 34 - 2 sbh.
+// Without dropout a layer keeps no masks, which take one byte per element, 2 s b h bytes in all: (34 - 2) s b h bytes
+// are left.
 TEST(Layer, KeepsNoMasksWithoutDropout) {
   const Spec spec = spec_of(std::string(test::kSmall) + ", gated: false", "micro_batch: 2");
   EXPECT_EQ(kept(spec).bytes, 32 * 32 * 2 * 64);
@@ -134,7 +136,7 @@ Moved moved(const Spec& spec) {
   return result;
 }
 
-// Bytes that casts of one layer move, and that its collectives do.
+// Bytes that one layer's casts and collectives move.
 struct Eight {
   double casts = 0;
   Bytes moved = 0;
@@ -201,7 +203,7 @@ TEST(Layer, SendsWhatThePapersSay) {
       for (const bool regather : {false, true}) {
         Moved sp = moved(
             spec_of(test::kSmall, how + "true", 32, fmt::format("profile: orrery, regather_input: {}", regather)));
-        // Round the ring goes what products gather themselves, each rank's part but its own.
+        // The rows that products gather themselves go round the ring, each rank's part except its own.
         const std::int64_t gathered = pieces ? 0 : 2, ring = pieces ? 2 * (t - 1) * (sbh / t) : 0;
         EXPECT_EQ((sp.elements[{all_gather, F}]), gathered * sbh);
         EXPECT_EQ((sp.elements[{shift, F}]), ring);
@@ -218,8 +220,8 @@ TEST(Layer, SendsWhatThePapersSay) {
   }
 }
 
-// PyTorch's collectives gather and scatter the first dimension; another is put in order by a copy, but where products
-// take the parts as they come.
+// PyTorch's collectives gather and scatter the first dimension; for another dimension a copy reorders the data, except
+// where products take the parts as they come.
 TEST(Layer, SequenceCopiesFollowGathersAndPrecedeScatters) {
   const auto ops_of = [](const char* software, const char* overlap) {
     const Spec spec = spec_of("name: llama, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512",
@@ -245,8 +247,8 @@ TEST(Layer, SequenceCopiesFollowGathersAndPrecedeScatters) {
   EXPECT_EQ(ops_of("sequence_copies: true", "true").size(), ops_of("sequence_copies: false", "true").size());
 }
 
-// nanotron multiplies what it holds while the rest is gathered: the same products in parts, of which only the first
-// does without what is gathered.
+// nanotron multiplies a rank's own rows while the other rows are gathered: the same products in parts, of which only
+// the first needs no gathered rows.
 TEST(Layer, OwnRowsFirst) {
   const auto products = [](const std::string& software) {
     Spec spec = spec_of(

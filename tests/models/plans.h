@@ -1,7 +1,7 @@
 #pragma once
 
-// Specs and plans for the planner's tests: a small model whose every switch can be set, specs drawn at random (own
-// counter-based numbers, the same everywhere), and sums over a plan that are written down a second time here.
+// Specs and plans for the planner's tests: a small model with every option, specs drawn at random (with a counter-based
+// generator, the same everywhere), and sums over a plan that are computed here independently.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -55,7 +55,8 @@ class Random {
   std::uint64_t counter_;
 };
 
-// Keys with values drawn one after another: arguments of one call would be drawn in an order that compilers choose.
+// Keys with values drawn one after another: the arguments of one call would be drawn in an order that depends on the
+// compiler.
 class Keys {
  public:
   template <typename T>
@@ -132,7 +133,7 @@ struct RandomPipeline {
 // unit where backward runs in two parts.
 enum class Drawn { everything, plain };
 
-// Any schedule with one update a step and no activations lent to other stages.
+// Any schedule with one update per step and without activation eviction (BPipe).
 inline RandomPipeline random_pipeline(Random& r, Drawn drawn) {
   RandomPipeline p;
   p.pipeline = r.pick<int>({1, 1, 2, 3, 4});
@@ -156,11 +157,11 @@ inline RandomPipeline random_pipeline(Random& r, Drawn drawn) {
   return p;
 }
 
-// Those of the given ones that the schedule can have.
+// The given shardings that the schedule can be combined with.
 inline std::vector<std::string> shardings_of(const RandomPipeline& p, const std::vector<std::string>& given,
                                              Drawn drawn) {
   if (!p.schedule.starts_with("chimera") && !(drawn == Drawn::plain && p.row().splits)) return given;
-  std::vector<std::string> whole;  // those that leave gradients whole until the last micro-batch
+  std::vector<std::string> whole;  // shardings that leave gradients whole until the last micro-batch
   for (const char* sharding : {"none", "zero1"}) {
     if (std::find(given.begin(), given.end(), sharding) != given.end()) whole.emplace_back(sharding);
   }
@@ -249,7 +250,8 @@ inline Schedule placement_of(const Spec& spec) {
   return place_chunks(find_schedule(s.schedule), {s.pipeline, s.micro_batches(), s.virtual_stages, {}});
 }
 
-// Of further predictions: a norm each of the tokens, the hidden states and the result, a projection, a layer.
+// Parameters of further predictions: for each a norm of the tokens, of the hidden states and of the result, a
+// projection, and a layer.
 inline std::vector<Parameter> prediction_parameters(const Model& m) {
   std::vector<Parameter> all;
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
@@ -261,7 +263,7 @@ inline std::vector<Parameter> prediction_parameters(const Model& m) {
   return all;
 }
 
-// Of a virtual stage. A vocabulary that all stages share is apart.
+// Parameters of a virtual stage. A vocabulary that all stages share is not included.
 inline std::vector<Parameter> virtual_stage_parameters(const Spec& spec, std::size_t k, const Schedule& placement) {
   const std::vector<std::int64_t> cut = stage_layers(spec);
   std::vector<Parameter> all;

@@ -12,8 +12,8 @@
 
 namespace orrery::test {
 
-// When each stage begins its first action and ends its last, transfers taking none and all virtual stages as long: a
-// second evaluator beside the engine. Woven actions begin and end together.
+// The times at which each stage begins its first action and ends its last; transfers take no time, all virtual stages
+// take the same time. An evaluator independent of the engine. Woven actions begin and end together.
 inline std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedule& schedule, const PhaseTimes& times) {
   const auto stages = static_cast<int>(schedule.order.size()), count = static_cast<int>(schedule.virtual_stages());
   std::map<std::pair<int, int>, int> virtual_stage;
@@ -55,7 +55,8 @@ inline std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedul
   return spans;
 }
 
-// The most forwards whose backward, or weight gradient where that runs apart, has not begun, counted in chunks.
+// The largest number of forwards, counted in chunks, whose backward (or weight gradient, where that runs separately)
+// has not begun.
 inline std::int64_t most_in_flight(const std::vector<Action>& order) {
   std::int64_t now = 0, most = 0;
   for (const Action& a : order) {

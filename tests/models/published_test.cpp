@@ -1,5 +1,5 @@
-// Every spec of the published-measurement files must be readable and obey the rules. A sample lies in tests/data; all
-// of them are read from the folder that ORRERY_PUBLISHED names.
+// Every spec of the published-measurement files must be readable and obey the rules. A sample is in tests/data; all of
+// them are read from the folder that ORRERY_PUBLISHED names.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

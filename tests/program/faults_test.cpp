@@ -1,6 +1,6 @@
-// `orrery run` with real ranks (orrery-rank), one of which is killed or stopped while it works: who watches must
-// notice, name it, and leave nothing behind. When it happens within a step is left to chance; where, and what, is not.
-// How long a machine takes is measured by a run to which nothing happens.
+// `orrery run` with real ranks (orrery-rank), one of which is killed or stopped while it works: the launcher must
+// notice, name it, and leave nothing behind. The moment within a step is left to chance; the rank, the step and the
+// kind of fault are given. The speed of the machine is measured by a run without faults.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kLost = 5;
-constexpr double kNoticed = 5;  // seconds, of a killed rank; every other one ends within ten
+constexpr double kNoticed = 5;  // seconds until a killed rank is noticed; every other rank ends within ten
 constexpr int kRanks = 2;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -45,7 +45,7 @@ struct Result {
   std::string out, error;
 };
 
-// What happens to which rank, when it has done so many steps and a moment more.
+// A signal that a rank gets after a number of steps and a short delay.
 struct Blow {
   std::int64_t rank = 0;
   int signal = SIGKILL;
@@ -80,7 +80,7 @@ class Faults : public testing::Test {
     fs::remove_all(folder_);
   }
 
-  // Processes that know this test's folder: ranks by their arguments, all by their environment.
+  // Number of processes of this test, recognised by its folder: ranks by their arguments, all by their environment.
   int alive() const {
     int count = 0;
     for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -139,7 +139,7 @@ class Faults : public testing::Test {
     return std::nullopt;
   }
 
-  // The process that was struck; 0 if the program ended before.
+  // Sends the signal and returns the process that got it; 0 if the program ended before.
   pid_t strike(const Blow& blow) const {
     for (;;) {
       siginfo_t ended{};
@@ -159,7 +159,7 @@ class Faults : public testing::Test {
     }
   }
 
-  // A run that is struck: what came of it, and how long it went on after that.
+  // The result of a run with a fault, and how long it went on after that.
   struct Struck {
     pid_t process = 0;
     Result result;
@@ -174,7 +174,7 @@ class Faults : public testing::Test {
     return {process, r, seconds_since(begin)};
   }
 
-  // What a run to which nothing happens learns.
+  // Losses of a run without faults.
   std::vector<double> clean_losses(const std::string& path, int steps) {
     start(command({}, path, steps, 60));
     const Result clean = finish();
@@ -185,7 +185,7 @@ class Faults : public testing::Test {
     return losses;
   }
 
-  // How long this machine takes for a run of few steps, start to end.
+  // Duration of a run of few steps on this machine, from start to end.
   double clean_run(const std::vector<std::string>& launcher, const std::string& path) {
     const auto begin = Clock::now();
     start(command(launcher, path, 3, 60));
@@ -210,7 +210,7 @@ class Faults : public testing::Test {
     return words;
   }
 
-  // In place of orrery-rank: rank 1 runs these lines of shell, then all become ranks.
+  // Replaces orrery-rank by a script: rank 1 runs these lines of shell, then all become ranks.
   void first(const std::string& lines) {
     rank_program_ = folder_ + "/rank";
     std::ofstream(rank_program_) << "#!/bin/sh\nif [ $OMPI_COMM_WORLD_RANK = 1 ]; then " << lines << "; fi\nexec "
@@ -222,7 +222,7 @@ class Faults : public testing::Test {
   pid_t program_ = 0;
 };
 
-constexpr int kManySteps = 1'000'000;  // more than there is time for
+constexpr int kManySteps = 1'000'000;  // more steps than there is time for
 
 Blow blow(std::uint64_t seed, int signal) {
   return {static_cast<std::int64_t>(test::random_bits(seed) % kRanks), signal,
@@ -247,7 +247,8 @@ TEST_F(Faults, AKilledOrStoppedRankIsNamed) {
         b.signal == SIGKILL
             ? fmt::format(R"(rank {} was lost \(process {} has ended\))", b.rank, struck)
             : fmt::format(R"(rank {} stands still for [\d.]+ s \(process {}, stopped\))", b.rank, struck);
-    // Which op; which transfer somebody waits in, who has entered it, and that the struck one has not, or has.
+    // The line names the op, or the transfer in which a rank waits, the ranks that have entered it, and whether the
+    // faulty rank has.
     const std::regex line(
         fmt::format(R"(^orrery: {} in step \d+ of {}, (in|after) .*; .* of \w+ group 0 1 \(.*\): entered by rank.*\n$)",
                     what, kManySteps));
@@ -256,7 +257,7 @@ TEST_F(Faults, AKilledOrStoppedRankIsNamed) {
   }
 }
 
-// Before main() there is nothing that could say a word; the launcher waits for the others, which wait for it.
+// Before main() a rank cannot report anything; the launcher waits for the other ranks, which wait for it.
 TEST_F(Faults, ARankThatEndsOrStopsBeforeItsFirstWordIsNamed) {
   const std::string path = spec(kStrategies[0]);
   const double clean = clean_run({}, path);
@@ -288,7 +289,8 @@ TEST_F(Faults, ASignalIsNamed) {
   }
 }
 
-// Under the user's own launcher nobody stands outside: the ranks watch each other, the launcher ends them.
+// Under the user's own launcher no process watches from outside: the ranks watch each other, and the launcher ends
+// them.
 TEST_F(Faults, UnderTheUsersLauncherRanksWatchEachOther) {
   const std::string path = spec(kStrategies[0]);
   const double clean = clean_run(users_mpirun(), path), hang = std::max(2.0, clean);
@@ -324,8 +326,8 @@ TEST_F(Faults, ServersGoOnFromTheirSnapshots) {
   }
 }
 
-// A head, a tail, and one of each chain: the others of their chains take their places in the step in which they are
-// lost, nothing is done again, and no loss changes.
+// A head, a tail, or one of each chain is lost: the other servers of the chain take its place in the same step, no work
+// is repeated, and no loss changes.
 TEST_F(Faults, ChainsGoOnWithoutALostServer) {
   constexpr int kSteps = 120;
   const std::string path =
@@ -348,7 +350,7 @@ TEST_F(Faults, ChainsGoOnWithoutALostServer) {
   }
 }
 
-// Two of one chain are one too many.
+// Losing both servers of one chain ends the run.
 TEST_F(Faults, AChainOfNobodyEndsTheRun) {
   start(command({}, spec("data: 2, clip: 0, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2}"),
                 kManySteps, 60));

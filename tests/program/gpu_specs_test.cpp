@@ -1,5 +1,5 @@
-// Every spec of the repository that is meant for a GPU, without one: it plans, GPU ranks execute it, there is text for
-// a sample, and the kernels take its shapes.
+// Every spec of the repository that is meant for a GPU, checked without a GPU: it plans, GPU ranks execute it, there is
+// text for a sample, and the kernels take its shapes.
 #include <filesystem>
 #include <set>
 

@@ -43,8 +43,8 @@ struct Used {
 };
 using SegmentPlace = std::pair<int, Bytes>;  // segment, offset in it
 
-// What the two references share. A segment keeps only what is used; free parts are the gaps, found anew for each
-// question, so nothing is ever split or merged.
+// The base of the two reference allocators. A segment keeps only the used parts; free parts are the gaps, computed
+// again for each request, so nothing is ever split or merged.
 struct Reference {
   virtual ~Reference() = default;
   explicit Reference(Bytes bytes) : capacity(bytes) {}
@@ -64,7 +64,7 @@ struct Reference {
       ++retries;
       process(INT64_MAX);
       drop_unused();
-      at = grow(size, stream);  // what the events freed in split segments is not looked at
+      at = grow(size, stream);  // memory that events freed in split segments is not considered
       if (!at) ++out_of_memory;
     }
     if (at) used[*at] = {block_size(*at, size), bytes, false};
@@ -169,8 +169,8 @@ struct FixedReference : Reference {
   int last = 0;
 };
 
-// Expandable: one range per stream and pool (test traces never need a second), a flag per page. Unused bytes of mapped
-// pages are free, pages that are not mapped can be.
+// Reference for expandable segments: one range per stream and pool (test traces never need a second), and a flag per
+// page. Unused bytes of mapped pages are free; unmapped pages can become free.
 struct ExpandableReference : Reference {
   struct Range {
     Bytes page;
@@ -180,7 +180,7 @@ struct ExpandableReference : Reference {
   using Pieces = std::vector<std::tuple<Bytes, Bytes, bool>>;  // from, to, mapped
   using Reference::Reference;
 
-  // Gaps cut where mapping changes.
+  // Gaps, cut at the borders between mapped and unmapped pages.
   Pieces pieces(int id) const {
     const Range& r = ranges.at(id);
     Pieces result;

@@ -1,6 +1,6 @@
-// Stands in for orrery-rank where only what surrounds it is tested: it plays the plan task by task without computing
-// anything, waits in every transfer until the others are there (which it sees in their progress files), and writes the
-// spans of a simulated step. $FAKE_FAULT, "rank step task what", says where it goes wrong.
+// A stand-in for orrery-rank in tests of its surroundings: it plays the plan task by task without computing anything,
+// waits in every transfer until the other ranks are there (as their progress files show), and writes the spans of a
+// simulated step. $FAKE_FAULT, "rank step task what", selects a fault.
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -85,7 +85,7 @@ class Fake {
   LaneKind lane(TaskId t) const { return static_cast<LaneKind>(plan_.tasks[t].lane % kLanes); }
   bool fails(const std::string& what) const { return fault_.rank == rank_ && fault_.what == what; }
 
-  // A batch enters at once and leaves at once.
+  // Plays tasks; the tasks of a batch enter and end together.
   void play(std::uint32_t step, TaskId begin, TaskId end) {
     const TaskId first = plan_.slots[rank_].begin;
     for (TaskId t = begin; t < end; ++t) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the ranks of a plan would have measured, had they taken a simulated step over and over.
+// Synthetic measurements: the files that the ranks of a plan would have written if every step had gone as simulated.
 
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@
 
 namespace orrery {
 
-// What a rank would have noted whose runtime sizes are those that the plan takes them to be.
+// The runtime sizes that a rank would have noted if they were those that the plan assumes.
 inline std::vector<std::int64_t> planned_sizes(const Plan& unfolded, const RankSlot& slot) {
   std::vector<std::int64_t> sizes;
   const std::vector<std::size_t> counts = counted_sizes(unfolded);

@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-// Steps that run behind each other follow as fast as the report says of one; one that sets an update right takes longer
-// by what ran before that was known, at most: its forwards, which the pipeline has to fill with again.
+// Consecutive steps follow at the period that the report gives for one step; a step that redoes an update takes longer
+// by at most the work done before the error was known: its forwards, which fill the pipeline again.
 TEST(RepeatSteps, ValidatedStepsBehindEachOtherKeepThePeriod) {
   for (const std::int64_t p : {2, 4}) {
     for (const std::int64_t m : {2 * p, 3 * p + 1}) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Plans of a small model under strategies that differ in what they send, and timings that differ in what is late.
+// Plans of a small model under strategies with different communication, and timings in which different things are late.
 
 #include <cstdint>
 #include <string>

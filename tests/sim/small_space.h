@@ -172,7 +172,8 @@ inline SmallSpace split_space(std::uint64_t seed) {
   return s;
 }
 
-// DAPPLE's cuts its stages unlike the others, and is searched by itself.
+// Whether a schedule is searched together with other schedules; DAPPLE cuts stages in another way, and is searched by
+// itself.
 inline bool is_searched_with_others(const ScheduleRow& row) { return has_bounds(row) && row.name != "dapple"; }
 
 // Every schedule that a search knows and every sharding of ranks alike, in turn by the seed, beside others: a strategy
@@ -218,7 +219,7 @@ inline SmallSpace any_space(std::uint64_t seed) {
 
 inline Space space_of(const SmallSpace& s) { return {parse_open_spec(s.text, "small.yaml"), s.gpus}; }
 
-// Where activations leave in as few layers as it takes: points of every number of layers.
+// All points of a space; where as few layers as needed offload activations, a point for every number of layers.
 inline std::vector<Point> points_of(const Space& space) {
   std::vector<Point> points;
   for (const Degrees& layout : space.layouts()) {

@@ -1,4 +1,5 @@
-// Stages of unlike numbers of ranks in time: the closed form where they balance, and the planner's choice among all.
+// Step times of stages with different numbers of ranks: the closed form where they balance, and the planner's choice
+// among all.
 #include <algorithm>
 #include <numeric>
 
@@ -29,7 +30,7 @@ Timing shared_layers_alone(const Plan& plan, Picoseconds forward_of_all, Bytes b
   return timing;
 }
 
-// As many layers on each stage as ranks: all stages take as long, and the bubble is that of 1F1B and GPipe.
+// With as many layers on each stage as ranks, all stages take the same time, and the bubble is that of 1F1B and GPipe.
 TEST(StageReplicas, ThatBalanceTakeTheClosedFormToThePicosecond) {
   for (const char* schedule : {"dapple", "gpipe"}) {
     for (const std::vector<int>& ranks : {std::vector{2, 1}, {1, 3}, {2, 3}, {1, 4, 2}, {6, 1, 3, 2}}) {
@@ -48,7 +49,7 @@ TEST(StageReplicas, ThatBalanceTakeTheClosedFormToThePicosecond) {
   }
 }
 
-// One rank of each place, and every rank by itself.
+// Simulating one rank of each place gives the same time as simulating every rank.
 TEST(StageReplicas, FoldToThePicosecond) {
   const Spec spec = test::spec_of(
       test::kSmall, "pipeline: 2, data: 2, stage_replicas: [2, 1], sharding: zero1, micro_batch: 2, global_batch: 16");

@@ -1,7 +1,7 @@
 #pragma once
 
-// Steps of a model with experts whose router sends its tokens now here, now there: each as the simulator plays it with
-// those sizes and the times of a profile.
+// Steps of a model with experts whose router changes its choices from step to step, each simulated with the resulting
+// sizes and the times of a profile.
 
 #include "models/load/load_spec.h"
 #include "models/plan/runtime_sizes.h"
@@ -30,7 +30,8 @@ inline Profile swinging_profile(const Plan& plan) {
   return p;
 }
 
-// Of what all ranks send, none of them sends or gets the same twice; capacity: what is sent at most is what is planned.
+// Runtime sizes of uneven routing: the total is fixed, but no rank sends or receives the same number twice. capacity: a
+// rank sends at most the planned number.
 inline std::vector<std::vector<std::int64_t>> swinging_sizes(const Plan& unfolded, std::uint64_t step) {
   std::vector<std::vector<std::int64_t>> sizes;
   for (const RankSlot& slot : unfolded.slots) sizes.push_back(planned_sizes(unfolded, slot));

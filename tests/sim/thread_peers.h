@@ -35,7 +35,7 @@ class ThreadPeers : public Peers {
   int rank_;
 };
 
-// f in every one of `size` peers at the same time.
+// Runs f in each of `size` peers at the same time.
 inline void with_peers(int size, const std::function<void(Peers&)>& f) {
   ThreadPeersRoom room(size);
   std::vector<std::jthread> threads;

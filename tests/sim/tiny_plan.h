@@ -65,7 +65,7 @@ class TinyPlan {
     plan_.match_members.insert(plan_.match_members.end(), members.begin(), members.end());
   }
 
-  // The last call before plan() and timing().
+  // Must be called last before plan() and timing().
   void finish() {
     close_slot();
     plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});

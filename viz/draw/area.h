@@ -7,20 +7,21 @@
 
 namespace orrery {
 
-// How a process spends a stretch of time. Time in which several lanes do the same counts once. Exposed: while nothing
-// computes; the rest of a transfer's time is hidden. Idle: nothing computes, nothing is on its way.
+// The times that a process spends on each kind of work in a stretch of time. Time in which several lanes do the same
+// counts once. Exposed: communication while nothing computes; the rest of a transfer's time is hidden. Idle: nothing
+// computes, and no transfer is on its way.
 struct AreaSums {
   std::array<Picoseconds, kKinds> busy{}, exposed{};
   Picoseconds compute = 0, idle = 0;
 };
 
-// Answers for any window after one pass over the events: sums up to every some-hundredth event, and a walk over what
-// lies between.
+// Computes the sums of any window after one pass over the events: it keeps sums at every some-hundredth event, and
+// walks over the events between.
 class AreaIndex {
  public:
   AreaIndex() = default;
   explicit AreaIndex(const Timeline& timeline, unsigned threads = 1);
-  // timeline: the one that it was made of.
+  // timeline: the timeline that the index was built from.
   AreaSums sums(const Timeline& timeline, std::uint32_t process, Picoseconds from, Picoseconds to) const;
   std::size_t bytes() const;
   template <class A>
@@ -34,7 +35,7 @@ class AreaIndex {
     AreaSums sums;
   };
   struct OfProcess {
-    MappedColumn<std::uint32_t> tracks;  // those with events of the device
+    MappedColumn<std::uint32_t> tracks;  // tracks with events of the device
     MappedColumn<Point> points;
     template <class A>
     friend void fields(A& a, OfProcess& p) {
@@ -47,20 +48,20 @@ class AreaIndex {
   std::vector<OfProcess> processes_;
 };
 
-// By process: how long it computes in all.
+// Total compute time, by process.
 std::vector<Picoseconds> compute_times(const Timeline& timeline, const AreaIndex& index);
 
-// The largest sum of a memory counter's series within a window, and when; {0, from} without samples.
+// The largest sum of a memory counter's series within a window, and the time of it; {0, from} without samples.
 struct MemoryPeak {
   double bytes = 0;
   Picoseconds time = 0;
 };
 MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to);
-// When it first holds more than a capacity; -1: never.
+// First time at which the counter exceeds `capacity`; -1: never.
 Picoseconds first_above(const Counter& counter, double capacity);
-// The sample that holds at a time, or -1 before the first.
+// Index of the sample that is valid at a time, or -1 before the first sample.
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time);
-// The counter of a process that is memory by category, or nullptr.
+// The process's counter of memory by category, or nullptr.
 const Counter* memory_of(const Process& process);
 
 struct AreaRow {

@@ -7,9 +7,9 @@
 
 namespace orrery {
 
-// The part of a timeline that is in view and where its moments lie on a row of pixels, x from 0 to width.
+// The part of a timeline that is in view, and the mapping from times to pixels of a row, x from 0 to width.
 struct TimeScale {
-  Picoseconds begin = 0, end = 1;  // in view
+  Picoseconds begin = 0, end = 1;  // the time in view
   double width = 1;                // pixels
 
   double picoseconds_per_pixel() const { return static_cast<double>(end - begin) / width; }
@@ -21,12 +21,12 @@ struct TimeScale {
 
 inline constexpr Picoseconds kShortestView = 1000;  // 1 ns over the whole width
 
-// The same length, moved back into [0, total]; a view longer than that shows it all.
+// The view moved back into [0, total] with the same length; a view longer than that shows all of it.
 TimeScale clamped(TimeScale s, Picoseconds total);
-// `factor` times the length, the moment at x staying where it is as far as clamping lets it.
+// The view with `factor` times the length; the time at x stays at x as far as clamping lets it.
 TimeScale zoomed(const TimeScale& s, double x, double factor, Picoseconds total);
 TimeScale panned(const TimeScale& s, double pixels, Picoseconds total);
-// [from, to] with some room around it.
+// A view of [from, to] with some room around it.
 TimeScale focused(const TimeScale& s, Picoseconds from, Picoseconds to, Picoseconds total);
 
 // Distance of the ruler's marks: 1, 2 or 5 times a power of ten, at least `pixels` apart.

@@ -10,10 +10,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostOpen = 4;    // processes that are open at first
-constexpr std::uint32_t kSampled = 64;  // events that tell what a lane does
+constexpr std::size_t kMostOpen = 4;    // most processes for which all are open at first
+constexpr std::uint32_t kSampled = 64;  // events looked at to tell what a lane does
 
-// By a look at some of its events.
+// Number of compute events in a lane, among a sample of its events.
 int computing_events(const Timeline& t, const Track& track) {
   int found = 0;
   const EventId step = std::max<EventId>(1, track.count / kSampled);
@@ -59,7 +59,7 @@ class Rows {
       add({RowKind::counter, 0, kCounterHeight, p, kNone, c, process.counters[c].name, true, false});
   }
 
-  // A closed one shows what its first process computes.
+  // Adds a group's row; a closed group shows the compute lane of its first process.
   void add_group(std::uint32_t first, std::uint32_t number, const std::string& text, bool open) {
     const std::uint32_t compute = open ? kNone : compute_track(t_, first);
     if (compute != kNone) show_at(compute);

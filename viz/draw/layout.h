@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// What the rows of the canvas show, from top to bottom. A collapsed process is one row: what it computes; a collapsed
-// group shows its first process so.
+// The kinds of rows on the canvas, from top to bottom. A collapsed process is one row with its compute lane; a
+// collapsed group is one row with the compute lane of its first process.
 enum class RowKind : std::uint8_t { group, process, track, counter };
 struct Row {
   RowKind kind = RowKind::track;
@@ -18,44 +18,45 @@ struct Row {
   std::uint32_t process = 0, track = kNone;
   std::uint32_t counter = 0;
   std::string text;
-  bool open = true;  // of groups and processes
+  bool open = true;  // whether a group or process is open
   bool pinned = false;
 };
 
 struct LayoutOptions {
-  int group_by = -1;               // index of kCoordinates; -1: processes as they come
-  std::set<std::uint32_t> closed;  // processes
+  int group_by = -1;               // index of kCoordinates; -1: processes in the order of the trace
+  std::set<std::uint32_t> closed;  // closed processes
   std::set<std::int64_t> closed_groups;
-  std::set<std::uint32_t> pinned;  // tracks
-  // By process: how long it computes. Those that compute longest come first, also within a group: the others wait for
-  // them. Empty: processes as they come.
+  std::set<std::uint32_t> pinned;  // pinned tracks
+  // Compute time by process. Processes that compute longest come first, also within a group, because the other
+  // processes wait for them. Empty: processes in the order of the trace.
   std::vector<Picoseconds> slowest_first;
-  bool host = false;  // lanes on which nothing but the host is
+  bool host = false;  // whether lanes with only host events are shown
   bool counters = true;
 };
 
-// Where everything is, for drawing and for the mouse; it knows heights, never widths.
+// The rows and their vertical positions, for drawing and for the mouse; widths are not part of it.
 struct Layout {
   std::vector<Row> rows;
   int height = 0, pinned_height = 0;  // pinned rows come first, and do not scroll
-  std::vector<int> row_of_track;      // where a track is shown: its own row, or its closed process's; -1 nowhere
+  // index of the row that shows a track: the track's own or its closed process's; -1: none
+  std::vector<int> row_of_track;
 };
 
 inline constexpr int kLaneHeight = 18, kHeaderHeight = 18, kClosedHeight = 20, kCounterHeight = 64, kGroupHeight = 20;
 
 Layout lay_out(const Timeline& timeline, const LayoutOptions& options);
-// Everything open where that is few, else processes closed.
+// Opens all processes if there are few, else closes them.
 LayoutOptions default_options(const Timeline& timeline);
-int row_at(const Layout& layout, int y);  // -1 if none
+int row_at(const Layout& layout, int y);  // index of the row at pixel y; -1 if none
 // The lane of a process that computes most, or kNone.
 std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process);
 
-// What a process and a lane are in any trace of such a step: "rank 0", or the process's name where its rank is not
-// known; "rank 0: compute", and for what is nested in a lane's events "rank 0: compute +1".
+// Names by which a process or lane is found again in other traces of the same step: "rank 0", or the process's name
+// where its rank is not known; "rank 0: compute", and for events nested inside a lane's events "rank 0: compute +1".
 std::string name_in_view(const Process& process);
 std::string lane_name(const Timeline& timeline, std::uint32_t track);
-// The lanes whose name, as "stage 0: compute", a regular expression (pattern.h, upper and lower case alike) is found
-// in. Throws Error for what is none.
+// The lanes in whose name (as "stage 0: compute") a regular expression is found (pattern.h, ignoring case). Throws
+// Error for an invalid expression.
 std::vector<std::uint32_t> lanes_matching(const Timeline& timeline, const std::string& pattern);
 
 }  // namespace orrery

@@ -9,13 +9,13 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kEventsPerBin = 8;
-constexpr double kEdge = 3;  // pixels; narrower events have no edge of their own
+constexpr double kEdge = 3;  // pixels; an event narrower than this gets no edge
 
 std::uint8_t to_share(double part) {
   return part <= 0 ? 0 : static_cast<std::uint8_t>(std::clamp(std::lround(part * 255), 1L, 255L));
 }
 
-// A pixel's time by kind while a row is drawn from left to right.
+// Sums up a pixel's time by kind while a row is drawn from left to right.
 struct Pixel {
   std::array<double, kKinds> filled{};
 
@@ -30,7 +30,8 @@ struct Pixel {
   }
 };
 
-// Cells are bytes, which may be anywhere for all the compiler knows: what is read in the loop is copied first.
+// Cells are bytes, which may alias any object for all the compiler knows: values that the loop reads are copied to
+// local variables first.
 void render_events(const Timeline& t, const Track& track, const TimeScale scale, std::span<Cell> cells) {
   const auto width = static_cast<std::int64_t>(cells.size());
   const EventId last = track.first + track.count;

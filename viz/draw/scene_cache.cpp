@@ -13,7 +13,7 @@
 
 namespace orrery {
 
-// Found by the archive, so not in the namespace below.
+// The archive finds these by their argument types, so they are outside the namespace below.
 template <class A>
 void fields(A& a, Counter& c) {
   a(c.name);
@@ -73,8 +73,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLayout = 4;  // to be raised when what is written below changes, or what the reader makes of a trace
-constexpr std::uintmax_t kWorthIt = 8'000'000;  // bytes of trace that take a while to read
+constexpr int kLayout = 4;  // increase when the fields below change, or the timeline that the reader makes of a trace
+constexpr std::uintmax_t kWorthIt = 8'000'000;  // smallest total size of traces that is worth caching
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;
 
 std::string path_of(const std::string& key) {
@@ -93,7 +93,7 @@ void transfer(A& a, Document& d, Prepared& p) {
   a(p.areas);
 }
 
-// The oldest files go until the rest is small enough.
+// Deletes the oldest files until the rest is small enough.
 void tidy(const std::string& folder) {
   struct Entry {
     fs::file_time_type time;
@@ -179,7 +179,7 @@ void put_in_cache(const Scene& scene) {
     transfer(writer, d, prepared);
     writer.commit();
     tidy(cache_folder());
-  } catch (const Error&) {  // no room, or not allowed
+  } catch (const Error&) {  // no room or no permission: the scene is not cached
   }
 }
 

@@ -10,21 +10,21 @@ namespace orrery {
 
 class ArchiveReader;
 
-// Large traces as they were read, in files that are mapped when the trace is opened again: in orrery/ of the user's
-// cache folder (XDG_CACHE_HOME, else ~/.cache), one for each list of trace files. What is broken is as if it were not
-// there. The oldest go when all together take more than 4 GiB.
+// A cache of large traces as they were read, in files that are mapped when the trace is opened again: in orrery/ of the
+// user's cache folder (XDG_CACHE_HOME, else ~/.cache), one file for each list of trace files. A broken file counts as
+// missing. The oldest files are deleted when all together take more than 4 GiB.
 
-// What a cache file is of: paths, sizes, times of the last change, and the version of the program. To be taken before
-// the files are read. "" for what is not worth it: less than 8 MB together.
+// The key of a cache file: the paths, sizes and times of last change of the trace files, and the program's version. It
+// must be computed before the files are read. "" for traces that are not worth caching: less than 8 MB together.
 std::string cache_key(const std::vector<std::string>& files);
 
-// nullptr where it is not in the cache.
+// Returns nullptr where the scene is not in the cache.
 std::shared_ptr<const Scene> scene_from_cache(const std::string& key, const std::vector<std::string>& files);
 
-// By its document's key, if it has one. What cannot be written is left: a cache is no result.
+// Stores a scene under its document's key, if it has one. Write errors are ignored: the cache is optional.
 void put_in_cache(const Scene& scene);
 
-// What a cache file holds. Throws BrokenArchive for what put_in_cache did not write.
+// The content of a cache file. Throws BrokenArchive for a file that put_in_cache did not write.
 struct ArchivedScene {
   std::string key;
   Document document;

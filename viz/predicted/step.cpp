@@ -54,7 +54,7 @@ std::string_view name_of(Phase phase) {
 
 std::string picosecond_text(Picoseconds t) { return time_text(seconds(t)); }
 
-// What a click shows of a task. Keys are task * 2, plus 1 for its waiting.
+// Details of a task, shown after a click. Keys are task * 2, plus 1 for the task's waiting bar.
 class PlanDetails : public DetailSource {
  public:
   explicit PlanDetails(std::shared_ptr<const Step> step) : step_(std::move(step)) {}
@@ -134,7 +134,7 @@ class PlanDetails : public DetailSource {
   std::shared_ptr<const Step> step_;
 };
 
-// The place of a slot's ranks among those that share out the experts; -1 where each has all of them.
+// Place of a slot's ranks in the group that shares out the experts; -1 where each rank has all experts.
 std::int64_t expert_coordinate(const Plan& plan, const RankSlot& slot) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
   const auto rank = static_cast<std::size_t>(slot.representative);
@@ -233,7 +233,8 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   std::vector<std::uint32_t> waiting;
   for (const RankSlot& slot : plan.slots) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.slots.size());
-  const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;  // like each other but for their memory
+  // steps of one spec are alike except for their memory
+  const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;
   builder.reserve(static_cast<std::size_t>(steps) * (plan.task_count() + plan.match_members.size()));
   const auto add_task = [&](TaskId t, Picoseconds begin) {
     const Span& span = trace.spans[t];

@@ -71,7 +71,7 @@ WhatIf::WhatIf(std::string path, std::vector<std::string> overrides)
   for (const Knob& k : knobs_) original_.push_back(k.value);
 }
 
-// As it stands, but for one knob.
+// The current spec with the value of one knob changed.
 Spec WhatIf::with(std::size_t knob, const std::string& value) const {
   std::vector<std::string> overrides = overrides_;
   double nvlink = 1, network = 1;
@@ -127,7 +127,7 @@ std::vector<Candidate> candidates(const std::string& path, const SpecOptions& op
           try {
             load_spec(path, c.overrides);
             result.push_back(std::move(c));
-          } catch (const Error&) {  // not a combination that the rules allow
+          } catch (const Error&) {  // the rules of specs do not allow the combination
           }
         }
       }

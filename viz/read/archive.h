@@ -14,7 +14,7 @@
 
 namespace orrery {
 
-inline constexpr std::uint64_t kSumStart = 0x6f727265727930ULL;  // of an archive without bytes: any number
+inline constexpr std::uint64_t kSumStart = 0x6f727265727930ULL;  // checksum of an empty archive; an arbitrary number
 
 // Values one after the other in a file of this machine, written and read by one list of fields:
 //
@@ -49,7 +49,7 @@ class ArchiveWriter {
     put(blank, (8 - written_ % 8) % 8);
     put(column.data(), size * sizeof(T));
   }
-  void commit();  // only then the file has its name
+  void commit();  // gives the file its final name
 
  private:
   void put(const void* data, std::size_t bytes);
@@ -60,15 +60,15 @@ class ArchiveWriter {
   std::uint64_t written_ = 0, sum_ = kSumStart;
 };
 
-// The sum that stands at the end of an archive of these bytes.
+// The checksum at the end of an archive with these bytes.
 std::uint64_t archive_sum(std::string_view bytes);
 
-// Thrown by a reader for what no writer wrote.
+// Thrown by a reader for bytes that no writer wrote.
 struct BrokenArchive {};
 
 class ArchiveReader {
  public:
-  // Throws BrokenArchive where there is none, or its sum is wrong.
+  // Throws BrokenArchive where there is no archive, or the checksum is wrong.
   explicit ArchiveReader(const std::string& path);
   ArchiveReader(std::shared_ptr<const void> owner, std::string_view bytes);
 
@@ -102,7 +102,7 @@ class ArchiveReader {
 
  private:
   const void* take(std::size_t bytes);
-  std::size_t count(std::size_t bytes_each);  // of values that can still be there
+  std::size_t count(std::size_t bytes_each);  // reads a count; throws if that many values cannot follow
 
   std::shared_ptr<const void> file_;
   const char* data_ = nullptr;

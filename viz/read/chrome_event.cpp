@@ -8,13 +8,14 @@
 namespace orrery {
 namespace {
 
-// With a length that the compiler knows, so that it calls nothing.
+// Compares with a literal whose length the compiler knows, so that no function is called.
 template <std::size_t size>
 bool is(std::string_view key, const char (&name)[size]) {
   return key.size() == size - 1 && std::memcmp(key.data(), name, size - 1) == 0;
 }
 
-// Where a key of at most four letters is kept. By length and letter first: this runs ten times per event.
+// The field of RawEvent that keeps the value of a key; nullptr for other keys. Compares length and one letter first,
+// because this runs ten times per event.
 std::string_view* member_of(RawEvent& raw, std::string_view key) {
   if (key.size() == 2) {
     if (is(key, "ph")) return &raw.phase;

@@ -12,10 +12,11 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kReportEvery = 1 << 16;              // events between two reports of progress
-constexpr std::size_t kReadAhead = 1 << 22;                // bytes of text that are worth a second thread
-constexpr std::int64_t kLongestTrace = 4'000'000'000'000;  // microseconds from the first event: 46 days fit the clock
-constexpr std::size_t kMostThreads = 1 << 16;              // a broken file may name a thread per event
+constexpr std::size_t kReportEvery = 1 << 16;  // events between two reports of progress
+constexpr std::size_t kReadAhead = 1 << 22;    // smallest text, in bytes, that is worth a second thread
+// microseconds from the first event: the clock can hold 46 days
+constexpr std::int64_t kLongestTrace = 4'000'000'000'000;
+constexpr std::size_t kMostThreads = 1 << 16;  // a broken file may name a thread per event
 constexpr std::size_t kMostSeries = 64;
 
 std::uint64_t mix(std::string_view text, std::uint64_t h) {
@@ -61,7 +62,8 @@ void ChromeReader::read(const LoadProgress& progress) {
   add_remarks();
 }
 
-// Profilers call every rank's process "python", and a rank has several: its threads, and its device's streams.
+// Names processes by rank: profilers call every rank's process "python", and a rank has several: its threads, and the
+// streams of its device.
 void ChromeReader::name_ranks() {
   std::map<std::int64_t, int> of_rank;
   for (const auto& [pid, process] : processes_) {
@@ -199,8 +201,9 @@ std::uint32_t ChromeReader::label_of(const RawEvent& raw, Kind& kind) {
   return found->second;
 }
 
-// A rank's place in a group is its coordinate. By the first event of every lane: a lane serves one group. Of data: the
-// place among all ranks that share one set of shards, those of a context group too.
+// Sets a rank's coordinate from its place in the list of a group's ranks, by the first event of every lane, since a
+// lane serves one group. The data coordinate is the place among all ranks that share one set of shards, including those
+// of a context group.
 void ChromeReader::place_rank(const RawEvent& raw, std::uint32_t thread) {
   if (thread >= placed_.size()) placed_.resize(thread + 1);
   if (placed_[thread]) return;
@@ -306,7 +309,8 @@ void ChromeReader::take_name(const RawEvent& raw) {
   }
 }
 
-// Arrows between lanes of different processes; those from launches to kernels say nothing that a click does not.
+// Takes arrows between lanes of different processes; arrows from launches to kernels are dropped, since a click shows
+// the same.
 void ChromeReader::take_flow(const RawEvent& raw, bool start) {
   if (raw.category != "transfer") return;
   Picoseconds time = 0;

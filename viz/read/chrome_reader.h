@@ -16,12 +16,12 @@
 namespace orrery {
 
 // Reads a trace in Chrome's JSON (PyTorch's profiler, `orrery ... --trace`, chrome://tracing) into a builder: complete
-// and begin/end events, counters, names, arrows. What is broken is repaired where it can be, left out where not, and
-// counted in the timeline's remarks: it throws for no content. Of our own traces it takes the exact times that stand in
-// an event's arguments, and transfers begin when they are matched.
+// and begin/end events, counters, names, arrows. Broken content is repaired where it can be, left out where not, and
+// counted in the timeline's remarks: no content makes it throw. From our own traces it takes the exact times in an
+// event's arguments, and lets transfers begin when they are matched.
 class ChromeReader {
  public:
-  // origin: the microsecond that all files of a timeline count from; set by the first event. name: of the file.
+  // origin: the microsecond from which all files of a timeline count; set by the first event. name: name of the file.
   ChromeReader(TimelineBuilder& builder, std::string_view text, std::string name, std::uint64_t source,
                std::optional<std::int64_t>& origin);
   void read(const LoadProgress& progress);
@@ -60,12 +60,12 @@ class ChromeReader {
   std::uint64_t source_;
   std::optional<std::int64_t>& origin_;
   std::int64_t rank_ = -1;
-  std::unordered_map<std::string, std::uint32_t> processes_;           // by pid; their order reaches no result
-  std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;  // by hash; looked up only
+  std::unordered_map<std::string, std::uint32_t> processes_;           // by pid; iteration order affects no result
+  std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;  // by hash; only looked up, never iterated
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
-  std::unordered_map<std::uint64_t, std::vector<Open>> open_;  // by thread
-  std::unordered_map<std::uint64_t, Flow> flows_;              // by id: the starts
-  std::vector<bool> placed_;                                   // by thread: its group was looked at
+  std::unordered_map<std::uint64_t, std::vector<Open>> open_;  // begun events by thread
+  std::unordered_map<std::uint64_t, Flow> flows_;              // starts of arrows, by id
+  std::vector<bool> placed_;  // by thread: whether place_rank() has read the group of it
   std::uint64_t last_thread_key_ = 0;
   std::uint32_t last_thread_ = 0;
   struct {
@@ -74,8 +74,8 @@ class ChromeReader {
   } count_;
 };
 
-// What stands in a file about an event, of which the offset of its text is kept. A file that is not at hand is opened
-// when it is first asked for.
+// Details of events, read from a trace file at the kept offset of the event's text. A file that is not open is opened
+// when details are first asked for.
 class FileDetails : public DetailSource {
  public:
   explicit FileDetails(std::shared_ptr<const MappedText> file) : file_(std::move(file)) {}

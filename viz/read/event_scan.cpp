@@ -5,18 +5,18 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kBatch = 256;  // events that are handed over at once: what stays in a core's cache
-constexpr std::size_t kBatches = 8;  // that may wait
+constexpr std::size_t kBatch = 256;  // events per batch: as many as stay in a core's cache
+constexpr std::size_t kBatches = 8;  // most batches that wait to be taken
 
 struct Batch {
   std::vector<RawEvent> events = std::vector<RawEvent>(kBatch);
   std::size_t count = 0;
 };
 
-// One thread fills batches, the other empties them, both in turn around a ring.
+// A ring of batches: one thread fills them, another empties them.
 class Ring {
  public:
-  // The next batch to fill, or nullptr when nobody will empty it.
+  // The next batch to fill, or nullptr when the emptying thread has stopped.
   Batch* to_fill() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || filled_ - emptied_ < kBatches; });

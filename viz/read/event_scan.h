@@ -14,15 +14,15 @@
 
 namespace orrery {
 
-// The events of a JSON list one after the other. What is none is left out and counted; it goes on at the next place
-// that looks like one.
+// Reads the events of a JSON list one after the other. Elements that are no events are left out and counted; the scan
+// goes on at the next place that looks like an event.
 class EventScan {
  public:
-  // scan: stands at the list, and after the last event behind it.
+  // scan: positioned at the list; after the last event it is behind the list.
   EventScan(JsonScan& scan, std::string_view text);
   bool next(RawEvent& raw);  // false at the end of the list, or of the text
   std::uint64_t skipped() const { return skipped_; }
-  bool closed() const { return closed_; }  // by its bracket
+  bool closed() const { return closed_; }  // whether the list ended with its bracket
 
  private:
   void resynchronize();
@@ -33,8 +33,8 @@ class EventScan {
   bool closed_ = false;
 };
 
-// Takes every event of a scan, in order. The second reads ahead in a thread of its own, so that two cores share the
-// work; what `take` throws stops it.
+// Both call `take` for every event of a scan, in order. The second one reads ahead in a separate thread, so that two
+// cores share the work; an exception from `take` stops it.
 using TakeEvent = std::function<void(const RawEvent&)>;
 void take_events(EventScan& scan, const TakeEvent& take);
 void take_events_ahead(EventScan& scan, const TakeEvent& take);

@@ -16,19 +16,21 @@ constexpr std::uint64_t kHighs = 0x8080808080808080ULL;
 // Delight, 6-1).
 std::uint64_t zero_bytes(std::uint64_t v) { return (v - kOnes) & ~v & kHighs; }
 
-// The same for bytes that end a run of plain characters of a string: quote, backslash, control characters.
+// Marks the bytes that end a run of plain characters of a string: quote, backslash, control characters; exact as in
+// zero_bytes().
 std::uint64_t special_bytes(std::uint64_t v) {
   return zero_bytes(v ^ (kOnes * '"')) | zero_bytes(v ^ (kOnes * '\\')) | zero_bytes(v & (kOnes * 0xe0));
 }
 
-// The same for bytes that end a number or a word: comma, brackets, blanks and control characters.
+// Marks the bytes that end a number or a word: comma, brackets, blanks and control characters; exact as in
+// zero_bytes().
 std::uint64_t value_ends(std::uint64_t v) {
   return zero_bytes(v ^ (kOnes * ',')) | zero_bytes(v ^ (kOnes * '}')) | zero_bytes(v ^ (kOnes * ']')) |
          zero_bytes(v ^ (kOnes * ' ')) | zero_bytes(v & (kOnes * 0xe0));
 }
 
-// To the first byte of which `marks` has a high bit, eight at a time; where it is in the last eight the caller looks
-// on.
+// Advances i to the first byte that `marks` marks with a high bit, eight bytes at a time; the last eight bytes are left
+// to the caller.
 template <class Marks>
 const char* to_first(const char* at, const char* end, Marks marks) {
   std::uint64_t word = 0;
@@ -55,7 +57,7 @@ void append_utf8(std::string& out, std::uint32_t code) {
   }
 }
 
-// \uXXXX at text[i]: the four digits after the u. 0xfffd for what is none, and for halves of a pair.
+// The code point of a \uXXXX escape; text[i] is the u. 0xfffd for invalid digits, and for surrogate halves.
 std::uint32_t code_point(std::string_view text, std::size_t i) {
   std::uint32_t code = 0;
   for (std::size_t k = i; k < i + 4; ++k) {
@@ -67,7 +69,7 @@ std::uint32_t code_point(std::string_view text, std::size_t i) {
   return code < 0x20 || (code >= 0xd800 && code < 0xe000) ? 0xfffd : code;
 }
 
-// How many bytes of a valid UTF-8 sequence of more than one byte begin here; 0 if none does.
+// Length of the valid UTF-8 sequence of more than one byte that begins at text[i]; 0 if none does.
 std::size_t utf8_length(std::string_view text, std::size_t i) {
   const auto byte = static_cast<unsigned char>(text[i]);
   const std::size_t length = byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte < 0xf5 ? 4 : 0;
@@ -122,7 +124,7 @@ void JsonScan::skip() {
     skip_nested();
   } else {
     const auto inside = [&] { return *at_ != ',' && *at_ != '}' && *at_ != ']' && !blank(*at_); };
-    do {  // value_ends() knows more ends than there are
+    do {  // value_ends() also marks bytes that do not end a value
       if (at_ < end_ && inside()) ++at_;
       at_ = to_first(at_, end_, value_ends);
     } while (at_ < end_ && inside());
@@ -144,7 +146,7 @@ bool parse_time(std::string_view text, ExactTime& time) {
   const std::size_t first = i;
   std::int64_t whole = 0;
   for (; i < text.size() && digit(text[i]); ++i) {
-    if (whole >= 900'000'000'000'000) return false;  // so that times ten it stays below 2^53
+    if (whole >= 900'000'000'000'000) return false;  // so that ten times the number stays below 2^53
     whole = whole * 10 + (text[i] - '0');
   }
   if (i == first) return false;
@@ -156,7 +158,7 @@ bool parse_time(std::string_view text, ExactTime& time) {
       fraction += unit * (text[i] - '0');
     }
   }
-  if (i < text.size()) {  // an exponent, or no number
+  if (i < text.size()) {  // more text follows: an exponent, or the text is no number
     const std::string copy(text);
     char* end = nullptr;
     const double value = std::strtod(copy.c_str(), &end);

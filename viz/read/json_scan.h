@@ -22,16 +22,16 @@ class JsonScan {
     while (at_ < end_ && blank(*at_)) ++at_;
     return at_ < end_ ? *at_ : '\0';
   }
-  bool take(char c) {  // passes it, if it is next
+  bool take(char c) {  // moves past c if it is the next character
     if (peek() != c || done()) return false;
     ++at_;
     return true;
   }
-  std::string_view string();  // after '"': what lies between the quotes, escapes as they are; moves past both
-  std::string_view raw();     // any value as text; a string without its quotes
-  void skip();                // any value
+  std::string_view string();  // after '"': the text up to the closing quote, escapes unresolved; moves past both
+  std::string_view raw();     // the text of any value; a string without quotes
+  void skip();                // moves past any value
   bool complete() const { return complete_; }                     // no value was cut off by the end of the text
-  std::uint64_t control_characters() const { return controls_; }  // that strings held
+  std::uint64_t control_characters() const { return controls_; }  // number of control characters in strings
 
  private:
   static bool blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -52,7 +52,7 @@ struct ExactTime {
 };
 bool parse_time(std::string_view text, ExactTime& time);
 
-// Text between quotes as it is meant: escapes resolved, control characters and what is not UTF-8 replaced.
+// The meaning of text between quotes: escapes resolved; control characters and invalid UTF-8 replaced.
 std::string unescaped(std::string_view text);
 
 // The members of an object, and, where it is not nested itself, of its member "args", as (name, text).

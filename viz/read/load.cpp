@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kHead = 1 << 20;       // bytes that tell what a file is
-constexpr std::size_t kBytesPerEvent = 100;  // of a JSON event, at least: for reserving address space
+constexpr std::size_t kHead = 1 << 20;       // bytes at the beginning of a file from which its format is recognised
+constexpr std::size_t kBytesPerEvent = 100;  // smallest size of a JSON event: for reserving address space
 constexpr std::size_t kMostReserved = 1 << 26;
 
 bool ends_with(const std::string& text, std::string_view end) {
@@ -76,7 +76,7 @@ Kind kind_of_share(std::string_view name) {
   return Kind::other;
 }
 
-// What a report says of itself, for every bar of it.
+// Details of a report, shown for every bar of it.
 class ReportDetails : public DetailSource {
  public:
   explicit ReportDetails(Details details) : details_(std::move(details)) {}
@@ -89,7 +89,7 @@ class ReportDetails : public DetailSource {
 constexpr std::int64_t kMostRanks = 10'000'000;
 constexpr Bytes kMostBytes = Bytes{1} << 60;
 
-// prefix: of the names of its classes of ranks.
+// prefix: put before the names of the report's rank classes.
 void add_report_memory(const OrderedJsonValue& memory, Picoseconds end, const std::string& prefix,
                        TimelineBuilder& builder) {
   const Bytes capacity = memory.at("capacity_bytes").whole(0, kMostBytes);
@@ -112,7 +112,7 @@ void add_report_memory(const OrderedJsonValue& memory, Picoseconds end, const st
   }
 }
 
-// A bar for each share of the step, one after the other, and the memory of its ranks.
+// Adds a bar for each share of the step's time, one after the other, and the memory of the rank classes.
 void add_report(const OrderedJsonValue& report, const std::string& name, const std::string& prefix,
                 TimelineBuilder& builder) {
   Details details;

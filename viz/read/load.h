@@ -12,28 +12,28 @@
 
 namespace orrery {
 
-// One thing that was opened: a timeline, and the step behind it where it was simulated here.
+// An opened input: a timeline, and the simulated step behind it if it was simulated here.
 struct Document {
   std::string name;
   Timeline timeline;
   std::shared_ptr<const Step> step;
   std::vector<EventId> event_of_task;
-  std::string cache_key;  // viz/draw/scene_cache.h; "" if it is not to be cached
+  std::string cache_key;  // key of viz/draw/scene_cache.h; "" if the document is not to be cached
 
   bool simulated() const { return step != nullptr; }
 };
 
 Document document_of(StepTimeline timeline);
 
-// What a file is, by its name and beginning.
+// The format of a file, recognised by its name and beginning.
 enum class Format : std::uint8_t { trace, report, spec };
 struct Input {
-  std::vector<std::string> files;  // more than one of a trace
+  std::vector<std::string> files;  // several if a trace has a file for each rank
   Format format = Format::spec;
 };
 
-// What a user names, as inputs: files that differ by a rank in their names are one trace; a folder stands for the
-// traces in it. Throws Error for what cannot be read or is none of these.
+// Turns the paths that a user names into inputs: files that differ only by a rank in their names are one trace; a
+// folder stands for the traces in it. Throws Error for files that cannot be read or have none of the formats.
 std::vector<Input> inputs_of(const std::vector<std::string>& paths);
 
 // Opens an input: a spec is simulated, the clocks of a trace's files are aligned. Throws Error for what cannot be
@@ -42,14 +42,15 @@ Document open_input(const Input& input, const SpecOptions& options = {}, const L
 std::vector<Document> open_inputs(const std::vector<std::string>& paths, const SpecOptions& options = {},
                                   const LoadProgress& progress = {});
 
-// Of one trace in several files.
+// Opens one trace that consists of several files.
 Document open_trace(const std::vector<std::string>& files, const LoadProgress& progress = {});
 
-// A report, or those of a search's strategies, as a timeline of one bar per share of the step, in the order of the
-// report: it knows no order of events.
+// A report, or the reports of a search's strategies, as a timeline with one bar per share of the step, in the order of
+// the report: a report contains no order of events.
 Document document_of_report(const std::string& path, std::string_view text);
 
-// "step_rank3.json.gz" -> "step_.json.gz": what rank files of one trace have in common.
+// Removes the rank from a file name, "step_rank3.json.gz" -> "step_.json.gz": the part that the rank files of one trace
+// have in common.
 std::string without_rank(const std::string& path);
 
 }  // namespace orrery

@@ -19,7 +19,7 @@
 namespace orrery {
 namespace {
 
-// Traces shrink by a factor of 10 to 40; a file of zeros by 1000.
+// Limits against decompression bombs: gzip shrinks traces by a factor of 10 to 40, a file of zeros by 1000.
 constexpr off_t kMostInflation = 200, kLeastInflated = off_t{256} << 20;
 
 [[noreturn]] void unreadable(const std::string& path, const char* reason) {
@@ -57,7 +57,7 @@ int nameless_file() {
 
 }  // namespace
 
-// The inflated bytes in a file of their own, at its beginning.
+// Inflates the bytes into a separate nameless file, from its beginning.
 int MappedText::inflate(int file, const std::string& path, const LoadProgress& progress) {
   struct stat about {};
   fstat(file, &about);
@@ -116,7 +116,7 @@ std::string MappedText::damage() const {
 }
 
 std::string beginning_of(const std::string& path, std::size_t bytes) {
-  const gzFile in = gzdopen(open_regular(path), "rb");  // reads what is not compressed as it is
+  const gzFile in = gzdopen(open_regular(path), "rb");  // gzread() also reads uncompressed files
   if (in == nullptr) unreadable(path, "out of memory");
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> closer(in, gzclose);
   std::string text(bytes, ' ');

@@ -9,15 +9,14 @@
 
 namespace orrery {
 
-// Told how much of the work is done, 0 to 1; returns whether to go on. Where it returns false, the work throws
-// Cancelled.
+// Called with the part of the work that is done, 0 to 1; returns whether to go on. Where it returns false, the work
+// throws Cancelled.
 using LoadProgress = std::function<bool(double)>;
 struct Cancelled {};
 
-// A file's bytes in address space, not in memory: mapped, and where gzip has compressed them inflated into a nameless
-// temporary file first. What a cut or corrupt gzip file held up to the fault is kept, and `damage` says so; so it does
-// where somebody else cuts the file short while it is mapped, from when the missing part is looked at: it reads as
-// zeros.
+// A file's bytes, mapped instead of read into memory; a gzip file is inflated into a nameless temporary file first. The
+// part of a cut or corrupt gzip file before the fault is kept, and `damage` says so. `damage` also says so when another
+// program cuts the file short while it is mapped and the missing part is read: it reads as zeros.
 class MappedText {
  public:
   // Throws Error "path: cannot be read: reason".
@@ -35,10 +34,10 @@ class MappedText {
   const char* data_ = nullptr;
   std::size_t size_ = 0;
   std::string damage_;
-  std::unique_ptr<const MappingGuard> guard_;  // goes before the mapping
+  std::unique_ptr<const MappingGuard> guard_;  // destroyed before the mapping
 };
 
-// The first bytes of a file, inflated where it is compressed; nothing more is read. Throws as MappedText does.
+// The first bytes of a file, inflated if it is compressed; nothing more is read. Throws as MappedText does.
 std::string beginning_of(const std::string& path, std::size_t bytes);
 
 }  // namespace orrery

@@ -10,15 +10,16 @@
 
 namespace orrery {
 
-// One mapping, in a list that only grows: a signal handler may walk it at any time. Those that are free are used again.
+// A guarded mapping, in a list that only grows, because a signal handler may walk it at any time. Free entries are used
+// again.
 struct MappingGuard::Watched {
   std::atomic<bool> used = true;
-  std::atomic<std::uintptr_t> begin = 0, end = 0;  // both 0 while it watches nothing
+  std::atomic<std::uintptr_t> begin = 0, end = 0;  // both 0 while the entry is free
   std::atomic<bool> shrunk = false;
   Watched* next = nullptr;
 };
 
-// What a signal handler can reach: there is no other way to it than a variable of the program's.
+// The global state of the signal handler, which can only reach global variables.
 struct GuardHandler {
   using Watched = MappingGuard::Watched;
 
@@ -58,7 +59,7 @@ struct GuardHandler {
     for (Watched* w = list().load(); w != nullptr; w = w->next) {
       if (!w->used.exchange(true)) return w;
     }
-    auto* const fresh = new Watched;  // stays for the program's life
+    auto* const fresh = new Watched;  // never freed
     fresh->next = list().load();
     while (!list().compare_exchange_weak(fresh->next, fresh)) {
     }

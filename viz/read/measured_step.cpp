@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-// Of an event's details; false where it has none.
+// Reads an exact time from an event's details; false where there is none.
 bool exact_time(const Details& details, std::string_view key, Picoseconds& time) {
   ExactTime t;
   if (!parse_time(detail_named(details, key), t)) return false;
@@ -27,9 +27,10 @@ bool span_of(const Details& details, Span& span) {
          exact_time(details, "matched", span.matched) && exact_time(details, "ended", span.ended);
 }
 
-constexpr Picoseconds kTraceRounding = 1000;  // of a trace's own times, against the exact ones beside them
+// rounding of event times in a trace, compared with the exact times in the arguments
+constexpr Picoseconds kTraceRounding = 1000;
 
-// Clocks of several files were aligned after the exact times had been written.
+// Moves exact times, which were written before the clocks of several files were aligned.
 void move(Span& span, Picoseconds by) {
   if (std::abs(by) < kTraceRounding) return;
   for (Picoseconds* time : {&span.issued, &span.entered, &span.matched, &span.ended}) *time += by;

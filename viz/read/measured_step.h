@@ -8,17 +8,17 @@
 
 namespace orrery {
 
-// The step that a trace of ours tells of, task by task: every event of a task says which it is and its exact times.
-// plan: of every rank. Where the timeline is not of this plan `why_not` says so, and the trace is empty.
+// The measured step of a trace that Orrery wrote, task by task: every event of a task names the task and its exact
+// times. plan: the plan of all ranks. Where the timeline is not of this plan, `why_not` says so and the trace is empty.
 struct MeasuredTasks {
   Trace trace;
   std::string why_not;
 };
 MeasuredTasks tasks_of(const Plan& plan, const Timeline& timeline);
 
-// A prediction held against that step as `orrery validate` does it (sim/validate/validation.h): step over step; cost:
-// durations, kind by kind of op without sign; engine: the measured durations played again, over the measured step.
-// Minus 1.
+// The errors of a prediction for a measured step, as `orrery validate` computes them (sim/validate/validation.h). step:
+// predicted over measured step time, minus 1. cost: relative error of durations, by kind of op, without sign. engine:
+// the step simulated with the measured durations over the measured step, minus 1.
 struct PredictionError {
   double step = 0, cost = 0, engine = 0;
 };

@@ -10,9 +10,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kFewest = 3;  // collectives in common that tell a clock
+constexpr std::size_t kFewest = 3;  // smallest number of common collectives from which a clock difference is estimated
 
-using Ends = std::map<std::uint32_t, std::vector<Picoseconds>>;  // of collectives, by label, in order of time
+using Ends = std::map<std::uint32_t, std::vector<Picoseconds>>;  // ends of collectives by label, in order of time
 
 Ends ends_of(TimelineBuilder& builder, std::size_t first, std::size_t last) {
   Ends ends;
@@ -25,7 +25,7 @@ Ends ends_of(TimelineBuilder& builder, std::size_t first, std::size_t last) {
   return ends;
 }
 
-// Of labels that occur equally often in both.
+// Differences of the ends of collectives, for labels that occur equally often in both files.
 std::vector<Picoseconds> differences(const Ends& own, const Ends& reference) {
   std::vector<Picoseconds> result;
   for (const auto& [label, times] : own) {

@@ -7,10 +7,10 @@
 
 namespace orrery {
 
-// Puts the files of one trace on one clock, the first file's. What all files have in common are collectives: the k-th
-// of a label ends everywhere at the same moment, but for what the network takes to say so. A file is shifted by the
-// median difference of its ends from the first's, where that is more than its spread; a remark says by how much.
-// firsts: where in the builder each file's events begin.
+// Puts the files of one trace on one clock, that of the first file. Collectives are the events that all files share:
+// the k-th collective of a label ends everywhere at the same moment, up to network latency. A file is shifted by the
+// median difference of its ends from those of the first file, where the median exceeds the spread of the differences; a
+// remark says by how much. firsts: index in the builder of each file's first event.
 void align_clocks(TimelineBuilder& builder, const std::vector<std::size_t>& firsts);
 
 }  // namespace orrery

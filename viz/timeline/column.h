@@ -8,7 +8,8 @@
 
 namespace orrery {
 
-// Values that never change, in memory or in a mapped file. A copy shares them; they live as long as the last one.
+// An array of constant values, in memory or in a mapped file. Copies share the values, which live as long as the last
+// copy.
 template <class T>
 class MappedColumn {
  public:
@@ -18,7 +19,7 @@ class MappedColumn {
     values_ = *owner;
     owner_ = std::move(owner);
   }
-  // owner: what keeps the values where they are.
+  // owner: object that keeps the values alive.
   MappedColumn(std::shared_ptr<const void> owner, std::span<const T> values)
       : owner_(std::move(owner)), values_(values) {}
 

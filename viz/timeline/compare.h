@@ -7,16 +7,16 @@
 
 namespace orrery {
 
-// Two timelines, event by event. Events are the same where process (by rank, else by order), label, micro-batch, layer
-// and chunk are; several of one identity match in order of time.
+// The matching of two timelines' events. Events match where process (by rank, else by order), label, micro-batch, layer
+// and chunk are the same; several events with the same identity match in order of time.
 struct Matching {
-  std::vector<EventId> there;  // by event of a: the one of b, or kNoEvent
-  std::vector<EventId> back;   // by event of b
+  std::vector<EventId> there;  // by event of a: the matching event of b, or kNoEvent
+  std::vector<EventId> back;   // by event of b: the matching event of a, or kNoEvent
   EventId matched = 0;
 };
 Matching match(const Timeline& a, const Timeline& b);
 
-// Where the time went: durations of a label over all ranks, by how much they differ, the largest first.
+// The difference in total duration of a label over all ranks; the largest differences come first.
 struct Difference {
   std::string name;
   Kind kind = Kind::other;
@@ -26,7 +26,8 @@ struct Difference {
 };
 std::vector<Difference> differences(const Timeline& a, const Timeline& b);
 
-// How much longer an event of a takes than b's: its duration over that there, minus one; 0 where there is no match.
+// Relative change of an event of a: its duration over that of the matching event of b, minus one; 0 where there is no
+// match.
 double relative_change(const Timeline& a, const Timeline& b, const Matching& m, EventId e);
 
 }  // namespace orrery

@@ -6,16 +6,17 @@
 
 namespace orrery {
 
-// What a profiler says of an event; the last three stand in its arguments, if at all.
+// The words of a profiler's event that tell its kind; the last three stand in the event's arguments, if at all.
 struct EventWords {
   std::string_view name, category, phase, group, kind;
 };
 Kind kind_of_event(const EventWords& e);
 
-// The kind of a communicator by its name, ours or PyTorch's: tensor of "tensor", data of "mesh_dp"; communication where
-// it says nothing.
+// The kind of a communicator by its name, from our traces or PyTorch's: tensor for "tensor", data for "mesh_dp";
+// `communication` where the name tells nothing.
 Kind group_kind(std::string_view description);
-// Which of kCoordinates tells the ranks of a group apart, where its description says no more than that; -1 else.
+// Index in kCoordinates of the coordinate in which the ranks of a group differ, if the group's description names only
+// one; else -1.
 int group_coordinate(std::string_view description);
 
 }  // namespace orrery

@@ -14,17 +14,17 @@ namespace {
 constexpr std::size_t kMostStates = 2000;
 constexpr int kDeepestGroup = 50;
 constexpr int kMostRepeats = 1000;
-constexpr std::size_t kLongestShown = 60;  // of a pattern, in a message
+constexpr std::size_t kLongestShown = 60;  // most characters of a pattern that an error message quotes
 
 using StateKind = Pattern::State::Kind;
 
-// A pattern as it is written: characters, begin and end stand alone, the others have parts.
+// A node of the parsed pattern: characters, begin and end are leaves, the other nodes have parts.
 struct Part {
   enum class Form : std::uint8_t { characters, begin, end, sequence, either, repeat };
   Form form = Form::sequence;
   std::bitset<256> characters;
   std::vector<Part> parts;
-  int least = 0, most = -1;  // of a repeat; most -1: any number
+  int least = 0, most = -1;  // bounds of a repeat; most -1: any number
 };
 
 std::size_t code(char c) { return static_cast<unsigned char>(c); }
@@ -34,7 +34,7 @@ void insert_both_cases(std::bitset<256>& set, std::size_t c) {
   set.set(static_cast<std::size_t>(std::toupper(static_cast<int>(c))));
 }
 
-// \d, \w, \s and their opposites; nothing where the letter names no class.
+// Inserts the class \d, \w, \s or its complement; returns false where the letter names no class.
 bool insert_class(std::bitset<256>& set, char letter) {
   int (*is)(int) = nullptr;
   const char small = static_cast<char>(std::tolower(letter));
@@ -118,7 +118,7 @@ class PatternParser {
     } else {
       return one;
     }
-    skip('?');  // as few as will do: where it is found is not asked
+    skip('?');  // a lazy repeat; only whether it matches counts, not where
     if (one.form == Part::Form::begin || one.form == Part::Form::end) fail();
     if (peek() == '*' || peek() == '+' || peek() == '?' || peek() == '{') fail();
     all.parts.push_back(std::move(one));
@@ -150,7 +150,7 @@ class PatternParser {
     return inner;
   }
 
-  // The letter of an escape that stands for one character; 0 if it named a class, which is then in the set.
+  // The letter of an escape that stands for one character; 0 if the escape named a class, which is then in the set.
   char insert_escaped(std::bitset<256>& to) {
     char c = take();
     if (insert_class(to, c)) return 0;
@@ -187,7 +187,7 @@ class PatternParser {
   std::size_t at_ = 0;
 };
 
-// Makes states from the end to the begin: each knows what comes after it.
+// Builds states from the end of the pattern to the beginning: each state knows the states after it.
 struct PatternStates {
   std::vector<Pattern::State> states;
 
@@ -233,12 +233,12 @@ struct PatternStates {
   }
 };
 
-// The states that the text read so far may have led to.
+// The set of states that the text read so far may have led to.
 class Reached {
  public:
   explicit Reached(const std::vector<Pattern::State>& states) : states_(&states), marks_(states.size()) {}
 
-  // With all that is reached from it without a character.
+  // Adds a state, and all states that are reached from it without a character.
   void add(std::uint32_t state, bool at_begin, bool at_end) {
     waiting_.push_back(state);
     while (!waiting_.empty()) {

@@ -13,13 +13,13 @@ namespace orrery {
 // (Thompson 1968), none is gone back on. It knows no back references and no looking ahead. Text is bytes.
 class Pattern {
  public:
-  explicit Pattern(const std::string& text);  // throws Error for what is none, or is too large
+  explicit Pattern(const std::string& text);  // throws Error for an invalid or too large pattern
   bool found_in(std::string_view text) const;
 
   struct State {
     enum class Kind : std::uint8_t { characters, split, begin, end, accept };
     Kind kind = Kind::accept;
-    std::uint32_t next = 0, other = 0;  // other: of a split
+    std::uint32_t next = 0, other = 0;  // other: second successor of a split
     std::bitset<256> characters;
   };
 

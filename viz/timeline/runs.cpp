@@ -5,14 +5,14 @@
 namespace orrery {
 namespace {
 
-constexpr Picoseconds kLongPause = 4;  // times what a run has computed until then
+constexpr Picoseconds kLongPause = 4;  // a pause this many times as long as the run's compute time so far ends the run
 
 }  // namespace
 
 std::vector<Run> runs_of(const Timeline& timeline, const Track& track) {
   std::vector<Run> runs;
   if (timeline.places.empty()) return runs;
-  Picoseconds computed = 0;  // in the last run
+  Picoseconds computed = 0;  // compute time of the last run
   for (EventId e = track.first; e < track.first + track.count; ++e) {
     Kind kind = timeline.kind(e);
     const std::int32_t micro_batch = timeline.places[e].micro_batch;

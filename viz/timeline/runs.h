@@ -15,8 +15,8 @@ struct Run {
   Kind kind = Kind::forward;
 };
 
-// In order of time. A pause does not end a run unless it is many times as long as what came before it (a layer run
-// again long before its backward); another micro-batch, chunk or direction does.
+// The runs of a lane, in order of time. A pause does not end a run unless it is many times as long as the compute
+// before it (a layer recomputed long before its backward); another micro-batch, chunk or direction does.
 std::vector<Run> runs_of(const Timeline& timeline, const Track& track);
 
 }  // namespace orrery

@@ -9,8 +9,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint32_t kDeepestLevel = 32;  // what is nested deeper shares the last row
-constexpr Picoseconds kRounding = 2000;  // traces round times to nanoseconds, so that neighbours may seem to overlap
+constexpr std::uint32_t kDeepestLevel = 32;  // events nested deeper share the last row
+// traces round times to nanoseconds, so that consecutive events may seem to overlap
+constexpr Picoseconds kRounding = 2000;
 
 std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
   std::uint64_t h = seed ^ 0xcbf29ce484222325ULL;
@@ -26,7 +27,7 @@ MappedColumn<T> in_place(std::vector<T>& column, const std::vector<std::uint32_t
   return result;
 }
 
-constexpr std::size_t kWorthAThread = 1 << 20;  // events
+constexpr std::size_t kWorthAThread = 1 << 20;  // fewest events that are worth a thread
 
 }  // namespace
 
@@ -80,8 +81,8 @@ void TimelineBuilder::add(const Event& event, OpInstance place) {
   places_.back() = place;
 }
 
-// The events of every thread that did not come by begin and, of the same, the longer first; put into that order. By
-// thread, empty for the others.
+// The events of each thread whose events did not come in order (by begin, and for equal begins the longer first),
+// sorted into that order. By thread; empty for threads already in order.
 std::vector<std::vector<EventId>> TimelineBuilder::out_of_order() const {
   struct Last {
     Picoseconds begin = INT64_MIN, end = INT64_MAX;
@@ -130,7 +131,7 @@ void TimelineBuilder::lay_out(const std::vector<std::vector<EventId>>& sorted) {
   }
 }
 
-// A track of every row, threads in the order in which they are to be shown.
+// Makes a track of every row, threads in the order in which they are to be shown.
 void TimelineBuilder::make_tracks() {
   std::vector<std::uint32_t> shown(threads_.size());
   std::iota(shown.begin(), shown.end(), 0U);
@@ -151,7 +152,7 @@ void TimelineBuilder::make_tracks() {
   }
 }
 
-// Every event's place among all, into thread_: row by row, within a row by time.
+// Computes every event's final index into thread_: row by row, within a row by time.
 void TimelineBuilder::find_places(const std::vector<std::vector<EventId>>& sorted) {
   std::vector<EventId> next;
   for (const Track& track : timeline_.tracks) next.push_back(track.first);

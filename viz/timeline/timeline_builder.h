@@ -12,9 +12,9 @@
 
 namespace orrery {
 
-// Collects events in any order and makes a Timeline of them: grouped by thread, sorted by time, those that overlap on
-// rows below each other. Columns are reserved once and go to their places in the order in which they came, so that
-// memory is read and written in streams; ten million events take little more than what they take in the end.
+// Collects events in any order and builds a Timeline: events grouped by thread, sorted by time, overlapping ones on
+// rows below each other. Columns are reserved once and moved to their places in the order of arrival, so that memory is
+// read and written in streams; ten million events take little more memory than the finished timeline.
 class TimelineBuilder {
  public:
   struct Event {
@@ -23,7 +23,7 @@ class TimelineBuilder {
     std::uint64_t detail = 0;
   };
 
-  void reserve(std::size_t events);  // address space, not memory
+  void reserve(std::size_t events);  // reserves address space, not memory
   std::uint32_t add_process(Process process);
   Process& process(std::uint32_t p) { return timeline_.processes[p]; }
   std::uint32_t add_thread(std::uint32_t process, std::string name, std::int64_t order);
@@ -32,15 +32,16 @@ class TimelineBuilder {
   std::uint32_t label(std::string_view name, Kind kind);
   void add(const Event& event);
   void add(const Event& event, OpInstance place);
-  // From and to: threads; finish() puts the rows in their place.
+  // from and to are threads here; finish() replaces them by rows.
   void add_arrow(const Arrow& arrow) { timeline_.arrows.push_back(arrow); }
-  std::uint64_t add_source(std::shared_ptr<DetailSource> source);  // returns the bits that its keys begin with
+  // returns the bits with which the keys of this source begin
+  std::uint64_t add_source(std::shared_ptr<DetailSource> source);
   std::size_t events() const { return begins_.size(); }
   Event event(std::size_t i) const { return {begins_[i], ends_[i], thread_[i], label_[i], detail_[i]}; }
   void shift(std::size_t first, std::size_t last, Picoseconds by);  // moves events, and the counters of their processes
-  Timeline& timeline() { return timeline_; }                        // its title, remarks, processes
+  Timeline& timeline() { return timeline_; }                        // to set title, remarks, processes
 
-  // zero: the time that becomes 0; the first event's begin if none is given.
+  // zero: the time that becomes 0; the begin of the first event if none is given.
   Timeline finish(std::optional<Picoseconds> zero = std::nullopt);
 
  private:
@@ -59,16 +60,16 @@ class TimelineBuilder {
 
   Timeline timeline_;
   std::vector<Thread> threads_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;  // looked up only
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;  // only looked up, never iterated
   std::vector<Picoseconds> begins_, ends_;
-  std::vector<std::uint32_t> thread_, label_;  // thread_: while it is finished the event's row, then its place
+  std::vector<std::uint32_t> thread_, label_;  // thread_: during finish() the event's row, then its index
   std::vector<std::uint64_t> detail_;
   std::vector<OpInstance> places_;
   struct RowEnd {
     Picoseconds end = 0;
     EventId count = 0;
   };
-  std::vector<std::vector<RowEnd>> rows_;   // by thread
+  std::vector<std::vector<RowEnd>> rows_;   // rows of each thread
   std::vector<std::uint32_t> first_track_;  // by thread
 };
 

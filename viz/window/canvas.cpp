@@ -8,19 +8,19 @@
 namespace orrery {
 namespace {
 
-constexpr double kNamed = 30;         // pixels from which on a bar carries its name
-constexpr double kFramed = 6;         // pixels from which on what was searched has a frame
-constexpr EventId kMostNamed = 4000;  // bars that are looked at for names, per row
+constexpr double kNamed = 30;         // a bar at least this many pixels wide carries its name
+constexpr double kFramed = 6;         // a search hit at least this many pixels wide gets a frame
+constexpr EventId kMostNamed = 4000;  // most bars per row that are considered for drawing names
 
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
   const auto channel = [&](int x, int y) { return static_cast<int>(x + (y - x) * static_cast<int>(share) / 255); };
   return qRgb(channel(qRed(a), qRed(b)), channel(qGreen(a), qGreen(b)), channel(qBlue(a), qBlue(b)));
 }
 
-// Sparse pixels are drawn stronger than they are filled, so that a lone event can be seen.
+// Opacity of a pixel: sparsely filled pixels are drawn stronger, so that a lone event can be seen.
 unsigned visible(unsigned share) { return share == 0 ? 0 : std::min(255U, 70 + share * 185 / 255); }
 
-// What a pixel of every kind, share and edge looks like.
+// The colours of pixels of every kind, share and edge.
 class CellColours {
  public:
   CellColours() : colours_(kKinds * 512) {
@@ -99,7 +99,7 @@ void Canvas::paint_lane(QPainter& painter, const Scene& scene, const View& view,
   }
 }
 
-// Into the lines of the image.
+// Copies the row's colours into the lines of the image.
 void Canvas::copy_lane(int first, int last) {
   const QRgb hatch = hatch_colour();
   const bool waits = std::any_of(cells_.begin(), cells_.end(), waiting);
@@ -114,7 +114,7 @@ void Canvas::copy_lane(int first, int last) {
   }
 }
 
-// A rectangle for every run of one colour.
+// Draws a rectangle for every run of one colour.
 void Canvas::draw_lane(QPainter& painter, int first, int last) {
   const auto runs = [&](auto same, auto draw) {
     for (std::size_t from = 0, to = 0; from < cells_.size(); from = to) {
@@ -148,7 +148,7 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
     const bool searched = !view.found.empty() && view.found[t.label[e]];
     if (!searched && t.ends[e] - t.begins[e] < shortest) continue;
     const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
-    if (searched && to - from < kFramed) {  // a tick, so that neighbours stay to be seen
+    if (searched && to - from < kFramed) {  // draws a tick, so that neighbours stay visible
       painter.fillRect(QRectF(CanvasFrame::kGutter + from, y + 1, std::max(1.0, to - from), 3), colours::kInk);
     } else if (searched) {
       painter.setPen(QPen(colours::kInk, 1));
@@ -181,7 +181,7 @@ void Canvas::paint_runs(QPainter& painter, const Scene& scene, const View& view,
   }
 }
 
-// In place of kinds: how every event changed against the other scene.
+// Paints a lane by the change of every event against the other scene, instead of by kind.
 void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
   const Timeline& t = scene.timeline();
   const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
@@ -197,13 +197,13 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
     painter.fillRect(
         QRectF(CanvasFrame::kGutter + from, y + 2, std::max(1.0, to - from - (to - from > 3 ? 1 : 0)), row.height - 3),
         colour);
-    // What lies within the same pixel is not drawn again.
+    // Skips events within the pixel that was just drawn.
     const EventId next = first_after(t, track, std::max(t.ends[e], scale.time_of(from + 1)));
     e = to - from < 1 ? std::max(e + 1, next) : e + 1;
   }
 }
 
-// Around a lane, not under it: it covers its place itself.
+// Paints the background around a lane, not under it, because the lane covers its place.
 void Canvas::paint_background(QPainter& painter, const Row& row, int y) {
   const int width = painter.device()->width(), plot = width - CanvasFrame::kGutter;
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;

@@ -12,32 +12,32 @@
 
 namespace orrery {
 
-// A note as it is drawn: over the rows of a process, or with -1 of all.
+// A note as it is drawn: over the rows of one process, or of all (-1).
 struct ShownNote {
   Picoseconds from = 0, to = 0;
   int process = -1;
   QString text;
 };
 
-// What of a scene is shown, and how: the whole state of the picture.
+// The part of a scene that is shown, and the settings: the whole state of the picture.
 struct View {
   TimeScale scale;
-  int scroll = 0;  // pixels of rows above the first in view
+  int scroll = 0;  // pixels of rows above the visible part
   Layout layout;
   EventId hovered = kNoEvent, selected = kNoEvent;
-  std::vector<EventId> lit;  // members of a collective
+  std::vector<EventId> lit;  // highlighted members of a collective
   Picoseconds area_from = 0, area_to = 0;
-  Picoseconds marked = -1;    // the clicked time
-  std::vector<bool> found;    // by label, of a search
-  std::vector<EventId> path;  // the critical path, if it is to be shown; sorted
+  Picoseconds marked = -1;    // time of the last click
+  std::vector<bool> found;    // by label: whether a search found it
+  std::vector<EventId> path;  // events of the critical path, sorted; empty if not shown
   const std::vector<Picoseconds>* slack = nullptr;
   std::vector<ShownNote> notes;
   bool arrows = true;
-  const Scene* other = nullptr;        // compared with: colours are changes against it
-  const Matching* matching = nullptr;  // of this scene's events with the other's
+  const Scene* other = nullptr;        // the scene to compare with: colours then show changes
+  const Matching* matching = nullptr;  // matching of this scene's events with those of `other`
 };
 
-// Where things are in a picture of a size.
+// Positions of the parts of a picture of a given size.
 struct CanvasFrame {
   static constexpr int kGutter = 190, kRuler = 26, kLegend = 40;
   int width = 0, height = 0;
@@ -51,14 +51,14 @@ int row_at_pixel(const View& view, const CanvasFrame& frame, int y);
 // The event at a pixel, or kNoEvent.
 EventId event_at_pixel(const Scene& scene, const View& view, const CanvasFrame& frame, int x, int y);
 
-QFont canvas_font(bool bold = false);  // the one that is built in, so that pictures are the same everywhere
+QFont canvas_font(bool bold = false);  // the built-in font, so that pictures are the same everywhere
 
-// Paints rows, ruler, legend and everything over them. One picture takes milliseconds whatever the number of events;
-// it knows no widgets.
+// Paints rows, ruler, legend and everything over them. A picture takes milliseconds whatever the number of events; no
+// widgets are used.
 class Canvas {
  public:
   void paint(QImage& image, const Scene& scene, const View& view);
-  // The same as rectangles, lines and text, on a device of vectors.
+  // Paints the same picture as rectangles, lines and text, for vector formats.
   void paint(QPainter& painter, const Scene& scene, const View& view);
 
  private:
@@ -73,14 +73,14 @@ class Canvas {
   void paint_background(QPainter& painter, const Row& row, int y);
   const QString& name_of_label(const Scene& scene, std::uint32_t label);
 
-  QImage* image_ = nullptr;  // that is painted on, if it is one
+  QImage* image_ = nullptr;  // the image that is painted on, or nullptr
   std::vector<Cell> cells_;
   std::vector<QRgb> line_;
   ElidedTexts texts_{canvas_font()}, bold_texts_{canvas_font(true)};
-  std::vector<std::pair<std::string, QString>> names_;  // by label, of the scene that was painted last
+  std::vector<std::pair<std::string, QString>> names_;  // by label of the last painted scene
 };
 
-// The rest of a picture, each over the rows.
+// The other parts of a picture, painted over the rows.
 void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
 void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
@@ -88,7 +88,7 @@ void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scen
 void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_notes(QPainter& painter, const CanvasFrame& frame, const View& view);
 
-// "12.5 ms" with as many decimals as distances of `step` need.
+// A time as "12.5 ms", with as many decimals as marks at a distance of `step` need.
 QString time_label(Picoseconds t, Picoseconds step);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Notes, over everything else in the rows.
+// Painting of notes, over everything else in the rows.
 #include <algorithm>
 
 #include "viz/window/canvas.h"
@@ -8,9 +8,9 @@ namespace orrery {
 namespace {
 
 constexpr int kWidest = 240, kHigh = 17;  // pixels of a note's box
-constexpr int kMostBelow = 8;             // places below each other that a box may be moved by
+constexpr int kMostBelow = 8;             // most places that a box may be moved down
 
-// From the first to below the last row of a process that is in view.
+// Pixels from the top of the first row of a process to the bottom of its last row in view.
 std::pair<int, int> rows_of(const View& view, const CanvasFrame& frame, int process) {
   const int top = CanvasFrame::kRuler, bottom = top + frame.rows_height();
   if (process < 0) return {top, bottom};

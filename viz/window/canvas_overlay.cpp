@@ -1,4 +1,4 @@
-// What a picture shows over its rows: curves, ruler, legend, arrows, marks.
+// Painting of everything over the rows: curves, ruler, legend, arrows, marks.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr int kArrowDistance =
-    5;  // pixels that an arrow must have on average; else there are too many to be told apart
+    5;  // average pixels per arrow below which no arrows are drawn, because they could not be told apart
 
 TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
   TimeScale s = view.scale;
@@ -21,7 +21,7 @@ TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
 CanvasFrame frame_of(const QPainter& painter) { return {painter.device()->width(), painter.device()->height()}; }
 
 struct Highest {
-  std::ptrdiff_t sample = -1;  // the highest within a pixel
+  std::ptrdiff_t sample = -1;  // index of the highest sample within a pixel
   double sum = 0;
 };
 
@@ -32,7 +32,7 @@ double sum_of(const Counter& c, std::ptrdiff_t sample) {
   return sum;
 }
 
-// For each pixel the highest sample that holds within it, so that no peak is lost.
+// For each pixel the highest sample that is valid within it, so that no peak is lost.
 std::vector<Highest> columns_of(const Counter& c, const TimeScale& scale) {
   std::vector<Highest> columns(static_cast<std::size_t>(scale.width));
   std::ptrdiff_t at = sample_at(c, scale.begin);
@@ -54,7 +54,7 @@ void dashed_line(QPainter& painter, double y, int from, int to, const QColor& co
   painter.drawLine(QPointF(from, std::floor(y) + 0.5), QPointF(to, std::floor(y) + 0.5));
 }
 
-// Where a line from a point beside the plot comes in: devices of vectors do not clip.
+// The point at which a line from a point outside the plot enters it: vector devices do not clip.
 QPointF cut(const QPointF& outside, const QPointF& other, const QRectF& plot) {
   const double x = outside.x() < plot.left() ? plot.left() : plot.right();
   if (other.x() == outside.x()) return outside;
@@ -79,7 +79,7 @@ QString time_label(Picoseconds t, Picoseconds step) {
   return QString::number(static_cast<double>(t) / static_cast<double>(unit->size), 'f', decimals) + " " + unit->name;
 }
 
-// From the moment on at which a rank would have run out of memory.
+// Marks the time from which on a rank would be out of memory.
 static void paint_out_of_memory(QPainter& painter, const TimeScale& scale, Picoseconds time, int y, int height) {
   if (time < 0 || time > scale.end) return;
   const double x = CanvasFrame::kGutter + std::max(0.0, scale.x_of(time));
@@ -142,7 +142,7 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
   painter.setRenderHint(QPainter::Antialiasing, false);
 }
 
-// How long the selected area is, on the ruler between its edges, or beside them where it is narrow.
+// Writes the length of the selected area on the ruler between its edges, or beside them where it is narrow.
 static void paint_measure(QPainter& painter, const TimeScale& scale, const View& view) {
   const double from = std::max(0.0, scale.x_of(view.area_from)), to = std::min(scale.width, scale.x_of(view.area_to));
   if (to <= from) return;
@@ -213,7 +213,7 @@ void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   const bool memory = std::any_of(view.layout.rows.begin(), view.layout.rows.end(),
                                   [&](const Row& row) { return row.kind == RowKind::counter && row.text == "memory"; });
   if (!memory) return;
-  x = 8;  // the second line
+  x = 8;  // position of the second line
   y += 18;
   for (const Process& p : scene.timeline().processes) {
     const Counter* counter = memory_of(p);

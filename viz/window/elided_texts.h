@@ -14,16 +14,17 @@ namespace orrery {
 class ElidedTexts {
  public:
   explicit ElidedTexts(QFont font) : font_(std::move(font)) {}
-  // From x on, at most `width` wide, in the middle between y and y + height, in the painter's colour.
+  // Draws a text from x on, at most `width` wide, centred between y and y + height, in the painter's colour.
   void draw(QPainter& painter, const QString& text, double x, int y, int width, int height);
   int width_of(const QString& text);
 
  private:
-  static constexpr qsizetype kMost = 20'000;  // lines; more are those of other names
+  // most lines that are kept; beyond that, they are of other names and are dropped
+  static constexpr qsizetype kMost = 20'000;
 
   QFont font_;
   QHash<QString, int> widths_;
-  QHash<std::pair<QString, int>, QStaticText> lines_;  // by text and width; -1: whole
+  QHash<std::pair<QString, int>, QStaticText> lines_;  // by text and width; -1: not cut
 };
 
 }  // namespace orrery

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPieceBytes = 1 << 18;  // passed on at once
+constexpr std::size_t kPieceBytes = 1 << 18;  // bytes that are written at once
 
 std::string csv_text(const std::string& text) {
   std::string quoted = "\"";
@@ -20,10 +20,11 @@ std::string csv_text(const std::string& text) {
   return quoted + "\"";
 }
 
-// The font is not where the picture will be looked at: DejaVu, which it is a part of, or what is like it.
+// The built-in font is not installed where the picture will be viewed: viewers then use DejaVu, which contains it, or
+// similar fonts.
 constexpr const char* kFamilies = "Orrery Sans, DejaVu Sans, Verdana, sans-serif";
 
-// Written by our own file: of what Qt cannot write it does not say so.
+// Writes through our own file class, because Qt does not report write errors.
 void export_svg(const std::string& path, const Scene& scene, const View& view, const QSize& size) {
   QBuffer buffer;
   QSvgGenerator generator;

@@ -32,7 +32,7 @@ QSize parse_size(const std::string& text) {
   return {width, height};
 }
 
-// The same pictures whatever desktop it runs on.
+// Sets a fixed style, so that pictures are the same on every desktop.
 void set_look() {
   QApplication::setStyle(QStyleFactory::create("Fusion"));
   QApplication::setFont(orrery::canvas_font());
@@ -47,7 +47,7 @@ int take_screenshot(const Options& o) {
   orrery::MainWindow window;
   window.set_options(o.spec);
   window.set_threads(o.threads);
-  window.layout()->setSizeConstraint(QLayout::SetNoConstraint);  // the picture is as small as asked for
+  window.layout()->setSizeConstraint(QLayout::SetNoConstraint);  // the window may be as small as the requested picture
   window.setMinimumSize(1, 1);
   window.resize(size);
   window.pin_what_opens(o.pin);

@@ -22,8 +22,8 @@ class QAction;
 
 namespace orrery {
 
-// The window: one timeline, or two above each other when they are compared, and a panel with what is known of what was
-// clicked or selected.
+// The main window: one timeline, or two above each other when they are compared, and a panel with details of the
+// clicked or selected events.
 class MainWindow : public QMainWindow {
   Q_OBJECT
 
@@ -31,13 +31,13 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  void set_options(const SpecOptions& options) { options_ = options; }  // of the specs that are opened from now on
-  void set_threads(unsigned threads) { threads_ = threads; }            // that prepare what is opened
-  void open(const std::vector<std::string>& paths);                     // at once
-  void open_later(const std::vector<std::string>& paths);  // in a thread, with a progress bar that can cancel
+  void set_options(const SpecOptions& options) { options_ = options; }  // options for specs opened from now on
+  void set_threads(unsigned threads) { threads_ = threads; }  // threads that prepare opened traces for drawing
+  void open(const std::vector<std::string>& paths);           // opens the paths before returning
+  void open_later(const std::vector<std::string>& paths);     // opens in a thread, with a progress bar that can cancel
   void show_documents(std::vector<Document> documents);
   std::size_t documents() const { return scenes_.size(); }
-  // Shows one of view_names(); throws Error naming them for another.
+  // Shows one of view_names(); for another name throws Error that lists them.
   void show_view(const std::string& name);
 
   TimelineWidget* first() const { return first_; }
@@ -48,10 +48,10 @@ class MainWindow : public QMainWindow {
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
-  void group_by(int index);             // of kCoordinates, from 1; 0: not
-  void export_to(const QString& path);  // by its ending: png, svg, csv, json; throws Error
+  void group_by(int index);             // index in kCoordinates, from 1; 0: no grouping
+  void export_to(const QString& path);  // format by the path's ending: png, svg, csv, json; throws Error
 
-  // What is looked at and how, to be kept and applied to this or another trace.
+  // The current view, to be kept and applied to this or another trace.
   SavedView view_as_it_is() const;
   void apply(const SavedView& view);
   void save_view(const QString& path);  // throws Error
@@ -59,14 +59,14 @@ class MainWindow : public QMainWindow {
   void remove_note(int row);
   const std::vector<Note>& notes() const { return notes_; }
   bool notes_unsaved() const { return notes_ != kept_notes_; }
-  // Pins the lanes that a pattern is found in, "" none; says how many. Throws Error for what is no pattern.
+  // Pins the lanes in which a pattern is found, none for ""; returns how many. Throws Error for an invalid pattern.
   std::size_t pin(const std::string& pattern);
-  void pin_what_opens(const std::string& pattern) { pin_opened_ = pattern; }  // from now on, with every opening
+  void pin_what_opens(const std::string& pattern) { pin_opened_ = pattern; }  // pin() for everything opened from now on
 
   void closeEvent(QCloseEvent* event) override;
 
  private:
-  bool may_drop_notes();  // asks where they are in no file
+  bool may_drop_notes();  // asks the user if notes are not saved in a file
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
   void show_step(std::shared_ptr<const Step> step);
   void opened(const Opening& opening);
@@ -89,10 +89,10 @@ class MainWindow : public QMainWindow {
 
   SpecOptions options_;
   unsigned threads_ = 2;
-  std::vector<std::string> inputs_;  // as they were opened, with their options
+  std::vector<std::string> inputs_;  // inputs as opened, with their options
   SpecOptions inputs_options_;
-  bool step_changed_ = false;             // in What if: no longer the step of the inputs
-  std::vector<Note> notes_, kept_notes_;  // as they are, and as a file has them
+  bool step_changed_ = false;             // changed in the What-if panel: the step is no longer that of the inputs
+  std::vector<Note> notes_, kept_notes_;  // current notes, and the notes as last saved
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
   Matching matching_, back_;
@@ -112,7 +112,7 @@ class MainWindow : public QMainWindow {
   QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
           *slowest_action_ = nullptr;
   std::thread loader_;
-  std::shared_ptr<std::atomic<bool>> cancelled_;  // of the loader
+  std::shared_ptr<std::atomic<bool>> cancelled_;  // tells the loading thread to stop
 };
 
 std::vector<std::string> view_names();

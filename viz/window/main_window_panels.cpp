@@ -1,4 +1,4 @@
-// What the panel at the right says of what was clicked, selected or compared.
+// The panel at the right, with details of the clicked, selected or compared events.
 #include <QAction>
 #include <QTabWidget>
 #include <QTableWidget>
@@ -19,10 +19,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostAlive = 12;  // buffers that a click lists
+constexpr std::size_t kMostAlive = 12;  // most buffers listed after a click
 constexpr int kMostDifferences = 500;
-constexpr std::size_t kMostRanks = 256;  // that an area's table has
-constexpr std::size_t kMostOnPath = 20;  // ops that are listed
+constexpr std::size_t kMostRanks = 256;  // most ranks in the table of an area
+constexpr std::size_t kMostOnPath = 20;  // most ops listed for the critical path
 
 QTableWidgetItem* text_item(const QString& text) {
   auto* item = new QTableWidgetItem(text);
@@ -45,7 +45,7 @@ QString details_html(const std::string& title, const Details& details) {
   return html + "</table>";
 }
 
-// What the table of an area says of a rank, column by column: only kinds that some rank has.
+// A column of an area's table of ranks; only kinds that occur on some rank have a column.
 struct AreaColumn {
   std::string name;
   std::function<std::string(const AreaRow&)> text;
@@ -89,8 +89,8 @@ std::vector<AreaColumn> area_columns(const std::vector<AreaRow>& rows) {
 
 StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
 
-// Time on the critical path, by kind and by op, the most first: an op that takes x less may shorten the step by x,
-// until another path is as long.
+// Time on the critical path, by kind and by op, the longest first: an op made shorter by x may shorten the step by x,
+// until another path becomes the longest.
 QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   std::array<Picoseconds, kKinds> by_kind{};
   struct OfLabel {
@@ -165,8 +165,8 @@ void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
   panel_->setCurrentWidget(details_);
 }
 
-// Of each rank, of very many the slowest, the sums, then compute by its part in the step and each group's exposed and
-// hidden communication.
+// Shows a selected area: for each rank (with very many ranks, the slowest) the sums, compute by its part in the step,
+// and the exposed and hidden communication of each group.
 void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   if (to <= from || first_->scene() == nullptr) return;
   const Scene& s = *first_->scene();
@@ -222,11 +222,12 @@ void MainWindow::show_differences() {
                   prediction_text()));
 }
 
-// Of a prediction held against a trace of the same plan, what of the error is whose; of others how the steps differ.
+// The text for two compared timelines: for a prediction and a trace of the same plan, the errors of step, cost and
+// engine; else how the steps differ.
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
-  // As the table has it: by how much the second differs from the first.
+  // As in the table, the change is that of the second timeline relative to the first.
   const double change = relative_error(static_cast<double>(b.end), static_cast<double>(a.end));
   const std::string step =
       fmt::format("the second's step {:+.1f} %, times in the table are sums over its ranks", 100 * change);

@@ -10,10 +10,11 @@ namespace orrery {
 // Colours that tell kinds apart, also without red or green: compute in blues of different lightness, each group of
 // communication in a colour of Okabe and Ito's set (Color Universal Design, 2008), waiting hatched grey.
 QColor colour_of(Kind kind);
-// Of the categories of memory (models/plan/plan.h) and other series: Paul Tol's bright scheme
+// Colours of the memory categories (models/plan/plan.h) and other series: Paul Tol's bright scheme
 // (personal.sron.nl/~pault).
 QColor colour_of_series(std::size_t series);
-// Red for slower, blue-green for faster, grey for the same; full at a change by half.
+// Colours of a relative change: red for slower, blue-green for faster, grey for equal; fully saturated at a change by
+// half.
 QColor colour_of_change(double relative);
 QColor text_on(const QColor& background);
 

@@ -14,12 +14,12 @@
 namespace orrery {
 namespace {
 
-constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;  // of the view, per key press
-constexpr double kWheelZoom = 1.2;                // per notch
-constexpr int kWheelScroll = 54;                  // pixels per notch
-constexpr double kNotch = 120;                    // eighths of a degree (QWheelEvent)
-constexpr double kGrip = 4;                       // pixels from an area's edge that hold it
-constexpr int kDragStart = 3;                     // pixels that tell a drag from a click
+constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;  // zoom factor, and pan as part of the view, per key press
+constexpr double kWheelZoom = 1.2;                // zoom factor per notch of the wheel
+constexpr int kWheelScroll = 54;                  // pixels scrolled per notch of the wheel
+constexpr double kNotch = 120;                    // eighths of a degree per notch (QWheelEvent)
+constexpr double kGrip = 4;                       // pixels around an area's edge in which the mouse grips it
+constexpr int kDragStart = 3;                     // pixels of movement from which on a click is a drag
 
 }  // namespace
 
@@ -116,7 +116,7 @@ void TimelineWidget::set_notes(const std::vector<Note>& notes) {
     const auto& all = scene_->timeline().processes;
     const auto of =
         std::find_if(all.begin(), all.end(), [&](const Process& p) { return name_in_view(p) == n.process; });
-    if (of == all.end() && !n.process.empty()) continue;  // of a rank that this trace does not have
+    if (of == all.end() && !n.process.empty()) continue;  // the note is about a rank that this trace does not have
     if (of != all.end()) shown.process = static_cast<int>(of - all.begin());
     view_.notes.push_back(std::move(shown));
   }
@@ -304,7 +304,7 @@ void TimelineWidget::wheelEvent(QWheelEvent* event) {
   event->accept();
 }
 
-// Whether the mouse is at an edge of the area; then `other` is the opposite one.
+// Whether the mouse is at an edge of the selected area; then `other` is set to the opposite edge.
 bool TimelineWidget::at_edge(int x, Picoseconds& other) const {
   if (view_.area_to <= view_.area_from) return false;
   const auto near = [&](Picoseconds edge) {

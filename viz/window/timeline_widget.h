@@ -22,11 +22,11 @@ class TimelineWidget : public QWidget {
   explicit TimelineWidget(QWidget* parent = nullptr);
 
   void show_scene(std::shared_ptr<const Scene> scene,
-                  Picoseconds total = 0);  // total: of the time axis; 0: the scene's
+                  Picoseconds total = 0);  // total: length of the time axis; 0: that of the scene
   const Scene* scene() const { return scene_.get(); }
   const View& view() const { return view_; }
   const LayoutOptions& options() const { return options_; }
-  Picoseconds total() const { return total_; }  // of the time axis
+  Picoseconds total() const { return total_; }  // length of the time axis
 
   void set_options(const LayoutOptions& options);
   void set_scale(Picoseconds begin, Picoseconds end);
@@ -36,14 +36,14 @@ class TimelineWidget : public QWidget {
   void set_path(std::vector<EventId> path);
   void set_arrows(bool shown);
   void set_notes(const std::vector<Note>& notes);
-  void pin(const std::vector<std::uint32_t>& tracks);  // these and no others
+  void pin(const std::vector<std::uint32_t>& tracks);  // pins exactly these tracks
   void set_slowest_first(bool on);
   void compare_with(std::shared_ptr<const Scene> other, const Matching* matching);
-  void select(EventId e);  // and brings it into view
+  void select(EventId e);  // selects an event and brings it into view
   void mark(Picoseconds time);
   void fit();
   void focus_on_selection();
-  void paint_to(QImage& image);  // what the widget would show at the image's size
+  void paint_to(QImage& image);  // paints the widget's content at the image's size
 
   QSize sizeHint() const override { return {1200, 600}; }
 
@@ -52,9 +52,10 @@ class TimelineWidget : public QWidget {
   void time_clicked(Picoseconds time, int process);
   void area_changed(Picoseconds from, Picoseconds to);
   void scale_changed(Picoseconds begin, Picoseconds end);
-  void options_changed(const LayoutOptions& options);  // by a click
+  void options_changed(const LayoutOptions& options);  // emitted when a click changes the options
   void scrolled(int y);
-  void note_wanted(const Note& note);  // of the area, or the clicked moment and rank; without text
+  // emitted with a note without text on the selected area, or the clicked moment and rank
+  void note_wanted(const Note& note);
 
  protected:
   void paintEvent(QPaintEvent*) override;
@@ -90,7 +91,7 @@ class TimelineWidget : public QWidget {
   Picoseconds total_ = 1;
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
-  Picoseconds anchor_ = 0;  // the edge of the area that stays
+  Picoseconds anchor_ = 0;  // the edge of the area that is not dragged
   int clicked_process_ = -1;
 };
 

@@ -9,16 +9,17 @@
 
 #include "kernels/cuda/check.h"
 
-// What kernels need of the machine they run on: this one is a GPU. tests/kernels/cuda/emulated has another of the same
-// name and functions that runs them on the host, thread by thread, so that they can be checked where no GPU is. PTX's
-// instructions are those of its ISA manual 9.0, chapter 9.7.
+// Machine-dependent functions of the kernels: this version is for a GPU. tests/kernels/cuda/emulated has another
+// version with the same names and functions that runs the kernels on the host, thread by thread, so that they can be
+// checked without a GPU. PTX's instructions are those of its ISA manual 9.0, chapter 9.7.
 namespace orrery::kernels::cuda {
 
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block, std::int64_t shared_bytes,
             cudaStream_t stream, const Arguments&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  constexpr std::int64_t kGranted = 48 << 10;  // CUDA C++ programming guide, 20.8.3: more must be asked for
+  // shared memory available without asking for more: CUDA C++ programming guide, 20.8.3
+  constexpr std::int64_t kGranted = 48 << 10;
   if (shared_bytes > kGranted) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
           name);
@@ -42,7 +43,7 @@ __device__ inline T shuffle_xor(T value, int mask) {
   return __shfl_xor_sync(0xffffffffU, value, mask);
 }
 
-// 16-bit storage types: bits and their conversions, two at a time, low half first.
+// 16-bit storage types: their bits, and conversions of two values at a time, low half first.
 struct Bf16Bits {
   std::uint16_t bits;
 };
@@ -78,8 +79,9 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
-// Four 8 x 8 matrices of 16-bit elements: lane i names row i % 8 of matrix i / 8, 16 bytes. Register m then holds, of
-// matrix m, the elements (lane / 4, 2 (lane % 4)) and the next one; of its transpose where so named.
+// Loads four 8 x 8 matrices of 16-bit elements: lane i names row i % 8 of matrix i / 8, 16 bytes. Register m then holds
+// the elements (lane / 4, 2 (lane % 4)) of matrix m and the next ones; the transposing function takes them from the
+// transposed matrix.
 __device__ inline void load_matrices(std::uint32_t (&r)[4], std::uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -125,7 +127,7 @@ __device__ inline uint4 load_shared(std::uint32_t address) {
   return v;
 }
 
-// Copies 16 bytes to shared memory behind the thread's back, zeros where `valid` is false (nothing is read then).
+// Copies 16 bytes to shared memory asynchronously; writes zeros where `valid` is false (nothing is read then).
 __device__ inline void copy_async(std::uint32_t to, const void* from, bool valid) {
   const int bytes = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)),
@@ -133,7 +135,7 @@ __device__ inline void copy_async(std::uint32_t to, const void* from, bool valid
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until all but the `pending` newest groups of this thread's copies have landed.
+// Waits until all but the `pending` newest groups of this thread's copies have landed.
 template <int pending>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");

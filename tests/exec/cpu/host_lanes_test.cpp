@@ -127,7 +127,7 @@ TEST(HostLanes, TellTheWatcherOfEveryTask) {
   }
 }
 
-// What the step's end says when the given task fails.
+// The error that the end of a step throws when a task fails.
 std::string failure(const Rank& rank, FakeTransport& transport, const std::function<void(const Launch&)>& compute) {
   DryRun run(rank, transport, compute);
   try {
@@ -153,7 +153,7 @@ TEST(HostLanes, RethrowErrorsOfEitherThread) {
   EXPECT_EQ(failure(rank, broken_later, [](const Launch&) {}), "the peer is gone");
 }
 
-// Let go of in the middle of a step: with a kernel running, and with a transfer that nobody will ever end.
+// Lanes can be destroyed in the middle of a step: with a kernel running, and with a transfer that never ends.
 TEST(HostLanes, EndWhileWorking) {
   const Job job = tiny_job("data: 2, global_batch: 4");
   const Rank rank = job.rank(0);

@@ -17,7 +17,7 @@ using cuda::CudaDevice;
 using test::Case;
 using test::OnGpu;
 
-// Small enough for the emulated GPU; strategies_test.cpp has them all.
+// Strategies small enough for the emulated GPU; strategies_test.cpp has all of them.
 class SmallCudaStrategies : public OnGpu, public testing::WithParamInterface<Case> {};
 
 TEST_P(SmallCudaStrategies, AgreeWithOneCpuRank) {
@@ -104,15 +104,15 @@ TEST_F(CudaRank, SpansAreOrderedAndOnTheHostsClock) {
     for (const MeasuredSpan& s : step.spans) {
       EXPECT_LE(s.issued, s.entered);
       EXPECT_LE(s.entered, s.ended);
-      EXPECT_LE(ended, s.ended);  // one lane
+      EXPECT_LE(ended, s.ended);  // tasks run one by one
       ended = s.ended;
     }
     EXPECT_GT(step.begin, before);
-    EXPECT_LT(step.end, after + 1'000'000'000);  // give or take a millisecond
+    EXPECT_LT(step.end, after + 1'000'000'000);  // with a millisecond of tolerance
   }
 }
 
-// What one GPU's allocator counts is what the CPU's does, but for the libraries' workspace.
+// A GPU rank's allocator counts the same bytes as a CPU rank's, except for the libraries' workspace.
 TEST_F(CudaRank, CountsItsMemory) {
   const MeasuredMemory m = run_alone("precision: bf16, global_batch: 4", kSmall, 2).execution.memory;
   Bytes sum = 0;

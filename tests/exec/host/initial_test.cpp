@@ -16,7 +16,8 @@ const std::string kModel =
     "name: tiny, layers: 3, hidden: 33, heads: 4, kv_heads: 2, head_dim: 6, feed_forward: 44, vocab: 67, bias: true, "
     "norm: layernorm, tied_embeddings: true";
 
-// What the ranks of a job own of all weights, put together; every element that two of them own is the same.
+// The weights of the model, put together from the elements that the ranks of a job own; every element that two ranks
+// own is the same.
 std::map<std::string, std::vector<float>> initial_weights(const Job& job, std::uint64_t seed) {
   std::map<std::string, std::vector<float>> all;
   for (std::int64_t r = 0; r < job.plan.ranks; ++r) {

@@ -10,12 +10,13 @@
 namespace orrery {
 namespace {
 
-// What lies in a state's buffer begins where the operand's unit does.
+// Whether a run ends within its buffer; a state's buffer is longer than the operand, which begins inside it at the
+// unit.
 bool fits(const Argument& a, Bytes end) {
   return a.disk != nullptr || a.operand.scope == Scope::state || end <= a.bytes;
 }
 
-// What one copy of a rank moves, run by run, by itself: within both buffers, and nothing twice.
+// Checks the runs that one copy op moves: within both buffers, and no byte written twice. Returns the sum of bytes.
 Bytes expect_runs(const std::vector<PlacedRun>& runs, const std::string& name) {
   Bytes sum = 0;
   std::vector<std::pair<std::int64_t, std::int64_t>> written;
@@ -33,7 +34,7 @@ Bytes expect_runs(const std::vector<PlacedRun>& runs, const std::string& name) {
   return sum;
 }
 
-// By copy of the plan, in its order: what a rank moves of it.
+// The bytes that a rank moves in each copy op of the plan, in plan order.
 std::vector<Bytes> moved_by(const Rank& rank, const Text& text) {
   RunState state = run_state(rank, text, {});
   CachingMemory memory(host_segments());

@@ -167,8 +167,8 @@ TEST(Calls, PaddedRowsHaveTheirTokens) {
   EXPECT_EQ(back, 4);
 }
 
-// What all ranks of a group pack together has the same size on each: the ranks that share key/value heads, norms under
-// sequence parallelism, the tied table of both ends.
+// Packed data has the same size on all ranks of a group: the ranks that share key/value heads, norms under sequence
+// parallelism, the tied table of both ends.
 TEST(Calls, MembersPackTheSame) {
   const std::string model =
       "name: tiny, layers: 4, hidden: 33, heads: 4, head_dim: 6, kv_heads: 2, feed_forward: 44, vocab: 67, "

@@ -117,7 +117,8 @@ TEST(QueueLanes, OneQueueRunsEveryTaskAlone) {
   }
 }
 
-// What an allocator hands out does not depend on who else runs: a rank alone counts what it counts among others.
+// The bytes that an allocator hands out do not depend on which other ranks run: a rank alone counts the same as among
+// others.
 TEST(QueueLanes, ARankAloneHoldsAsMuchMemory) {
   for (const char* strategy : kStrategies) {
     const test::Job job = tiny_job(strategy);

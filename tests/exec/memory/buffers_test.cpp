@@ -96,7 +96,7 @@ class IssueAtRandom {
     return false;
   }
 
-  // What it is given fresh must not be in use by a task that may still run beside it.
+  // Checks that freshly taken memory is not in use by a task that may still run beside this one.
   void check(const Launch& launch) {
     const Op& op = rank_.plan.op_of(launch.task);
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
@@ -186,7 +186,7 @@ TEST(Buffers, AStepLeavesWhatItFound) {
   }
 }
 
-// States begin as zeros. What sums are formed in, and moments, must be zeroed by their first task, whole.
+// States begin as zeros. Buffers for sums and for moments must be zeroed as a whole by their first task.
 TEST(Buffers, SumsBeginAtZero) {
   const Job job = tiny_job("data: 2, global_batch: 4, sharding: fsdp");
   const Rank rank = job.rank(1);
@@ -214,7 +214,7 @@ TEST(Buffers, SumsBeginAtZero) {
   }
 }
 
-// What has been sent comes back only when it has arrived: until then nobody else gets it.
+// The memory of a sent buffer comes back only when the message has arrived: until then no other buffer gets it.
 TEST(Buffers, WhatIsSentStaysUntilItHasArrived) {
   const Job job = tiny_job("pipeline: 2, global_batch: 4");
   const Rank rank = job.rank(0);

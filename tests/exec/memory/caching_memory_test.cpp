@@ -15,7 +15,7 @@ namespace {
 
 constexpr Bytes kMiB = 1 << 20;
 
-// Segments of the host, with what is out counted, and at most `limit` of it.
+// A source of host segments that records the segments handed out, at most `limit` bytes.
 struct Segments {
   std::map<std::byte*, Bytes> out;
   Bytes held = 0, limit = 0;
@@ -96,7 +96,7 @@ class RandomRequests {
     given_.erase(given_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
-  // It lies in one segment, which only its own pool has used.
+  // Checks that a block lies in one segment, which only the block's pool has used.
   void check_segment(const Given& g, Bytes size) {
     auto segment = segments_.out.upper_bound(g.at);
     ASSERT_NE(segment, segments_.out.begin());

@@ -1,5 +1,5 @@
-// Schedules that update weights while micro-batches are on their way, against one process that computes every gradient
-// with the same stale weights. Which those are is written down here a second time.
+// Schedules that update weights while micro-batches are in flight, against one process that computes every gradient
+// with the same stale weights. The versions of the weights are computed here independently of the planner.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace test;
 
-// How many updates the weights of `stage` have had that update n's gradients are of.
+// Number of updates in the weights of `stage` with which the gradients of update n are computed.
 using Met = std::int64_t (*)(std::int64_t n, std::int64_t stage, std::int64_t p);
 
 // Narayanan et al. 2019: stage i's are p - 1 - i updates old; with vertical sync all are as old as the first stage's.
@@ -22,7 +22,7 @@ std::int64_t synced(std::int64_t n, std::int64_t, std::int64_t p) { return std::
 // Narayanan et al. 2021: one update old everywhere.
 std::int64_t buffered(std::int64_t n, std::int64_t, std::int64_t) { return std::max<std::int64_t>(0, n - 1); }
 
-constexpr std::int64_t kRounds = 2;  // of the plan
+constexpr std::int64_t kRounds = 2;  // how often the plan runs
 
 struct AsynchronousCase {
   Case job;
@@ -35,8 +35,8 @@ std::int64_t stage_of(const std::string& name, const Model& model, std::int64_t 
   return name.starts_with("embedding.") ? 0 : p - 1;
 }
 
-// One rank, an update a step. Before every step its weights are put back to what each stage's micro-batches would have
-// met, before every update forth to the newest.
+// Emulates the schedule on one rank with one update per step: before every step the weights are set back to those that
+// each stage's micro-batches would have used, before every update to the newest.
 class Emulation {
  public:
   Emulation(const Spec& spec, Met met, const Plan& job)
@@ -113,7 +113,7 @@ std::vector<double> by_step(const std::vector<double>& losses, std::int64_t upda
   return result;
 }
 
-// The first ranks run the job, rank 0 what it is held against. Nothing on the others.
+// The distance from the emulation, on rank 0; the first ranks run the job. Nothing on the other ranks.
 std::optional<Distance> distance_of(const AsynchronousCase& c, const std::function<void(Plan&)>& change = {}) {
   const Spec spec = spec_of(c.job);
   MPI_Comm some = ranks_for(spec);
@@ -153,8 +153,8 @@ TEST(Asynchronous, AgreesWithOneProcessOfTheSameStaleWeights) {
   }
 }
 
-// The weights of the first stage's micro-batches are those of the next one's, or the newest are not copied before they
-// are changed.
+// Plants a fault: the first stage's micro-batches use the weights of the next ones, or the newest weights are not
+// copied before they change.
 void mistake_version(Plan& plan) {
   for (std::size_t f = 0; f + 1 < plan.frames.size(); ++f) {
     const auto next = std::find_if(plan.frames.begin() + f, plan.frames.end(), [&](const Frame& g) {

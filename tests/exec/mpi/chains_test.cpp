@@ -1,5 +1,5 @@
-// Chains of servers of which some are lost at every moment of a push and a pull: what is pushed is summed once, what is
-// pulled is what was summed, and nobody waits for ever. A lost rank here is one that makes no more calls.
+// Chains of servers that lose servers at every moment of a push and a pull: pushed gradients are summed once, pulls
+// return the sums, and no rank waits for ever. A lost rank here is one that makes no more calls.
 #include "exec/mpi/chains.h"
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace orrery {
 namespace {
 
 constexpr int kWorkers = 2, kPieces = 2, kCopies = 2, kRanks = kWorkers + kPieces * kCopies;
-constexpr std::int64_t kElements = 20000;  // of a piece: longer than what MPI sends unasked
+constexpr std::int64_t kElements = 20000;  // elements of a piece: more than MPI sends before the receiver has asked
 constexpr int kCalls = 4;
 
 const Plan& chain_plan() {
@@ -34,7 +34,8 @@ const Plan& chain_plan() {
   return plan;
 }
 
-// Who is lost, in which call (push 1, pull 1, push 2, ...) and after so many looks at it.
+// The rank that is lost, the call in which this happens (push 1, pull 1, push 2, ...), and the number of polls before
+// it.
 struct Loss {
   int rank = -1, call = 0, looks = 0;
 };
@@ -48,7 +49,8 @@ class Member {
         losses_(std::move(losses)),
         transport_(mpi_transport(MPI_COMM_WORLD, chain_plan(), &seen_lost_)) {}
 
-  // Every worker pushes worker + element + what it pulled last; every server keeps the sum. False: it was lost.
+  // Every worker pushes worker + element + the value it pulled last; every server keeps the sum. Returns false when
+  // this rank is lost.
   bool run() {
     for (int call = 0; call < 2 * kCalls; ++call) {
       const bool pushes = call % 2 == 0, serves = rank_ >= kWorkers;
@@ -66,11 +68,11 @@ class Member {
   }
 
  private:
-  // What all have after so many pushes.
+  // The value of element i that all ranks have after `pushes` pushes.
   static float pulled_at(int pushes, std::size_t i) {
     float value = 0;
     for (int k = 0; k < pushes; ++k)
-      value += static_cast<float>(kWorkers * static_cast<int>(i % 7) + 1);  // 0 + 1 of the workers' numbers
+      value += static_cast<float>(kWorkers * static_cast<int>(i % 7) + 1);  // 0 + 1: sum of the workers' numbers
     return value;
   }
 
@@ -119,7 +121,7 @@ void run_with(const std::vector<Loss>& losses, int number) {
   MPI_Bcast(&job, 1, MPI_INT, 0, MPI_COMM_WORLD);
   const std::string lost = fmt::format("/tmp/orrery-chains-{}-{}", job, number);
   const int rank = rank_of_world();
-  // Never destroyed: what was under way with a lost rank still is, in the memory of its member.
+  // The member is never destroyed: transfers with a lost rank are still under way, in the member's memory.
   Member& member = *std::make_unique<Member>(rank, lost, losses).release();
   const bool was_lost = std::any_of(losses.begin(), losses.end(), [&](const Loss& l) { return l.rank == rank; });
   EXPECT_EQ(member.run(), !was_lost);

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Processes of one machine read one clock: what is measured must be nothing, give or take what it says.
+// Processes of one machine read one clock: the measured offset must be zero within the stated uncertainty.
 TEST(Clock, FindsNoOffsetWhereThereIsOneClock) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -21,7 +21,7 @@ TEST(Clock, FindsNoOffsetWhereThereIsOneClock) {
   EXPECT_LT(clock.uncertainty, 1'000'000'000'000);
 }
 
-// Nobody leaves before the last has come.
+// No rank leaves before the last has come.
 TEST(Clock, EndsTogether) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

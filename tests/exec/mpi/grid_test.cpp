@@ -13,7 +13,7 @@ struct Ended : Pending {
   bool done() override { return true; }
 };
 
-// Leaves the sums over one kind of group out: everybody takes its own part for the whole.
+// A faulty transport that leaves out the sums over one kind of group: every rank takes its own part for the whole.
 class MissingSums : public Transport {
  public:
   MissingSums(std::unique_ptr<Transport> real, Dimension group) : real_(std::move(real)), group_(group) {}
@@ -38,7 +38,7 @@ TEST_P(Grids, AgreeWithOneRank) {
   expect_agreement(*d);
 }
 
-// With the same sequence for every dropout's mask: rows, columns and heads must be found in the whole.
+// A model with dropout masks of one sequence: rows, columns and heads must be found in the whole tensor.
 const std::string kUntied =
     "{name: tiny-untied, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 250, gated: false, positions: "
     "learned, norm: layernorm, bias: true, dropout: 0.1}";

@@ -1,5 +1,5 @@
-// Models whose parts are laid out each in a way of its own, against one rank: windows, parallel blocks, odd widths,
-// latent attention, predictions of further tokens, tokens that go to experts in two stages.
+// Models whose parts have special layouts, against one rank: windows, parallel blocks, odd widths, latent attention,
+// predictions of further tokens, tokens that go to experts in two stages.
 #include "tests/exec/strategy_run.h"
 
 namespace orrery {
@@ -67,7 +67,7 @@ const Case kModels[] = {
     {kLlama, "data: 3, micro_batch: 3, sharding: fsdp, global_batch: 18"},
 };
 
-// What DeepSeek-V3 has, small.
+// A small model with the architecture of DeepSeek-V3.
 const std::string kDeepSeekV3 = with_experts(
     "tiny-deepseek-v3",
     "experts: 8, top_k: 3, feed_forward: 32, shared_feed_forward: 48, first_layer: 1, score: sigmoid, "

@@ -1,5 +1,5 @@
-// What leaves the device and comes back, against one rank that keeps everything: optimizer, gradients and parameters on
-// the host and on a disk, stored activations, and a delayed update against a delay made by hand.
+// Offloading against one rank that keeps everything: optimizer, gradients and parameters on the host and on a disk,
+// stored activations, and a delayed update against a delay made by hand.
 #include <algorithm>
 
 #include "kernels/cpu/elementwise.h"
@@ -150,7 +150,8 @@ const Case kTiles[] = {
 const std::string kPredicting =
     "{name: tiny-mtp, layers: 2, hidden: 64, heads: 4, kv_heads: 2, feed_forward: 96, vocab: 250, mtp_layers: 1}";
 
-// Gradients that ranks of the model sum before they leave: of norms, of key/value heads, of a word table on two stages.
+// Gradients that ranks of a model sum before the gradients are offloaded: those of norms, of key/value heads, of a
+// token-embedding table on two stages.
 const Case kSummed[] = {
     {kLlama,
      "tensor: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, tile: 9001}, gradients: "
@@ -187,7 +188,7 @@ const Case kSummed[] = {
     {kPredicting, "pipeline: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: cpu, gradients: cpu}"},
 };
 
-// ZeRO-R: gradients reduced in a buffer of constant size, what layers keep side by side.
+// ZeRO-R: gradients reduced in a buffer of constant size, and the inputs that layers keep in one contiguous arena.
 const Case kResidual[] = {
     {kLlama, "data: 2, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05"},
     {kGpt, "data: 3, sharding: zero1, global_batch: 6, fused_buffers: true, bucket_MiB: 1000000"},
@@ -270,7 +271,7 @@ TEST(DelayedUpdate, AgreesWithADelayMadeByHand) {
     const Spec spec = spec_of({kLlama, strategy});
     auto result = run_case(spec);
     if (!result) continue;
-    result->gradients.clear();  // those that the first update sees are none
+    result->gradients.clear();  // the first update sees no gradients
     expect_like(spec, *result, delayed_by_hand(spec));
     const Result prompt = reference_of(spec);
     EXPECT_GT(std::abs(result->losses.back() / prompt.losses.back() - 1), 10 * kLimit) << "as if nothing were late";
@@ -301,7 +302,7 @@ TEST(Faults, LostTilesAndBuffersShow) {
   }
 }
 
-// What does not come up, or comes up late, shows.
+// A copy to the device that is left out or comes late changes the results.
 TEST(Faults, LostCopiesShow) {
   const Spec spec = spec_of(
       {kLlama, "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu}, gradients: cpu}"});

@@ -33,7 +33,7 @@ const Case kPieces[] = {
 
 const std::string kSixHeads = "{name: six, layers: 2, hidden: 48, heads: 6, kv_heads: 3, feed_forward: 96, vocab: 252}";
 
-// The rank's own rows before the others' have come.
+// Overlap in which a rank multiplies its own rows before those of the other ranks have arrived.
 const Case kOwnRowsFirst[] = {
     {kLlama, "tensor: 2, data: 1, global_batch: 2", "adamw", "nanotron"},
     {kLlama, "tensor: 4, data: 2, global_batch: 4", "sgd", "nanotron"},
@@ -42,7 +42,7 @@ const Case kOwnRowsFirst[] = {
     {kSixHeads, "tensor: 3, data: 2, global_batch: 4", "adamw", "{profile: orrery, own_rows_first: true}"},
 };
 
-// Each computes while the other's tokens travel.
+// Two micro-batches: each computes while the tokens of the other travel.
 const std::string kExperts = with_experts("tiny-mixtral", "experts: 8, top_k: 2, feed_forward: 48");
 const std::string kFourLayers =
     "{name: tiny-experts, layers: 4, hidden: 64, heads: 4, kv_heads: 2, feed_forward: 96, vocab: 250, moe: {experts: "
@@ -95,7 +95,7 @@ struct Moved {
   Bytes planned = 0, executed = 0;
 };
 
-// On rank 0, in one step; zeros on the others.
+// The bytes moved on rank 0 in one step; zeros on the other ranks.
 Moved moved(const Spec& spec) {
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return {};
@@ -131,7 +131,7 @@ TEST(Overlap, MovesWhatThePlanSaysAndWhatTheWholeWould) {
   EXPECT_EQ(in_pieces.executed, whole.executed);
 }
 
-// A ring that passes each part on to the wrong rank's place.
+// A ring that puts each part in the place of the wrong rank is detected.
 TEST(Faults, PartsOfTheWrongMemberShow) {
   const Spec spec = spec_of(kPieces[2]);
   const auto d = distance_of(spec, {.plan = [](Plan& plan) {

@@ -28,7 +28,7 @@ TEST_P(Bf16, FollowsFp32) {
   MPI_Comm_rank(some, &rank);
   MPI_Comm_free(&some);
   if (rank > 0) return;
-  // Key biases: their gradients are rounding, which is larger here.
+  // Leaves out key biases: their gradients are rounding noise, which is larger here.
   const auto exact = [&](const Tensors& x) { return without_key_biases(spec.model, x, false); };
   const Result& wide = reference_of(spec);
   for (std::int64_t s = 0; s < kSteps; ++s) EXPECT_NEAR(narrow.losses[s] / wide.losses[s], 1, kLossLimit) << s;

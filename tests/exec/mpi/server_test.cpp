@@ -1,5 +1,5 @@
-// Servers that take what workers push as it comes. What they did, in which order, is recorded; one process that does
-// the same in that order, with servers of its own, must get the same losses and weights.
+// Servers that apply pushes in order of arrival. Their actions are recorded in order; one process that does the same in
+// that order, with separate servers, must get the same losses and weights.
 #include "exec/mpi/server.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace test;
 constexpr std::int64_t kWorkerSteps = 6;
 using Orders = std::vector<std::vector<Served>>;  // by server
 
-// What rank 0 knows in the end.
+// The results of a run, gathered on rank 0.
 struct ServedRun {
   std::vector<std::vector<double>> losses;  // by worker, then step
   Orders orders;
@@ -82,7 +82,7 @@ ServedRun run_on_ranks(MPI_Comm world, const Spec& spec) {
   return run;
 }
 
-// On as many ranks as the spec has; what they did is known on the first of these alone.
+// Runs on as many ranks as the spec has; only the first rank gets the result.
 std::optional<ServedRun> run_here(const Spec& spec) {
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return std::nullopt;
@@ -94,7 +94,8 @@ std::optional<ServedRun> run_here(const Spec& spec) {
   return run;
 }
 
-// Of one process: whole weights and moments, of which every server has its ranges, and what each worker holds of them.
+// An emulation of servers and workers in one process: whole weights and moments, of which every server has its ranges,
+// and the weights that each worker holds.
 class Emulation {
  public:
   Emulation(const Spec& spec, Orders orders)
@@ -122,7 +123,7 @@ class Emulation {
     pulls_.assign(workers, std::vector<std::int64_t>(orders_.size(), 0));
   }
 
-  // Every worker a thread with its own part of the plan.
+  // Runs every worker as a thread with its own part of the plan.
   std::vector<std::vector<double>> run();
 
   const std::vector<float>& weights() const { return weights_; }
@@ -137,7 +138,7 @@ class Emulation {
     ++pushes_[worker];
     go_on();
   }
-  // Whether every server has handed out what the worker's step reads.
+  // Whether every server has handed out the weights that the worker's step reads.
   bool pull(std::int64_t worker, std::int64_t clock, const Collective& c, float* to) {
     const std::lock_guard lock(mutex_);
     go_on();
@@ -149,7 +150,7 @@ class Emulation {
   }
 
  private:
-  // As far down every server's order as what workers have pushed allows.
+  // Processes every server's order as far as the workers' pushes allow.
   void go_on() {
     for (std::size_t s = 0; s < orders_.size(); ++s) {
       for (; next_[s] < orders_[s].size(); ++next_[s]) {
@@ -187,7 +188,7 @@ class Emulation {
   std::mutex mutex_;
 };
 
-// What a worker's transport does in the emulation.
+// The transport of a worker in the emulation.
 class EmulatedTransport final : public Transport {
  public:
   EmulatedTransport(Emulation& all, const Rank& worker) : all_(all), worker_(worker.number) {
@@ -221,7 +222,7 @@ class EmulatedTransport final : public Transport {
 
   Emulation& all_;
   std::int64_t worker_;
-  std::int64_t first_ = 0;  // the step that what is pulled first is for
+  std::int64_t first_ = 0;  // the step for which the first pull is made
   std::vector<Collective> pushes_, pulls_;
   std::size_t pushed_ = 0, pulled_ = 0;
 };
@@ -251,7 +252,7 @@ double farthest(const std::vector<std::vector<double>>& a, const std::vector<std
   return most;
 }
 
-// How many steps ahead of the slowest worker each step began, at most; and what was done is complete and numbered.
+// The most steps by which a step began ahead of the slowest worker; checks that the actions are complete and numbered.
 std::int64_t most_ahead(const Orders& orders, std::int64_t workers) {
   std::int64_t most = 0;
   for (const std::vector<Served>& order : orders) {
@@ -291,7 +292,7 @@ TEST(Servers, StalenessCountsOthersUpdates) {
 
 enum class Fault : std::uint8_t { update_left_out, weights_too_old };
 
-// Spoils what the emulation is told, which is as good as a server that does so.
+// Changes the order given to the emulation, which has the same effect as a faulty server.
 Orders spoiled(Orders orders, Fault fault) {
   for (std::vector<Served>& order : orders) {
     const auto third = [n = 0](const Served& e) mutable { return e.update && ++n == 3; };
@@ -300,7 +301,7 @@ Orders spoiled(Orders orders, Fault fault) {
       order.erase(at);
     } else {
       const auto pull = std::find_if(at, order.end(), [](const Served& e) { return !e.update; });
-      std::iter_swap(pull, pull - 1);  // before the update that comes before it
+      std::iter_swap(pull, pull - 1);  // moves the pull before the update that precedes it
     }
   }
   return orders;

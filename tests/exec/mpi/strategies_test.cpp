@@ -13,7 +13,7 @@ using namespace test;
 const std::string kEightLayers =
     "{name: eight-layers, layers: 8, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 64, vocab: 250}";
 
-// What may go wrong in an executor. Each must show: it exceeds the limits by far.
+// Mistakes that an executor could make. The tests must detect each: it exceeds the limits by far.
 enum class Fault : std::uint8_t {
   none,
   missing_reduce,
@@ -24,7 +24,7 @@ enum class Fault : std::uint8_t {
   missing_expert_replicas,
   doubled_tokens,
   stale_tokens,
-  missing_exchange,  // of a context group
+  missing_exchange,  // the exchange in a context group is left out
   wrong_block        // keys are taken for those of another block
 };
 
@@ -32,7 +32,7 @@ struct Ended : Pending {
   bool done() override { return true; }
 };
 
-// Doubles what a reduction left, once it has ended.
+// Doubles the result of a reduction, once it has ended.
 class Doubled : public Pending {
  public:
   Doubled(std::unique_ptr<Pending> whole, float* values, std::int64_t n)
@@ -76,7 +76,7 @@ class FaultyTransport : public Transport {
 
  private:
   std::unique_ptr<Transport> real_;
-  static constexpr std::int64_t kFewRows = 256;  // the choices' weights are fewer
+  static constexpr std::int64_t kFewRows = 256;  // the weights of choices have fewer rows
   Fault fault_;
   int gathers_ = 0, exchanges_ = 0;
 };
@@ -139,7 +139,7 @@ class Strategies : public testing::TestWithParam<Case> {};
 
 TEST_P(Strategies, AgreeWithOneRank) { check_case(GetParam()); }
 
-// Whose positions' gradient is that of the words.
+// A GPT without dropout: the gradient of its position embeddings is that of the token embeddings.
 const std::string kGptWithoutDropout =
     "{name: tiny-gpt, layers: 4, hidden: 64, heads: 4, feed_forward: 128, vocab: 256, gated: false, positions: "
     "learned, norm: layernorm, bias: true}";
@@ -250,7 +250,7 @@ const Case kCases[] = {
     {kGpt, "tensor: 2, pipeline: 4, data: 1, stage_layers: [1, 2, 1, 0], global_batch: 4"},
 };
 
-// Ranks that do not all do the same: a master, servers, stragglers.
+// Strategies whose ranks do different work: a master, servers, stragglers.
 const Case kApart[] = {
     {kLlama, "data: 2, sharding: data-parallel, global_batch: 4"},
     {kLlama, "data: 4, sharding: data-parallel, global_batch: 8, micro_batch: 2", "sgd"},
@@ -278,10 +278,10 @@ const Case kApart[] = {
      "sgd"},
 };
 
-// Rows of the table walk in by themselves; those without flushes are in asynchronous_test.cpp.
+// Every schedule in the table is tested; those without flushes are in asynchronous_test.cpp.
 TEST(Schedules, AllOfTheTableAgreeWithOneRankOnFour) {
   for (const ScheduleRow& row : schedule_rows()) {
-    if (row.updates != Updates::flush || model_copies(row.name) > 4) continue;  // eight copies are of eight stages
+    if (row.updates != Updates::flush || model_copies(row.name) > 4) continue;  // eight copies need eight stages
     SCOPED_TRACE(row.name);
     const char* const chunks = row.chunks == 1 ? "" : ", virtual_stages: 2, stage_layers: [0, 1, 1, 0, 1, 0, 1, 0]";
     check_case({kLlama, fmt::format("pipeline: 4, data: 1, schedule: {}{}, global_batch: 8", row.name, chunks)});
@@ -333,7 +333,8 @@ const Case kContext[] = {
     {kLlama, "context: 2, data: 2, global_batch: 4", "sgd", "torchtitan"},
 };
 
-// Other stacks: their buckets, averages, clip passes, dense gradients of tables, what they keep gathered.
+// Cases for other software stacks: buckets, averaging, clip passes, dense gradients of tables, units that stay
+// gathered.
 std::vector<Case> of_other_stacks() {
   std::vector<Case> cases;
   for (const std::string software : {"megatron-core", "pytorch-fsdp", "deepspeed-megatron-2021", "torchtitan"}) {

@@ -44,7 +44,7 @@ void wait(Trial& trial) {
   }
 }
 
-// Polls each, also those that are done: a lane progresses only while somebody asks.
+// Polls each transfer, also those that are done: a lane progresses only while it is polled.
 template <class All>
 void wait_all(const All& all) {
   while (std::count_if(all.rbegin(), all.rend(), [](const auto& p) { return !p->done(); }) > 0) {
@@ -208,7 +208,7 @@ struct SentTokens {
   static constexpr std::int64_t kRow = 64;
   int ranks;
 
-  // Rows of a source's token for a rank.
+  // Number of rows of a source's token for a rank.
   std::int64_t copies(int source, int token, int to) const {
     std::int64_t n = 0;
     for (int j = 0; j < kCopies; ++j) n += (source + 3 * token + j * j) % ranks == to ? 1 : 0;
@@ -221,7 +221,8 @@ struct SentTokens {
     for (int token = 0; token < kTokens; ++token) n += kRow * copies(source, token, to);
     return n;
   }
-  // Of all ranks: once for every token and node that it goes to, four bytes for each row, and what counts them.
+  // Bytes that cross between nodes, over all ranks: each token's row once for every node that it goes to, four bytes
+  // for each row, and the counts.
   std::int64_t crossing() const {
     std::int64_t sum = 0;
     for (int source = 0; source < ranks; ++source) {
@@ -240,7 +241,7 @@ struct SentTokens {
   }
 };
 
-// Runs a call, and tells how much it sent between nodes on all ranks.
+// Runs a call, and returns the bytes sent between nodes on all ranks.
 std::int64_t crossed_by(Transport& transport, const CollectiveCall& call) {
   bytes_to_other_nodes = 0;
   const auto pending = transport.start(LaneKind::tensor, call);
@@ -277,7 +278,7 @@ TEST(MpiTransport, TokensCrossOnceForEachNode) {
   call.out = arrived.data();
   EXPECT_EQ(crossed_by(*transport, call), sent.crossing());
   EXPECT_EQ(arrived, expected);
-  for (float& x : arrived) x *= static_cast<float>(1 + me);  // what an expert would make of it
+  for (float& x : arrived) x *= static_cast<float>(1 + me);  // stands in for an expert's computation
   std::swap(call.counts, call.received);
   call.algorithm = "hierarchical sum";
   call.sums = true;

@@ -38,11 +38,11 @@ Spec spec_of(const ValidatedCase& c, bool validates) {
 
 struct Outcome {
   Result result;
-  int set_right = 0;  // updates, on rank 0
+  int set_right = 0;  // number of updates that were set right, on rank 0
 };
 
-// Once for every step and once behind the last the host waits for the whole norm, and again where an update was set
-// right. Nothing on ranks that take no part.
+// The outcome of a run. The host waits for the whole norm once in every step and once after the last, and again where
+// an update was set right. Nothing on ranks that take no part.
 std::optional<Outcome> outcome_of(const Spec& spec, Changes changes = {}) {
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return std::nullopt;
@@ -183,7 +183,7 @@ ValidatedCase faulty(const std::string& precision) {
           kSometimes};
 }
 
-// Ten times as far as a run without the fault may be.
+// Checks that a fault moves the run ten times as far as the limit.
 void expect_far_from_barrier(const std::string& precision, const std::function<void(Plan&)>& fault) {
   const ValidatedCase c = faulty(precision);
   const auto later = outcome_of(spec_of(c, true), {.plan = fault}), barrier = outcome_of(spec_of(c, false));

@@ -56,7 +56,7 @@ TEST(Store, ABarrierHoldsAllUntilTheLastHasCome) {
   });
 }
 
-// Whether somebody takes a connection there, and keeps it for a moment.
+// Whether a server accepts a connection at the address, and keeps it for a moment.
 bool answers(const char* address, std::uint16_t port, std::vector<int>* keep = nullptr) {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
@@ -65,7 +65,7 @@ bool answers(const char* address, std::uint16_t port, std::vector<int>* keep = n
   ::inet_pton(AF_INET, address, &at.sin_addr);
   bool taken = ::connect(socket, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
   pollfd closed{socket, POLLIN, 0};
-  if (taken && keep != nullptr) taken = ::poll(&closed, 1, 200) == 0;  // one that is turned away is closed
+  if (taken && keep != nullptr) taken = ::poll(&closed, 1, 200) == 0;  // a refused connection is closed
   if (keep != nullptr)
     keep->push_back(socket);
   else

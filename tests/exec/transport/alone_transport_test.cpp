@@ -10,7 +10,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-// Rank 1 of 3, everybody else being like it.
+// Rank 1 of 3 alone; the other ranks are taken to have the same data.
 class Alone : public testing::Test {
  protected:
   void start(CollectiveKind kind, const Values& in, Values& out, std::vector<std::int64_t> counts, bool add = false) {

@@ -16,8 +16,8 @@ namespace {
 
 using test::HostQueue;
 
-// Runs f(rank, transport) of every rank on a thread of its own; a rank that throws fails the others. Returns what each
-// has thrown.
+// Runs f(rank, transport) of every rank on a separate thread; a rank that throws fails the other ranks. Returns the
+// error of each.
 std::vector<std::string> on_all_ranks(int ranks, const std::function<void(int, QueuedTransport&)>& f) {
   Meetings meetings(plan_of(ranks));
   std::vector<std::string> errors(static_cast<std::size_t>(ranks));
@@ -41,7 +41,7 @@ void expect_none(const std::vector<std::string>& errors) {
   for (const std::string& e : errors) EXPECT_EQ(e, "");
 }
 
-// What the transport of processes is held to (tests/exec/mpi/transport_test.cpp), with threads.
+// The transport of threads passes the tests of the transport of processes (tests/exec/mpi/transport_test.cpp).
 TEST(ThreadsTransport, EveryCollectiveEndsWithWhatItPromises) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     const Plan plan = plan_of(ranks);
@@ -109,7 +109,7 @@ TEST(ThreadsTransport, MessagesMeetByDirectionAndOrder) {
   }));
 }
 
-// Every queue that takes part waits for the one that carries out, which has waited for all before.
+// Every participating queue waits for the queue that carries out the transfer, which has waited for all of them before.
 TEST(ThreadsTransport, QueuesWaitForEachOther) {
   constexpr int kRanks = 4;
   std::vector<HostQueue> queues(kRanks);

@@ -77,7 +77,7 @@ void expect_reference(const Shape& shape) {
   EXPECT_LT(relative_error(f.dkey, d.dkey), kFloatError);
 }
 
-// What a mask means, query by query and key by key.
+// The meaning of a mask, query by query and key by key.
 TEST(Attention, AQuerySeesItselfAndWhatIsBeforeItInTheWindow) {
   for (const Shape& shape : kShapes) {
     const CausalMask& m = shape.mask;

@@ -19,7 +19,7 @@ struct Result {
   std::vector<float> gradient;  // (rows, padded)
 };
 
-// Every rank's part, with the reductions between the pieces.
+// Computes every rank's part, with the reductions between the steps.
 Result over_ranks(const std::vector<float>& logits, std::int64_t ranks) {
   const std::int64_t columns = kPadded / ranks;
   Result result = {.gradient = logits};
@@ -48,7 +48,7 @@ Result over_ranks(const std::vector<float>& logits, std::int64_t ranks) {
   return result;
 }
 
-// The same where every rank takes exponents to its own maxima first.
+// Computes the same with exponentials that every rank takes relative to its own maxima first.
 Result with_own_maxima(const std::vector<float>& logits, std::int64_t ranks) {
   const std::int64_t columns = kPadded / ranks;
   Result result = {.gradient = logits};
@@ -92,7 +92,7 @@ TEST(CrossEntropy, OverOneTwoAndFourRanksMatchesItsReference) {
   reference::cross_entropy<double>(tokens, kLabels.data(), losses.data());
   reference::cross_entropy_gradient<double>(tokens, kLabels.data(), 1.0 / kRows,
                                             columns_of(matrix(gradient.data(), kRows, kPadded), 0, kVocabulary));
-  for (const std::int64_t ranks : {1, 2, 4, 20}) {  // of 20, the last hold padding alone
+  for (const std::int64_t ranks : {1, 2, 4, 20}) {  // with 20 ranks, the last ranks hold only padding
     for (const Result& result : {over_ranks(logits, ranks), with_own_maxima(logits, ranks)}) {
       EXPECT_LT(relative_error(result.losses, losses), kFloatError) << ranks;
       EXPECT_LT(relative_error(result.gradient, gradient), kFloatError) << ranks;
@@ -101,7 +101,7 @@ TEST(CrossEntropy, OverOneTwoAndFourRanksMatchesItsReference) {
   }
 }
 
-// Of y = x W^T, its exponents E: scale (f / sum E W - W of the label) is the gradient's product with W.
+// For y = x W^T with exponentials E: scale (f / sum E W - W of the label) is the product of the gradient with W.
 TEST(CrossEntropy, CombinesWhatWasMultipliedBefore) {
   const std::vector<float> product = {2, 4, 6, 8}, labels = {1, 0, 0, 1}, sums = {4, 2}, factors = {0.5F, 1};
   std::vector<float> y(4);

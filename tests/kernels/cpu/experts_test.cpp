@@ -112,7 +112,7 @@ TEST(Experts, PlacesAreInOrderAndWithinCapacity) {
 TEST(Experts, TheGradientIsTheDerivative) {
   for (const GateShape& s : kGates) {
     Chosen c = chosen(s);
-    constexpr double kPerToken = 0.25;  // of the loss, per token
+    constexpr double kPerToken = 0.25;  // factor of the auxiliary loss per token
     const std::vector<float> dweights = random_floats(kRoutedTokens * s.top_k, 2);
     std::vector<float> dlogits(c.logits.size());
     choose_experts_gradient(c.routing(), dweights.data(), s, kPerToken,
@@ -124,7 +124,7 @@ TEST(Experts, TheGradientIsTheDerivative) {
   }
 }
 
-// A sum of places undoes nothing but weighs alike: <expand(x), y> = <x, sum(y)>.
+// sum_rows() is the transpose of expand_rows(): <expand(x), y> = <x, sum(y)>.
 TEST(Experts, SumIsTheTransposeOfExpand) {
   for (const GateShape& s : kGates) {
     Chosen c = chosen(s);

@@ -13,7 +13,7 @@ constexpr std::int64_t kLatentRows = 6, kLatentKey = 9, kLatentUp = 3 * 12, kLat
 constexpr Positions kLatentPositions = {3, 2};
 constexpr double kLatentTheta = 100;
 
-// Where every packed value comes from, written down directly.
+// The packed values, each written down directly from its source.
 template <class T>
 std::vector<T> packed(const std::vector<T>& up, std::vector<T> rope) {
   reference::rotate<T>(kLatentShape.rope, kLatentTheta, kLatentPositions, false,

@@ -43,7 +43,7 @@ TEST(Norm, RmsMatchesItsReference) {
     reference::norm_gradient<double>(c.x.reference, c.dy.reference, c.weight.doubles.data(), kEpsilon, c.dx.reference,
                                      c.dweight.doubles.data(), nullptr);
     SCOPED_TRACE(shape.columns);
-    if (shape.columns > 1) c.expect_agreement();  // of one column the gradient is rounding noise around zero
+    if (shape.columns > 1) c.expect_agreement();  // with one column the gradient is rounding noise around zero
   }
 }
 

@@ -82,7 +82,7 @@ struct Case {
 
 using Attention = OnDevice;
 
-// Against the kernel of the CPU, which computes in fp32 from the same stored values.
+// Checks lse against the CPU's kernel, which computes in fp32 from the same stored values.
 void expect_log_sum_exp(Case& c) {
   const Shape& shape = c.shape;
   const auto narrow = [](const std::vector<double>& x) { return std::vector<float>(x.begin(), x.end()); };
@@ -128,8 +128,8 @@ TEST_F(Attention, StaysFiniteForLargeScores) {
   }
 }
 
-// So many key tiles that the heads of a group run in one block; in the shapes above they run apart. Most tiles are seen
-// by no query.
+// A shape with so many key tiles that the query heads of a group run in one block; in the shapes above they run in
+// separate blocks. Most tiles are seen by no query.
 TEST_F(Attention, HeadsOfAGroupRunInOneBlock) {
   Case c(Type::bf16, {1, 20, 34000, 2, 1, 64, {.query_offset = 100}});
   c.run();

@@ -28,7 +28,7 @@ constexpr Type kTypes[] = {Type::fp32, Type::bf16, Type::fp16};
 // Half a unit in the last place: what storing a result once may change, relatively. bf16 has 8 significant bits,
 // fp16 11.
 inline double rounding_of(Type type) { return type == Type::fp32 ? 0x1p-24 : type == Type::bf16 ? 0x1p-8 : 0x1p-11; }
-// Of a kernel that computes in fp32 and rounds once.
+// Error limit for a kernel that computes in fp32 and rounds once.
 inline double error_of(Type type) { return kFloatError + rounding_of(type); }
 
 inline void put(Type type, float value, unsigned char* to) {
@@ -48,7 +48,7 @@ inline float get(Type type, const unsigned char* from) {
   return __half2float(fp16);
 }
 
-// Bytes on the device.
+// A block of device memory.
 class Memory {
  public:
   explicit Memory(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
@@ -116,7 +116,7 @@ struct Operand {
 struct MatrixShape {
   std::int64_t rows, columns, gap;
 };
-// Odd ones, ones that allow wide accesses, and ones of which a whole block takes a row.
+// Shapes: odd sizes, sizes that allow wide accesses, and rows long enough for a whole block.
 constexpr MatrixShape kShapes[] = {{1, 1, 0},   {3, 7, 2},     {17, 16, 0},  {40, 129, 5}, {33, 64, 8},
                                    {5, 768, 1}, {9, 1024, 16}, {3, 2056, 8}, {2, 3001, 0}};
 

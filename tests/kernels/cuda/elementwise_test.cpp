@@ -10,7 +10,7 @@ namespace {
 
 using Elementwise = OnDevice;
 
-// Less than a pack, whole packs, a short one at the end, more than a block.
+// Numbers of elements: less than a pack, whole packs, a short pack at the end, more than a block.
 constexpr std::int64_t kSizes[] = {1, 8, 13, 4099};
 
 // Calls f(type, type, n) for all pairs of types.

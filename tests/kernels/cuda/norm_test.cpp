@@ -67,7 +67,7 @@ TEST_F(Norm, ManyRowsAddToTheWeightsGradient) {
   for (const std::int64_t columns : {8, 1032}) {
     Case c(Type::bf16, Type::fp32, {columns == 8 ? 5000 : 700, columns, 0});
     c.run(true);
-    EXPECT_LT(c.dweight.error(), 2 * kFloatError);  // of thousands of terms
+    EXPECT_LT(c.dweight.error(), 2 * kFloatError);  // a sum of thousands of terms
     EXPECT_LT(c.dbias.error(), 2 * kFloatError);
   }
 }

@@ -9,7 +9,7 @@ namespace {
 using Residual = OnDevice;
 using Mask = std::vector<std::uint8_t>;
 
-// Elements that begin at 5 or at 8, so inside a block of random words or with one.
+// Dropouts whose first element is 5 or 8, i.e. inside a block of random words or at its start.
 Dropout dropout_for(const MatrixShape& s, double probability, std::uint64_t first) {
   return {probability, {7, 1, 2, 3}, {first, static_cast<std::uint64_t>(s.columns), 1ULL << 33, 4}};
 }

@@ -56,7 +56,8 @@ TEST_F(InputFile, SaysWhatCannotBeRead) {
   EXPECT_THROW(read_input("/tmp", kMostTables), Error);
 }
 
-// A few compressed bytes, or a device that never ends, can not fill the memory.
+// A file larger than allowed for its kind is refused, so that a few compressed bytes or an endless device cannot fill
+// the memory.
 TEST_F(InputFile, WhatIsLargerThanItsKindIsRefused) {
   write(std::string(3 << 20, 'x'));
   EXPECT_LT(fs::file_size(path_), 1U << 15);

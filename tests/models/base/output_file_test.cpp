@@ -77,7 +77,7 @@ TEST_F(OutputFiles, GetTheUsualRights) {
   EXPECT_EQ(status.st_mode & 0777U, 0666U & ~mask);
 }
 
-// A kill gives no destructor the time to clean up.
+// Nothing is left behind even when the program is killed, when no destructor runs.
 TEST_F(OutputFiles, LeaveNothingWhenKilled) {
   {
     const OutputFile file(path("probe"));

@@ -28,8 +28,8 @@ TEST(Collectives, EveryAlgorithmIsRightOnIntegers) {
   }
 }
 
-// Around one rank, or between workers and servers: right for every number of them, and seen to be wrong without any one
-// of their moves.
+// Collectives around one rank, or between workers and servers: correct for every number of ranks, and found to be wrong
+// without any one of their moves.
 TEST(Collectives, StarsAreRightOnIntegers) {
   const auto expect_right = [](CollectiveKind kind, int n, int servers) {
     const Moves good = star_moves(kind, n, servers);
@@ -73,7 +73,7 @@ TEST(Collectives, ChainsAreRightOnIntegers) {
   EXPECT_EQ(pulled, (std::vector<double>{0, 0, 0, 0, 0, 0, 0, 0, 400, 400}));
 }
 
-// Psi out of every worker and W/S of it into every server, and back.
+// Every worker sends Psi bytes, every server receives W/S times Psi, and the same back.
 TEST(Collectives, ServersMoveWhatTheyAreSaidTo) {
   const int workers = 6, servers = 3;
   const std::vector<double> pushed = bytes_sent(star_moves(CollectiveKind::push, workers + servers, servers), 300);
@@ -129,7 +129,7 @@ TEST(Collectives, RingsSendTheLeastBytes) {
   }
 }
 
-// Rounds, and what the busiest rank moves over all rounds as a multiple of its buffer.
+// Number of rounds, and the bytes that the busiest rank moves over all rounds, as a multiple of its buffer.
 struct ClosedForm {
   std::string_view name;
   double (*rounds)(int n);

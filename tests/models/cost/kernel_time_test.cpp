@@ -42,13 +42,13 @@ TEST_F(KernelTime, ProductsNeverGetFasterWithSize) {
   }
 }
 
-// 132 multiprocessors: one tile more than a wave costs a step, further ones in that wave nothing but their smoothed
-// share.
+// On 132 multiprocessors one tile more than a full wave costs a step; further tiles in that wave cost only their
+// smoothed share.
 TEST_F(KernelTime, WavesShowAtTheEdges) {
   profile.gemm.tiles = {{128, 128, 0.8}};
   profile.gemm.smoothing = profile.gemm.exposed_result = 0;
   profile.memory.start_us = 1000;  // cutting along k is not worth it
-  gpu.memory_GBps = 1e6;           // nor does memory hold anything up
+  gpu.memory_GBps = 1e6;           // and memory is no limit
   const auto tiles = [&](std::int64_t n) { return kernel_time(op(gemm(128 * n, 128, 512)), 2, gpu, profile, "fa2"); };
   EXPECT_DOUBLE_EQ(tiles(1), tiles(132));
   EXPECT_DOUBLE_EQ(tiles(133), 2 * tiles(132));
@@ -57,8 +57,8 @@ TEST_F(KernelTime, WavesShowAtTheEdges) {
   EXPECT_DOUBLE_EQ(tiles(198), 1.5 * tiles(132));
 }
 
-// Part of a Hopper tile's result leaves when its products are done, and sums come as well; Blackwell's leave tensor
-// memory under the next tile's products.
+// On Hopper part of a tile's result is stored after its products are done, also for accumulated sums; on Blackwell
+// results leave tensor memory during the next tile's products.
 TEST_F(KernelTime, ResultsLeaveAfterTheProducts) {
   Gemm g = {.m = 8192, .n = 8192, .k = 4096, .role = Gemm::Role::weight_gradient, .result_bytes = 4};
   const auto sums_cost = [&](const char* name) {
@@ -74,7 +74,7 @@ TEST_F(KernelTime, ResultsLeaveAfterTheProducts) {
   EXPECT_EQ(sums_cost("b200"), 0);
 }
 
-// Its pieces run side by side, so that their waves are those of the whole.
+// The pieces of a product run side by side, so that the waves of thread blocks are those of the whole product.
 TEST_F(KernelTime, APieceTakesItsPartOfTheWholeProduct) {
   Gemm piece = gemm(1024, 2560, 8192);
   EXPECT_GT(4 * time(piece), 1.2 * time(gemm(4096, 2560, 8192)));
@@ -204,8 +204,8 @@ TEST_F(Measured, CudnnInStepsIsSlowerThanInBursts) {
   EXPECT_LT(worst("fa3_h100_fwd_c256", "cuDNN", "h100-sxm", 256, "cudnn", false), 0.22);
 }
 
-// Products as training steps see them (0.80 of peak in a tile) against the best that cuBLAS was seen to do alone: never
-// faster by more than a reading error, slower by at most a quarter.
+// Products as in training steps (0.80 of peak in a tile) against the best that cuBLAS reached alone: never faster by
+// more than a reading error, slower by at most a quarter.
 TEST_F(Measured, Products) {
   for (const nlohmann::json& row : rows.at("a100_cublas_square").at("rows")) {
     const auto n = row[0].get<std::int64_t>();
@@ -219,7 +219,8 @@ TEST_F(Measured, Products) {
   }
   for (const nlohmann::json& row : rows.at("mamf").at("rows")) {
     const bool a100 = row[1] == "NVIDIA A100 SXM";
-    Gemm g{.m = a100 ? 1024 : 2048, .n = a100 ? 10240 : 2048, .k = a100 ? 5120 : 13312};  // its column best_MxNxK
+    // shapes from the table's column best_MxNxK
+    Gemm g{.m = a100 ? 1024 : 2048, .n = a100 ? 10240 : 2048, .k = a100 ? 5120 : 13312};
     const double flops = cost_of(g, 2).flops;
     const double error = flops / time(a100 ? "a100-sxm-80gb" : "h100-sxm", g, "") / (row[2].get<double>() * 1e12) - 1;
     std::printf("  %s best product: %+.1f %%\n", row[1].get<std::string>().c_str(), 100 * error);

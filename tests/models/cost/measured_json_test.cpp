@@ -54,7 +54,7 @@ TEST(MeasuredJson, AProfileComesBackAsItWas) {
   EXPECT_FALSE(after.hash.empty());
 }
 
-// Each with the file and the key in its one line.
+// Missing and senseless values are reported in one line with the file and the key.
 TEST(MeasuredJson, WhatIsMissingOrMakesNoSenseIsNamed) {
   using nlohmann::json;
   const auto error_of = [](const json& root) -> std::string {

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// A file of this test's own: tests run side by side.
+// A separate file for this test, because tests run side by side.
 std::string own_file() {
   return ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name() +
          std::to_string(getpid()) + ".json";
@@ -49,7 +49,7 @@ TEST(Profile, EveryBuiltInOneIsWholeAndNamesItsSources) {
   }
 }
 
-// Taking any number away, or making it a word, names the file and the key in one line.
+// A missing number, or a word in its place, is reported in one line with the file and the key.
 TEST(Profile, MissingNumbersAreNamed) {
   const std::pair<const char*, const char*> keys[] = {{"/gemm/prologue_us", "gemm.prologue_us"},
                                                       {"/gemm/smoothing", "gemm.smoothing"},

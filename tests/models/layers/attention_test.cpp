@@ -1,4 +1,4 @@
-// Heads of one tensor rank.
+// The attention heads of one tensor rank.
 #include <gtest/gtest.h>
 
 #include "tests/models/plans.h"

@@ -1,4 +1,4 @@
-// The tape: backward derived from forward, regions run again, lifetimes from uses.
+// Blocks: backward derived from forward, recomputed regions, lifetimes derived from uses.
 #include "models/layers/block_builder.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(BlockBuilder, RegionsRunAgain) {
     EXPECT_EQ(ops[id].recompute, ops[id].name.find("again") != std::string::npos);
 }
 
-// What runs again waits for the gradient with which backward of its region begins, though it reads none of it.
+// Recomputation waits for the gradient with which backward of its region begins, though it does not read that gradient.
 TEST(BlockBuilder, RegionsWaitForTheirGradient) {
   std::vector<Op> ops;
   const Block block = two_ops(true, ops);

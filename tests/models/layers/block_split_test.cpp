@@ -1,4 +1,4 @@
-// Backward in two parts.
+// Blocks whose backward is split into two parts.
 #include <gtest/gtest.h>
 
 #include "models/layers/blocks.h"
@@ -7,8 +7,9 @@
 namespace orrery {
 namespace {
 
-// A unit's gradient is of one micro-batch. Between the parts of its backward others run: what the first part makes of
-// weights' gradients waits in the block's own buffers, and only the second writes the unit's.
+// A unit's gradient belongs to one micro-batch, and backwards of other micro-batches run between its two parts: the
+// weight gradients from the first part wait in the block's own buffers, and only the second part writes those of the
+// unit.
 TEST(BlockSplit, OnlyTheSecondPartWritesAUnitsGradient) {
   const Plan plan = make_plan(test::spec_of(test::kSmall,
                                             "pipeline: 2, data: 2, sharding: zero2, schedule: zb-h1, "

@@ -1,4 +1,4 @@
-// Where activations are between forward and backward: tests/models/planner/offload_test.cpp has their volumes.
+// The places of activations between forward and backward; tests/models/planner/offload_test.cpp checks their volumes.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -34,8 +34,8 @@ bool takes(const Op& op, std::uint16_t slot) {
                      [&](const Operand& o) { return o.scope == Scope::own && o.slot == slot; });
 }
 
-// Every buffer that leaves is freed by the op that waits for it and taken again by the copy that brings it back; the
-// host's lives from one copy to the other.
+// Every offloaded buffer is freed by the op that waits for the offload and taken again by the copy that prefetches it;
+// the host's buffer lives from one copy to the other.
 TEST(BlockStore, DeviceMemoryIsFreeBetweenForwardAndBackward) {
   for (const char* strategy : {"recompute: none", "recompute: full", "recompute: selective, attention: unfused"}) {
     const Built b = layer(strategy, true);

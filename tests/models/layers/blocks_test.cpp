@@ -31,7 +31,7 @@ Made make(Block (*block)(const BlockContext&, std::vector<Op>&), const Spec& spe
   return made;
 }
 
-// b s values travel for the row maxima and two for the sums, never the b s V logits.
+// Only rows of b s values travel, one for the row maxima and two for the sums, never the b s V logits.
 TEST(Blocks, LossReducesRowsAlone) {
   for (const int t : {1, 2, 8}) {
     const Spec spec =
@@ -43,8 +43,8 @@ TEST(Blocks, LossReducesRowsAlone) {
   }
 }
 
-// Flash-attention's loss keeps logits of 16 bits and writes their gradient beside them, Transformer Engine's over them;
-// others an fp32 copy.
+// The fused loss of flash-attention keeps 16-bit logits and writes their gradient beside them, Transformer Engine's
+// writes it over them; other stacks keep an fp32 copy.
 TEST(Blocks, FusedLossKeepsWhatItsKernelDoes) {
   const auto bytes = [](const std::string& on) {
     const Made output =
@@ -60,7 +60,7 @@ TEST(Blocks, FusedLossKeepsWhatItsKernelDoes) {
   EXPECT_THROW(bytes("paper"), Error);
 }
 
-// Megatron-Core's own linear layer makes what it hands autograd in a weight gradient's place anew each time.
+// Megatron-Core's linear layer allocates a new dummy tensor each time that it must hand autograd a weight gradient.
 TEST(Blocks, LogitsHaveADummyGradientOfTheirOwn) {
   const auto bytes = [](const std::string& software, const std::string& sharding) {
     const Made output = make(output_block, test::spec_of(test::kSmall, "data: 2, sharding: " + sharding, 32,
@@ -74,7 +74,7 @@ TEST(Blocks, LogitsHaveADummyGradientOfTheirOwn) {
   EXPECT_EQ(bytes("true", "fsdp"), 0);
 }
 
-// Nobody reads it, so that it keeps no weight gradient among those that others wait for.
+// No op reads the dummy gradient, so it keeps no weight gradient among those that other ops wait for.
 TEST(Blocks, LogitsWithADummyGradientStillWait) {
   const Plan plan = make_plan(test::spec_of(test::kSmall, "pipeline: 2, global_batch: 4, schedule: zb-h1", 32,
                                             "profile: orrery, dummy_gradients: true"));
@@ -87,7 +87,7 @@ TEST(Blocks, LogitsWithADummyGradientStillWait) {
   EXPECT_GT(found, 0);
 }
 
-// The gradient belongs to the loss that is reported: further predictions weigh as much in both.
+// The gradient is that of the reported loss: further predictions have the same weight in both.
 TEST(Blocks, LossAndItsGradientWeighPredictionsAlike) {
   const Spec spec = test::spec_of(std::string(test::kSmall) + ", mtp_layers: 2", "tensor: 2");
   int parts = 0;
@@ -111,7 +111,7 @@ TEST(Blocks, EmbeddingSumsLookups) {
       const Bytes all = 32 * 64 * 2;
       EXPECT_EQ(made.moved(CollectiveKind::all_reduce), t > 1 && !sp ? all : 0);
       EXPECT_EQ(made.moved(CollectiveKind::reduce_scatter), t > 1 && sp ? all : 0);
-      EXPECT_EQ(made.moved(CollectiveKind::all_gather), t > 1 && sp ? all : 0);  // of the gradient
+      EXPECT_EQ(made.moved(CollectiveKind::all_gather), t > 1 && sp ? all : 0);  // gathers the gradient
       EXPECT_EQ(made.block.parameter_elements, 256 * 64 / t + 32 * 64);
     }
   }
@@ -181,7 +181,7 @@ TEST(Blocks, Gemma) {
   EXPECT_EQ(scaled, 2);
 }
 
-// The vocabulary is padded to a multiple of what the profile asks times the tensor degree.
+// The vocabulary is padded to a multiple of the profile's value times the tensor degree.
 TEST(Blocks, VocabularyIsPadded) {
   for (const auto& [vocab, multiple, t, padded] : std::vector<std::array<std::int64_t, 4>>{
            {50257, 128, 1, 50304}, {50257, 128, 8, 51200}, {256, 1, 2, 256}, {257, 1, 2, 258}}) {

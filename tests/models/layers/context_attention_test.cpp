@@ -1,4 +1,4 @@
-// What context parallelism plans: who does how much, what goes round, and what it takes.
+// The plan of context parallelism: the work of each rank, the transfers round the group, and the memory.
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -96,14 +96,14 @@ TEST(ContextAttention, VolumesAreTheClosedForms) {
       EXPECT_EQ(elements_moved(gather, 0, Dimension::context, CollectiveKind::all_gather), layers * 2 * n * block);
       EXPECT_EQ(elements_moved(gather, 0, Dimension::context, CollectiveKind::reduce_scatter), layers * n * block);
       const Plan heads = make_plan(context_spec(kv, fmt::format("context: {}, context_kind: ulysses", n)));
-      const std::int64_t of_kv = 2 * std::max(kv, n) * kHeadDim;  // a head that several need goes to each
+      const std::int64_t of_kv = 2 * std::max(kv, n) * kHeadDim;  // a head that several ranks need goes to each of them
       EXPECT_EQ(elements_moved(heads, 0, Dimension::ulysses, CollectiveKind::all_to_all),
                 layers * 2 * kSequence / n * (2 * kHidden + of_kv));
     }
   }
 }
 
-// Attention that is written out sees all of the sequence, with some of the heads, after the exchange.
+// Unfused attention sees the whole sequence, with some of the heads, after the exchange.
 TEST(ContextAttention, UnfusedAttentionWorksOnExchangedHeads) {
   for (const int n : {2, 4}) {
     const Plan plan = make_plan(

@@ -82,7 +82,7 @@ TEST(ExpertSizes, PartsThatATokensExpertsMeet) {
   EXPECT_DOUBLE_EQ(parts_met(moe, 8), 1.0 / 8);
   EXPECT_DOUBLE_EQ(parts_met(moe, 4), 1.0 / 8);
   moe.top_groups = 2;  // two groups of eight; of four parts with two groups each both are in one with chance 1/7
-  const double one = 1 - 1.0 / 12870;  // that one of the two has any: C(16, 8) choices
+  const double one = 1 - 1.0 / 12870;  // probability that one of the two has any: C(16, 8) choices
   EXPECT_NEAR(parts_met(moe, 4) * 8, 1.0 / 7 + 6.0 / 7 * 2 * one, 1e-9);
   moe.top_groups = 4;
   EXPECT_LT(parts_met(moe, 8), 0.75 * any);

@@ -1,4 +1,4 @@
-// Plans of layers with experts: closed forms of what all-to-alls move and experts compute.
+// Plans of layers with experts, against closed forms of all-to-all traffic and expert computation.
 #include <map>
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ Spec spec_for(const ExpertLayout& l, const std::string& more = "") {
       kExpertSequence);
 }
 
-// By the first, busiest class of ranks.
+// Bytes moved by the first rank class, which is the busiest.
 Bytes moved(const Plan& plan, Dimension group, CollectiveKind kind, const std::string& name) {
   Bytes sum = 0;
   for (TaskId t = 0; t < plan.slots[0].end; ++t) {
@@ -97,7 +97,7 @@ TEST(Experts, ProductsFollowTheBusiestRanksRows) {
   }
 }
 
-// By communicators of their own, so beside the others; the update waits for both.
+// Expert gradients are reduced by separate communicators, so beside the other gradients; the update waits for both.
 TEST(Experts, GradientsAreReducedOnALaneOfTheirOwn) {
   for (const ExpertLayout& l : kExpertLayouts) {
     const Plan plan = make_plan(spec_for(l, ", sharding: zero1, bucket_MiB: 1000000"));
@@ -168,7 +168,8 @@ TEST(Experts, EveryRankOfAGroupMeets) {
   for (const ExpertLayout& l : kExpertLayouts) EXPECT_NO_THROW(check_plan(unfold(make_plan(spec_for(l)))));
 }
 
-// Uneven load: the busiest rank of a stage is a class of its own, and takes what the others do not get.
+// Uneven load: the busiest rank of a stage is a class by itself, and its rows are those that the other ranks do not
+// get.
 TEST(Experts, BusyRanksStandApart) {
   const ExpertLayout uneven = {2, 4, 4, 1, ", imbalance: 1.5"};
   const Plan plan = make_plan(spec_for(uneven));
@@ -189,7 +190,7 @@ TEST(Experts, BusyRanksStandApart) {
   EXPECT_NO_THROW(check_plan(unfold(plan)));
 }
 
-// Its module has a layer's ops, its rows join the output's.
+// A multi-token-prediction module has the ops of a layer, and its rows join the output's.
 TEST(Experts, PredictionModulesStandBeforeTheOutput) {
   Spec spec = spec_for(kExpertLayouts[0]);
   spec.model.mtp_layers = 1;
@@ -222,7 +223,7 @@ TEST(Experts, WhatIsNotBuiltIsRefused) {
     EXPECT_THROW(make_plan(spec_for({2, 4, 2, 1, ""}, strategy)), Error) << strategy;
   };
   refused(", sequence_parallel: false");
-  // Who share shards would not hold every expert.
+  // The ranks that share shards would not hold every expert.
   EXPECT_THROW(spec_for({2, 4, 4, 1, ""}, ", sharding: hsdp, shard_group: 1"), Error);
 }
 
@@ -235,8 +236,9 @@ TEST(Experts, TwoRanksMayBeUneven) {
   }
 }
 
-// Hybrid: experts are cut over those who share shards and hold the same ones; a shard's replicas are reduced over the
-// sets, after the last micro-batch and apart from the rest, whose shards lie on other ranks.
+// Hybrid sharding: experts are cut over the ranks that share shards, which together hold the same experts; the replicas
+// of a shard are reduced over the sets, after the last micro-batch and apart from other weights, whose shards lie on
+// other ranks.
 TEST(Experts, ShardsHaveReplicas) {
   const Plan plan = make_plan(spec_for({2, 4, 2, 1, ""}, ", sharding: hsdp, shard_group: 2"));
   std::map<std::pair<Dimension, CollectiveKind>, std::int64_t> elements;
@@ -273,7 +275,8 @@ TEST(Experts, SharedOnesMayBeGated) {
   EXPECT_EQ(weights, 2);
 }
 
-// Every expert has biases of its own, which its rows read and add to; no dense one is left in its place.
+// Every expert has its own biases, which its rows read and add gradients to; the biases of the dense layer are not left
+// in place.
 TEST(Experts, HaveTheirBiases) {
   ExpertLayout layout = {1, 4, 2, 1, ""};
   Spec spec = spec_for(layout);

@@ -1,5 +1,5 @@
-// What ranks of a grid hold, keep, compute and send, against the closed forms of Optimus (2104.05343), Tesseract
-// (2105.14500) and 3D tensor parallelism (2105.14450).
+// Weights, activations, FLOPs and traffic of the ranks of a tensor-parallel grid, against the closed forms of Optimus
+// (2104.05343), Tesseract (2105.14500) and 3D tensor parallelism (2105.14450).
 #include <gtest/gtest.h>
 
 #include "models/layers/layer_builder.h"
@@ -14,11 +14,11 @@ using test::spec_of;
 
 struct Grid {
   std::string keys;
-  std::int64_t q = 2, depth = 1;  // ranks of a side; times that the samples are cut beyond q
+  std::int64_t q = 2, depth = 1;  // ranks of a side; number of parts of the samples beyond q
   bool cube = false;
 
   std::int64_t ranks() const { return q * q * depth; }
-  std::int64_t copies() const { return cube ? 1 : depth; }  // of every weight
+  std::int64_t copies() const { return cube ? 1 : depth; }  // copies of every weight
 };
 
 std::vector<Grid> grids() {
@@ -49,7 +49,7 @@ std::int64_t matrix_elements(const Plan& plan) {
   return sum;
 }
 
-// 12 h^2 of a layer, and two tables.
+// Elements of matrices: 12 h^2 per layer, and two tables.
 constexpr std::int64_t kGridMatrices = kGridLayers * 12 * kGridHidden * kGridHidden + 2 * kGridVocab * kGridHidden;
 
 TEST(Grid, HoldsAPthOfEveryMatrixAndAQthOfEveryVector) {
@@ -61,12 +61,12 @@ TEST(Grid, HoldsAPthOfEveryMatrixAndAQthOfEveryVector) {
       vectors += p.local.in == 1 ? p.local.out : 0;
       EXPECT_EQ(p.local.partial, p.local.in == 1) << p.name;
     }
-    // Two norms (4h), biases 3h + h + 4h + h; the final norm.
+    // Elements of vectors: two norms (4h), biases 3h + h + 4h + h; the final norm.
     EXPECT_EQ(vectors, (kGridLayers * 13 * kGridHidden + 2 * kGridHidden) / g.q) << g.keys;
   }
 }
 
-// (34 s b h + 5 a s^2 b) / p: nothing is held twice but the norms' statistics.
+// A rank keeps (34 s b h + 5 a s^2 b) / p: only the statistics of norms are held more than once.
 TEST(Grid, KeepsAPthOfALayersActivations) {
   const std::int64_t sbh = kGridSequence * kGridBatch * kGridHidden,
                      scores = 5 * 8 * kGridSequence * kGridSequence * kGridBatch;
@@ -93,7 +93,8 @@ TEST(Grid, MultipliesAPthOfTheWhole) {
   }
 }
 
-// GridBlocks of a product's input, weight and output, summed over the layers; of the tables and the logits.
+// Sizes of a rank's blocks of a product's input, weight and output, summed over the layers; and of the tables and the
+// logits.
 struct GridBlocks {
   explicit GridBlocks(const Grid& g) {
     const std::int64_t rows = kGridSequence * kGridBatch / (g.q * g.depth);
@@ -107,8 +108,9 @@ struct GridBlocks {
   std::int64_t x, y, w, table, logits, hidden;
 };
 
-// Of every product two matrices move, each in q panels: forward both are broadcast, for a gradient one is broadcast and
-// the other's parts are reduced. The output's table and logits move, not its input; a lookup moves its table.
+// For every product two matrices move, each in q panels: in forward both are broadcast; for a gradient one is broadcast
+// and the parts of the other are reduced. For the output layer the table and the logits move, not the input; a lookup
+// moves the table.
 TEST(Grid, SummaBroadcastsAndReducesPanels) {
   using K = CollectiveKind;
   for (const Grid& g : grids()) {

@@ -1,4 +1,4 @@
-// Plans of layers with latent attention: weights, products, what tensor ranks exchange, what recomputation gives up.
+// Plans of layers with latent attention: weights, products, exchanges between tensor ranks, recomputation.
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"

@@ -86,7 +86,7 @@ TEST(Placement, PiecesPartitionTheChunk) {
   });
 }
 
-// A weight of a rank, cut over `ranks` as the model's weight is.
+// A rank's part of a weight, cut over `ranks`.
 LocalParameter parameter(Cut cut, std::int64_t out, std::int64_t in) {
   LocalParameter p;
   p.cut = cut;
@@ -97,7 +97,7 @@ LocalParameter parameter(Cut cut, std::int64_t out, std::int64_t in) {
 
 struct CutCase {
   Cut cut;
-  std::int64_t out, in;  // uncut
+  std::int64_t out, in;  // size of the uncut weight
 };
 
 TEST(Placement, UncutIndexIsABijectionOverTheGroup) {

@@ -1,4 +1,4 @@
-// Plans of stages that share the vocabulary: what each holds, and what all of them exchange.
+// Plans of stages that share the vocabulary: the weights that each holds, and the exchanges between all of them.
 #include <map>
 #include <set>
 #include <string>
@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Elements of the word table and the output matrix that a stage holds, and of everything else.
+// Elements of the token-embedding table and the output matrix that a stage holds, and of everything else.
 std::pair<std::int64_t, std::int64_t> weights_of(const Plan& plan, std::uint32_t slot) {
   std::pair<std::int64_t, std::int64_t> sums = {0, 0};
   for (const std::uint32_t state : states_of(plan, slot)) {
@@ -23,7 +23,7 @@ std::pair<std::int64_t, std::int64_t> weights_of(const Plan& plan, std::uint32_t
   return sums;
 }
 
-// V h / p of each matrix on every stage; a tied one once, where lookups and logits both find it.
+// Every stage holds V h / p elements of each matrix; a tied matrix is held once, for lookups and for logits.
 TEST(Vocabulary, IsSharedByAllStages) {
   for (const bool tied : {false, true}) {
     for (const std::int64_t p : {2, 4}) {
@@ -61,8 +61,8 @@ TEST(Vocabulary, MovesWhatThePaperSays) {
   }
 }
 
-// Their order cannot block, whatever the sizes (make_plan checks it), also with ZeRO-1, positions, dropout, and stages
-// that differ.
+// The order of exchanges cannot deadlock, whatever the sizes (make_plan checks it), also with ZeRO-1, positions,
+// dropout, and stages that differ.
 TEST(Vocabulary, PlansOfAllSizesEnd) {
   for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-alg1"}) {
     for (const int p : {1, 2, 3, 4, 8}) {
@@ -80,7 +80,8 @@ TEST(Vocabulary, PlansOfAllSizesEnd) {
   }
 }
 
-// What the backward of a stack's loss writes is as large as a stage's logits, of a loss that is cut too.
+// The buffer that the backward of a stack's loss writes is as large as a stage's logits, also where the loss is cut
+// over stages.
 TEST(Vocabulary, KeepsTheCopiesOfTheStacksLoss) {
   const auto copies = [](const std::string& software) {
     const Plan plan = make_plan(test::spec_of(test::kSmall, "pipeline: 4, schedule: vocab-1f1b, global_batch: 4", 32,
@@ -99,7 +100,8 @@ TEST(Vocabulary, KeepsTheCopiesOfTheStacksLoss) {
   EXPECT_EQ(copies("loss_gradient_copies: 1, loss_parallel_copies: 1"), (std::vector<Bytes>(4, part)));
 }
 
-// One barrier reduces the gradient before any rank knows the logits'; two after. Either way one loss is taken.
+// With one barrier the gradient is reduced before any rank knows the gradient of the logits; with two barriers, after.
+// Either way the loss is taken once.
 TEST(Vocabulary, TakesTheLossOnce) {
   for (const auto& [schedule, combines] : {std::pair{"vocab-1f1b", true}, {"vocab-1f1b-alg1", false}}) {
     const Plan plan =

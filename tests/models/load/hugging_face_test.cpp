@@ -51,7 +51,7 @@ TEST(HuggingFace, ReadsFamilyHabitsThatFilesLeaveOut) {
 }
 
 TEST(HuggingFace, ReadsSlidingWindows) {
-  const json mistral = built_in("mistral-7b-v0.3");  // says null: no window
+  const json mistral = built_in("mistral-7b-v0.3");  // the config says null: no window
   EXPECT_FALSE(find_model("mistral-7b-v0.3").sliding_window);
   EXPECT_EQ(with(mistral, {{"sliding_window", 4096}}).sliding_window->window, 4096);
   EXPECT_EQ(with(mistral, {{"sliding_window", nullptr}}).sliding_window->window, 4096);  // absent: the class's default
@@ -86,7 +86,7 @@ TEST(HuggingFace, ReadsWhichLayersHaveExperts) {
   EXPECT_FALSE(with(built_in("qwen3-30b-a3b"), {{"num_experts", 0}}).moe);
 }
 
-// Groups count where the way of choosing is limited by them: V2's files name it, V3's is the default.
+// Expert groups matter only if the choice of experts is limited by them: V2's config says so, for V3 it is the default.
 TEST(HuggingFace, ReadsGroupsOfExperts) {
   for (const auto& [name, groups, top] : {std::tuple{"deepseek-v2", 8, 3}, {"deepseek-v3", 8, 4}}) {
     EXPECT_EQ(find_model(name).moe->expert_groups, groups) << name;

@@ -76,7 +76,7 @@ steps: 1
 seed: 0
 )";
 
-// The least that a spec must say.
+// The shortest valid spec.
 constexpr const char* kShort = R"(model: llama-3.1-8b
 sequence: 8192
 cluster: {node: dgx-h100, nodes: 1}
@@ -85,7 +85,7 @@ cluster: {node: dgx-h100, nodes: 1}
 Spec short_spec(const std::vector<std::string>& overrides) { return parse_spec(kShort, "spec.yaml", overrides); }
 
 std::string error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  const std::clock_t start = std::clock();  // of this process: others may be using the machine
+  const std::clock_t start = std::clock();  // processor time of this process: other processes may be using the machine
   std::string message = "no error";
   try {
     parse_spec(text, "spec.yaml", overrides);
@@ -478,7 +478,7 @@ TEST(Spec, RefusesBadTextsInOneLine) {
   }
 }
 
-// Any damage of a good text is either still a spec or one Error; never a crash, a hang or another exception.
+// A damaged text of a spec is either still a spec or gives one Error; never a crash, a hang or another exception.
 TEST(Spec, SurvivesDamagedTexts) {
   const std::string whole = kWhole;
   std::uint64_t counter = 0;

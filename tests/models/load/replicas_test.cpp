@@ -1,4 +1,4 @@
-// strategy.stage_replicas: given or planned.
+// Loading of strategy.stage_replicas, given or planned.
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"

@@ -1,4 +1,4 @@
-// DAPPLE's planner against every plan there is, weighed a second time.
+// DAPPLE's planner against all possible plans, whose latency is computed independently.
 #include "models/partition/dapple.h"
 
 #include <limits>
@@ -46,8 +46,8 @@ bool fits(const PipelineCosts& c, const StagePlan& plan) {
   return true;
 }
 
-// Every stage forward, m - 1 turns of the dearest of stages and transfers, every stage back, and reductions that end
-// after the stages before them.
+// Latency of a plan: every stage forward, m - 1 turns of the slowest stage or transfer, every stage backward, and the
+// reductions that end after the earlier stages.
 double weighed(const PipelineCosts& c, const StagePlan& plan) {
   const std::size_t stages = plan.layers.size();
   double forward = 0, dearest = 0;
@@ -80,7 +80,7 @@ double weighed(const PipelineCosts& c, const StagePlan& plan) {
   return forward + static_cast<double>(c.micro_batches - 1) * dearest + end;
 }
 
-// The least latency of all plans that go on from this one with so many layers and places left.
+// The least latency of all plans that extend this one by the layers and places left.
 double best_of_all(const PipelineCosts& c, StagePlan& plan, std::int64_t layers, std::int64_t places,
                    std::int64_t stages) {
   if (layers == 0 || places == 0) {
@@ -125,7 +125,7 @@ TEST(Dapple, FindsThePlanOfLeastLatency) {
   EXPECT_GT(refused, 20);
 }
 
-// A heavy head gets as many ranks as the layers before it, so that no stage waits for another.
+// A slow output layer gets as many ranks as the layers before it, so that no stage waits for another.
 TEST(Dapple, ReplicatesWhatIsHeavy) {
   PipelineCosts c = costs_of(1, 4, 4, 12);
   c.forward = {1, 1, 1, 9};
@@ -137,7 +137,8 @@ TEST(Dapple, ReplicatesWhatIsHeavy) {
   EXPECT_EQ(plan.replicas, (std::vector<std::int64_t>{1, 3}));
 }
 
-// Both ends of a pipeline hold a tied word table: what a rank of either keeps is what the plan's flat buffers take.
+// Both ends of a pipeline hold a tied token-embedding table: the memory of a rank at either end is that of the plan's
+// flat buffers.
 TEST(Dapple, CountsATiedTableAtBothEnds) {
   const Spec spec = test::spec_of(
       "name: tied, layers: 2, hidden: 64, heads: 8, kv_heads: 8, head_dim: 8, feed_forward: 256, vocab: 32768, "
@@ -163,7 +164,7 @@ TEST(Dapple, CountsATiedTableAtBothEnds) {
   EXPECT_EQ(plan_stages(small, 1).layers, std::vector<std::int64_t>{2});
 }
 
-// Where tensor ranks hold rows of their own, each passes those.
+// With sequence parallelism each tensor rank passes its own rows on.
 TEST(Dapple, WeighsTheBytesThatThePlanPasses) {
   for (const char* sequence : {"true", "false"}) {
     const Spec spec = test::spec_of(

@@ -36,7 +36,7 @@ Cut planned(const std::string& schedule, const std::string& more, int layers, in
       fmt::format("pipeline: {}, schedule: {}, global_batch: 8", stages, schedule), 32, "profile: orrery"));
 }
 
-// DAPPLE's planner weighs layer by layer: three dense ones are as much as one of four experts a token.
+// DAPPLE's planner weighs layer by layer: three dense layers cost as much as one with four experts per token.
 TEST(Stages, DappleCutsForTheLeastLatency) {
   const std::string experts = ", moe: {experts: 8, top_k: 4, feed_forward: 256, first_layer: 3}";
   EXPECT_EQ(planned("1f1b", experts, 6, 2), (Cut{3, 3}));
@@ -44,13 +44,14 @@ TEST(Stages, DappleCutsForTheLeastLatency) {
   EXPECT_EQ(planned("dapple", "", 8, 4), (Cut{2, 2, 2, 2}));
 }
 
-// Where stages share the vocabulary none has more of it than another.
+// With a vocabulary shared by all stages, no stage has a larger part of it than another.
 TEST(Stages, ThatShareTheVocabularyHaveAsManyLayers) {
   EXPECT_EQ(planned("vocab-1f1b", "", 6, 4), (Cut{2, 2, 1, 1}));
   EXPECT_EQ(planned("1f1b", "", 6, 4), (Cut{1, 2, 2, 1}));
 }
 
-// The cheapest dearest stage of all ways to hand out `layers`, at least one to each stage between the ends.
+// The least possible cost of the most expensive stage, over all ways to hand out `layers`, at least one to each stage
+// between the ends.
 double best_of_all(int layers, int stage, int stages, double embedding, double layer, double head) {
   double best = std::numeric_limits<double>::max();
   const bool first = stage == 0, last = stage + 1 == stages;
@@ -86,8 +87,8 @@ TEST(Stages, NoCutIsBetter) {
   }
 }
 
-// nanotron prices embeddings at nothing: a stage closes once layers alone have passed its share of layers and head, so
-// that a heavy vocabulary takes layers from the last stage and gives the first more than any other.
+// nanotron gives embeddings no cost: a stage is full once its layers alone have exceeded its share of layers and output
+// layer, so that a large vocabulary takes layers from the last stage and gives the first more than any other.
 TEST(Stages, NanotronsEmbeddingWeighsNothing) {
   const double layer = 4.0 * 64 * 64 + 3.0 * 64 * 256;
   for (const int vocab : {256, 4096, 16384}) {

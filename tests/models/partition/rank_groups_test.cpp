@@ -148,7 +148,7 @@ TEST(Groups, AGridHasRowsColumnsAndDepth) {
         }
         stride *= side;
       }
-      // Layers of a 2.5d grid hold the same weights.
+      // The depth layers of a 2.5d grid hold the same weights.
       EXPECT_EQ(static_cast<std::int64_t>(groups(Dimension::data).front().size()), 3 * (layers ? g.depth : 1));
       EXPECT_EQ(static_cast<std::int64_t>(groups(Dimension::tensor).front().size()), s.tensor / (layers ? g.depth : 1));
       EXPECT_EQ(static_cast<std::int64_t>(groups(Dimension::pipeline).front().size()), 2);
@@ -175,7 +175,8 @@ TEST(Groups, RefuseWrongOrders) {
   EXPECT_THROW(coordinates(strategy(2, 1, 2, 2, "tp-xp-dp-pp")), Error);
 }
 
-// Neighbours cut an expert, blocks of them hold all experts, the same place of every block the same ones.
+// Neighbouring ranks cut an expert, blocks of them hold all experts, and ranks in the same place of every block hold
+// the same experts.
 TEST(Groups, ExpertsAreLaidOutOverTheRanksOfAStage) {
   for (const char* order : {"tp-cp-ep-dp-pp", "tp-cp-pp-dp"}) {
     Strategy s = strategy(2, 1, 2, 8, order);
@@ -186,7 +187,7 @@ TEST(Groups, ExpertsAreLaidOutOverTheRanksOfAStage) {
       const auto ranks = tables[static_cast<std::size_t>(d)].groups.front();
       return std::vector(ranks.begin(), ranks.end());
     };
-    std::vector<std::int32_t> stage;  // of rank 0
+    std::vector<std::int32_t> stage;  // ranks of the same stage as rank 0
     const std::vector<Coordinates> at = coordinates(s);
     for (std::int32_t r = 0; r < s.gpus(); ++r) {
       if (at[static_cast<std::size_t>(r)].pipeline == 0) stage.push_back(r);
@@ -199,7 +200,8 @@ TEST(Groups, ExpertsAreLaidOutOverTheRanksOfAStage) {
   }
 }
 
-// Hybrid: who share shards hold every expert, whatever the rank order; a shard of experts has a replica in every set.
+// Hybrid sharding: the ranks that share shards hold every expert, whatever the rank order; a shard of experts has a
+// replica in every set.
 TEST(Groups, ExpertsLieAmongThoseWhoShareShards) {
   for (const char* order : {"tp-cp-dp-pp", "tp-dp-cp-pp", "dp-pp-tp-cp"}) {
     Strategy s = strategy(2, 2, 2, 4, order);

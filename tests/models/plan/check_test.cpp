@@ -33,7 +33,7 @@ std::vector<TaskId> tasks_of(const Plan& plan, std::uint32_t slot, const std::st
   return found;
 }
 
-// The end of a match that lies on `slot` moves to another match and back: two transfers of one rank change places.
+// Swaps the ends of two matches that lie on `slot`: two transfers of one rank change places.
 void swap_matches(Plan& plan, TaskId a, TaskId b) {
   const std::uint32_t of_a = plan.tasks[a].match, of_b = plan.tasks[b].match;
   const auto replace = [&](std::uint32_t match, TaskId old, TaskId now) {
@@ -55,7 +55,7 @@ TEST(CheckPlan, SoundPlansPass) {
   EXPECT_EQ(fault_of(unfold(piped())), "");
 }
 
-// From one end's view or the other's the transfer leads to another stage than where its other end stands.
+// One end, or the other, names a different stage than that of the other end.
 TEST(CheckPlan, FindsTransfersThatLeadElsewhere) {
   for (const char* name : {"send activation", "receive activation"}) {
     Plan plan = piped();
@@ -94,7 +94,7 @@ TEST(CheckPlan, FindsCollectivesInAnotherOrder) {
   EXPECT_NE(fault_of(plan).find("deadlock"), std::string::npos);
 }
 
-// A pair that waits for each other: a stage receives the gradient of what it has not sent yet.
+// Two tasks that wait for each other: a stage receives the gradient of an activation that it has not sent yet.
 TEST(CheckPlan, FindsACircle) {
   Plan plan = piped();
   const TaskId send = tasks_of(plan, 0, "send activation").front();

@@ -1,4 +1,4 @@
-// The hash tells any two plans apart that an engine could.
+// The hash differs for any two plans that an engine would treat differently.
 #include "models/plan/hash.h"
 
 #include <functional>
@@ -103,7 +103,7 @@ TEST(PlanHash, ChangesWithEveryField) {
   }
 }
 
-// Every field of every kind of work.
+// The hash changes with every field of every kind of work.
 TEST(PlanHash, ChangesWithEveryShape) {
   Plan plan;
   plan.ops.resize(1);

@@ -46,8 +46,8 @@ TEST(Op, Update) {
   EXPECT_EQ(cost_of(Update{.elements = 10, .master = 0, .forward = 4}, 4).bytes, 10 * (4 + 2 * 4 + 2 * 2 * 4));
 }
 
-// Fusing never moves more bytes nor launches more kernels, and twice the rows are twice the work.
-// Rows in pieces: the sums, then the rest; fused, x is read once more, and dy backward.
+// Fusing never moves more bytes nor launches more kernels, and twice the rows are twice the work. Rows in pieces: first
+// the sums, then the normalisation; fused, x is read once more, and so is dy in backward.
 TEST(Op, NormsOfPiecesCostAPassMore) {
   for (const Direction d : {Direction::forward, Direction::backward}) {
     for (const bool fused : {false, true}) {
@@ -86,7 +86,7 @@ TEST(Op, FusionSaves) {
   }
 }
 
-// A library launches the products of experts in one call; what is not fused is called operation by operation.
+// A library launches the products of all experts in one call; without fusing, each operation is called separately.
 TEST(Op, CallsOfTheFramework) {
   EXPECT_EQ(calls_of(GroupedGemm{.groups = 16}), 1);
   EXPECT_EQ(kernels_of(GroupedGemm{.groups = 16}), 16);
@@ -96,7 +96,7 @@ TEST(Op, CallsOfTheFramework) {
   EXPECT_EQ(calls_of(Wait{}), 0);
 }
 
-// Two metrics compute the loss again: logits cast to fp32, log-probabilities written.
+// Two metrics compute the loss again: logits are cast to fp32 and log-probabilities written.
 TEST(Op, MetricsReadTheLogitsAgain) {
   CrossEntropy loss{.rows = 100, .columns = 1000, .part = CrossEntropy::Part::loss};
   const double plain = cost_of(loss, 2).bytes;

@@ -1,4 +1,4 @@
-// Steps behind each other in one plan: what stands how often, and that ends of transfers still meet.
+// Several steps in one plan: how often each task occurs, and that both ends of transfers still match.
 #include "models/plan/repeat_steps.h"
 
 #include <algorithm>

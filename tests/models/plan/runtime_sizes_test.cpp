@@ -1,4 +1,4 @@
-// Plans with sizes that a run found out: the same as if they had been planned with them.
+// Plans with sizes that are known only at run time: the same as if they had been planned with these sizes.
 #include "models/plan/runtime_sizes.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(RuntimeSizes, PlannedOnesChangeNothing) {
   }
 }
 
-// Every op on rows whose number a run finds out does twice as much, less what it does once a token.
+// Every op on rows that are counted at run time does twice the work, except for the part that it does once per token.
 TEST(RuntimeSizes, AllWorkAndBuffersFollowThem) {
   for (const SizedCase& c : kSizedCases) {
     SCOPED_TRACE(fmt::format("{} {}", c.moe, c.strategy));
@@ -88,7 +88,8 @@ TEST(RuntimeSizes, AllWorkAndBuffersFollowThem) {
   }
 }
 
-// Ranks and frames by themselves; a transfer by its busiest end; room for a row where there is none.
+// Sizes are set for each rank and frame separately; a transfer is sized by its busiest end; a buffer has room for a row
+// even where there is none.
 TEST(RuntimeSizes, EveryFrameHasItsOwn) {
   const Plan plan = planned(kSizedCases[0]);
   std::vector<std::vector<std::int64_t>> sizes = times(plan, 1);
@@ -118,7 +119,7 @@ TEST(RuntimeSizes, EveryFrameHasItsOwn) {
   }
 }
 
-// A micro-batch goes through one of the two copies; in the other it has a frame, and nobody counts there.
+// A micro-batch passes through one of the two copies; in the other it has a frame, for which nothing is counted.
 TEST(RuntimeSizes, AreCountedInTheCopyThatAMicroBatchGoesThrough) {
   const Plan plan = planned({"", "pipeline: 2, data: 1, schedule: chimera"});
   const std::vector<std::size_t> counts = counted_sizes(plan);

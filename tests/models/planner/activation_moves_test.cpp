@@ -1,4 +1,4 @@
-// Activations that another stage keeps: what is sent comes back, to where it was, and is there when it is read.
+// Activation eviction (BPipe): evicted activations come back to their place before they are read.
 #include <map>
 #include <set>
 #include <string>
@@ -37,7 +37,7 @@ TEST(Moves, EveryBufferComesBackBeforeItIsRead) {
   EXPECT_GT(sent, 0U);
 }
 
-// Several stages send to partners at different distances: what they send there is not the same op.
+// Several stages evict to partners at different distances: their sends are different ops.
 TEST(Moves, EveryStageHasItsOwnPartner) {
   const std::string model = "name: small, layers: 6, hidden: 64, heads: 4, feed_forward: 128, vocab: 256";
   const Plan plan = make_plan(spec_of(model, "pipeline: 6, global_batch: 12, schedule: bpipe"));
@@ -51,7 +51,7 @@ TEST(Moves, EveryStageHasItsOwnPartner) {
   EXPECT_EQ(offsets.at(1), std::set<std::int64_t>{3});
 }
 
-// A plan whose activations nobody moves is that of 1F1B.
+// A plan without evicted activations is that of 1F1B.
 TEST(Moves, TwoStagesHaveNothingToBalance) {
   const auto tasks = [](const std::string& schedule) {
     return make_plan(spec_of(kSmall, "pipeline: 2, global_batch: 8, schedule: " + schedule)).task_count();

@@ -1,4 +1,4 @@
-// ZeRO-R's memory that is taken once: how large it is, in closed form.
+// ZeRO-R's memory that is allocated once: its size in closed form.
 #include <gtest/gtest.h>
 
 #include "tests/models/plans.h"
@@ -30,7 +30,7 @@ TEST(Arena, HoldsTheInputsInFlight) {
             8 * input / 4);
   for (std::uint32_t stage = 0; stage < 4; ++stage)
     EXPECT_EQ(arena("pipeline: 4, schedule: 1f1b, global_batch: 8", stage),
-              (4 - stage) * 2 * input + (stage > 0 ? input : 0))  // one is received ahead
+              (4 - stage) * 2 * input + (stage > 0 ? input : 0))  // one input is received ahead
         << stage;
   EXPECT_EQ(arena("pipeline: 4, schedule: gpipe, global_batch: 8", 0), 8 * 2 * input);
 }
@@ -55,7 +55,7 @@ TEST(FusedBuffer, IsAsLargeAsABucket) {
     const auto [all, weights] = buffer(sharding, 1e6);
     EXPECT_EQ(all, 4 * weights);
     const auto [some, same] = buffer(sharding, 0.1);
-    const Bytes largest = 4 * 256 * 64 * 2;  // what may stand over a bucket's end: gates and ups
+    const Bytes largest = 4 * 256 * 64 * 2;  // bytes by which a bucket may be exceeded: the gate and up weights
     EXPECT_GE(some, static_cast<Bytes>(0.1 * 1048576));
     EXPECT_LE(some, static_cast<Bytes>(0.1 * 1048576) + largest);
   }

@@ -1,4 +1,4 @@
-// Plans of schedules without flushes: versions of the weights, where updates stand, what is refused.
+// Plans of schedules without flushes: versions of the weights, places of updates, refused settings.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ TEST(Asynchronous, StagesKeepAsManyWeightsAsThePapersSay) {
   }
 }
 
-// Forward and backward of a micro-batch meet the same weights; those of an update are written before anybody reads
-// them, and its last gradient is summed before.
+// Forward and backward of a micro-batch use the same weights; the weights of an update are written before any op reads
+// them, and its last gradient is added before.
 TEST(Asynchronous, UpdatesStandBetweenTheirGradientsAndTheirReaders) {
   for (const std::string schedule : {"pipedream", "pipedream-2bw"}) {
     const Plan plan = asynchronous_plan("pipeline: 4, global_batch: 4, schedule: " + schedule);

@@ -50,7 +50,7 @@ void expect_reduced_last(const Plan& plan, const std::string& where) {
   };
   for (const RankSlot& slot : plan.slots) {
     std::vector<Piece> reduced;
-    std::set<std::uint32_t> replicated;  // units
+    std::set<std::uint32_t> replicated;  // units whose replicas have been reduced
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const Op& op = plan.op_of(t);
       const std::uint32_t at = plan.tasks[t].frame;
@@ -97,7 +97,7 @@ std::int64_t tasks_named(const Plan& plan, const RankSlot& slot, std::string_vie
   return count;
 }
 
-// Megatron-Core: of a pipeline only the first chunk is reduced bucket by bucket.
+// Megatron-Core reduces only the first chunk of a pipeline bucket by bucket.
 TEST(Buckets, OneForEveryChunkButThePipelinesFirst) {
   const std::string strategy = "pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8, bucket_MiB: 0.0001";
   const auto reductions = [&](const char* first, std::size_t stage) {
@@ -160,8 +160,8 @@ std::int64_t reductions(const std::string& model, const std::string& bucket) {
   return count;
 }
 
-// A bucket closes with the first tensor that brings it to 25 MiB, 26,214,400 bytes. A word table of 26.0 MB alone is
-// below that and one of 26.5 MB above, so that the second takes one bucket more.
+// A bucket closes with the first tensor that brings it to 25 MiB, 26,214,400 bytes. A token-embedding table of 26.0 MB
+// alone is below that and one of 26.5 MB above, so that the second needs one bucket more.
 TEST(Buckets, CloseAtMebibytes) {
   const auto model = [](std::int64_t vocab) {
     return fmt::format("layers: 1, hidden: 64, heads: 4, feed_forward: 64, vocab: {}, tied_embeddings: false", vocab);

@@ -1,6 +1,6 @@
-// What every rank sends over its data-parallel groups in a step, against section 2 of the ZeRO and FSDP papers, and the
-// reductions inside a model. Volumes are counted in elements, the whole of a gather or reduction; a rank sends
-// (N - 1) / N of it, an all-reduce twice that.
+// The elements that every rank sends over its data-parallel groups in a step, against section 2 of the ZeRO and FSDP
+// papers, and the reductions inside a model. Volumes are the number of elements of the whole gather or reduction; a
+// rank sends (N - 1) / N of it, in an all-reduce twice that.
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -99,8 +99,8 @@ TEST(DataParallel, Widths) {
   }
 }
 
-// Weights whose gradient every tensor rank has only a part of: under sequence parallelism all that are whole on every
-// rank, without it the norms of heads alone.
+// Weights for which every tensor rank has only a part of the gradient: under sequence parallelism all weights that
+// every rank holds whole, without it only the norms of heads.
 TEST(DataParallel, ReducesPartialGradients) {
   const std::string model = "name: m, layers: 3, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 128, vocab: 256, ";
   const auto reduced = [&](const std::string& more, const std::string& strategy) {
@@ -120,8 +120,8 @@ TEST(DataParallel, ReducesPartialGradients) {
   EXPECT_EQ(reduced("bias: true", "sequence_parallel: true"), 7 * 64 + 3 * 2 * 64);
 }
 
-// Where there are fewer key/value heads than tensor ranks, each head's weights and biases lie on several of them, which
-// add up their gradients once a step: nothing else goes over their group.
+// With fewer key/value heads than tensor ranks, the weights and biases of each head lie on several ranks, which add up
+// these gradients once a step: nothing else goes over the group of these ranks.
 TEST(DataParallel, ReducesCopiesOfKeyValueHeads) {
   for (const int heads : {1, 2, 4, 8}) {
     for (const int tensor : {1, 2, 4, 8}) {
@@ -177,8 +177,9 @@ TEST(DataParallel, ReducesTiedEmbedding) {
   }
 }
 
-// The stages at both ends of a pipeline begin one copy of the model and end the other: these share a tied table where
-// it lies (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.2.3), and the two stages reduce it as all else.
+// With two copies of the model, the stages at both ends of a pipeline begin one copy and end the other: each stage's
+// copies share a tied table in place (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.2.3), and the two
+// stages reduce it like all other weights.
 TEST(DataParallel, CopiesShareTheTiedEmbeddingWhereItLies) {
   const std::string tied = std::string(test::kSmall) + ", tied_embeddings: true";
   for (const char* schedule : {"chimera", "dualpipe", "chimera-4"}) {
@@ -214,8 +215,8 @@ TEST(DataParallel, TiedEmbeddingHasItsOwnBucket) {
   }
 }
 
-// What each data rank of a stage owns of the word table, as (first, elements) from the table's start: cut by whatever
-// collectives reduce it. The stage's flat buffer has the table at `base`.
+// The pieces of the token-embedding table that each data rank of a stage owns, as (first, elements) from the table's
+// start: cut by whatever collectives reduce the table. The stage's flat buffer has the table at `base`.
 std::vector<std::pair<std::int64_t, std::int64_t>> pieces_of_table(const Plan& plan, std::uint32_t slot, BlockRole role,
                                                                    std::int64_t table, std::int64_t rank,
                                                                    std::int64_t ranks) {
@@ -279,8 +280,8 @@ TEST(DataParallel, ClipsOverTheModel) {
   }
 }
 
-// fp16 unscales what the update reads and asks all ranks of the model whether one found an infinity; clipping
-// multiplies it once more, unless the update does both itself.
+// fp16 unscales the gradients that the update reads and asks all ranks of the model whether one found an infinity;
+// clipping multiplies the gradients once more, unless the update does both itself.
 TEST(DataParallel, ScalesGradients) {
   for (const char* sharding : {"none", "zero1", "zero2", "fsdp"}) {
     for (const bool fp16 : {false, true}) {
@@ -324,7 +325,7 @@ TEST(DataParallel, DenseEmbeddingGradients) {
   }
 }
 
-// What is gathered for backward belongs to backward, with the cast before it.
+// A gather for backward, and the cast before it, count as backward.
 TEST(DataParallel, GathersHaveThePhaseTheyAreFor) {
   for (const char* sharding : {"zero3", "fsdp"}) {
     const Plan plan = make_plan(test::spec_of(test::kSmall, fmt::format("data: 2, sharding: {}", sharding)));

@@ -1,4 +1,4 @@
-// Transfers between stages as tasks: how many, how large, batched or not, and who waits for them.
+// Transfers between stages as tasks: how many, how large, batched or not, and the tasks that wait for them.
 #include <gtest/gtest.h>
 
 #include "tests/models/plans.h"
@@ -80,7 +80,7 @@ TEST(Emit, WaitsForSendsAtTheEndsOfAStepAlone) {
   const auto ends = waits_for_sends("pipeline: true, pipeline_ends: false");
   const auto all = waits_for_sends("pipeline: false");
   EXPECT_GT(ends.first, 0);
-  EXPECT_LE(ends.second, 1);  // of the turn before the last backward that follows a forward
+  EXPECT_LE(ends.second, 1);  // at most the wait before the last backward that follows a forward
   EXPECT_GT(all.second, 10);
 }
 
@@ -115,7 +115,7 @@ TEST(Emit, BlockingForwardsWaitAtEveryVirtualStage) {
   }
 }
 
-// Where transfers do not overlap compute, the next action waits for the sends before it.
+// Without overlap of transfers and compute, the next action waits for the sends before it.
 TEST(Emit, SendsBlockWithoutOverlap) {
   for (const bool overlap : {false, true}) {
     const Plan plan = make_plan(

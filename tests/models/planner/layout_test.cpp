@@ -1,4 +1,4 @@
-// Which blocks a stage has, and how its gradients fall into buckets.
+// The blocks of a stage, and the buckets of its gradients.
 #include <gtest/gtest.h>
 
 #include "models/layers/placement.h"
@@ -76,7 +76,7 @@ TEST(Layout, EightBitMatricesAlone) {
   auto both = bytes("profile: megatron-core, gathers_eight_bit: false");
   auto alone = bytes("profile: megatron-core, gathers_eight_bit: true");
   EXPECT_EQ(both["fp8 weights"], alone["fp8 weights"]);
-  EXPECT_EQ(both["parameters"] - alone["parameters"], alone["fp8 weights"]);  // two bytes each way
+  EXPECT_EQ(both["parameters"] - alone["parameters"], alone["fp8 weights"]);  // two bytes per element either way
   EXPECT_GT(alone["parameters"], 0);
 }
 
@@ -88,7 +88,7 @@ Bytes held(const std::string& strategy, const std::string& software, StateSlot s
   return -1;
 }
 
-// DeepSpeed's first bf16 optimizer holds all master weights on every rank; with fp16 its part alone.
+// DeepSpeed's first bf16 optimizer holds all master weights on every rank; with fp16 a rank holds only its part.
 TEST(Layout, MasterWeightsMayStayWhole) {
   const std::string software = "profile: orrery, whole_master: bf16", sharded = "data: 4, sharding: zero1, ";
   const Bytes part = held(sharded, software, kMaster),
@@ -99,7 +99,7 @@ TEST(Layout, MasterWeightsMayStayWhole) {
   EXPECT_EQ(held(sharded, "profile: orrery", kOthersMaster), 0);
 }
 
-// nanotron keeps DistributedDataParallel's buckets beside its fp32 sums, but has none of it where states are sharded.
+// nanotron keeps DistributedDataParallel's buckets beside its fp32 sums, but not where states are sharded.
 TEST(Layout, BucketsBesideWiderSums) {
   const Bytes weights = parameter_count(test::spec_of(test::kSmall, "").model, 0) * 2;
   EXPECT_EQ(held("data: 4", "profile: nanotron", kBuckets), weights);
@@ -141,13 +141,13 @@ TEST(Layout, DummyGradientsAreThoseOfAllChunks) {
   EXPECT_EQ(held(states[1]), 2 * (256 * 64 + 64 * 128 + 4 * 64));  // up, down, router
 }
 
-// Of a stage's ops, those whose name ends so, and what a micro-batch's frames hold of slots of such names.
+// Number of a plan's ops whose name ends in `end`.
 int ops_named(const Plan& plan, std::string_view end) {
   return static_cast<int>(
       std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return op.name.ends_with(end); }));
 }
 
-// Backward casts anew what forward keeps no transposed copy of.
+// Backward casts inputs again if forward keeps no transposed copy of them.
 TEST(Layout, EightBitInputsMayBeCastAgain) {
   const auto plan = [](const char* again) {
     return make_plan(test::spec_of(test::kSmall, "precision: fp8, sharding: fsdp, data: 2", 32,
@@ -159,7 +159,8 @@ TEST(Layout, EightBitInputsMayBeCastAgain) {
   EXPECT_EQ(ops_named(again, "input to fp8"), ops_named(kept, "input to fp8"));
 }
 
-// What an activation reads that runs again in backward may be kept in eight bits: half of it, and one cast more.
+// The input of an activation function that is recomputed in backward may be kept in eight bits: half of the bytes, and
+// one more cast.
 TEST(Layout, ActivationsMayReadEightBits) {
   const auto kept = [](const char* eight_bit, const char* recompute) {
     const Plan plan =
@@ -176,7 +177,7 @@ TEST(Layout, ActivationsMayReadEightBits) {
   EXPECT_EQ(kept("true", "norm"), std::pair(0, Bytes{0}));
 }
 
-// From 16 bits to 12 and back: three and a half bytes an element, what is read and written together.
+// A cast from 16 bits to 12 or back moves three and a half bytes per element, reads and writes together.
 TEST(Layout, CastsToTwelveBitsMoveTwelve) {
   const Plan plan = make_plan(test::spec_of(test::kSmall, "tensor: 1, global_batch: 1, precision: fp8", 32,
                                             "profile: orrery, packs_attention_output: true"));
@@ -193,8 +194,8 @@ TEST(Layout, CastsToTwelveBitsMoveTwelve) {
   EXPECT_GE(casts, 2);
 }
 
-// What attention puts out may be kept in 12 bits, once for its gradient and for the product behind it: neither 16 nor 8
-// bits of it live from forward to backward.
+// The output of attention may be kept in 12 bits, once for attention's gradient and for the product after it: neither
+// 16 nor 8 bits of the output live from forward to backward.
 TEST(Layout, AttentionMayBeKeptInTwelveBits) {
   const auto kept = [](const char* packs, const char* recompute) {
     const Plan plan = make_plan(test::spec_of(test::kSmall, fmt::format("precision: fp8, recompute: [{}]", recompute),
@@ -211,7 +212,7 @@ TEST(Layout, AttentionMayBeKeptInTwelveBits) {
   EXPECT_EQ(kept("true", "attention"), std::tuple(Bytes{0}, 0, 0));
 }
 
-// A loss over tensor ranks may be a longer chain than one kernel's.
+// A loss over tensor ranks may be a longer chain of kernels than a fused one.
 TEST(Layout, LossOverTensorRanksWritesMore) {
   const auto copies = [](int tensor) {
     const Plan plan = make_plan(test::spec_of(test::kSmall, fmt::format("tensor: {}", tensor), 32,

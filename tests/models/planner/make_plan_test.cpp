@@ -1,5 +1,5 @@
-// Every plan, over strategies drawn at random: its buffers live when they are used and are given back, whoever reads
-// waits for whoever wrote, weights add up to the model's. What states cost is checked against the papers.
+// Properties of every plan, over randomly drawn strategies: buffers are alive when they are used and are given back,
+// readers wait for writers, weights add up to the model's. The bytes of states are checked against the papers.
 #include "models/planner/make_plan.h"
 
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 
 using test::spec_of;
 
-// What a slot's tasks do to buffers, in issue order.
+// Follows the lifetimes of buffers through a slot's tasks, in issue order.
 class Lifetimes {
  public:
   Lifetimes(const Plan& plan, std::uint32_t slot, std::vector<std::string>& faults)
@@ -78,7 +78,7 @@ class Lifetimes {
   std::vector<std::pair<std::uint32_t, std::uint16_t>> owner_;  // by buffer
 };
 
-// For every task, how far each lane of its slot has come when it starts: by lane order and dependencies.
+// For every task, the position that each lane of its slot has reached when it starts, by lane order and dependencies.
 using Clock = std::array<TaskId, kLanes>;
 std::vector<Clock> clocks(const Plan& plan, std::uint32_t slot) {
   const RankSlot& s = plan.slots[slot];
@@ -100,7 +100,8 @@ std::vector<Clock> clocks(const Plan& plan, std::uint32_t slot) {
   return result;
 }
 
-// Whoever uses a buffer has waited for its last writer, and whoever gives one back in compute order for its users.
+// Finds tasks that use a buffer without waiting for its last writer, or that give one back without waiting for its
+// users.
 void find_races(const Plan& plan, std::uint32_t slot, std::vector<std::string>& faults) {
   const auto clock = clocks(plan, slot);
   const TaskId begin = plan.slots[slot].begin;
@@ -113,7 +114,7 @@ void find_races(const Plan& plan, std::uint32_t slot, std::vector<std::string>& 
       return plan.frames[frame_of(plan, plan.tasks[t].frame, o)].first_buffer + o.slot;
     };
     for (const Operand& o : op.operands) {
-      if (o.scope == Scope::state) continue;  // followed block by block; tests of data_parallel.cpp
+      if (o.scope == Scope::state) continue;  // states are followed block by block in the tests of data_parallel.cpp
       const auto w = written.find(buffer(o));
       if (w != written.end() && !before(w->second, t))
         faults.push_back(fmt::format("'{}' does not wait for '{}'", op.name, plan.op_of(w->second).name));
@@ -134,7 +135,7 @@ void find_races(const Plan& plan, std::uint32_t slot, std::vector<std::string>& 
 }
 
 TEST(MakePlan, RandomStrategiesAreSound) {
-  std::map<std::string, std::uint64_t> found;  // and the first seed
+  std::map<std::string, std::uint64_t> found;  // faults, each with the first seed that shows it
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Plan plan = make_plan(test::random_spec(seed));  // check_plan() passes
     std::vector<std::string> faults;
@@ -215,7 +216,7 @@ TEST(MakePlan, StatesOfZero) {
   EXPECT_NEAR(bytes_per_parameter(model, "data: 64, sharding: fsdp, gradient_precision: fp32", 1024), 16.0 / 64, 1e-8);
 }
 
-// What would run as something else than it says is refused, in one line.
+// Strategies that cannot run as written are refused, in one line.
 TEST(MakePlan, RefusesWhatItCannotPlan) {
   for (const auto& [strategy, expected] : std::vector<std::pair<const char*, const char*>>{
            {"pipeline: 1, virtual_stages: 2, schedule: interleaved, global_batch: 4", "virtual_stages: 2 needs"},

@@ -1,4 +1,4 @@
-// What leaves the device: volumes and memory in closed form, and the order of what moves.
+// Offloading: volumes and memory in closed form, and the order of transfers.
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -54,7 +54,8 @@ TEST(Offload, KeepsTwoBytesAParameterOnTheDevice) {
   }
 }
 
-// Gradients go down once a micro-batch and come up to be added to; parameters come up once a step: each rank's shards.
+// Gradients are offloaded once per micro-batch and uploaded to be added to; parameters are uploaded once per step: each
+// rank's shards.
 TEST(Offload, MovesEachRanksShards) {
   for (const std::int64_t ranks : {1, 4}) {
     for (const std::int64_t m : {1, 3}) {
@@ -70,7 +71,7 @@ TEST(Offload, MovesEachRanksShards) {
   }
 }
 
-// Gradients that are summed on the device go down once.
+// Gradients that are summed on the device are offloaded once.
 TEST(Offload, SumsOnTheDeviceWhereGradientsStay) {
   for (const char* sharding : {"zero1", "zero2", "zero3"}) {
     const Spec spec = spec_of(
@@ -91,7 +92,7 @@ TEST(Offload, LoadsEachRanksPartOfTheParameters) {
                                   kHalf, ranks, ranks * m));
   const Plan plan = make_plan(spec);
   const std::int64_t shard = weights(spec) / ranks;
-  const Bytes loaded = 2 * m * shard * 2;  // forward and backward
+  const Bytes loaded = 2 * m * shard * 2;  // loaded in forward and in backward
   EXPECT_EQ(copied(plan, Home::host, Home::device), loaded + (m - 1) * shard * 2);
   EXPECT_EQ(copied(plan, Home::device, Home::host), m * shard * 2);
   EXPECT_EQ(copied(plan, Home::nvme, Home::host), loaded + (m - 1) * shard * 2 + (12 + 2) * shard);
@@ -127,7 +128,8 @@ TEST(Offload, HasThePublishedArithmeticIntensity) {
   EXPECT_NEAR(flops / swapped / static_cast<double>(sequence * batch), 8.0 / 24, 0.01);
 }
 
-// What an update reads of the host has arrived, and what goes up was updated: on any order of lanes.
+// Gradients have arrived on the host before an update reads them, and weights are updated before they are uploaded: on
+// any order of lanes.
 TEST(Offload, UpdatesAfterGradientsHaveArrived) {
   const Plan plan = plan_of(kHalf +
                             "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, tile: "
@@ -154,7 +156,7 @@ TEST(Offload, UpdatesAfterGradientsHaveArrived) {
   EXPECT_EQ(tiles, ceil_div(weights(spec_of(kSmall, "clip: 1")) / 2, 10000));
 }
 
-// A delayed update is the first thing a step's host does, and needs nothing of the step.
+// A delayed update is the first task of a step on the host, and needs nothing of that step.
 TEST(Offload, DelayedUpdateRunsBesideTheStep) {
   const Plan plan = plan_of(kHalf +
                             "global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true}, "
@@ -165,7 +167,8 @@ TEST(Offload, DelayedUpdateRunsBesideTheStep) {
   EXPECT_TRUE(std::holds_alternative<Exchange>(plan.op_of(plan.slots[0].end - 1).work));
 }
 
-// Stored activations go down and up once a micro-batch; of those that only a recomputed layer's input are, as much.
+// Stored activations are offloaded and prefetched once per micro-batch; if only the inputs of recomputed layers are
+// stored, those are.
 TEST(Offload, MovesStoredActivationsOnce) {
   const Spec spec =
       spec_of(kSmall, kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: cpu}");
@@ -190,7 +193,7 @@ TEST(Offload, CutsCheckpointsOverTheTensorGroup) {
   EXPECT_EQ(elements_moved(plan, 0, Dimension::tensor, CollectiveKind::all_gather), 2 * 8 * input / 2);
 }
 
-// Activations on disks pass through the host, both ways, and nothing of them stays there.
+// Activations on disks pass through the host in both directions, and none of them stay there.
 TEST(Offload, MovesStoredActivationsThroughTheHost) {
   const Plan plan = plan_of(kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: nvme}");
   const Bytes moved = 3 * 8 * (2 * 32 * 64 * 2);  // micro-batches, layers, b s h bytes
@@ -260,7 +263,7 @@ TEST(Offload, TilesShrinkWorkingMemory) {
             matrices);
 }
 
-// However many kinds of layers and stages there are, every tile has a unit of its own behind its layer's.
+// Every tile has a unit of its own behind the unit of its layer, however many kinds of layers and stages there are.
 TEST(Offload, EveryTileHasAUnit) {
   for (const char* strategy :
        {"data: 2, recompute: full, recompute_layers: 1", "data: 2, tensor: 2, pipeline: 4, global_batch: 8",
@@ -305,7 +308,7 @@ TEST(Offload, RefusesWhatIsNotBuilt) {
   }
 }
 
-// No GPU of unknown link is taken for one with an endless or a slow one.
+// A GPU whose link is unknown is refused: the link is not assumed to be infinitely fast or slow.
 TEST(Offload, NeedsAKnownLink) {
   for (const char* offload : {"optimizer: cpu", "activations: cpu"}) {
     const std::string text = fmt::format(
@@ -322,7 +325,8 @@ TEST(Offload, NeedsAKnownLink) {
   }
 }
 
-// FSDP's CPUOffload: each rank's fp32 shard goes up, is cast there and gathered; master weights are the shard itself.
+// FSDP's CPUOffload: each rank's fp32 shard is uploaded, cast on the device and gathered; the shard itself is the
+// master weights.
 TEST(Offload, CastsFullShardsOnTheDevice) {
   const Spec spec = spec_of(kSmall, kHalf +
                                         "data: 4, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, "
@@ -338,12 +342,12 @@ TEST(Offload, CastsFullShardsOnTheDevice) {
     EXPECT_EQ(states_at(plan, Home::device, c), 0);
 }
 
-// fp16: what the next loss is multiplied by is known from the norm; the host's update does not hold it up.
+// fp16: the scale of the next loss follows from the norm, so the host's update does not delay the loss.
 TEST(Offload, DelayedUpdateOfFp16HoldsUpNoLoss) {
   const Plan plan = plan_of(
       "precision: fp16, gradient_precision: fp16, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: "
       "true}}");
-  std::vector<bool> late(plan.tasks.size(), false);  // behind a task of the host
+  std::vector<bool> late(plan.tasks.size(), false);  // tasks that depend on a task of the host
   TaskId last_compute = kNone;
   int losses = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
@@ -361,7 +365,7 @@ TEST(Offload, DelayedUpdateOfFp16HoldsUpNoLoss) {
   EXPECT_EQ(losses, 2);
 }
 
-// fp16: infinities that one chunk has are not forgotten over the next one.
+// fp16: infinities found in one chunk are still known after the next chunk.
 TEST(Offload, EveryChunksInfinitiesCount) {
   const Plan plan = plan_of(
       "precision: fp16, gradient_precision: fp16, pipeline: 2, virtual_stages: 2, clip: 0, global_batch: 4, offload: "

@@ -17,7 +17,7 @@ Spec spec_on(const std::string& cluster) {
 const Op kProduct = {.name = "product", .work = Gemm{.m = 4096, .n = 4096, .k = 4096}};
 const Op kSum = {.name = "sum", .work = Collective{.kind = CollectiveKind::all_reduce, .bytes = 50'000'000}};
 
-// A kernel counts as the simulator prices it.
+// A kernel's weight in an order is the simulator's time for it.
 TEST(OrderTime, IsThatOfTheBuiltInProfile) {
   const Spec spec = spec_on("{node: dgx-h100, nodes: 4}");
   const Plan plan = make_plan(spec);
@@ -30,7 +30,7 @@ TEST(OrderTime, IsThatOfTheBuiltInProfile) {
   EXPECT_EQ(clock.time(copy, 2), 0) << "beside compute";
 }
 
-// A tensor group over two nodes waits for their network: phases were weighed by NVLink before.
+// A tensor group over two nodes waits for their network: an earlier version weighed phases by NVLink.
 TEST(OrderTime, KnowsGroupsOfSeveralNodes) {
   const auto time = [](const std::string& cluster) {
     const Spec spec = spec_on(cluster);
@@ -43,7 +43,7 @@ TEST(OrderTime, KnowsGroupsOfSeveralNodes) {
   EXPECT_GT(far, 3 * near);
 }
 
-// On a machine without known peaks operations count.
+// On a machine without known peak rates, phases are weighed by operations.
 TEST(OrderTime, CountsOperationsElsewhere) {
   Spec spec = spec_on("{node: dgx-h100, nodes: 4}");
   const Plan plan = make_plan(spec);

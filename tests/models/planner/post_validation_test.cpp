@@ -1,4 +1,4 @@
-// Updates that are validated in the next step: where, and by which numbers.
+// Updates that are validated in the next step: the places of the validation, and the numbers that it needs.
 #include "models/planner/post_validation.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::vector<Shape> shapes() {
   return all;
 }
 
-// Calls f with whether a crossing stands before its stage's place.
+// Calls f(whether a transfer between stages stands before its stage's validation).
 template <class F>
 void for_all_crossings(const Turns& turns, const std::vector<TurnPlace>& places, const F& f) {
   for (std::size_t s = 0; s < turns.size(); ++s) {
@@ -44,7 +44,7 @@ TEST(PostValidation, NoTransferIsCutAndNothingHasRunBack) {
     const Schedule schedule = make_schedule(name, shape);
     const Turns turns = order_transfers(schedule);
     const std::vector<TurnPlace> places = validation_places(schedule, turns);
-    std::map<std::tuple<int, int, bool>, int> ends;  // that stand before
+    std::map<std::tuple<int, int, bool>, int> ends;  // number of ends of each transfer that stand before the validation
     for_all_crossings(turns, places, [&](const Crossing& c, bool before) {
       ends[{c.boundary, c.micro_batch, c.forward}] += before ? 1 : 0;
     });
@@ -56,8 +56,8 @@ TEST(PostValidation, NoTransferIsCutAndNothingHasRunBack) {
   }
 }
 
-// The norm of all is known when the last stage has ended its step, p - 1 - stage forwards after this one has ended its
-// own: so many at least it does meanwhile.
+// The norm of all stages is known when the last stage has ended its step, p - 1 - stage forwards after this stage has
+// ended its own: a stage runs at least that many forwards meanwhile.
 TEST(PostValidation, StagesHaveForwardsToDoMeanwhile) {
   for (const std::int64_t p : {2, 4, 8}) {
     for (const char* name : {"zb-h2", "zb-2p"}) {
@@ -97,7 +97,8 @@ TEST(PostValidation, NormsGoThereAndBackAndNobodyMeets) {
   }
 }
 
-// The first stage's norm waits for the gradients of a table that the last one shares: nobody waits in a circle.
+// The first stage's norm waits for the gradients of a table that it shares with the last stage, without a circular
+// wait.
 TEST(PostValidation, NormsComeBehindASharedTable) {
   for (const char* schedule : {"1f1b", "zb-h2", "zb-2p"}) {
     const Plan plan = make_plan(test::spec_of(std::string(test::kSmall) + ", tied_embeddings: true",

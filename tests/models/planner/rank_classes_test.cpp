@@ -1,4 +1,4 @@
-// Which ranks of a stage are classes of their own.
+// The ranks of a stage that are rank classes by themselves.
 #include <numeric>
 #include <string>
 #include <utility>
@@ -18,7 +18,8 @@ Spec slow_spec(const std::string& strategy, std::vector<Straggler> stragglers) {
   return spec;
 }
 
-// Of a replica with a straggler the places that lag are classes; of all others each place in a replica is one.
+// In a replica with a straggler each slow place is a rank class; over all other replicas each place in a replica is one
+// class.
 TEST(RankClasses, AreWhatStragglersTouch) {
   const std::string strategy = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";
   EXPECT_EQ(make_plan(slow_spec(strategy, {})).slots.size(), 2U);
@@ -30,15 +31,18 @@ TEST(RankClasses, AreWhatStragglersTouch) {
   EXPECT_EQ(unfold(plan).slots.size(), 32U);
 }
 
-// Replicas whose same places lag alike are one class, and so are the places of a tensor group at which nobody does.
+// Replicas with equal stragglers in the same places are one class, and so are all places of a tensor group without
+// stragglers.
 TEST(RankClasses, OfAlikeStragglersFold) {
   const auto slots = [](const std::string& strategy, std::vector<Straggler> stragglers) {
     return make_plan(slow_spec(strategy, std::move(stragglers))).slots.size();
   };
   const std::string two = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";
-  EXPECT_EQ(slots(two, {{5, 1.5}, {13, 1.5}}), 2U * 2 * 2);  // one place of two replicas, and the six others
+  // the slow place of two replicas, and the six other replicas
+  EXPECT_EQ(slots(two, {{5, 1.5}, {13, 1.5}}), 2U * 2 * 2);
   EXPECT_EQ(slots(two, {{5, 1.5}, {13, 1.25}}), 2U * 2 * 3);
-  EXPECT_EQ(slots("tensor: 8, data: 8, global_batch: 8", {{3, 1.5}}), 2U * 2);  // the lagging place, the seven others
+  // the slow place, and the seven other places
+  EXPECT_EQ(slots("tensor: 8, data: 8, global_batch: 8", {{3, 1.5}}), 2U * 2);
   EXPECT_EQ(slots("data: 64, global_batch: 64", {{3, 1.5}, {9, 1.5}, {10, 1.5}}), 2U);
 }
 

@@ -1,4 +1,4 @@
-// Stages of several ranks: what crosses between them, what each computes, what is refused.
+// Stages with several replicas: transfers between them, the work of each rank, refused settings.
 #include <gtest/gtest.h>
 
 #include "models/plan/unfold.h"
@@ -31,8 +31,8 @@ double flops_of(const Plan& plan, const RankSlot& slot) {
   return sum;
 }
 
-// Every sample of a micro-batch leaves one rank and reaches one, whatever the two stages have; each end knows the other
-// (make_plan checks it), and so do all ranks of the unfolded plan.
+// Every sample of a micro-batch is sent by one rank and received by one, whatever the numbers of replicas of the two
+// stages; each end knows the other (make_plan checks this), and so do all ranks of the unfolded plan.
 TEST(Replicas, PassEverySampleOnce) {
   for (const auto& [a, b, micro_batch] : {std::tuple{2, 1, 2}, {1, 3, 3}, {2, 3, 6}, {4, 6, 12}, {4, 4, 4}}) {
     for (const int data : {1, 2}) {
@@ -95,7 +95,7 @@ TEST(Replicas, ShardTheirOwnStage) {
   EXPECT_NEAR(static_cast<double>(moments[4]) / static_cast<double>(moments[0]), 2, 0.05);
 }
 
-// Where sequences are cut over tensor ranks, every row of a micro-batch leaves one of them and reaches one.
+// With sequences cut over tensor ranks, every row of a micro-batch is sent by exactly one of them and received by one.
 TEST(Replicas, PassEveryRowOnceWhereTensorRanksHaveParts) {
   for (const char* order : {"tp-cp-dp-pp", "pp-dp-cp-tp"}) {
     for (const auto& [a, b, micro_batch] : {std::tuple{2, 1, 2}, {2, 3, 6}, {4, 4, 4}}) {
@@ -119,8 +119,8 @@ TEST(Replicas, PassEveryRowOnceWhereTensorRanksHaveParts) {
   }
 }
 
-// Of a word table on both ends: as many replicas on each sum it two by two behind their own reductions; else all ranks
-// of both reduce it together, and cut its states.
+// Reduction of a token-embedding table on both ends: equally many replicas on each end sum it pairwise after their own
+// reductions; else all ranks of both ends reduce it together, and shard its states.
 TEST(Replicas, SumAWordTableOverBothEnds) {
   for (const auto& [ranks, name, size] :
        {std::tuple{"[2, 1, 2]", "reduce tied embedding", 2U}, {"[2, 1, 1]", "reduce gradients", 6U}}) {

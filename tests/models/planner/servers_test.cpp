@@ -1,4 +1,4 @@
-// Plans of a master's and of servers' ranks: who holds, sends and updates what.
+// Plans with a master or servers: the weights that each rank holds, sends and updates.
 #include <map>
 #include <numeric>
 #include <set>
@@ -75,7 +75,7 @@ TEST(Servers, HoldEveryWeightOnce) {
     EXPECT_EQ(s.home, Home::host) << s.name;
 }
 
-// Beside workers, from machine to machine in turn; or one on each machine behind theirs.
+// Servers stand beside workers, on one machine after the other; or one on each machine behind those of the workers.
 TEST(Servers, StandOnMachines) {
   const Plan beside = servers_plan("{servers: 3}", "data: 16, global_batch: 16");
   EXPECT_EQ(beside.server_seats, (std::vector<std::int64_t>{0, 8, 1}));
@@ -84,7 +84,7 @@ TEST(Servers, StandOnMachines) {
   EXPECT_EQ(apart.seat_of(3), 3);
 }
 
-// Every range has as many holders as there are copies, which stand on different machines; all update it.
+// Every range has as many holders as there are copies, on different machines; all holders update it.
 TEST(Servers, ChainsHoldEveryWeightOnEveryCopy) {
   const Plan plan = unfold(servers_plan("{servers: 4, replicas: 3}", "data: 32, clip: 0, global_batch: 32"));
   ASSERT_EQ(plan.servers, 12);
@@ -114,7 +114,7 @@ TEST(Master, AloneHoldsOptimizerOutputsAndLoss) {
   EXPECT_EQ(plan.slots[1].multiplicity, 3);
   EXPECT_GT(state_bytes(plan, 0, Category::optimizer), 0);
   EXPECT_EQ(state_bytes(plan, 1, Category::optimizer), 0);
-  std::map<std::uint32_t, std::int64_t> losses;  // rows, by slot
+  std::map<std::uint32_t, std::int64_t> losses;  // rows of the loss, by slot
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const auto* c = std::get_if<CrossEntropy>(&plan.op_of(t).work);
     if (c != nullptr && c->part == CrossEntropy::Part::loss) losses[plan.slot_of(t)] += c->rows;

@@ -1,4 +1,4 @@
-// Gradients that ranks of the model sum: how much, and when, with an optimizer on the host.
+// Gradients that ranks of a model sum: volume and order, with an optimizer on the host.
 #include <algorithm>
 #include <map>
 
@@ -11,8 +11,8 @@ namespace {
 
 using namespace test;
 
-// Norms' gradients are summed over tensor ranks in each rank's shards, and leave then; where they stay on the device
-// until the end, so do those of the whole chunk.
+// The gradients of norms are summed over tensor ranks in each rank's shards before they are offloaded; where gradients
+// stay on the device until the end, those of the whole chunk are summed.
 TEST(SharedGradients, AreSummedBeforeTheyLeave) {
   const std::string small = "name: s, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 256";
   for (const char* offload : {"optimizer: cpu, gradients: cpu", "optimizer: cpu"}) {
@@ -21,7 +21,7 @@ TEST(SharedGradients, AreSummedBeforeTheyLeave) {
                                                              "data: 4, sharding: {}, global_batch: 8, offload: {{{}}}",
                                                              sharding, offload)));
       Bytes summed = 0;
-      std::map<std::uint32_t, TaskId> last;  // sum by frame
+      std::map<std::uint32_t, TaskId> last;  // last sum, by frame
       for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
         const Op& op = plan.op_of(t);
         const std::uint32_t frame = plan.tasks[t].frame;
@@ -43,7 +43,8 @@ TEST(SharedGradients, AreSummedBeforeTheyLeave) {
   }
 }
 
-// A word table on two stages is summed once all of the step's gradients are in it, and leaves then.
+// The gradient of a token-embedding table on two stages is summed once all of the step's gradients are in it, and is
+// offloaded then.
 TEST(SharedGradients, OfATableWaitForTheOtherStage) {
   const std::string tied =
       "name: s, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 256, tied_embeddings: true";

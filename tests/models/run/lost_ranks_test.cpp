@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Looks until more are known, or for long.
+// Polls until more lost ranks are known, or until a timeout.
 bool look(LostRanks& lost) {
   for (int i = 0; i < 200; ++i) {
     if (lost.look()) return true;

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-constexpr int status_of(int exit_status) { return exit_status << 8; }  // as waitpid(2) tells it
+constexpr int status_of(int exit_status) { return exit_status << 8; }  // as waitpid(2) reports it
 
 TEST(RankEnd, IsReadAsItWasNoted) {
   const test::TemporaryFolder folder;
@@ -25,7 +25,7 @@ TEST(RankEnd, IsReadAsItWasNoted) {
   file.ended(SIGBUS);
   EXPECT_EQ(read_rank_end(path).pid, 4711);
   EXPECT_EQ(read_rank_end(path).status, SIGBUS);
-  EXPECT_THROW(RankEndFile again(path), Error);  // nor through a link
+  EXPECT_THROW(RankEndFile again(path), Error);  // the file is not opened through a link either
 }
 
 TEST(RankEnd, IsToldWithItsSignal) {

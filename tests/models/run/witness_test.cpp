@@ -74,7 +74,7 @@ TEST_F(Scenes, AFailureComesBeforeADeath) {
   EXPECT_EQ(find(10)->exit_code, 1);
 }
 
-// A server is spared as long as its chain has another, and every rank has begun.
+// A lost server is tolerated as long as its chain has another, and every rank has begun.
 TEST(LostReplica, IsSparedWhileItsChainGoesOn) {
   const Plan servers = unfold(make_plan(
       parse_spec("model: {layers: 2, hidden: 64, heads: 4, feed_forward: 256, vocab: 512}\nsequence: 64\n"
@@ -87,15 +87,15 @@ TEST(LostReplica, IsSparedWhileItsChainGoesOn) {
     w.progress->lanes.resize(kLanes);
   }
   ranks[3].gone = true;
-  EXPECT_FALSE(lost_replica(servers, ranks));  // somebody may still be about to reach it
+  EXPECT_FALSE(lost_replica(servers, ranks));  // a rank may still be about to reach the point where it needs the server
   for (Witness& w : ranks) w.progress->lanes[0] = {0, 0, true, 1};
   EXPECT_EQ(lost_replica(servers, ranks), 3);
   ranks[3].spared = true;
   EXPECT_FALSE(lost_replica(servers, ranks));
   EXPECT_FALSE(find_fault(servers, ranks, 5, {.hang = 2}, 1).has_value());
-  ranks[4].gone = true;  // of the other chain
+  ranks[4].gone = true;  // a server of the other chain
   EXPECT_EQ(lost_replica(servers, ranks), 4);
-  ranks[5].gone = true;  // the rest of the first one's
+  ranks[5].gone = true;  // the remaining server of the first chain
   ranks[4].gone = false;
   EXPECT_FALSE(lost_replica(servers, ranks));
   EXPECT_EQ(find_fault(servers, ranks, 5, {.hang = 2}, 1)->rank, 5);
@@ -127,13 +127,13 @@ TEST_F(Scenes, NamesWhoIsMissingInTheCollective) {
   EXPECT_TRUE(fault->line.ends_with(": entered by rank 0; not by rank 1")) << fault->line;
 }
 
-// The chain of waiting leads from the second stage to the first, whose rank 1 computes for ever.
+// Waits are followed from the second stage to the first, whose rank 1 computes for ever.
 TEST_F(Scenes, FollowsTheChainOfWaiting) {
   note(1, 0, 0, true);
   note(0, 0, transfer(0, Dimension::tensor, 0), true);
   for (const std::int64_t r : {2, 3}) note(r, 0, transfer(r, Dimension::pipeline, 0), true);
   EXPECT_EQ(find(12.5)->rank, 1);
-  ranks_[1].moved = 12;  // it still moves
+  ranks_[1].moved = 12;  // rank 1 still makes progress
   EXPECT_FALSE(find(12.5).has_value());
 }
 
@@ -194,23 +194,23 @@ TEST(Witnesses, SeesProgressAndItsOwnProcess) {
   ::remove(progress_file(folder, 0).c_str());
 }
 
-// Before their first word ranks are known by their processes.
+// Before their first entry in the progress file, ranks are known by their processes.
 TEST(Witnesses, SeeRanksBeforeTheirFirstWord) {
   const test::TemporaryFolder folder;
   const pid_t self = ::getpid();
   RankProcesses processes;
   Witnesses witnesses(folder.path(), 3, true, 0, [&] { return processes; });
-  witnesses.look(1);  // nobody is there yet
+  witnesses.look(1);  // no process has started yet
   for (const Witness& w : witnesses.ranks()) EXPECT_FALSE(w.gone);
   processes = {{0, {self}}, {2, {1, self}}};
   witnesses.look(2);
   EXPECT_EQ(witnesses.ranks()[2].pid, self);
-  EXPECT_FALSE(witnesses.ranks()[1].gone);  // it may be about to start
+  EXPECT_FALSE(witnesses.ranks()[1].gone);  // the process may be about to start
   processes.erase(2);
   witnesses.look(3);
   EXPECT_TRUE(witnesses.ranks()[2].gone);
   EXPECT_FALSE(witnesses.ranks()[0].gone);
-  witnesses.look(5.5);  // others were there more than three seconds ago
+  witnesses.look(5.5);  // the processes of other ranks were there more than three seconds ago
   EXPECT_TRUE(witnesses.ranks()[1].gone);
 }
 
@@ -243,7 +243,7 @@ TEST_F(Scenes, ARankThatEndsBeforeItsFirstWordIsLost) {
   EXPECT_EQ(fault->exit_code, kRankLost);
 }
 
-// However patient with ops: three seconds of a pause are enough.
+// A stopped rank is reported after a pause of three seconds, whatever the timeout for ops.
 TEST_F(Scenes, AStoppedRankIsNamedSoon) {
   const Patience patience{.hang = 600};
   ranks_[2].stopped = true;

@@ -1,4 +1,4 @@
-// Which activations BPipe leaves with another stage: the paper's bound, counted by an evaluator of the test's own.
+// The activations that BPipe evicts to another stage: the paper's bound, counted by an independent evaluator.
 #include "models/schedule/bpipe.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// When every action begins and ends, F taking 1 and B 2, transfers none.
+// Begin and end of every action, with F taking 1 and B 2, transfers no time.
 std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> play(const Schedule& s) {
   const int p = static_cast<int>(s.order.size());
   std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> times(p);
@@ -40,7 +40,7 @@ TEST(Bpipe, NoStageKeepsMoreThanThePaperSays) {
       const Schedule s = make_schedule("bpipe", {p, m, 1, {}});
       const auto times = play(s);
       for (std::int64_t stage = 0; stage < p; ++stage) {
-        std::vector<std::pair<std::int64_t, int>> changes;  // at equal times what leaves goes first
+        std::vector<std::pair<std::int64_t, int>> changes;  // at equal times evictions come first
         for (std::size_t i = 0; i < s.order[stage].size(); ++i) {
           const bool forward = s.order[stage][i].phase == Phase::forward;
           changes.emplace_back(forward ? times[stage][i].first : times[stage][i].second, forward ? 1 : -1);

@@ -17,15 +17,15 @@ std::int64_t bubble_of(const char* name, std::int64_t p, std::int64_t m, const P
   return end - m * (t.forward + t.input + t.weight);
 }
 
-// Li and Hoefler 2021, table 2: of p micro-batches whose backward takes twice their forward the bubbles are
-// (p - 2) / (3p / 2 + p - 2) of the step, which is 2 (p - 2) forwards.
+// Li and Hoefler 2021, table 2: with p micro-batches whose backward takes twice their forward, bubbles are (p - 2) /
+// (3p / 2 + p - 2) of the step, which is 2 (p - 2) forwards.
 TEST(Chimera, WaitsAsThePaperSays) {
   for (const std::int64_t p : {2, 4, 8, 16}) EXPECT_EQ(bubble_of("chimera", p, p, {1, 1, 1}), 2 * (p - 2)) << p;
 }
 
-// The same paper: of f pipelines each way 2 (p / f - 2) forwards of 3 m + 2 (p / f - 2), which is (p - 2f) / (1.5 f m +
-// p - 2f), for as many micro-batches as stages; orders that are found step by step come to it, but for up to two
-// forwards where pipelines are long.
+// Li and Hoefler 2021: with f pipelines in each direction, 2 (p / f - 2) forwards of 3 m + 2 (p / f - 2) are bubbles,
+// which is (p - 2f) / (1.5 f m + p - 2f), for as many micro-batches as stages; orders that are found step by step reach
+// this, except for up to two forwards in long pipelines.
 TEST(Chimera, WaitsLessWithMoreCopies) {
   for (const auto& [name, f] : {std::pair{"chimera-4", 2}, {"chimera-8", 4}}) {
     for (const std::int64_t p : {2 * f, 4 * f, 6 * f})
@@ -35,7 +35,8 @@ TEST(Chimera, WaitsLessWithMoreCopies) {
   }
 }
 
-// Every stage has one stage of each copy, and what it has others have that reduce it together.
+// Every stage (place in the pipeline) holds one virtual stage of each copy, and the stages that hold the same weights,
+// which reduce gradients together, hold the same set.
 TEST(Chimera, SpreadsCopiesEvenly) {
   const Schedule s = make_schedule("chimera-4", {8, 8, 1, {}});
   ASSERT_EQ(s.copies, 4);

@@ -34,7 +34,7 @@ TEST(Dualpipe, KeepsOneMoreThanStages) {
   }
 }
 
-// How often a stage's host goes from one micro-batch's ops to another's.
+// Number of times that a stage's host changes from one micro-batch's ops to another's.
 std::int64_t changes(const Plan& plan) {
   std::int64_t count = 0, before = -1;
   for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
@@ -47,7 +47,7 @@ std::int64_t changes(const Plan& plan) {
   return count;
 }
 
-// From transfer to transfer: a layer with experts has two each way, dispatch and combine.
+// Woven ops alternate at each transfer: a layer with experts has two in each direction, dispatch and combine.
 TEST(Dualpipe, IssuesWovenOpsInTurn) {
   const std::string model = std::string(test::kSmall) + ", moe: {experts: 4, top_k: 2, feed_forward: 32}";
   const auto plan_of = [&](const char* schedule) {

@@ -1,4 +1,4 @@
-// Orders of stages that share the vocabulary, played by an evaluator of the test's own.
+// Orders of stages that share the vocabulary, evaluated independently.
 #include "models/schedule/list_scheduling.h"
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace orrery {
 namespace {
 
-// When the last stage has ended, what stages exchange taking no time. The chunks behind a stage's own: words, logits.
+// The time at which the last stage ends, if exchanges take no time. Chunks behind a stage's own: token embeddings,
+// logits.
 std::int64_t end_of(const Schedule& schedule, const std::vector<PhaseTimes>& times) {
   const auto p = static_cast<int>(schedule.order.size()), count = static_cast<int>(schedule.stage_of.size());
   std::map<std::pair<int, int>, int> place;
@@ -76,11 +77,12 @@ std::int64_t most_of_chunk(const std::vector<Action>& order, std::int32_t chunk)
 std::vector<PhaseTimes> times_of(std::int64_t p, const PhaseTimes& layers, const PhaseTimes& logits) {
   std::vector<PhaseTimes> times(p, layers);
   times.push_back(logits);
-  times.push_back({1, 0, 1});  // words
+  times.push_back({1, 0, 1});  // token embeddings
   return times;
 }
 
-// Yeung et al. 2024, section 5: p + 1 micro-batches with one barrier, p + 2 with two; of logits a stage keeps few.
+// Yeung et al. 2024, section 5: activations of p + 1 micro-batches with one barrier, p + 2 with two; a stage keeps few
+// logits.
 TEST(FilledOrders, KeepAsManyAsThePaperSays) {
   for (const auto& [name, barriers] : {std::pair{"vocab-1f1b", 1}, {"vocab-1f1b-alg1", 2}}) {
     for (const std::int64_t p : {2, 3, 4, 8}) {
@@ -96,8 +98,9 @@ TEST(FilledOrders, KeepAsManyAsThePaperSays) {
   }
 }
 
-// Stages do m times all their work without waiting, but to fill and to empty the pipeline: no stage waits for the last
-// one's logits as in 1F1B. The steady state is full: twice the micro-batches take their work more.
+// Stages do the work of m micro-batches without waiting, except to fill and drain the pipeline: no stage waits for the
+// last one's logits as in 1F1B. The steady state is full: with twice the micro-batches the step grows by exactly their
+// work.
 TEST(FilledOrders, WaitOnlyToFillAndToEmpty) {
   for (const auto& [name, barriers] : {std::pair{"vocab-1f1b", 1}, {"vocab-1f1b-alg1", 2}}) {
     for (const std::int64_t p : {2, 4, 8, 16}) {
@@ -116,8 +119,9 @@ TEST(FilledOrders, WaitOnlyToFillAndToEmpty) {
   }
 }
 
-// The same of stages that hold a V, with as many micro-batches more than the paper's (arXiv:2405.15362, table 1) as
-// there are barriers: what stages wait to fill and to empty grows by a micro-batch's work for each, and one.
+// V-shaped schedules with a shared vocabulary keep as many more micro-batches than in the paper (arXiv:2405.15362,
+// table 1) as there are barriers: the time to fill and drain grows by the work of a micro-batch for each barrier, and
+// one more.
 TEST(FilledOrders, FitTheVocabularyIntoAV) {
   struct Form {
     const char* name;
@@ -148,7 +152,7 @@ TEST(FilledOrders, FitTheVocabularyIntoAV) {
             test::spans_of(make_schedule(form.name, {p, m, 2, times}), times.front()).back().second;
         const std::int64_t end = end_of(s, times);
         const std::int64_t more = end_of(make_schedule(name, {p, 2 * m, 2, times}), times) - end;
-        // V-Min leaves little room between eight stages' passes.
+        // V-Min leaves little room between the passes of eight stages.
         const std::int64_t wedged = form.name == std::string("v-min") && p == 8 ? work / 4 : 0;
         EXPECT_LE(end - m * work, plain - m * 180 + (barriers + 1) * work + wedged) << name << " " << p;
         EXPECT_EQ(more, m * work) << name << " " << p;
@@ -157,7 +161,7 @@ TEST(FilledOrders, FitTheVocabularyIntoAV) {
   }
 }
 
-// A stage alone holds all of the vocabulary, and runs 1F1B.
+// A single stage holds the whole vocabulary, and runs 1F1B.
 TEST(FilledOrders, AreThoseOf1f1bOnOneStage) {
   const Schedule alone = make_schedule("vocab-1f1b", {1, 4, 1}), plain = make_schedule("1f1b", {1, 4, 1});
   EXPECT_FALSE(alone.spreads_vocabulary());

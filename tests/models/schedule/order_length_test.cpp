@@ -1,4 +1,4 @@
-// Complete orders, played in other times than those that they were found with.
+// Complete orders, evaluated with other times than those for which they were found.
 #include "models/schedule/order_length.h"
 
 #include <limits>
@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// A second evaluator, of the tests', says the same of orders without a vocabulary.
+// The tests' independent evaluator gives the same length for orders without a vocabulary.
 TEST(OrderLength, IsThatOfTheTestsEvaluator) {
   for (const auto& [name, chunks] : {std::pair{"1f1b", 1}, {"zb-h1", 1}, {"zb-2p", 1}, {"zb-v", 2}, {"v-min", 2}}) {
     for (const std::int64_t p : {2, 3, 4, 8}) {
@@ -31,7 +31,7 @@ TEST(OrderLength, HasNoEndWhereStagesWaitForEachOther) {
   EXPECT_EQ(order_length(schedule, schedule.order, {2, 1, 1}, 0), std::numeric_limits<std::int64_t>::max());
 }
 
-// Orders are no longer in their own times than those found with times near them.
+// For given times, the order found with these times is no longer than orders found with similar times.
 TEST(OrderLength, OwnTimesFindNoLongerOrders) {
   for (const char* name : {"zb-v", "v-half", "vocab-1f1b", "vocab-zb-v"}) {
     const ScheduleRow& row = find_schedule(name);

@@ -1,4 +1,4 @@
-// Pipeline orders: each action once, backward after forward, no more micro-batches in flight than the papers say; and
+// Pipeline orders: each action once, backward after forward, no more micro-batches in flight than the papers state; and
 // the transfers that models/schedule/transfer_order.cpp puts between them.
 #include "models/schedule/schedules.h"
 
@@ -134,7 +134,7 @@ TEST(Schedules, PlaceChunksInTurn) {
   }
 }
 
-// There and back: the first and the last virtual stage on stage 0, the two in the middle on the last stage.
+// V-shaped placement: the first and the last virtual stage on stage 0, the two in the middle on the last stage.
 TEST(Schedules, PlaceChunksInAV) {
   const Schedule s = make_schedule("zb-v", {4, 8, 2});
   EXPECT_EQ(s.stage_of, (std::vector<std::int32_t>{0, 1, 2, 3, 3, 2, 1, 0}));
@@ -184,8 +184,8 @@ TEST(Schedules, MayWeaveForwardsWithBackwards) {
   }
 }
 
-// Copies that mirror each other run the same on a stage and on its mirror image, chunks exchanged; one action more, or
-// of another kind, and they do not.
+// Mirrored copies run alike on a stage and on its mirror image, with chunks exchanged; with one more action, or an
+// action of another kind, they do not.
 TEST(Schedules, AreMirroredWhereBothCopiesRunAlike) {
   for (const std::int64_t p : {2, 4, 8}) {
     Schedule dualpipe = make_schedule("dualpipe", {p, 2 * p, 1, {}});

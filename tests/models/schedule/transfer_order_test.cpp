@@ -1,4 +1,4 @@
-// Where transfers stand between the actions of a pipeline order.
+// The places of transfers between the actions of a pipeline order.
 #include "models/schedule/transfer_order.h"
 
 #include <map>
@@ -62,7 +62,7 @@ TEST(Turns, CrossEveryBoundaryOnce) {
   }
 }
 
-// What an action reads has arrived before it, and what it makes is sent after it.
+// An action's input arrives before it, and its output is sent after it.
 TEST(Turns, StandAroundTheirActions) {
   for (const auto& [name, shape] : cases()) {
     const Schedule schedule = make_schedule(name, shape);
@@ -75,7 +75,7 @@ TEST(Turns, StandAroundTheirActions) {
       }
       for (std::size_t i = 0; i < schedule.order[s].size(); ++i) {
         const Action& a = schedule.order[s][i];
-        if (a.phase == Phase::weight_gradient) continue;  // of no concern to other stages
+        if (a.phase == Phase::weight_gradient) continue;  // weight gradients cause no transfers between stages
         int k = 0;
         while (schedule.stage_of[k] != static_cast<int>(s) || schedule.chunk_of[k] != a.chunk) ++k;
         const bool forward = a.phase == Phase::forward;
@@ -94,7 +94,7 @@ TEST(Turns, StandAroundTheirActions) {
   }
 }
 
-// Both ends of a pair of neighbours see their transfers of one direction in the same order: a queue cannot block.
+// Both neighbours have their transfers of one direction in the same order, so that a queue cannot deadlock.
 TEST(Turns, NeighboursAgreeOnTheOrder) {
   for (const auto& [name, shape] : cases()) {
     const Schedule schedule = make_schedule(name, shape);
@@ -115,7 +115,7 @@ TEST(Turns, NeighboursAgreeOnTheOrder) {
 
 TEST(Turns, RefuseOrdersThatWaitForEver) {
   Schedule schedule = make_schedule("1f1b", {2, 2, 1});
-  std::swap(schedule.order[0][0], schedule.order[0][2]);  // the first stage goes back before it went forward
+  std::swap(schedule.order[0][0], schedule.order[0][2]);  // the first stage runs a backward before the forward
   try {
     order_transfers(schedule);
     FAIL();
@@ -124,7 +124,8 @@ TEST(Turns, RefuseOrdersThatWaitForEver) {
   }
 }
 
-// Phases' own times move what all stages exchange, and leave nothing out; times of one unit a phase move nothing.
+// With the real times of phases, exchanges among all stages move to other places and none is lost; with equal times
+// none moves.
 TEST(Turns, FollowTheTimesOfPhases) {
   for (const char* name : {"vocab-1f1b", "vocab-zb-v-alg1"}) {
     const std::int64_t chunks = find_schedule(name).chunks, p = 4;

@@ -1,4 +1,4 @@
-// Orders of stages that hold a V of two virtual stages: closed forms of the paper by the tests' own evaluator.
+// V-shaped schedules (two virtual stages per stage): closed forms of the paper, checked by an independent evaluator.
 #include "models/schedule/v_schedules.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Which weights micro-batches meet, and how many versions that takes: closed forms of the papers.
+// The versions of weights that micro-batches use, and the number of versions kept: closed forms of the papers.
 #include "models/schedule/weight_versions.h"
 
 #include <algorithm>

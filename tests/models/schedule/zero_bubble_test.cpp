@@ -67,7 +67,8 @@ TEST(ZeroBubble, MoreRoomIsNoSlower) {
   }
 }
 
-// A micro-batch is held from its forward to its weight gradient: at no point of an order more than the schedule says.
+// A micro-batch is held from its forward to its weight gradient: at no point of an order more micro-batches than the
+// schedule states.
 TEST(ZeroBubble, OrdersHoldNoMoreThanTheirName) {
   for (const std::int64_t p : {2, 4, 8}) {
     for (const PhaseTimes& t : {PhaseTimes{1, 1, 1}, {7, 9, 6}, {10, 12, 3}}) {

@@ -38,7 +38,8 @@ std::vector<Strategy> layouts() {
   return all;
 }
 
-// Every position lies on one rank, as many on each; the ranks of a block hold what the block does, in its order.
+// Every position lies on one rank, equally many on each; the ranks of a block together hold the block's positions, in
+// order.
 TEST(Sequence, PartsAreAPartition) {
   for (const Strategy& s : layouts()) {
     std::set<std::int64_t> seen;
@@ -62,7 +63,7 @@ TEST(Sequence, PartsAreAPartition) {
   }
 }
 
-// A pair at the edge of what is seen counts half.
+// Number of visible pairs; a pair at the edge of the mask counts half.
 double counted(const std::vector<SequencePart>& queries, const std::vector<SequencePart>& keys, std::int64_t window) {
   double sum = 0;
   for (const SequencePart& q : queries) {
@@ -98,8 +99,8 @@ TEST(Sequence, PairsAreThoseThatAreCounted) {
   }
 }
 
-// In zigzag order all blocks see as much after every hop; in plain order the last sees most. A window breaks the
-// balance where it is shorter than what a block looks back on.
+// In zigzag order all blocks see equally many pairs at every hop; in plain order the last sees most. A window breaks
+// the balance where it is shorter than the distance to the block's keys.
 TEST(Sequence, ZigzagBlocksDoTheSame) {
   for (Strategy s : layouts()) {
     EXPECT_EQ(blocks_are_alike(s, kSequence, 0), s.context_ring == 1 || s.context_zigzag);

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-// Each row shards no less than a plainer one of its family; only what is built is listed.
+// Each row shards at least as much as a plainer one of its family; only variants that are implemented are listed.
 TEST(Sharding, RowsAreOrdered) {
   for (const ShardingRow& row : sharding_rows()) {
     EXPECT_EQ(&row_of(row.kind), &row);
@@ -64,7 +64,7 @@ TEST(Sharding, CopiesUnits) {
   }
 }
 
-// A rank that shares its weights with nobody gathers and copies nothing, unless something lies beyond its device.
+// A rank that shares its weights with no other gathers and copies nothing, unless something is offloaded.
 TEST(Sharding, OfOneRankIsNone) {
   const auto plan_of = [](const std::string& strategy) {
     return plan_hash(make_plan(test::spec_of(test::kSmall, "data: 1, global_batch: 2, " + strategy)));

@@ -50,7 +50,7 @@ TEST(Software, EveryStatedFeatureIsKnownAndSourced) {
   EXPECT_EQ(root, known) << "the stack that is like no other says everything";
 }
 
-// A stack's file says what differs from the one it is like, and nothing else.
+// A stack's file contains only the values that differ from the stack it is based on.
 TEST(Software, FilesHoldWhatDiffers) {
   for (std::string_view name : data_names("software")) {
     const nlohmann::json json = nlohmann::json::parse(data_file("software/" + std::string(name) + ".json"));
@@ -79,8 +79,8 @@ TEST(Software, FeaturesReachTheStruct) {
   }
 }
 
-// What lies between a call from Python and one of autograd's is PyTorch's, so it is one number for the stacks whose own
-// it was fitted with.
+// The ratio of an autograd call to a call from Python is a property of PyTorch, so it is one number for the stacks for
+// which it was fitted.
 TEST(Software, CallsCostTheSameWhereHostsWereFitted) {
   const Software nanotron = find_software("nanotron"), deepspeed = find_software("megatron-deepspeed-2022");
   EXPECT_LT(nanotron.backward_call_share, 0.5);

@@ -69,7 +69,7 @@ TEST(MeasuredTimes, MoreWorkTakesNoLessTime) {
   }
 }
 
-// No shape is promised a better rate than the best that was seen.
+// No shape is predicted to run faster than the best measured rate.
 TEST(MeasuredTimes, NothingIsFasterThanTheFastestSample) {
   const MeasuredTimes times = sampled();
   double best = 0;
@@ -83,7 +83,7 @@ TEST(MeasuredTimes, NothingIsFasterThanTheFastestSample) {
 TEST(MeasuredTimes, KindsThatWereNotMeasuredHaveNoTime) {
   const MeasuredTimes times = sampled();
   EXPECT_FALSE(measured_time(times, Add{100}, 4));
-  EXPECT_FALSE(measured_time(times, gemm(16, 32, 64), 2));  // of another width
+  EXPECT_FALSE(measured_time(times, gemm(16, 32, 64), 2));  // no sample for elements of another width
   Gemm added = gemm(16, 32, 64);
   added.accumulate = true;
   EXPECT_FALSE(measured_time(times, added, 4));

@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// A step that computes gains from the matrix rate, by no more than all of its time; what simulation finds for twice the
-// rate is between what the first 10 % promise and half.
+// A compute-bound step gains from the matrix rate, by no more than all of its time; the simulated gain of twice the
+// rate lies between the extrapolation of the first 10 % and half of the step.
 TEST(SearchAdvice, SaysWhatWouldHelp) {
   const std::string text =
       "model: llama-3.1-8b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 2}\nstrategy: {global_batch: 32, tensor: "
@@ -51,7 +51,7 @@ TEST(SearchAdvice, TellsAHostBoundStep) {
   EXPECT_NEAR(*a.helps.front().slope, 0.09, 0.01);
 }
 
-// Too little memory for the fastest: what more of it would bring is said.
+// With too little memory for the fastest strategy, the gain of more memory is reported.
 TEST(SearchAdvice, SaysWhatMoreMemoryWouldBring) {
   const std::string text =
       "model: llama-3.1-8b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 1}\nstrategy: {global_batch: 8, tensor: "
@@ -66,7 +66,7 @@ TEST(SearchAdvice, SaysWhatMoreMemoryWouldBring) {
   less.most_memory = all.best.front().report.memory.peak_device - 1;
   const SearchResult found = search(space, profile, less);
   ASSERT_FALSE(found.best.empty());
-  ASSERT_TRUE(found.roomier);  // its bound of memory leaves it in, and simulation finds that it does not fit
+  ASSERT_TRUE(found.roomier);  // the lower bound of memory admits it, and simulation finds that it does not fit
   bool said = false;
   for (const Sensitivity& s : advice(space, profile, found, 1).helps)
     said = said || s.what.find("of memory a GPU: ") != std::string::npos;

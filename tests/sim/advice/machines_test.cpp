@@ -36,7 +36,7 @@ TEST(SearchMachines, WhatIsNotKnownIsNoFigure) {
   EXPECT_FALSE(machine_of("{node: dgx-h100, nodes: 1}", prices, 0).days);
 }
 
-// A column's unit is that of the slowest machine; steps of the fastest have three digits in it all the same.
+// The unit of a column is chosen for the slowest machine; step times of the fastest still have three digits.
 TEST(SearchMachines, FastAndSlowHaveThreeDigits) {
   const PriceList prices = load_prices("");
   Machine slow = machine_of("{node: dgx-h100, nodes: 1}", prices, 1e9), fast = slow;
@@ -47,7 +47,7 @@ TEST(SearchMachines, FastAndSlowHaveThreeDigits) {
   EXPECT_NE(text.find(" 0.238 "), std::string::npos) << text;
 }
 
-// What misses a limit is named with its reason, and is no row to choose from.
+// A machine that misses a limit is named with the reason, and is not in the table to choose from.
 TEST(SearchMachines, WhatIsBeyondALimitIsNoRow) {
   const PriceList prices = load_prices("");
   Machine good = machine_of("{node: dgx-h100, nodes: 1}", prices, 1e9), late = good;

@@ -22,7 +22,7 @@ const char kSpec[] =
     "strategy: {precision: fp32, gradient_precision: fp32, micro_batch: 2, global_batch: 8, data: 2, "
     "overlap: {gradient_reduce: false}}\n";
 
-// A step priced by a profile, executed (by the simulator), gives that profile's samples back.
+// Calibration from a step that the simulator executed with a profile gives the profile's samples back.
 TEST(Calibration, FindsTheTimesThatARunWasMadeOf) {
   const Spec spec = parse_spec(kSpec, "small.yaml");
   const Plan folded = make_plan(spec), plan = unfold(folded);
@@ -45,7 +45,7 @@ TEST(Calibration, FindsTheTimesThatARunWasMadeOf) {
   EXPECT_NEAR(largest.seconds, *measured_transfer(profile.measured, "all_reduce", 2, largest.bytes), 1e-7);
 }
 
-// So it does where experts get now many tokens, now few: what an op did is counted, not what was planned.
+// Calibration also works where the loads of experts vary: it uses the counted rows of an op, not the planned ones.
 TEST(Calibration, KnowsHowManyRowsExpertsGot) {
   const Spec spec = swinging_spec("");
   const Plan plan = unfold(make_plan(spec));
@@ -60,11 +60,11 @@ TEST(Calibration, KnowsHowManyRowsExpertsGot) {
   EXPECT_GE(grouped, 12);  // two shapes, three products, several numbers of rows
 }
 
-// So it does where the host copies and updates beside compute, each slowed by the other.
+// Calibration also works where the host copies and updates beside compute, each slowed by the other.
 TEST(Calibration, FindsWhatTheHostDoesBeside) {
   std::string text = kSpec;
   text.replace(text.find("data: 2"), 7, "data: 2, sharding: zero2, offload: {optimizer: cpu, gradients: cpu}");
-  text.replace(text.find("global_batch: 8"), 15, "global_batch: 4");  // nothing comes up while gradients go down
+  text.replace(text.find("global_batch: 8"), 15, "global_batch: 4");  // no upload runs while gradients are offloaded
   const Spec spec = parse_spec(text, "small.yaml");
   const Plan folded = make_plan(spec), plan = unfold(folded);
   Profile profile = cpu_profile(plan);
@@ -72,7 +72,7 @@ TEST(Calibration, FindsWhatTheHostDoesBeside) {
   profile.measured.copy_slowdown = 1.25;
   for (OpTable& table : profile.measured.ops) {
     if (!table.kind.starts_with("copy/")) continue;
-    for (OpSample& s : table.samples) s.seconds *= 20;  // longer than what runs beside them
+    for (OpSample& s : table.samples) s.seconds *= 20;  // longer than the tasks beside them
   }
   const Trace trace = simulate(plan, price(plan, spec, profile).timing);
   Observations seen;
@@ -120,7 +120,7 @@ TEST(Calibration, HoldsTheKindsOfTheValidationSpecs) {
   }
 }
 
-// Of noisy repetitions it says so.
+// Calibration reports noisy repetitions.
 TEST(Calibration, TellsNoise) {
   const Spec spec = parse_spec(kSpec, "small.yaml");
   const Plan folded = make_plan(spec), plan = unfold(folded);

@@ -1,4 +1,4 @@
-// What others measured, in files as their tools write them (tests/data/import), and broken ones.
+// Import of measurements by other tools, in files as these tools write them (tests/data/import), and broken files.
 #include "sim/calibrate/import.h"
 
 #include <unistd.h>
@@ -61,7 +61,8 @@ TEST(ImportNcclTests, TakesTheOutOfPlaceTimes) {
   EXPECT_EQ(file.fingerprint.at("nccl"), "22809");
 }
 
-// No operator column's text, an error instead of a count, no collective's name but the file's, a launcher's prefix.
+// Old output: no text in the operator column, an error instead of a count, no name of the collective except in the file
+// name, a launcher's prefix.
 TEST(ImportNcclTests, ReadsOldOutputUnderMpirun) {
   const Imported file = import_file(kImports + "all_gather_old.txt");
   ASSERT_EQ(file.transfers.size(), 2U);
@@ -171,7 +172,8 @@ TEST(ImportKineto, OneRankOfTwoCannotTellWaiting) {
   std::map<std::string, std::int64_t> refused;
   const Profile p = profile_of({import_file(kImports + "kineto_rank0.json")}, refused);
   EXPECT_TRUE(p.measured.transfers.empty());
-  EXPECT_EQ(all_refused(refused), 4 + 2 + 2 + 2 + 1);  // and exp, no shapes, an odd product, nobody's kernel
+  // also refused: exp, an event without shapes, an odd product, a kernel without an op
+  EXPECT_EQ(all_refused(refused), 4 + 2 + 2 + 2 + 1);
 }
 
 TEST(ImportKineto, KernelsAreOpsOfAPlan) {
@@ -195,7 +197,7 @@ TEST(ImportKineto, KernelsAreOpsOfAPlan) {
   check("residual/forward bf16", {8192, 1024}, 20, 4);
 }
 
-// What `orrery run --trace` writes comes back as it was; a prediction's timeline is no measurement.
+// A trace of `orrery run --trace` is imported unchanged; the timeline of a prediction is refused as a measurement.
 TEST(ImportKineto, OurOwnTraces) {
   const Plan plan = small_plan(small_strategies()[0]);
   Trace trace = simulate(plan, random_timing(plan, 3, 2'000'000));
@@ -263,7 +265,7 @@ struct Broken {
   const char *name, *text, *error;
 };
 
-// One line each: where, what, and what to do.
+// Each error is one line with the place, the problem, and the remedy.
 TEST(ImportFile, BrokenFilesAreErrors) {
   const std::string header =
       "#  Rank 0 Pid 1 on a device 0 [0x07] X\n#  Rank 1 Pid 1 on a device 1 [0x08] X\n"
@@ -331,7 +333,7 @@ TEST(ImportFile, BrokenFilesAreErrors) {
   fs::remove_all(folder);
 }
 
-// Cut anywhere, or with a byte changed, a file is read or refused; it never brings the program down.
+// A file that is cut or has a changed byte is read or refused; it never crashes the program.
 TEST(ImportFile, NoBytesBringItDown) {
   const std::string path = testing::TempDir() + "bytes" + std::to_string(::getpid());
   for (const char* name : {"all_reduce_8.txt", "reduce_scatter.json", "nccl_2.18.log", "kineto_rank0.json"}) {

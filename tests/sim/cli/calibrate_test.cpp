@@ -22,7 +22,7 @@ constexpr char kBench[] =
 
 class CommandCalibrate : public testing::Test {
  protected:
-  // fails: what a spec holds whose run fails.
+  // fails: text in a spec whose run fails.
   void program(const std::string& fails) {
     const std::string path = folder_.path() + "/program";
     std::ofstream(path) << "#!/bin/bash\n"
@@ -49,7 +49,7 @@ class CommandCalibrate : public testing::Test {
   test::TemporaryFolder folder_;
 };
 
-// The kernels' own file is there before the first run begins: the stand-in would not run without.
+// The file of single kernels is written before the first run begins: the stand-in would not run without it.
 TEST_F(CommandCalibrate, ASpecThatFailsIsLeftOut) {
   program("hidden: 2560");
   const Outcome outcome = calibrate();

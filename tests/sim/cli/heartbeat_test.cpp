@@ -1,4 +1,4 @@
-// Signs of life of a command that says nothing itself.
+// Progress messages of a command that otherwise prints nothing.
 #include "sim/cli/heartbeat.h"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// `orrery run` around a stand-in for orrery-rank (fake_rank.cpp), which dies, stops and lies where it is told to.
+// `orrery run` with a stand-in for orrery-rank (fake_rank.cpp), which dies, stops and reports wrong results on request.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,8 +31,8 @@ const std::string kRunSpec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Nothing of a run is left when it is over, however it ended. Every test has a folder of its own, since others run at
-// the same time.
+// Nothing of a run is left when it is over, however it ended. Every test has a separate folder, since other tests run
+// at the same time.
 class CommandRun : public testing::Test {
  protected:
   void SetUp() override {
@@ -56,7 +56,7 @@ class CommandRun : public testing::Test {
       ::setenv("TMPDIR", temporary_.c_str(), 1);
   }
 
-  // Of this test: they know its folder.
+  // Number of living ranks of this test: their command lines contain its folder.
   int ranks_alive() const {
     int count = 0;
     for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -137,12 +137,13 @@ TEST_F(CommandRun, NamesAStoppedRank) {
   EXPECT_TRUE(contains(line, ", stopped) in step 1 of 2")) << line;
 }
 
-// At whatever task it happens, the rank that it happened to is named.
+// A killed or stopped rank is named, at whatever task this happens.
 TEST_F(CommandRun, NamesRanksKilledOrStoppedAnywhere) {
   for (std::uint64_t i = 0; i < 4; ++i) {
     const auto rank = scrambled(1, i) % 4, step = scrambled(2, i) % 2, task = scrambled(3, i) % 60;
     const std::string what = i % 2 == 0 ? "kill" : "stop";
-    // What is killed needs no patience; of what stands still the patience must outlast a busy machine's pauses.
+    // A killed rank is noticed at once; for a rank that stands still, the timeout must be longer than the pauses of a
+    // busy machine.
     const Error e = error_of(fmt::format("{} {} {} {}", rank, step, task, what),
                              {.steps = 2, .hang_timeout = what == "kill" ? 60.0 : 3.0});
     EXPECT_EQ(e.exit_code, kRankLost);
@@ -173,7 +174,8 @@ TEST_F(CommandRun, AProgramThatEndsAtOnceIsALostRank) {
   EXPECT_EQ(error_of("").exit_code, kRankLost);
 }
 
-// Its name follows from the launcher's public numbers: whoever made it first could have put links there.
+// The name of a job's folder follows from the launcher's public numbers: another user who created it first could have
+// put links there.
 TEST_F(CommandRun, AJobsFolderIsThisUsersAlone) {
   ::setenv("OMPI_COMM_WORLD_RANK", "0", 1);
   ::setenv("PMIX_NAMESPACE", "guessed", 1);

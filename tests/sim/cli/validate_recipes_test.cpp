@@ -6,8 +6,8 @@
 namespace orrery {
 namespace {
 
-// Every built-in recipe is planned and simulated. What it comes to is within 30 % of what was published: the sources
-// leave layouts, software and clocks half said, and PaLM ran on other devices.
+// Every built-in recipe is planned and simulated. The result is within 30 % of the published figure: the sources state
+// layouts, software and clocks only partly, and PaLM ran on other devices.
 TEST(CommandValidateRecipes, AreNearWhatWasPublished) {
   Common common;
   common.json = true;

@@ -96,7 +96,7 @@ TEST_F(CommandValidate, ASpecThatFailsIsARow) {
   EXPECT_EQ(specs[1].at("name"), "nowhere");
   ASSERT_FALSE(specs[2].contains("error")) << specs[2];
   EXPECT_GT(specs[2].at("measured").at("step_time_s").get<double>(), 0);
-  EXPECT_EQ(outcome.status, 1);  // of the first that failed
+  EXPECT_EQ(outcome.status, 1);  // exit status of the first spec that failed
   std::ifstream file(several.out + "/validation.json");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), outcome.text);
   Common people = common();

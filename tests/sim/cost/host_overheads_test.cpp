@@ -16,7 +16,7 @@ constexpr const char* kModel =
     "model: {name: small, layers: 16, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\nsequence: 1024\n"
     "cluster: {node: dgx-h100, nodes: 1}\n";
 
-// What is added to the issue of all ops, by how often the plan runs them, microseconds.
+// Microseconds of host overhead added to the issue of all ops, each counted as often as the plan runs it.
 double added_us(const std::string& strategy, const Software& software, double far_us) {
   const Plan plan = make_plan(parse_spec(kModel + ("strategy: {" + strategy + "}\n"), "case"));
   std::vector<OpTiming> row(plan.ops.size());
@@ -52,15 +52,15 @@ TEST(HostOverheads, AreChargedOncePerMicroBatchOfAStage) {
         << schedule;
 }
 
-// A layer that runs again is issued again.
+// A recomputed layer is issued again.
 TEST(HostOverheads, AreChargedAgainForWhatRunsAgain) {
   Software software;
   software.layer_us = 10;
   EXPECT_NEAR(added_us("data: 1, global_batch: 1, recompute: full", software, 0), 3 * 16 * 10, 1e-3);
 }
 
-// A host that reads every step's loss has run ahead of nothing when it does what there is to do once a step, whatever
-// the step ends with: nothing, a norm, a scale of gradients, an update on the host.
+// A host that reads every step's loss is not ahead of the device at the end of a step, so the host time of once-a-step
+// ops is exposed, whatever the step ends with: nothing, a norm, a scale of gradients, an update on the host.
 TEST(HostOverheads, OnceAStepShowsWhereTheHostReadsTheLoss) {
   const auto step = [](const char* strategy, const char* reads, int step_us) {
     const Spec spec =

@@ -40,7 +40,8 @@ TEST(HostWork, UpdatesAsFastAsPublished) {
   EXPECT_NEAR(time_of(update, find_cluster("dgx-2", 1)), 2.57, 0.15 * 2.57);
 }
 
-// An update on the host needs its memory's rate; a copy goes as fast as the link where nothing is known of the host.
+// An update on the host needs a known memory bandwidth; a copy runs at the speed of the link where nothing is known of
+// the host.
 TEST(HostWork, UpdatesNeedAHost) {
   Cluster c = find_cluster("dgx-2", 1);
   c.nvme.reset();
@@ -69,8 +70,8 @@ double seconds_in(const Prediction& p, LaneKind lane) {
   return seconds(sum);
 }
 
-// Two devices on one switch have half of its link each; and all ranks of a node share its processors, so that N shards
-// of an N-th take as long as the whole on one rank.
+// Two devices on one switch have half of its link each; and all ranks of a node share its processors, so that updating
+// N shards takes as long as updating the whole on one rank.
 TEST(HostWork, NeighboursShareALink) {
   const std::string strategy = "sharding: zero2, micro_batch: 1, offload: {optimizer: cpu, gradients: cpu}, data: ";
   const Prediction one = predict(gpt(strategy + "1")), two = predict(gpt(strategy + "2")),
@@ -99,7 +100,7 @@ TEST(HostWork, EfficiencyIsThePublishedOne) {
   }
 }
 
-// Beside a step that is long enough a delayed update costs nothing but the parameters' way up.
+// Beside a long enough step a delayed update costs only the upload of the parameters.
 TEST(HostWork, DelayedUpdateHidesBesideTheStep) {
   const std::string strategy =
       "data: 1, micro_batch: 8, global_batch: 32, recompute: full, offload: {gradients: cpu, optimizer: ";

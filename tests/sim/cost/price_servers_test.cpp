@@ -1,4 +1,4 @@
-// Servers' links as what limits a step.
+// The links of parameter servers as the bottleneck of a step.
 #include "sim/cost/price_servers.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// Workers on one GPU of each machine, so that every one has a NIC.
+// Step time with workers on one GPU of each machine, so that every worker has a NIC.
 double step(int servers, double nic_Gbps, const std::string& sharding = "parameter-server") {
   const std::string more = sharding == "parameter-server"
                                ? fmt::format(", parameter_server: {{servers: {}, colocated: false}}", servers)
@@ -30,7 +30,7 @@ double step(int servers, double nic_Gbps, const std::string& sharding = "paramet
 // speed that the machines' own links let through. With as many servers as workers a step is as good as an all-reduce's,
 // which passes as much.
 TEST(PriceServers, OneServersLinkLimitsTheStepAtEverySpeed) {
-  const double alone = 2 * step(1, 50) - step(1, 25);  // of a step over links without end
+  const double alone = 2 * step(1, 50) - step(1, 25);  // time of a step with infinitely fast links
   for (const double nic : {25.0, 50.0, 100.0}) {       // 400 Gb/s are more than a port of PCIe passes
     EXPECT_NEAR((step(1, nic) - alone) / (step(1, 2 * nic) - alone), 2, 0.02) << nic;
     EXPECT_GT(step(1, nic) - alone, 8 * (step(16, nic) - alone)) << nic;
@@ -41,7 +41,7 @@ TEST(PriceServers, OneServersLinkLimitsTheStepAtEverySpeed) {
   EXPECT_NEAR((step(2, 25) - alone) / (step(4, 25) - alone), 2, 0.04);
 }
 
-// A server's machine holds R ranges of a chain's R servers, and hands the sums on R - 1 times.
+// The machine of a server holds R ranges in chains of R servers, and hands the sums on R - 1 times.
 TEST(PriceServers, ChainsMultiplyWhatServersHoldAndSend) {
   const auto report = [](int copies) {
     return predict(parse_spec(
@@ -63,7 +63,7 @@ TEST(PriceServers, ChainsMultiplyWhatServersHoldAndSend) {
   for (const int copies : {2, 3}) {
     const Report r = report(copies);
     EXPECT_NEAR(static_cast<double>(r.memory.host_peak), static_cast<double>(copies * one.memory.host_peak), 1e3);
-    // Of sixteen workers each sends its gradients, and chains once more for every further copy.
+    // Each of sixteen workers sends its gradients, and chains send the sum once more for every further copy.
     EXPECT_NEAR(bytes(r, "push") / bytes(one, "push"), 1 + (copies - 1) / 16.0, 1e-4) << copies;
     EXPECT_NEAR(bytes(r, "pull") / bytes(one, "pull"), 1, 1e-6) << copies;
     EXPECT_GT(r.step_time_s, one.step_time_s);

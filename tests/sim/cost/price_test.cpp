@@ -31,8 +31,8 @@ struct Priced {
   const OpTiming& of(TaskId t) const { return prices.timing.of(plan.slot_of(t), plan.tasks[t].op); }
 };
 
-// Stages 0 and 1 lie on one node, 2 and 3 on the other; with virtual stages the last also sends to the first,
-// and BPipe's stages leave activations with their mirror images.
+// Stages 0 and 1 lie on one node, 2 and 3 on the other; with virtual stages the last also sends to the first, and
+// BPipe's stages evict activations to their mirror images.
 TEST(Price, BothEndsOfAHopCostWhatTheHopDoes) {
   for (const char* strategy : {"tensor: 4, pipeline: 4, data: 1, virtual_stages: 2, global_batch: 8",
                                "tensor: 4, pipeline: 4, data: 1, global_batch: 8",
@@ -68,8 +68,8 @@ TEST(Price, CudaGraphsIssueForNothing) {
   for (TaskId t = 0; t < p.plan.task_count(); ++t) ASSERT_EQ(p.of(t).issue, 0);
 }
 
-// What user buffers move is launched with the product, in as many calls as without them; copies round the ring take no
-// multiprocessors.
+// Transfers with user buffers are launched with the product, in as many calls as without them; copies round the ring
+// use no multiprocessors.
 TEST(Price, UserBuffersCostNoCallsAndRingsNoMultiprocessors) {
   const auto with = [](const char* overlap) {
     return Priced(std::string("tensor: 4, data: 1, global_batch: 1, overlap: {tensor: ") + overlap + "}",
@@ -108,8 +108,8 @@ TEST(Price, HostPaysPerCall) {
   }
 }
 
-// What the device takes to launch beyond the host's own time is known by its share of a layer's. What far stages add is
-// the host's, but while a pipeline fills.
+// The device's launch time beyond the host's own time is recognised by its share of a layer's. The overhead of far
+// stages is host time, except while the pipeline fills.
 TEST(Price, FarStagesLeaveTheHostItsPart) {
   const char* strategy = "tensor: 4, pipeline: 4, data: 1, global_batch: 4";
   const auto parts = [&](const std::string& keys) {
@@ -126,7 +126,8 @@ TEST(Price, FarStagesLeaveTheHostItsPart) {
   EXPECT_EQ(parts("cuda_graphs: true"), std::pair(1.0, 1.0));
 }
 
-// A stack that calls the reduction after the weights' gradient has it begin after that, though it does not read it.
+// A stack that calls the reduction after the weight gradient has it begin after that, though the reduction does not
+// read the weight gradient.
 TEST(Price, CollectivesWaitForWhatWasCalledBeforeThem) {
   const auto exposed = [](const char* overlaps) {
     const Spec spec = parse_spec(
@@ -153,8 +154,8 @@ TEST(Price, ALayersHostTimeIsSpreadOverItsOps) {
   }
 }
 
-// Where the host waits for what a stage receives, a pipeline whose host is slower than its device takes m + p - 1 times
-// what the host needs for a micro-batch; where it does not, host time hides in the bubble.
+// With blocking receives, a pipeline whose host is slower than its device takes m + p - 1 times the host time of a
+// micro-batch; without them, host time hides in the bubble.
 TEST(Price, BlockingReceivesKeepHostTimeOutOfBubbles) {
   const auto step = [](const char* blocking) {
     const Priced p(
@@ -167,7 +168,7 @@ TEST(Price, BlockingReceivesKeepHostTimeOutOfBubbles) {
   EXPECT_LT(step("false"), 0.85 * step("true"));
 }
 
-// Autograd makes the calls of backward: they take their share; what runs again is called as in forward.
+// Autograd makes the calls of backward, which cost their share of a call; recomputed ops are called as in forward.
 TEST(Price, CallsOfAutogradTakeTheirShare) {
   const auto with = [](const char* share) {
     return Priced("data: 1, global_batch: 1, recompute: full",
@@ -186,8 +187,8 @@ TEST(Price, CallsOfAutogradTakeTheirShare) {
   EXPECT_GT(again, 0);
 }
 
-// A host that waits for its device before every forward gains nothing from one micro-batch for the next: each takes its
-// calls of forward, then what the device needs for its backward.
+// A host that waits for its device before every forward cannot run ahead into the next micro-batch: each takes the host
+// time of its forward calls, then the device time of its backward.
 TEST(Price, BlockingForwardsEndRunningAhead) {
   const auto step = [](const char* blocking, int micro_batches) {
     const Priced p(
@@ -215,7 +216,7 @@ TEST(Price, CoalescedTensorsGoRoundOneByOne) {
       reduction(Priced(strategy, "{profile: nanotron, shards_all_reduce: false, sharded_in_one_bucket: false}"));
   EXPECT_EQ(many.bytes, one.bytes);
   EXPECT_EQ(one.tensors, 1);
-  EXPECT_GE(many.tensors, 16 * 6);  // a layer's four matrices and two norms
+  EXPECT_GE(many.tensors, 16 * 6);  // each of 16 layers has four matrices and two norms
   const NcclModel model = nccl_model(nccl_topology(Priced(strategy, "nanotron").spec.cluster, 2, 8));
   EXPECT_NEAR(slow - fast, static_cast<double>(many.tensors - 1) * nccl_next_tensor(model, many.kind), 1e-9);
 }
@@ -233,7 +234,8 @@ TEST(Price, HostPaysForRecomputedLayersAndForRanks) {
   EXPECT_EQ(issue(two, "rank_us: 10") - issue(two, "rank_us: 0"), 16 * 10'000'000);
 }
 
-// A job waits for the slowest of its GPUs, which differ in products; of one node's the profile tells.
+// A job waits for the slowest of its GPUs, which differ in the speed of products; the profile includes the spread
+// within one node.
 TEST(Price, ProductsOfLargeJobsTakeLonger) {
   const Priced node("data: 8, global_batch: 16"), job("data: 16, global_batch: 32");
   const double slower = slowest_beyond_a_node(find_profile(job.spec.cluster.gpu).spread, 16);
@@ -302,7 +304,8 @@ TEST(Price, ScatteredSendsCrossNodesOnce) {
 // A server's NIC carries what all workers push: Psi g W / (S B), B what a NIC reaches; until the workers' own NICs are
 // what is full.
 TEST(Price, ServersAreAsSlowAsTheirNics) {
-  constexpr double kReached = 0.98 * 48e9;  // of a NIC of 400 Gb/s, models/cost/nccl/point_to_point.cpp
+  // bandwidth reached on a NIC of 400 Gb/s, models/cost/nccl/point_to_point.cpp
+  constexpr double kReached = 0.98 * 48e9;
   const auto push = [](int servers, const char* colocated) {
     const Priced p(fmt::format("data: 16, global_batch: 16, bucket_MiB: 100000, sharding: parameter-server, "
                                "parameter_server: {{servers: {}, colocated: {}}}",
@@ -319,7 +322,7 @@ TEST(Price, ServersAreAsSlowAsTheirNics) {
   for (const int servers : {1, 2, 4, 8, 16}) {
     const auto [time, bytes] = push(servers, "false");
     EXPECT_NEAR(time, bytes * 16 / servers / kReached, 0.01 * time + 4e-5) << servers;
-    // On the workers' machines half of them is near.
+    // With servers on the workers' machines, half of the workers are near.
     EXPECT_NEAR(push(servers, "true").first, bytes * 8 / servers / kReached, 0.01 * time + 4e-5) << servers;
   }
   const auto [time, bytes] = push(64, "false");
@@ -349,7 +352,7 @@ TEST(Price, ChainsCostAHopForEveryCopy) {
   EXPECT_GT(service(4, CollectiveKind::push).first, service(1, CollectiveKind::push).first);
 }
 
-// Computing takes a straggler as many times as long, nothing else does.
+// A straggler's compute takes as many times as long; nothing else does.
 TEST(Price, StragglersComputeSlowly) {
   const std::string strategy = "data: 4, global_batch: 4";
   Spec spec = parse_spec(
@@ -369,7 +372,7 @@ TEST(Price, StragglersComputeSlowly) {
   }
 }
 
-// Gathered in eight bits where training is: half the bytes of bf16.
+// Parameters trained in eight bits are gathered in eight bits: half the bytes of bf16.
 TEST(Price, EightBitParametersAreGatheredAsSuch) {
   const auto gathered = [](const std::string& software) {
     const Priced p("data: 16, global_batch: 16, sharding: zero1, precision: fp8", software);
@@ -384,7 +387,7 @@ TEST(Price, EightBitParametersAreGatheredAsSuch) {
             gathered("{profile: orrery, gathers_eight_bit: false}"));
 }
 
-// On EFA the job's nodes count, not those that the cluster has beside.
+// On EFA only the job's nodes count, not further nodes of the cluster.
 TEST(Price, NodesThatAJobDoesNotUseSlowNoCollective) {
   const std::string strategy = "tensor: 1, data: 16, sharding: zero3, global_batch: 16";
   const Priced two(strategy, "megatron-core", "node: aws-p5, nodes: 2"),

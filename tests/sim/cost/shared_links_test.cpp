@@ -18,7 +18,7 @@ constexpr auto kData = static_cast<std::size_t>(Dimension::data);
 struct SharedCase {
   const char* cluster;
   const char* strategy;
-  std::int64_t data_groups;  // on the NIC of stage 0's representative; 0: no NIC of its is contested
+  std::int64_t data_groups;  // data groups on the NIC of stage 0's representative; 0: none of its NICs is contested
   std::int64_t hidden = 512;
 };
 

@@ -30,8 +30,8 @@ struct PodCase {
   int above_gpus;
   double ratio;
   Dimension dimension;
-  bool crosses;     // of rank 0's group
-  double slowdown;  // of a transfer at 50 GB/s, a NIC
+  bool crosses;     // whether rank 0's group crosses an uplink
+  double slowdown;  // slowdown of a transfer at 50 GB/s, the speed of a NIC
 };
 
 // A pod of 16 GPUs has 16 NICs, 800 GB/s; its uplink carries 800 / ratio.
@@ -49,14 +49,15 @@ TEST(Uplinks, AreShortWhereAllGroupsTogetherSendMoreThanTheyCarry) {
     const Plan plan = make_plan(spec);
     const Uplinks uplinks(plan, spec.cluster, 8);
     EXPECT_EQ(uplinks.crosses(c.dimension, 0), c.crosses) << c.strategy << ' ' << c.ratio;
-    const Seconds needed = uplinks.least_time(c.dimension, Uplinks::Pattern::neighbours, 50e9);  // of a second's bytes
+    // time for the bytes of one second
+    const Seconds needed = uplinks.least_time(c.dimension, Uplinks::Pattern::neighbours, 50e9);
     const double slowdown = c.crosses ? std::max(1.0, needed) : 1;
     EXPECT_NEAR(slowdown, c.slowdown, 1e-9) << c.strategy << ' ' << c.ratio;
   }
 }
 
-// Of 64 members, 8 on a node and 16 or 32 in a pod: a node sends 8 * 56 pairs' bytes through its NICs, a pod 16 * 48 or
-// 32 * 32 over an uplink of a fourth of its NICs.
+// An all-to-all of 64 members, 8 on a node and 16 or 32 in a pod: a node sends the bytes of 8 * 56 pairs through its
+// NICs, a pod those of 16 * 48 or 32 * 32 pairs over an uplink with the bandwidth of a fourth of its NICs.
 TEST(Uplinks, CarryWhatEveryMemberInsideSendsToEveryMemberOutside) {
   for (const auto& [above_gpus, pod_pairs] : {std::pair{16, 16.0 * 48}, std::pair{32, 32.0 * 32}}) {
     const Spec spec =
@@ -75,7 +76,7 @@ TEST(Uplinks, CarryWhatEveryMemberInsideSendsToEveryMemberOutside) {
   }
 }
 
-// An uplink that carries what leaves its pod slows nobody, however much stays inside.
+// An uplink that can carry all bytes that leave its pod slows no transfer, however much stays inside.
 TEST(Uplinks, LeaveWhatStaysInAPodAlone) {
   const auto time = [](int above_gpus, double ratio) {
     const Spec spec = parse_spec(
@@ -100,7 +101,7 @@ TEST(Uplinks, SlowAStepThatIsShortOfThemAndNoOther) {
   EXPECT_GT(predict(pods(strategy, 16, 64)).report.step_time_s, 1.05 * alone);
 }
 
-// Of the three hops of four stages in pods of two, only the second leaves one.
+// Four stages in pods of two have three hops; only the second leaves a pod.
 TEST(Uplinks, SlowOnlyTheHopsThatLeaveAPod) {
   const auto hops = [](int above_gpus) {
     const Spec spec = pods("{tensor: 8, pipeline: 4, global_batch: 8}", above_gpus, 64);

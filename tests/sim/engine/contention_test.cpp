@@ -40,7 +40,7 @@ TEST(Contention, ComputeAndTransfersOfARankSlowEachOther) {
   EXPECT_EQ(settled(c, a), kAlone);
 }
 
-// What does not change anybody's speed needs no settling: transfers without pressure, within the memory's bandwidth.
+// An event that changes no task's speed needs no new rates: transfers without pressure, within the memory's bandwidth.
 TEST(Contention, IsSettledWhileNobodyIsSlowed) {
   TinyPlan p;
   const auto work = p.op("work", LaneKind::compute, {.duration = 100, .memory = kAlone / 2});
@@ -66,8 +66,8 @@ TEST(Contention, IsSettledWhileNobodyIsSlowed) {
   EXPECT_FALSE(c.unsettled());
 }
 
-// A transfer yields to compute of its rank, and only then: it is as fast as alone before and after, and once it has
-// ended compute that begins finds nobody to slow.
+// A transfer with `yield` is slowed by compute of its rank, and only while both run: it is as fast as alone before and
+// after, and compute that begins after its end finds no transfer to slow.
 TEST(Contention, TransfersYieldToComputeAlone) {
   TinyPlan p;
   const auto work = p.op("work", LaneKind::compute, {.duration = 100});

@@ -138,7 +138,7 @@ Case random_case(std::uint64_t seed) {
   return c;
 }
 
-// Every multiplicity written out; origin says which flow each came from.
+// Flows with every multiplicity expanded; origin: the flow that each came from.
 std::vector<Given> unfolded(const std::vector<Given>& flows, std::vector<std::size_t>* origin) {
   std::vector<Given> result;
   for (std::size_t i = 0; i < flows.size(); ++i) {
@@ -150,8 +150,8 @@ std::vector<Given> unfolded(const std::vector<Given>& flows, std::vector<std::si
   return result;
 }
 
-// The textbook over all links and all single flows at once, one event per round. Number is Rate for the exact result
-// with its rounding, double for the real one.
+// Max-min fair rates by the textbook algorithm over all links and single flows, one event per round. Number is Rate for
+// the exact result with its rounding, double for the real one.
 template <class Number>
 std::vector<Number> textbook(const std::vector<std::int64_t>& capacities, const std::vector<Given>& flows) {
   std::vector<Number> result(flows.size());
@@ -229,7 +229,7 @@ TEST_F(RandomCases, DoNotDependOnHistory) {
     FairShare share;
     for (const std::int64_t capacity : c.capacities) share.add_link(capacity);
     std::map<std::size_t, FlowId> in;
-    std::map<FlowId, Rate> known;  // what a caller believes who asks once and then listens to update()
+    std::map<FlowId, Rate> known;  // rates known to a caller that asks once and then listens to update()
     const auto toggle = [&](std::size_t i) {
       if (const auto it = in.find(i); it != in.end()) {
         share.remove_flow(it->second);

@@ -1,4 +1,4 @@
-// One hardware queue for all kernels of a rank.
+// Stacks in which all kernels of a rank share one hardware queue.
 #include "sim/engine/kernel_queues.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,9 @@ namespace {
 
 bool computes(const Plan& plan, TaskId t) { return plan.op_of(t).lane == LaneKind::compute; }
 
-// Products among themselves are in order anyway; the others may pass them, and they the others, unless the queue says
-// no. Nor does one wait for ever for its turn, whatever takes how long: the plans are checked.
+// Kernels of one lane are in order anyway; kernels of different lanes may overtake each other, unless one hardware
+// queue keeps them in order. No kernel waits for its turn for ever, whatever the durations, because the plans are
+// checked.
 TEST(KernelQueues, LetKernelsBeginInOrderAndNeverDeadlock) {
   int passed = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {

@@ -54,7 +54,7 @@ TEST(Simulate, TransferStartsWhenItsLastEndHasEntered) {
             "slot 1 compute          work   issued   0 entered  34 matched  34 ended  64\n");
 }
 
-// Long before a plan of that many tasks would be through.
+// The simulation stops long before a plan with that many tasks would be done.
 TEST(Simulate, EndsWhenTheUserStopsIt) {
   TinyPlan p;
   const auto a = p.op("a", LaneKind::compute, {.duration = 10});
@@ -166,7 +166,7 @@ TEST(Simulate, HostComesLateToItsWait) {
   EXPECT_EQ(trace.step_time, 13);
 }
 
-// Far apart in their lane, awaited in any order, by lanes and a host at once.
+// Tasks far apart in a lane, awaited in any order, by lanes and a host at once.
 TEST(Simulate, ManyWaitForTasksOfOneLane) {
   TinyPlan p;
   const auto a = p.op("a", LaneKind::compute, {.duration = 10});
@@ -351,7 +351,8 @@ TEST(Simulate, ValidatedZeroBubbleTakesItsClosedFormToThePicosecond) {
   }
 }
 
-// Without flushes no stage waits once the pipeline is filled: a step is its own work, and so was the one before.
+// Without flushes no stage waits once the pipeline is filled: a step takes the time of its own work, and so did the
+// step before.
 TEST(Simulate, AsynchronousStepsHaveNoBubble) {
   std::mt19937_64 random(3);
   const auto draw = [&](std::int64_t low, std::int64_t high) {

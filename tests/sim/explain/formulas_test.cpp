@@ -114,13 +114,13 @@ TEST(Formulas, DataVolumeKnowsSchedulesAndStacks) {
             ++compared;
             EXPECT_NEAR(data.simulated / data.bytes, 1, 1e-4)
                 << software << ' ' << schedule << ' ' << sharding << ' ' << tied << ' ' << data.formula;
-          } catch (const Error&) {  // what the planner refuses
+          } catch (const Error&) {  // the planner refuses the combination
           }
         }
       }
     }
   }
-  EXPECT_GT(compared, 150);  // of 300; the planner refuses the others
+  EXPECT_GT(compared, 150);  // out of 300 combinations; the planner refuses the rest
 }
 
 // Stages that share the vocabulary each gather and reduce their part of a tied table for its lookups and its logits,
@@ -139,7 +139,7 @@ TEST(Formulas, DataVolumeKnowsSharedTables) {
   }
 }
 
-// A stack that gathers eight-bit matrices after the update holds those alone as its weights.
+// A stack that gathers eight-bit matrices after the update holds only those as weights.
 TEST(Formulas, EightBitMatricesAreTheWeights) {
   for (const char* sharding : {"none", "zero1"}) {
     const Spec spec = spec_of({"software=megatron-core-mlperf", "cluster.node=dgx-b200", "strategy.precision=mxfp8",
@@ -152,7 +152,7 @@ TEST(Formulas, EightBitMatricesAreTheWeights) {
   }
 }
 
-// Layers of a stage that run again are a part of it, and so is what they send once more.
+// If only some layers of a stage are recomputed, their repeated communication is counted for these layers.
 TEST(Formulas, RecomputedLayersSendOnceMore) {
   const auto ratios = [](std::vector<std::string> keys, const char* layers) {
     keys.push_back(fmt::format("strategy.recompute_layers={}", layers));
@@ -200,7 +200,7 @@ TEST(Formulas, GridVolumeIsWhatIsSent) {
            fmt::format("strategy.tensor={}", std::string(kind) == "2d" ? 4 : 8), "strategy.pipeline=2"});
       const Prediction p = predict(spec);
       const std::vector<Volume> list = volumes(spec, p.plan, p.report);
-      const bool layers = std::string(kind) == "2.5d";  // whose gradients are summed as data ranks' are
+      const bool layers = std::string(kind) == "2.5d";  // in 2.5D, gradients are summed over depth as over data ranks
       ASSERT_EQ(list.size(), layers ? 3U : 2U);
       EXPECT_NEAR(list[layers ? 1 : 0].simulated / list[layers ? 1 : 0].bytes, 1, 1e-9) << kind << ' ' << recompute;
       EXPECT_NEAR(list.back().simulated / list.back().bytes, 1, 1e-9) << kind << ' ' << recompute;
@@ -224,7 +224,7 @@ TEST(Formulas, ContextVolumeIsWhatIsSent) {
   }
 }
 
-// Of latent attention keys and values travel expanded, values and results narrower than queries and keys.
+// With latent attention keys and values travel expanded; values and results are narrower than queries and keys.
 TEST(Formulas, ContextVolumeKnowsLatentAttention) {
   for (const char* kind : {"ring", "allgather", "ulysses", "{ring: 2, ulysses: 2}"}) {
     const Spec spec =
@@ -255,7 +255,7 @@ TEST(Formulas, ZeroPaperFigureOne) {
   EXPECT_NEAR(f.bytes(7.5e9), 1.9e9, 0.05e9);
 }
 
-// A shared vocabulary passes every stage; activations left with a partner go there and back.
+// A shared vocabulary passes every stage; evicted activations (BPipe) go to a partner and back.
 TEST(Formulas, PipelinesSendWhatTheirSchedulesSay) {
   for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-alg1", "bpipe"}) {
     const Spec spec = spec_of({fmt::format("strategy.schedule={}", schedule), "strategy.pipeline=4", "strategy.data=1",
@@ -264,13 +264,14 @@ TEST(Formulas, PipelinesSendWhatTheirSchedulesSay) {
     const std::vector<Volume> list = volumes(spec, p.plan, p.report);
     const bool bpipe = schedule == std::string("bpipe");
     ASSERT_EQ(list.size(), bpipe ? 1U : 2U);
-    // Of bpipe the first stage's activations stand for all: it alone has the embedding's.
+    // For BPipe the formula takes the first stage's activations for every stage; only that stage has the embedding's.
     for (const Volume& v : list)
       EXPECT_NEAR(v.simulated / v.bytes, 1, bpipe ? 0.02 : 1e-4) << schedule << " " << v.what;
   }
 }
 
-// Without a barrier between steps ZB-H2 has no bubble; of the others that would overlap nothing is said.
+// Without a barrier between steps ZB-H2 has no bubble; for other schedules that would overlap steps, explain prints no
+// formula.
 TEST(Formulas, BubblesKnowStepsWithoutABarrier) {
   Strategy s;
   s.pipeline = 4;
@@ -301,7 +302,8 @@ TEST(Formulas, BubblesAreTheClosedForms) {
   EXPECT_FALSE(bubble_formula(s));
 }
 
-// Every formula is what the schedule's own order waits, all phases taking the same time; "at most" is no less.
+// Every formula gives the bubble of the schedule's order with equal times of all phases; a formula with "at most" gives
+// no less.
 TEST(Formulas, BubblesAreThoseOfTheOrders) {
   int formulas = 0;
   for (const ScheduleRow& row : schedule_rows()) {

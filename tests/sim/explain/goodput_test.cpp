@@ -34,7 +34,7 @@ TEST(Goodput, IsOneWithoutFailuresAndFallsWithThem) {
   EXPECT_LT(goodput(few), 1);
 }
 
-// A node without a rate of its disks, and a cluster that says nothing of restarts: goodput is at most so high.
+// For a node without a disk rate, or a cluster without restart times, goodput is reported as an upper bound.
 TEST(Goodput, SaysWhatIsNotKnown) {
   Cluster cluster = find_cluster("dgx-h100", 2);
   const FailurePlan known = failure_plan(cluster, 2, 1e12, 5);

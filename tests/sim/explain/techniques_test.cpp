@@ -18,7 +18,8 @@ Spec cut_in_two(const std::vector<std::string>& overrides) {
       "spec.yaml", overrides);
 }
 
-// What a spec has comes first, each with what it saves and costs; its other spec keeps GPUs, batch and all else.
+// The techniques that a spec uses come first, each with its saving and cost; the spec to compare with keeps GPUs, batch
+// and everything else.
 TEST(Techniques, AreThoseOfTheSpecFirst) {
   const Spec spec = cut_in_two({});
   std::vector<std::string> used;
@@ -77,7 +78,7 @@ Spec spec_with(const std::string& strategy) {
       "spec.yaml");
 }
 
-// Options of what another spec no longer has go with it, so that none is refused for them.
+// Options of a technique are removed together with it, so that no spec to compare with is refused because of them.
 TEST(Techniques, OfEveryKindHaveOthersThatCanBePlanned) {
   struct Asked {
     std::string strategy, technique;
@@ -143,7 +144,7 @@ TEST(Techniques, OfEveryKindHaveOthersThatCanBePlanned) {
   }
 }
 
-// Without servers, without a grid: what is worth what, from simulation.
+// The worth of servers and grids comes from simulating the spec without them.
 TEST(Techniques, OfServersAndGridsAreWorthWhatSimulationSays) {
   for (const char* strategy : {"data: 16, sharding: parameter-server, parameter_server: {servers: 1}, global_batch: 64",
                                "tensor: 4, tensor_kind: 2d, data: 4, micro_batch: 2, global_batch: 64"}) {
@@ -151,7 +152,7 @@ TEST(Techniques, OfServersAndGridsAreWorthWhatSimulationSays) {
     const Prediction p = predict(spec);
     const std::vector<Effect> all = effects(p.profile, p.report, techniques(spec), 1);
     EXPECT_EQ(all.front().refused, "") << strategy;
-    EXPECT_LT(all.front().slower, 0) << strategy;  // of so small a model plain replicas are faster
+    EXPECT_LT(all.front().slower, 0) << strategy;  // for so small a model plain replicas are faster
     EXPECT_NE(all.front().more, 0) << strategy;
   }
 }

@@ -91,7 +91,7 @@ void check_spans(const Events& events, const Plan& plan, const Trace& trace) {
     EXPECT_EQ(args["op"], plan.op_of(t).name);
     const Json& launch = events.launches.find(t)->second;
     EXPECT_EQ(ns(launch["ts"]) + ns(launch["dur"]), (span.issued + 500) / 1000);
-    // What the cause claims is when the task entered.
+    // The cause given for a task ended when the task entered.
     const Json cause = args.value("cause task", Json());
     EXPECT_EQ(cause.is_null() ? span.issued : trace.spans[cause.get<TaskId>()].ended, span.entered) << t;
     if (span.matched == span.entered) continue;

@@ -249,7 +249,7 @@ Bytes random_size(std::uint64_t r) {
   }
 }
 
-// One random trace through both.
+// Runs one random trace through both allocators.
 void compare(Reference& reference, CachingAllocator& allocator, std::uint64_t seed, int events) {
   std::vector<std::pair<BlockId, SegmentPlace>> live;
   AllocatorStats before = allocator.stats();

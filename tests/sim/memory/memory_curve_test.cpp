@@ -18,7 +18,7 @@ namespace {
 
 Bytes held_by(const MemorySample& s) { return std::accumulate(s.bytes.begin(), s.bytes.end(), Bytes{0}); }
 
-// The most that each slot's samples hold from one time to another.
+// The largest sample of each slot between two times.
 std::map<std::uint32_t, Bytes> most(const std::vector<MemorySample>& samples, Picoseconds from, Picoseconds to) {
   std::map<std::uint32_t, Bytes> result;
   for (const MemorySample& s : samples) {
@@ -59,7 +59,7 @@ TEST(MemoryCurve, PeaksAsTheReportSays) {
     expect_the_reports_peak(fmt::format("data: 4, sharding: zero2, global_batch: 8, offload: {{{}}}", offload));
 }
 
-// The first step may need more than those behind it, where an update is late by a step.
+// The first step may need more memory than later ones, where an update is delayed by a step.
 TEST(MemoryCurve, PeaksWhereTheFirstStepDoes) {
   const Spec spec = parse_spec(
       "model: {layers: 16, hidden: 4096, heads: 32, kv_heads: 4, feed_forward: 12288, gated: false, bias: true, "

@@ -36,8 +36,8 @@ TEST(Memory, PeakDoesNotDependOnWhetherItFits) {
   }
 }
 
-// Where a full device gives cached segments back, what is reserved when the last micro-batch has ended is less than it
-// was at most; with room to spare nothing is given back, and both are the same.
+// On a full device, which gives cached segments back, less memory is reserved when the last micro-batch has ended than
+// at the peak; with room to spare nothing is given back, and both are the same.
 TEST(Memory, UpdateSeesWhatFullDevicesKeep) {
   const Spec spec = parse_spec(
       "model: {name: small, layers: 8, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\nsequence: 2048\n"
@@ -109,8 +109,8 @@ TEST(Memory, LossOnSixteenBitLogitsLeavesRoom) {
   EXPECT_FALSE(fits("copy"));
 }
 
-// What DeepSpeed's authors say fits V100 GPUs of 32 GB in DGX-2 nodes of 1.5 TB (2101.06840; DeepSpeed's post of
-// 2021-03-08 on ZeRO-3 Offload; 2104.07857), and the same without what is to make it fit.
+// Models that according to DeepSpeed's authors fit V100 GPUs of 32 GB in DGX-2 nodes of 1.5 TB (2101.06840; DeepSpeed's
+// post of 2021-03-08 on ZeRO-3 Offload; 2104.07857), and the same models without the technique that makes them fit.
 TEST(Memory, PublishedModelsFit) {
   struct Claim {
     const char* shape;

@@ -55,7 +55,7 @@ TEST(Memory, InFlightInterleaved) {
   EXPECT_NEAR((interleaved - plain) / layer, 8 * 3.0 / 8, 0.7);  // and what was received ahead
 }
 
-// Everything that the peak is made of is named, and the states are all there at it.
+// All categories of the peak are named, and the states are fully present at the peak.
 TEST(Memory, PeaksAddUp) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const Spec spec = test::random_spec(seed);
@@ -125,7 +125,8 @@ TEST(Memory, CollectivesFillTheLaunchQueueWithTheirEvents) {
   EXPECT_GE(held, kLaunchQueue / kPlaces - 2);
 }
 
-// A gather into a tensor a rank, out of one buffer of all, needs twice the parameters and this rank's part once more.
+// A gather into one tensor per rank, by way of one buffer for all, needs twice the parameters and this rank's part once
+// more.
 TEST(Memory, GathersIntoLists) {
   const Spec spec = spec_of(kModel, "data: 4, sharding: zero1, global_batch: 4, recompute: full", 128);
   const Plan plan = make_plan(spec);
@@ -138,8 +139,8 @@ TEST(Memory, GathersIntoLists) {
   EXPECT_EQ(std::accumulate(with.at_peak.begin(), with.at_peak.end(), Bytes{0}), with.peak);
 }
 
-// A host that goes on at its own pace while a pipeline fills takes blocks that its device has not given back: from the
-// third forward on, so that a pipeline of two stages has none, and its pace before that matters as little.
+// A host that runs ahead while a pipeline fills takes blocks that its device has not given back: from the third forward
+// on, so that a pipeline of two stages has none, and the host's speed before that does not matter.
 TEST(Memory, HostRunsAheadWhileAPipelineFills) {
   const auto reserved = [](int stages, double filling_part, double host_part = 1) {
     const Spec spec = spec_of(kModel, fmt::format("tensor: 4, pipeline: {}, micro_batch: 8, global_batch: 64", stages),

@@ -1,4 +1,4 @@
-// States that a stack keeps as a tensor a weight, and the copies that it makes of them at a step's end.
+// States that a stack keeps as one tensor per weight, and the copies that it makes of them at the end of a step.
 #include "sim/memory/state_tensors.h"
 
 #include <algorithm>
@@ -59,13 +59,13 @@ TEST(StateTensors, MomentsOfEveryWeight) {
     EXPECT_FALSE(states.has_gradients());
     ASSERT_GT(recorder.taken.size(), 2 * 8 * 4);
     for (std::size_t i = 0; i < recorder.taken.size(); i += 2) EXPECT_EQ(recorder.taken[i], recorder.taken[i + 1]);
-    EXPECT_EQ(recorder.taken.front(), 1024 * 512 * 4 / data);  // the word table
+    EXPECT_EQ(recorder.taken.front(), 1024 * 512 * 4 / data);  // the token-embedding table
     const double sum = std::accumulate(recorder.taken.begin(), recorder.taken.end(), 0.0);
     EXPECT_NEAR(sum / (8 * weights(spec) / data), 1, 0.01);
   }
 }
 
-// What they take beside activations is the same to the allocator's rounding.
+// Moments allocated by weight take as much memory as flat ones, up to the allocator's rounding.
 TEST(StateTensors, MomentsByWeightAddUp) {
   const Spec spec = spec_of(kStatesModel, "global_batch: 4, micro_batch: 4", 512);
   const SlotMemory flat = replay(spec, {.capacity = kRoom});
@@ -74,7 +74,7 @@ TEST(StateTensors, MomentsByWeightAddUp) {
   EXPECT_NE(by_weight.peak_reserved, flat.peak_reserved);
 }
 
-// DeepSpeed's first step has no less than the second.
+// With DeepSpeed the first step needs no less memory than the second.
 TEST(StateTensors, MomentsBeforeTheFirstStep) {
   const Spec spec = spec_of(kStatesModel, "global_batch: 16, micro_batch: 16", 512);
   const SlotMemory late = replay(spec, {.capacity = kRoom});
@@ -84,8 +84,9 @@ TEST(StateTensors, MomentsBeforeTheFirstStep) {
   EXPECT_EQ(early.peak, late.peak);
 }
 
-// Before the first backward there are no gradients: a peak there is lower by them. Later micro-batches add to those of
-// the first, so that of two or of four the same lie there. Sums wider than weights are one buffer as before.
+// Before the first backward there are no gradients: a peak there is lower by their size. Later micro-batches add to the
+// gradients of the first, so that the size is the same with two or four. Sums wider than weights are one buffer as
+// before.
 TEST(StateTensors, GradientsLiveFromBackwardToUpdate) {
   const auto run = [](int micro_batches, const char* width, bool by_weight) {
     const Spec spec = spec_of(
@@ -101,8 +102,8 @@ TEST(StateTensors, GradientsLiveFromBackwardToUpdate) {
   EXPECT_EQ(run(2, "fp32", true).peak, run(2, "fp32", false).peak);
 }
 
-// Where copies are needed to reduce, to update and to gather, more segments are reserved: fewer where the host waits
-// for every kernel, since the copies of one bucket can then be those of the next.
+// Stacks that copy tensors to reduce, update and gather reserve more segments: fewer where the host waits for every
+// kernel, since the copies of one bucket can then use the segments of the previous one.
 TEST(StateTensors, CopiesAtAStepsEnd) {
   const Spec spec =
       spec_of(kStatesModel, "data: 4, sharding: zero1, global_batch: 4, gradient_precision: bf16, bucket_MiB: 4", 128,

@@ -52,7 +52,7 @@ TEST(Peers, FailTogetherWithTheFirstReason) {
 
 struct Left {};
 
-// Of three processes that meet, one leaves before its n-th word, as one that is killed does: the others hear nothing.
+// One of three processes leaves before its n-th message, as a killed process does: the others receive nothing from it.
 class LeavingPeers : public Peers {
  public:
   LeavingPeers(test::ThreadPeersRoom& room, int rank, int words) : room_(room), rank_(rank), words_(words) {}
@@ -84,7 +84,7 @@ class LeavingPeers : public Peers {
   std::array<bool, 3> lost_{};
 };
 
-// f in three processes, of which `leaver` leaves before its word number `words`.
+// Runs f in three processes, of which `leaver` leaves before its message number `words`.
 template <class F>
 void with_a_leaver(int leaver, int words, const F& f) {
   test::ThreadPeersRoom room(3);
@@ -100,7 +100,8 @@ void with_a_leaver(int leaver, int words, const F& f) {
   }
 }
 
-// Whoever leaves whenever: the others have all results of every round, and its share is dealt to them from then on.
+// Whichever process leaves at whatever time: the other processes have all results of every round, and share its work
+// from then on.
 TEST(SearchCrew, DoesTheShareOfWhoIsLost) {
   constexpr std::size_t kItems = 20, kRounds = 4;
   for (int leaver = 0; leaver < 3; ++leaver) {

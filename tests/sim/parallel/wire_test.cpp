@@ -35,7 +35,7 @@ TEST(Wire, BringsBackWhatWasWritten) {
   EXPECT_EQ(p.name, "prime");
 }
 
-// What is cut short, or longer than what is read, was written by another program.
+// A message that is cut short, or longer than the part that is read, was written by another program.
 TEST(Wire, RefusesWhatOtherCallsWrote) {
   const std::string bytes = written();
   for (std::size_t size = 0; size < bytes.size(); ++size) {

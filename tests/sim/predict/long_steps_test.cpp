@@ -1,4 +1,4 @@
-// Steps of many micro-batches, found from short ones and simulated whole.
+// Steps of many micro-batches, extrapolated from short ones and simulated whole.
 #include "sim/predict/long_steps.h"
 
 #include <gtest/gtest.h>

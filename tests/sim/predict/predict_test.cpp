@@ -101,16 +101,16 @@ const std::pair<const char*, const char*> kStrategies[] = {
      "orrery"},
 };
 
-// Without what must differ: how many ranks and tasks were simulated, and the names of the classes.
+// A report without the values that must differ: the numbers of simulated ranks and tasks, and the names of the classes.
 std::string comparable(Report r, const Report& folded) {
   r.simulation = folded.simulation;
   r.memory.ranks.clear();
   return to_json(r);
 }
 
-// What the comparison of tensor grids in docs/guide.md says: a grid sends weights too, 1D activations alone, but all of
-// them. So with few sequences the cube, which sends least, wins over slow links, with many every grid, 2.5D over fast
-// ones.
+// The comparison of tensor grids in docs/guide.md: a grid also sends weights, while 1D sends only activations, but all
+// of them. So with few sequences the cube, which sends least, wins over slow links; with many sequences every grid
+// wins; 2.5D wins over fast links.
 TEST(Predict, GridsBeatOneDimensionWhereLinksOrBatchSaySo) {
   const auto step = [](const char* kind, double nic_Gbps, int sequences) {
     const Spec spec = load_spec(
@@ -149,7 +149,7 @@ TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
   }
 }
 
-// A slow rank holds up its whole job, by no more than it is slow, and the others wait.
+// A slow rank slows its whole job, by no more than its own slowdown, and the other ranks wait.
 TEST(Predict, StragglersUnfoldTheirReplicas) {
   for (const char* strategy :
        {"data: 8, sharding: none, global_batch: 16", "data: 8, sharding: fsdp, global_batch: 8",
@@ -164,7 +164,7 @@ TEST(Predict, StragglersUnfoldTheirReplicas) {
     EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
     EXPECT_GT(folded.trace.step_time, even) << strategy;
     EXPECT_LE(folded.trace.step_time, even * 3 / 2) << strategy;
-    if (spec.strategy.servers() > 0) continue;  // whose transfers are what everybody waits for here
+    if (spec.strategy.servers() > 0) continue;  // with servers, all ranks wait for transfers here
     EXPECT_GT(folded.report.time_s[static_cast<std::size_t>(TimeKind::imbalance)], 0) << strategy;
   }
 }
@@ -191,7 +191,7 @@ TEST(Predict, UnevenExpertsFoldAcrossStages) {
   }
 }
 
-// Laggards that fold take the time of every rank simulated by itself.
+// Folding equal stragglers gives the same time as simulating every rank.
 TEST(Predict, AlikeStragglersFold) {
   for (const char* strategy :
        {"data: 8, sharding: none, global_batch: 16",
@@ -276,7 +276,7 @@ TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
   }
 }
 
-// In plain order the last ranks see most keys and the others wait for them; in zigzag order nobody does.
+// In plain order the last ranks see most keys and the other ranks wait for them; in zigzag order no rank waits.
 TEST(Predict, ContiguousRingsWait) {
   const auto step = [](const char* order) {
     return predict(

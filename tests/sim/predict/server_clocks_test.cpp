@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-// Updates take next to nothing, computing most of a step.
+// A spec in which updates take almost no time, and computing most of a step.
 Spec paced_spec(const std::string& servers, const std::string& more = "", std::int64_t workers = 8) {
   return parse_spec(
       fmt::format(
@@ -48,7 +48,7 @@ Spec lagging(Spec spec, double slowdown) {
   return spec;
 }
 
-// Ho et al. 2013: a worker is never more than the bound ahead, and no bound lets it be more.
+// Ho et al. 2013: a worker is never further ahead than the bound; without a bound it may be.
 TEST(ServerClocks, BoundedStalenessIsBounded) {
   for (const std::int64_t staleness : {0, 1, 2, 5}) {
     for (const double slowdown : {1.0, 1.7, 4.0}) {
@@ -62,7 +62,7 @@ TEST(ServerClocks, BoundedStalenessIsBounded) {
   EXPECT_GT(free.clocks.staleness.most_ahead, 5);
 }
 
-// A straggler holds everybody up where all wait for all, and itself alone where nobody waits.
+// A straggler slows all workers if they wait for each other, and only itself if no worker waits.
 TEST(ServerClocks, StragglersCostWhatTheyMust) {
   const auto pace = [](const std::string& mode, double slowdown) {
     const Paced p = paced(lagging(paced_spec(fmt::format("{{servers: 8, colocated: false, {}}}", mode)), slowdown), 24);
@@ -77,8 +77,8 @@ TEST(ServerClocks, StragglersCostWhatTheyMust) {
   EXPECT_LE(pace("mode: ssp, staleness: 4", 3), bound);
 }
 
-// Where nothing takes time but one server's NIC, W workers' weights and gradients pass through it: Psi W / B each way.
-// Both ways at once if workers drift apart, one after the other if they stay side by side.
+// If only one server's NIC takes time, the weights and gradients of W workers pass through it: Psi W / B each way. Both
+// directions are used at once if workers drift apart, one after the other if they stay in step.
 TEST(ServerClocks, OneServersNicIsTheBottleneck) {
   Spec spec = paced_spec("{servers: 1, colocated: false, mode: async}", ", bucket_MiB: 100000", 16);
   spec.strategy.micro_batch = 1;
@@ -95,7 +95,7 @@ TEST(ServerClocks, OneServersNicIsTheBottleneck) {
   EXPECT_LT(step, 2.1 * all);
 }
 
-// Of equal workers each sees the updates of all others between what it reads and its own.
+// With equal workers, the updates of all other workers fall between a worker's read and its update.
 TEST(ServerClocks, EqualWorkersAreAsStaleAsTheyAreMany) {
   for (const std::int64_t workers : {2, 4, 8}) {
     const Paced p = paced(paced_spec("{servers: 4, colocated: false, mode: async}", "", workers), 16);

@@ -18,7 +18,7 @@ const ForEach kInTurn = [](std::size_t n, const std::function<void(std::size_t)>
   for (std::size_t i = 0; i < n; ++i) work(i);
 };
 
-// The file lists what is built in, and no more than was allowed.
+// The file lists the built-in values, and only the constants that may be fitted.
 TEST(PublishedFit, EveryListedNumberIsTheBuiltInOne) {
   std::map<std::string, int> count;
   for (const FittedNumber& n : fitted_numbers()) {
@@ -111,7 +111,7 @@ TEST_F(Fit, SlowerRowsMeanSlowerProductsAndTheSameRowsTheSameFit) {
   EXPECT_LT(once.sources[0].halves, 0.6 * once.sources[0].in_sample) << "its other half tells of it";
 }
 
-// Two clusters that differ by a tenth: each is judged by the other.
+// Two clusters that differ by a tenth: each is predicted with the fit to the other.
 TEST_F(Fit, ASourceIsJudgedByTheOthers) {
   std::vector<PublishedRow> all = rows("fast", 1), slow = rows("slow", 1.3);
   all.insert(all.end(), slow.begin(), slow.end());
@@ -129,7 +129,7 @@ TEST_F(Fit, ASourceIsJudgedByTheOthers) {
   EXPECT_NE(refit_text(r).find("mean over sources"), std::string::npos);
 }
 
-// A number without rows of its own goes where the one it is like goes.
+// A constant without rows of its own moves with the constant that it resembles.
 TEST_F(Fit, NumbersMoveWithThoseTheyAreLike) {
   const std::vector<FittedNumber> built_in = fitted_numbers();
   const Refit r = refit(rows("one", 1), kInTurn);

@@ -69,7 +69,7 @@ TEST_F(Published, TheExampleOfTheHelpIsRead) {
   for (const PublishedRow& row : rows) EXPECT_TRUE(row.step_time_s) << row.id;
 }
 
-// File, row and key, whatever stands there.
+// Refusals name the file, the row and the key, for every kind of error.
 TEST_F(Published, RefusalsNameFileRowAndKey) {
   const auto refusal = [&](const std::string& text) -> std::string {
     try {
@@ -135,7 +135,8 @@ TEST_F(Published, RegretIsOfTheLayoutThatWouldBePicked) {
   EXPECT_EQ(list[0].right, 0);
 }
 
-// What a row says in words is filled into its spec; what the spec states stays, unless its source does not state it.
+// Statements in a row's text are filled into the row's spec; values in the spec stay, unless the source does not state
+// them.
 TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   const auto spec_of = [&](const nlohmann::json& row) {
     return nlohmann::json::parse(read_published(write("a.json", nlohmann::json{row}.dump()))[0].spec);
@@ -169,7 +170,7 @@ TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   EXPECT_EQ(spec_of(row)["software"]["selective_recompute"], "second_layers");
 }
 
-// What a row states otherwise than its source does is put right; rows that state another value are not meant.
+// A value in a row that contradicts the row's source is corrected; rows with another value are left alone.
 TEST_F(Published, WordsCorrectWhatASpecMisstates) {
   const auto strategy_of = [&](const nlohmann::json& row) {
     return nlohmann::json::parse(read_published(write("a.json", nlohmann::json{row}.dump()))[0].spec)["strategy"];
@@ -185,12 +186,12 @@ TEST_F(Published, WordsCorrectWhatASpecMisstates) {
   row["source"] = "ZeRO throughput under C1..C5";
   row["spec"]["strategy"]["sharding"] = "none";
   EXPECT_EQ(strategy_of(row)["sharding"], "none");
-  row["id"] = "zero_60B_C5";  // the configuration is said there
+  row["id"] = "zero_60B_C5";  // the row's id names the configuration
   EXPECT_EQ(strategy_of(row)["sharding"], "zero2");
   EXPECT_EQ(strategy_of(row)["offload"]["activations"], "cpu");
 }
 
-// A step that was put together from parts shows of no GPU that it had room.
+// A step that was composed from parts does not show that it fits in a GPU's memory.
 TEST_F(Published, ComposedStepsSayNothingOfMemory) {
   nlohmann::json row = row_of("c", 1, 1);
   row["spec"]["cluster"] = {{"gpu", "a100-sxm-40gb"}, {"gpus_per_node", 8}, {"nodes", 1}};
@@ -235,7 +236,7 @@ TEST_F(Published, BubblesAreComparedInPoints) {
   EXPECT_NE(published_text(cases).find("without launches and transfers"), std::string::npos);
 }
 
-// Which peak an unstated figure is, and whose, is a habit of the stack's log.
+// An unstated memory figure is taken to be the peak that the stack's log usually prints, of the rank that prints it.
 TEST_F(Published, UnstatedMemoryIsWhatTheStackLogs) {
   nlohmann::json row = row_of("m", 1, 1);
   row["measured"]["peak_memory_bytes"] = 1e9;
@@ -248,8 +249,8 @@ TEST_F(Published, UnstatedMemoryIsWhatTheStackLogs) {
   EXPECT_GE(reserved.peak_memory_bytes, allocated.peak_memory_bytes);
 }
 
-// Whose log counts from the last micro-batch on prints what is reserved then: less, where a full device gave cached
-// segments back before.
+// A stack whose log counts from the last micro-batch on prints the memory reserved then: less than the peak, where a
+// full device gave cached segments back before.
 TEST_F(Published, LogsMayCountFromTheUpdate) {
   nlohmann::json row = row_of("m", 1, 1);
   row["measured"]["peak_memory_bytes"] = 1e9;
@@ -306,7 +307,7 @@ TEST_F(Published, BadFilesAreRefusedWithTheRow) {
   }
 }
 
-// Steps of very many micro-batches are told from shorter ones.
+// Steps of very many micro-batches are extrapolated from shorter ones.
 TEST_F(Published, LongStepsAreThoseOfTheirPeriods) {
   for (const int stages : {1, 2}) {
     nlohmann::json row = row_of("a", 1, 1);

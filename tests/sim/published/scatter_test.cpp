@@ -25,7 +25,7 @@ std::vector<std::pair<double, double>> dots_of(const std::string& svg) {
   return result;
 }
 
-// However short or long: none is drawn at the frame instead of where it is.
+// Every step is drawn at its place, however short or long, and none at the frame instead.
 TEST(PublishedScatter, ShowsEveryStepWhereItIs) {
   const auto dots = dots_of(scatter_svg({step_of(0.01, 0.011), step_of(0.02, 0.02), step_of(3000, 2500)}));
   ASSERT_EQ(dots.size(), 3U);

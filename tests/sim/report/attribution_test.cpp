@@ -14,7 +14,7 @@ namespace {
 
 using Split = std::map<std::string, Picoseconds>;
 
-// What is not zero of a slot's split.
+// The nonzero shares in the attribution of a slot's time.
 Split split_of(const TinyPlan& p, std::size_t slot = 0) {
   const Trace trace = p.run();
   const Attribution a = attribute(p.plan(), trace);
@@ -151,7 +151,7 @@ TEST(Attribution, HostWaitsForTransfer) {
   EXPECT_EQ(split_of(p), (Split{{"compute", 12}, {"launch", 4}, {"exposed_data", 7}}));
 }
 
-// The event was there before the host came to wait for it: the host was issuing all the while.
+// The event happened before the host came to wait for it: all the time counts as issuing.
 TEST(Attribution, LateHostIsLaunchAcrossItsWaits) {
   TinyPlan p;
   const auto work = p.op("work", LaneKind::compute, {.duration = 2, .issue = 1});

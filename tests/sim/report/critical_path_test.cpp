@@ -9,10 +9,10 @@
 namespace orrery {
 namespace {
 
-// Launches that never matter, often matter, and hold up everything.
+// Launch times that never matter, often matter, and delay everything.
 constexpr Picoseconds kIssue[] = {0, 40'000'000, 400'000'000};
 
-// Where the time before a task's launch goes back to with the host at work or waiting for one task: that task's end, or
+// Start of the stretch before a task's launch in which the host is at work or waits for one task: that task's end, or
 // 0.
 Picoseconds host_busy_since(const Plan& plan, const Trace& trace, TaskId t, Picoseconds until) {
   Picoseconds start = launch_start(plan, trace, t);
@@ -63,7 +63,7 @@ TEST(CriticalPath, HasNoHostTimeWhenLaunchesAreFree) {
   EXPECT_EQ(sum, trace.step_time);
 }
 
-// The step's length with one task of an op of its own that takes longer.
+// Length of the step if one task, with a separate op, takes longer.
 Picoseconds step_with_longer(Plan plan, Timing timing, TaskId task, Picoseconds by) {
   const std::uint32_t old = plan.tasks[task].op;
   plan.tasks[task].op = static_cast<std::uint32_t>(plan.ops.size());
@@ -111,7 +111,7 @@ TEST(CriticalPath, OfAnEmptyPlanIsEmpty) {
   EXPECT_TRUE(slack(plan, {}).empty());
 }
 
-// What is launched behind a kernel that waits in its stream waits too, though its own stream is free.
+// A kernel launched behind a kernel that waits in its stream waits too, though its own stream is free.
 TEST(CriticalPath, GoesOverWhatHeldUpItsQueue) {
   TinyPlan p;
   const auto a = p.op("a", LaneKind::compute, {.duration = 10});

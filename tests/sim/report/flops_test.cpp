@@ -91,8 +91,8 @@ TEST(Flops, Recomputation) {
   }
 }
 
-// A causal query sees s (s + 1) / 2 of s x s pairs on average, one of a window w at most w keys; layers that the window
-// leaves out see all. The loop counts pair by pair.
+// A causal query sees s (s + 1) / 2 of s x s pairs on average, one with a window w at most w keys; layers without the
+// window see all. The loop counts pair by pair.
 TEST(Flops, CountWhatTheMaskNeeds) {
   for (const std::int64_t sequence : {1, 5, 64, 100}) {
     for (const std::int64_t window : {1, 3, 64, 1000}) {

@@ -46,7 +46,7 @@ TEST(Interval, HoldsThePredictionEvenWhereAllLikeRowsAreSlower) {
   EXPECT_EQ(class_of(file, "ampere", "a", "one").at("low"), 1);
 }
 
-// A stack that nobody measured: every source counts as much, however many rows it has.
+// For a stack without measurements, every source has the same weight, however many rows it has.
 TEST(Interval, UnknownSoftwareIsAsWideAsSourcesAreApart) {
   std::vector<StepResidual> rows = spread("ampere", "a", "big", 1000, 0.99, 1.01);
   for (const StepResidual& r : spread("ampere", "b", "small", 5, 1.4, 1.6)) rows.push_back(r);

@@ -1,4 +1,4 @@
-// What a report says beside its figures.
+// The remarks that a report makes beside its figures.
 #include "sim/report/remarks.h"
 
 #include <algorithm>

@@ -30,7 +30,7 @@ const CommunicationRow* row(const Report& r, std::string_view group, std::string
   return nullptr;
 }
 
-// A GPU's profile need not have the kernel that a stack runs: which one it is priced with is said.
+// A GPU's profile may lack the attention kernel of a stack: the report names the kernel used for pricing instead.
 TEST(Report, SaysWhichAttentionStandsIn) {
   const auto remarks = [](const char* gpu, const char* kernel, const char* attention) {
     return predict(parse_spec(fmt::format("model: {{name: t, layers: 2, hidden: 512, heads: 8, feed_forward: 512, "
@@ -85,8 +85,8 @@ TEST(Report, DeviceIsReservedContextAndCommunicators) {
   EXPECT_LE(p.report.memory.first_step_peak, p.report.memory.peak);
 }
 
-// A retry waits for the device, so that the host is no longer ahead of it, and what waits for other streams to end is
-// given back: 3,783 calls a step where the host went on as if it had not waited.
+// A retry of an allocation waits for the device, so that the host is no longer ahead of it, and memory that waits for
+// other streams is given back: 3,783 calls a step where the host went on as if it had not waited.
 TEST(Report, RetriesTakeTheHostsLead) {
   const Spec spec = parse_spec(
       "{model: qwen2.5-32b, sequence: 512, cluster: {node: aws-p4d, nodes: 2, gpu: a100-sxm-80gb, "
@@ -101,8 +101,8 @@ TEST(Report, RetriesTakeTheHostsLead) {
   EXPECT_LT(report.memory.device_calls, 2500);
 }
 
-// On a device just large enough, a step takes as much longer as its calls for memory take; on a larger one, and where
-// there is no room at all, none count.
+// On a device that is just large enough, a step takes longer by the time of its calls for memory; on a larger one, or
+// where nothing fits, no such calls count.
 TEST(Report, FullDevicesTakeMemoryAgain) {
   Spec spec = predicted_spec("{data: 8, global_batch: 32, micro_batch: 4, sharding: zero3}");
   const auto at = [&](Bytes memory, double segment_us) {
@@ -130,7 +130,7 @@ TEST(Report, FullDevicesTakeMemoryAgain) {
   EXPECT_GT(remapped, 0);
 }
 
-// Where no stage waits for the others between steps, those follow each other as fast as the busiest stage goes.
+// If no stage waits for the other stages between steps, steps follow each other as fast as the busiest stage allows.
 TEST(Report, StaggeredStepsLeaveOutTheRamp) {
   const std::string strategy = "{pipeline: 4, data: 1, global_batch: 32, schedule: zb-h2}";
   const Report plain = predicted(strategy).report;
@@ -145,7 +145,7 @@ TEST(Report, StaggeredStepsLeaveOutTheRamp) {
   EXPECT_LT(staggered.set_right_s, staggered.step_time_s);
 }
 
-// What setting right takes is that of the folded plan, also where every rank is simulated by itself.
+// The time to redo a wrong update is that of the folded plan, also if every rank is simulated by itself.
 TEST(Report, SetsRightAlikeUnfolded) {
   const Spec spec = parse_spec(
       "{model: gpt2, sequence: 256, cluster: {node: dgx-a100, nodes: 1}, gpus: 4, strategy: {pipeline: 2, data: 2, "

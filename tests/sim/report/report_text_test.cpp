@@ -22,7 +22,7 @@ Spec small_spec(const std::vector<std::string>& overrides = {}) {
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 TEST(ReportText, SaysWhatAReaderAsksFirst) {
-  const Spec spec = small_spec({"software=orrery"});  // whose host keeps up with so small a model
+  const Spec spec = small_spec({"software=orrery"});  // a stack whose host keeps up with so small a model
   const std::string text = report_text(spec, predict(spec).report, {});
   for (const char* part :
        {"gpt2: 124.4 M parameters on 8 x NVIDIA A100", "step time", "tokens/s", "MFU", "fits: ", "where the time goes",
@@ -45,7 +45,7 @@ TEST(ReportText, SaysByHowMuchItDoesNotFit) {
   report.memory.fits = false;
   report.memory.peak_device = report.memory.capacity + 1073741824;
   EXPECT_TRUE(has(report_text(spec, report, {}), "DOES NOT FIT: 1.00 GiB more than the 79.25 GiB of a GPU"));
-  // What is too much is no matter of fragments, whatever the allocator met first.
+  // A request larger than the free memory is not reported as fragmentation, whatever the allocator met first.
   SlotMemory& first = report.memory.ranks.front().memory;
   first.out_of_memory = true;
   first.refused = 100;

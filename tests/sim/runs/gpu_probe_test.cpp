@@ -16,7 +16,7 @@ namespace {
 
 OpSample sample(std::vector<double> sizes, Seconds seconds) { return {std::move(sizes), 1, seconds, 0, 4}; }
 
-// What a plan's own tasks took stays; what single kernels took fills the gaps.
+// Measured times of a plan's own tasks stay; times of single kernels fill the gaps.
 TEST(GpuProbe, SamplesOfOtherSizesAreAdded) {
   MeasuredTimes times, more;
   times.ops = {{"gemm/output", {sample({2, 2, 2}, 1)}}};

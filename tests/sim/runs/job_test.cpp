@@ -18,7 +18,7 @@ TEST(Job, HasTheRanksAndStepsThatWereAskedFor) {
   EXPECT_NE(asked.hash, plain.hash);
 }
 
-// An asynchronous plan holds several steps: more are run than were asked for, and it is said.
+// An asynchronous plan holds several steps: more steps are run than were asked for, and a message says so.
 TEST(Job, SaysHowManyStepsAreRunInstead) {
   const std::vector<std::string> overrides = {"strategy.tensor=1", "strategy.pipeline=4", "strategy.micro_batch=1",
                                               "strategy.schedule=pipedream-2bw", "strategy.clip=0"};
@@ -40,7 +40,7 @@ TEST(Job, TellsItsRanksWhatTheyNeedForTheSamePlan) {
   EXPECT_EQ(a.steps, 3);
 }
 
-// More ranks than cores are asked for by name; up to eight small ones always run.
+// More ranks than cores need an explicit option; up to eight small ranks always run.
 TEST(Job, OfAClusterIsNotStartedByMistake) {
   const auto refusal = [](std::int64_t gpus, std::int64_t ranks, std::int64_t cores,
                           const std::string& device = "cpu") {

@@ -66,8 +66,8 @@ TEST(TemporaryFolder, IsPrivateAndGoesWithAllThatIsInIt) {
   EXPECT_THROW(TemporaryFolder("/nowhere"), Error);
 }
 
-// Folders of a process that was killed go; those of a live one, of a live one that this process cannot see, of
-// launchers' jobs, and what only looks like one, stay.
+// Folders of a killed process are deleted; folders stay that belong to a live process, also one that this process
+// cannot see, or to a launcher's job, or whose names only look similar.
 TEST(TemporaryFolder, StaleOnesAreSwept) {
   namespace fs = std::filesystem;
   const test::TemporaryFolder parent;

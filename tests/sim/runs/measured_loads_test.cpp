@@ -1,4 +1,4 @@
-// A run's own loads of experts, and what would have been predicted with them.
+// The measured loads of experts in a run, and the prediction with these loads.
 #include "sim/runs/measured_loads.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::vector<Bytes> peaks(const Prediction& p) {
   return list;
 }
 
-// What the router did is all that was not known: predicted with it, every op and the step take what they took.
+// The router's choices are the only unknown: predicted with them, every op and the step take the measured times.
 TEST(MeasuredLoads, ExplainARouterThatSwings) {
   for (const char* moe : {"", ", capacity_factor: 1.5"}) {
     const Spec spec = swinging_spec(moe);
@@ -37,7 +37,7 @@ TEST(MeasuredLoads, ExplainARouterThatSwings) {
   }
 }
 
-// Every rank's most over the steps, not only the median one's.
+// The largest loads of every rank over all steps are used, not only those of the median step.
 TEST(MeasuredLoads, MemoryIsOfTheFullestStep) {
   const Spec spec = swinging_spec("");
   const Prediction even = predicted(spec);
@@ -56,7 +56,7 @@ TEST(MeasuredLoads, MemoryIsOfTheFullestStep) {
   EXPECT_EQ(loaded.report.memory.peak, peaks(loaded)[1]);
 }
 
-// What a capacity drops is neither computed nor kept: less of both than the even step, which drops nothing.
+// Tokens dropped by a capacity are neither computed nor kept: less of both than in the even step, which drops nothing.
 TEST(MeasuredLoads, DroppedTokensCostNothing) {
   const Spec spec = swinging_spec(", capacity_factor: 1.5");
   const Prediction even = predicted(spec);

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-// Taken apart into what its ranks could see, each on its own clock, and put together again, a simulated step is the
+// A simulated step that is split into the files of its ranks, each with its own clock, and put together again, is the
 // same step.
 TEST(MeasuredTrace, OfASimulatedStepIsThatStep) {
   for (const std::string& strategy : small_strategies()) {
@@ -36,7 +36,7 @@ TEST(MeasuredTrace, OfASimulatedStepIsThatStep) {
   }
 }
 
-// What happens between steps belongs to the step that follows, and time is never lost or counted twice.
+// Time between steps belongs to the step that follows; no time is lost or counted twice.
 TEST(MeasuredTrace, StepsAddUpToTheRun) {
   const Plan plan = unfold(small_plan(small_strategies()[1]));
   const Trace simulated = simulate(plan, random_timing(plan, 1, 2'000'000));

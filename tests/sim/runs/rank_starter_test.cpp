@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// How a starter ends whose rank is this shell script.
+// Exit status of a starter whose rank is this shell script.
 int status_of_starter(const std::string& folder, std::string script) {
   const pid_t starter = ::fork();
   if (starter == 0) {

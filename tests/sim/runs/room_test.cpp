@@ -35,7 +35,7 @@ TEST(Room, SaysWhatThereIsTooLittleOf) {
             "run: 0.1 MiB are free in /tmp/here, 4 ranks need 1.2 MiB; set TMPDIR");
 }
 
-// Docker's 64 MiB of shared memory do for as many ranks as one machine runs.
+// Docker's 64 MiB of shared memory are enough for as many ranks as one machine runs.
 TEST(Room, OfAContainerDoes) { EXPECT_EQ(refusal({1024, kMuch, Bytes{64} << 20, kMuch}, 128), ""); }
 
 TEST(Room, RaisesTheSoftLimitOfFiles) {

@@ -110,7 +110,8 @@ TEST(SearchBounds, AreBelowOnWiderSpaces) {
   EXPECT_GT(counts.compared, 100U);
 }
 
-// Gradients reduced unit by unit, and states elsewhere, where backward is split or runs both ways.
+// Bounds with gradients reduced unit by unit, and with offloaded states, in schedules that split backward or run in
+// both directions.
 TEST(SearchBounds, AreBelowWithUnitsOfSplitAndTwoWaySchedules) {
   Comparison counts;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) compare(seed, test::split_space(seed), {}, counts);
@@ -118,8 +119,8 @@ TEST(SearchBounds, AreBelowWithUnitsOfSplitAndTwoWaySchedules) {
   EXPECT_LT(counts.refused, counts.compared / 20);
 }
 
-// Of cells that differ in how many layers run again, the next one's points may lie below the last one's by may_fall()
-// at most.
+// For cells that differ in the number of recomputed layers, the points of the next cell may lie below those of the cell
+// before by may_fall() at most.
 TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
   std::size_t compared = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
@@ -152,8 +153,9 @@ TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
   EXPECT_GT(compared, 500U);
 }
 
-// Predictions run again whatever the number of layers; woven passes keep less than both; both copies share shards of
-// hybrid sharding; weight gradients begin before a send has ended.
+// Cases in which bounds were once too high: further predictions are recomputed whatever the number of layers; woven
+// passes keep less than both; both copies share shards of hybrid sharding; weight gradients begin before a send has
+// ended.
 TEST(SearchBounds, AreBelowWhereTheyOnceWereNot) {
   const auto space = [](const std::string& model, const std::string& software, const std::string& search) {
     return "model: {name: big, hidden: 6144, heads: 64, kv_heads: 8, feed_forward: 24576, " + model +
@@ -184,7 +186,7 @@ TEST(SearchBounds, AreBelowWhereTheyOnceWereNot) {
   }
 }
 
-// Each leaves strategies that its rules allow, and what it adds to them is no bound's to forget.
+// Restricted settings: each leaves strategies that the rules allow, and the bounds must include its costs.
 TEST(SearchBounds, AreBelowWithWhatRulesRestrict) {
   for (const std::string more :
        {", offload: {optimizer: cpu}, sharding: zero1",
@@ -208,7 +210,7 @@ TEST(SearchBounds, AreBelowWithWhatRulesRestrict) {
   }
 }
 
-// Long rings and other groups of context ranks: the cheap bound of a layout is below its own.
+// Long rings and other context groups: the cheap bound of a layout is below its exact bound.
 TEST(SearchBounds, RoughOnesAreBelow) {
   const Space space(parse_open_spec("model: llama-3.2-1b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 4}\n"
                                     "strategy: {global_batch: 32, schedule: 1f1b}\n"
@@ -230,7 +232,7 @@ TEST(SearchBounds, RoughOnesAreBelow) {
   EXPECT_GT(compared, 50U);
 }
 
-// A communicator's own log goes before the model: here faster than it is.
+// A communicator's own log has priority over the model: here it is faster.
 TEST(SearchBounds, AreBelowWithLoggedTransfers) {
   std::vector<LoggedNccl> logged;
   for (std::int64_t nodes = 1; nodes <= 2; ++nodes) {

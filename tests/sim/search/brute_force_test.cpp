@@ -26,7 +26,7 @@ using test::space_of;
 using test::wide_space;
 using test::with_peers;
 
-// Without anything that searches alone use.
+// The simulated report of a point, without the shortcuts that only searches use.
 std::optional<Report> whole(const Space& space, const Profile& profile, const Point& point) {
   const Spec spec = space.spec_of(point);
   if (!rule_broken_by(spec, space.path()).empty()) return std::nullopt;
@@ -37,16 +37,16 @@ std::optional<Report> whole(const Space& space, const Profile& profile, const Po
   }
 }
 
-// What differs from a point in where activations lie, and in nothing else.
+// Text of a point without its offloading of activations: points with equal texts differ in nothing else.
 std::string without_activations(const Space& space, Point point) {
   point.cell.activations = "none";
   point.cell.activation_layers = -1;
   return space.text_of(point);
 }
 
-// Played no longer than the best, or as a prediction is.
+// Whether simulation stops once it is slower than the best (cut), or runs to the end as in a prediction (whole).
 enum class Play { cut, whole };
-// Whether activations leave of any number of layers, or of as few as make a point fit.
+// Whether activations of any number of layers are offloaded, or of the fewest layers with which a point fits.
 enum class Leave { any, fewest };
 
 // The least step time of all points that fit.
@@ -68,7 +68,7 @@ std::optional<double> least_of_all(const Space& space, const Profile& profile, c
 }
 
 struct Tried {
-  std::size_t number = 0;  // of the space: of every fourth one, points are played to the end
+  std::size_t number = 0;  // number of the space; in every fourth space, points are simulated to the end
   Bytes most_memory = 0;
   Leave leave = Leave::any;
 };
@@ -90,7 +90,7 @@ SearchResult expect_the_best(const SmallSpace& small, const Space& space, const 
   return result;
 }
 
-// So many spaces of each kind, or as many as ORRERY_SPACES says: scripts/brute_force tries hundreds.
+// Number of spaces of each kind to try, or ORRERY_SPACES: scripts/brute_force tries hundreds.
 std::size_t spaces_to_try(std::size_t usual) {
   const char* count = std::getenv("ORRERY_SPACES");
   return count == nullptr ? usual : std::strtoul(count, nullptr, 10);
@@ -134,7 +134,7 @@ TEST(Search, FindsWhatTryingAllFinds) {
   EXPECT_EQ(spaces, count);
 }
 
-// With contexts, experts and offload open.
+// Wider spaces: with contexts, experts and offload open.
 TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
   const std::size_t count = spaces_to_try(10);
   std::size_t spaces = 0, context = 0, experts = 0, offload = 0;
@@ -156,7 +156,7 @@ TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
   EXPECT_GT(offload, count / 3);
 }
 
-// What leaves the device, where memory is short: as few layers' activations as it takes are as good as any number.
+// Offloading when memory is short: the fewest layers' activations that suffice are as good as any number.
 TEST(Search, FindsWhatTryingAllFindsWithOffload) {
   const std::size_t count = spaces_to_try(8);
   std::size_t spaces = 0, leave = 0, none = 0;
@@ -185,7 +185,7 @@ TEST(Search, FindsWhatTryingAllFindsWithOffload) {
 
 bool is_away(const Recipe& cell) { return cell.offload != "none" || cell.activations != "none"; }
 
-// A little less memory than any point needs that keeps all on its device.
+// A little less memory than needed by any point that keeps everything on its device.
 Bytes too_little(const Space& space, const std::vector<Point>& points) {
   const Profile profile = profile_for(space.base(), "");
   Bytes least = std::numeric_limits<Bytes>::max();
@@ -196,9 +196,9 @@ Bytes too_little(const Space& space, const std::vector<Point>& points) {
   return least - least / 50;
 }
 
-// With gradients that are reduced unit by unit, and states elsewhere, where backward is split or runs both ways; in
-// every second space memory is short. In split schedules activations that leave in more layers than need to may make a
-// step a little shorter, which no search tries.
+// Spaces with gradients that are reduced unit by unit, and offloaded states, in schedules that split backward or run in
+// both directions; in every second space memory is short. In split schedules offloading activations of more layers than
+// needed may make a step slightly shorter, which no search tries.
 TEST(Search, FindsWhatTryingAllFindsWithUnitsOfSplitAndTwoWaySchedules) {
   const std::size_t count = spaces_to_try(12);
   std::size_t spaces = 0, units = 0, leave = 0, two_way = 0;
@@ -226,7 +226,8 @@ TEST(Search, FindsWhatTryingAllFindsWithUnitsOfSplitAndTwoWaySchedules) {
   EXPECT_GT(two_way, count / 8);
 }
 
-// On devices just large enough for all activations, where a step may be shorter if some leave: fewer calls for memory.
+// Devices just large enough for all activations, where a step may be shorter if some are offloaded: fewer calls for
+// memory.
 TEST(Search, FindsWhatTryingAllFindsOnDevicesThatTakeMemoryAgain) {
   for (const std::string layers : {"", ", offload_activation_layers: [1]"}) {
     const SmallSpace small{
@@ -262,8 +263,8 @@ TEST(Search, FindsWhatTryingAllFindsOnDevicesThatTakeMemoryAgain) {
   }
 }
 
-// Where a point lacks the room for weights that it gathers ahead, which its cell's bound leaves out: some activations
-// leave.
+// A point lacks the room for weights that it gathers ahead, which the bound of its cell leaves out: some activations
+// are offloaded.
 TEST(Search, FindsWhatTryingAllFindsWhereFeaturesTakeTheLastRoom) {
   const SmallSpace small{
       "model: {name: small, layers: 16, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 32000}\nsequence: 2048\n"

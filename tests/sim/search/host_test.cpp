@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-// What lies on the host or on disks, of every kind: bounds are below what is simulated, and say more than without it.
+// With every kind of offloading to the host or to disks, bounds are below the simulated times, and tighter than without
+// its terms.
 TEST(SearchHost, BoundsAreBelowWithOffload) {
   std::size_t compared = 0, tell = 0;
   for (std::uint64_t seed = 1; seed <= 25; ++seed) {

@@ -44,7 +44,7 @@ TEST(SearchOffload, TextSaysWhatLiesWhere) {
   EXPECT_EQ(offload_overrides(cell), expected);
 }
 
-// What the spec gives of it is fixed, the rest open.
+// Offloading that the spec sets is fixed; the rest is open to the search.
 TEST(SearchOffload, GivenPlacesAreFixed) {
   const Space space(
       parse_open_spec("model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, tensor: "
@@ -68,7 +68,7 @@ TEST(SearchOffload, GivenPlacesAreFixed) {
   EXPECT_FALSE(space.keeps_activations());
 }
 
-// What a proof then assumes is said, whatever it is that may leave.
+// If anything may be offloaded, the assumptions of a proof are stated.
 TEST(SearchOffload, ProofsSayWhatTheyAssumeWhereSomethingMayLeave) {
   const auto assumed = [](const std::string& search) {
     const Space space(parse_open_spec("model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, "

@@ -22,7 +22,7 @@ constexpr std::string_view kLadders =
     " sharding: [zero1, fsdp], offload: [none], offload_activations: [none], recompute: [none, full, selective, "
     "mlp]}\n";
 
-// What runs again in backward changes nothing before it, so that one forward bounds what all of a family take.
+// Recomputation in backward changes nothing before it, so that one forward bounds the time of all members of a family.
 TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
   const Space space(parse_open_spec(std::string(kLadders), "t.yaml"), 16);
   const Profile profile = profile_for(space.base(), "");
@@ -52,7 +52,7 @@ TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
   EXPECT_GT(shared, 100);
 }
 
-// Activations and states that lie elsewhere make no forward shorter: that of a strategy where nothing does bounds them.
+// Offloaded activations and states make no forward shorter: the forward of a strategy without offloading bounds them.
 TEST(SearchPlayed, TheForwardOfOneBoundsWhatLiesElsewhere) {
   std::string text(kLadders);
   const std::string open =

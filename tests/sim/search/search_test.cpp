@@ -35,7 +35,7 @@ TEST(Search, DoesNotDependOnThreads) {
   EXPECT_EQ(a.counts.simulated, b.counts.simulated);
 }
 
-// Processes that share a search all find what one finds, by as many steps.
+// Processes that share a search all find the result of a single process, in the same number of steps.
 TEST(Search, DoesNotDependOnProcesses) {
   for (const std::uint64_t seed : {7, 104, 113}) {
     const Space space = space_of(small_space(seed));
@@ -53,7 +53,7 @@ TEST(Search, DoesNotDependOnProcesses) {
   }
 }
 
-// Points that the planner refuses are none of a process's own.
+// The result does not depend on the number of processes, even if the planner refuses points.
 TEST(Search, DoesNotDependOnProcessesWhereThePlannerRefuses) {
   const SmallSpace small{
       "model: {name: small, layers: 4, hidden: 1024, heads: 8, feed_forward: 4096, vocab: 32000}\nsequence: 1024\n"
@@ -101,7 +101,7 @@ TEST(Search, SaysHowMuchTheLeanestNeedsWhereNothingFits) {
   EXPECT_EQ(result.reason, "");
 }
 
-// The line and the rule, where no strategy obeys the rules.
+// If no strategy obeys the rules, the error names the line and the rule.
 TEST(Search, SaysWhichRuleLeavesNothing) {
   const struct {
     const char *text, *rule;
@@ -125,7 +125,7 @@ TEST(Search, SaysWhichRuleLeavesNothing) {
   }
 }
 
-// Wherever a search is stopped: the optimum is no further from the best found than it says.
+// Wherever a search is stopped, the optimum is within the stated distance of the best found.
 TEST(Search, SaysHowFarTheOptimumMayBeWhereverItIsStopped) {
   std::size_t stopped = 0, open = 0;
   for (const std::uint64_t seed : {7, 104, 113, 120}) {
@@ -155,7 +155,8 @@ TEST(Search, SaysHowFarTheOptimumMayBeWhereverItIsStopped) {
   EXPECT_GT(open, 5U);
 }
 
-// A strategy that fits soon turns up though most of the fastest do not: what one of them lacks tells how lean to go.
+// A strategy that fits is found soon though most of the fastest do not fit: the missing memory of one of them tells how
+// much to save.
 TEST(Search, SoonFindsOneThatFits) {
   const Space space(
       parse_open_spec(
@@ -171,8 +172,8 @@ TEST(Search, SoonFindsOneThatFits) {
   EXPECT_LT(r.counts.simulated, 20U);
 }
 
-// A little after its n-th line of progress, in the middle of whatever it is at: within a second of processor time, or
-// ten times what a small search takes where the machine is slow. It may as well have ended by then.
+// A search is stopped a little after its n-th line of progress, at any point of its work: it ends within a second of
+// processor time, or ten times the time of a small search on a slow machine. It may have ended by then.
 TEST(Search, StopsSoon) {
   const std::clock_t begin = std::clock();
   const Space tiny = space_of(small_space(7));

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// What is needed to look at a space.
+// The objects needed to examine a space.
 struct Looked {
   explicit Looked(const test::SmallSpace& small)
       : space(test::space_of(small)),

@@ -78,7 +78,7 @@ TEST(SearchSpace, RefusesWhatIsNoAxis) {
   }
 }
 
-// What --set and --cluster changed is part of what repeats a point.
+// Changes by --set and --cluster are part of the command that repeats a point.
 TEST(SearchSpace, OverridesAreAllThatThePointNeeds) {
   const std::string text =
       "model: gpt2\nsequence: 1024\ncluster: {node: dgx-a100, nodes: 1}\nstrategy: {global_batch: 16}\n";
@@ -117,7 +117,7 @@ TEST(SearchSpace, NoTwoPointsHaveOneName) {
     all += points.size();
   }
   EXPECT_GT(all, 250U);
-  // A stack whose habit is another order and no overlap.
+  // A stack whose default is another order and no overlap.
   const Space other = gpt_space(
       "tensor: 2, context: 1, micro_batch: 1}\nsoftware: {rank_order: tp-cp-pp-dp, "
       "overlap_gradient_reduce: false}\nsearch: {overlap_gradient_reduce: [true, false], offload: [none, optimizer], "
@@ -128,7 +128,7 @@ TEST(SearchSpace, NoTwoPointsHaveOneName) {
   EXPECT_EQ(names.size(), points.size());
 }
 
-// A key whose value is a map is given too.
+// A key whose value is a map is fixed too.
 TEST(SearchSpace, MapsAreFixed) {
   const Space space = gpt_space("context_kind: {ring: 2, ulysses: 2}");
   const std::vector<Degrees> layouts = space.layouts();
@@ -245,7 +245,7 @@ TEST(SearchSpace, RefusesValues) {
   }
 }
 
-// What the spec was read with, and the point sets again, is said once.
+// A key that was overridden when the spec was read, and that the point sets again, appears once.
 TEST(SearchSpace, OverridesSetEveryKeyOnce) {
   OpenSpec open = parse_open_spec(
       "model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, tensor: 2}\n", "t.yaml");

@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// Weights gathered and gradients reduced layer by layer beside tensor communication that hides under compute: neither
-// what waits for the first gathers and the last reductions nor what slows kernels is given away.
+// Weights gathered and gradients reduced layer by layer, beside tensor communication that hides under compute: the
+// bounds include the waits for the first gathers and the last reductions, and the slowdown of kernels.
 TEST(SearchBounds, AreCloseWhereUnitsMoveUnderCompute) {
   const Space space(
       parse_open_spec(

@@ -16,7 +16,7 @@ Spec spec_of(const std::string& strategy) {
       "test");
 }
 
-// What ranks leave behind that ran one by one, each task `factor` times as long as predicted; the first step is slow.
+// Files of ranks that ran one by one, each task `factor` times as long as predicted; the first step is slow.
 std::vector<RankRun> alone(const Prediction& p, double factor) {
   std::vector<RankRun> runs;
   for (std::uint32_t s = 0; s < p.plan.slots.size(); ++s) {
@@ -65,7 +65,7 @@ TEST(Compose, TakesTheMeasuredCompute) {
   const Prediction p = predict(spec, true);
   const Composed c = compare_composed(spec, p, alone(p, 2));
   EXPECT_NEAR(worst_compute_error(c), 0.5, 1e-6);
-  EXPECT_GT(c.composed_step, 1.2 * c.predicted_step);  // what the host and the links take stays
+  EXPECT_GT(c.composed_step, 1.2 * c.predicted_step);  // host and link times do not change
   EXPECT_LT(c.composed_step, 2.0 * c.predicted_step);
 }
 

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// What the engine itself made up, read back from the ranks' files and played again, takes as long as it took.
+// A step simulated by the engine, read back from the ranks' files and replayed, takes the same time.
 TEST(Replay, OfASimulatedStepHasNoError) {
   for (const std::string& strategy : small_strategies()) {
     const Plan folded = small_plan(strategy), plan = unfold(folded);
@@ -25,7 +25,7 @@ TEST(Replay, OfASimulatedStepHasNoError) {
   }
 }
 
-// Between the tasks of a rank its thread takes its time: what is replayed has as much of it.
+// A rank's thread needs time between tasks: the replay has the same time there.
 TEST(Replay, WaitsBetweenTasksAsTheRankDid) {
   constexpr Picoseconds kGap = 5'000'000;
   const Plan folded = make_plan(
@@ -50,7 +50,7 @@ TEST(Replay, WaitsBetweenTasksAsTheRankDid) {
   EXPECT_GT(again, static_cast<double>(even.step_time + later / 10 * 9));
 }
 
-// A step of which one task is twice as long is not what the engine replays from the others' durations.
+// A replay follows the measured durations: with one task twice as long the step differs.
 TEST(Replay, FollowsTheMeasuredDurations) {
   const Plan plan = unfold(small_plan(small_strategies()[1]));
   const Trace trace = simulate(plan, random_timing(plan, 11, 0));

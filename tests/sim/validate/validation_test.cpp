@@ -27,7 +27,7 @@ struct MeasuredCase {
     prediction.trace = simulate(prediction.plan, prediction.prices.timing);
     prediction.report = make_report(spec, prediction.plan, prediction.prices, prediction.trace, prediction.profile);
   }
-  // Ranks that do what was predicted; their memory too.
+  // Runs of ranks whose times and memory are as predicted.
   std::vector<RankRun> runs() const {
     auto runs = runs_of(prediction.plan, prediction.trace, plan_hash(folded), 1);
     for (std::size_t r = 0; r < runs.size(); ++r) runs[r].memory.peak = prediction.report.memory.ranks[r].memory.peak;

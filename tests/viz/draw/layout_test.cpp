@@ -70,7 +70,7 @@ TEST(Layout, GroupsByCoordinate) {
   o.closed_groups.insert(0);
   l = lay_out(t, o);
   EXPECT_EQ(l.rows.size(), 5u);
-  EXPECT_EQ(l.rows[0].track, 0u);  // its first process stands for it
+  EXPECT_EQ(l.rows[0].track, 0u);  // a closed group shows its first process
   EXPECT_EQ(l.row_of_track[0], 0);
   EXPECT_EQ(l.row_of_track[4], -1);
 }

@@ -123,5 +123,5 @@ TEST(Scene, KnowsThePeakOfACounterAndWhenMemoryRunsOut) {
   EXPECT_EQ(s.peaks[0][0].peak.bytes, 10);
   EXPECT_EQ(s.peaks[0][0].peak.time, 20'000'000);
   EXPECT_EQ(s.peaks[0][0].above, 20'000'000);
-  EXPECT_EQ(s.peaks[0][1].above, -1);  // is no memory
+  EXPECT_EQ(s.peaks[0][1].above, -1);  // the counter is no memory counter
 }

@@ -25,7 +25,7 @@ TEST(MappingGuard, AFileThatShrinksReadsAsZeros) {
   EXPECT_EQ(whole.text()[1000], 'x');
   EXPECT_EQ(std::accumulate(whole.text().begin() + 200'000, whole.text().end(), 0), 0);
   EXPECT_NE(whole.damage().find("became shorter"), std::string::npos);
-  EXPECT_EQ(other.damage(), "");  // it was not looked at
+  EXPECT_EQ(other.damage(), "");  // the missing part of this mapping was not read
   std::filesystem::resize_file(path, 0);
   EXPECT_EQ(other.text().front(), '\0');
 }

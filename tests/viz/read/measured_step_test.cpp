@@ -44,7 +44,7 @@ TEST(MeasuredStep, ATraceOfOursTellsEveryTask) {
       EXPECT_EQ(tasks.trace.spans[t].entered, m.trace.spans[t].entered);
       EXPECT_EQ(tasks.trace.spans[t].matched, m.trace.spans[t].matched);
       EXPECT_EQ(tasks.trace.spans[t].ended, m.trace.spans[t].ended);
-      const TaskId cause = m.trace.spans[t].cause;  // where the launch came after it, it is not said
+      const TaskId cause = m.trace.spans[t].cause;  // not written to the trace if the launch came after the cause
       if (cause != kNone && m.trace.spans[cause].ended >= m.trace.spans[t].issued) {
         EXPECT_EQ(tasks.trace.spans[t].cause, cause);
       }

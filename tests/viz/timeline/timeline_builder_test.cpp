@@ -64,8 +64,8 @@ TEST(TimelineBuilder, FindsTheEventOfATime) {
   EXPECT_EQ(event_at(t, 0, 99'000'000), kNoEvent);
 }
 
-// A lane whose events come in order, one whose do not, and one with nested events, mixed: each row holds its own, by
-// time, with what belongs to an event still beside it.
+// Lanes whose events come in order, out of order, and nested, mixed: each row holds its own events, by time, with the
+// data of each event still beside it.
 TEST(TimelineBuilder, LanesThatCameInAnyOrderKeepTheirEvents) {
   TimelineBuilder b;
   b.add_process({});

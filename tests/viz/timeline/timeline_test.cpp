@@ -10,7 +10,7 @@ namespace {
 
 constexpr Picoseconds kMicro = 1'000'000;
 
-// Says of every event which match it is of: the key itself.
+// A source that gives the match of every event: the key itself.
 class ByKey : public DetailSource {
  public:
   Details details(std::uint64_t key) const override { return {{"match", std::to_string(key)}}; }
@@ -35,7 +35,7 @@ TEST(Timeline, MembersOfACollectiveAreThoseOfItsMatch) {
   for (std::uint32_t p = 0; p < 3; ++p) {
     b.add_process({});
     b.add_thread(p, "data", 0);
-    b.add({p * kMicro, 10 * kMicro, p, label, p == 2 ? 8U : 7U});  // the third is of another
+    b.add({p * kMicro, 10 * kMicro, p, label, p == 2 ? 8U : 7U});  // the third event belongs to another match
   }
   const Timeline t = b.finish(0);
   EXPECT_EQ(members_of(t, 0), (std::vector<EventId>{0, 1}));

@@ -196,7 +196,7 @@ TEST(Canvas, GoldenPictures) {
 
 TEST(Canvas, BarsAreAsLongAsTheirEvents) {
   const QImage image = painted(small(), view_of(small(), {}), {CanvasFrame::kGutter + 600, 300});
-  const int row = CanvasFrame::kRuler + kHeaderHeight + 4;  // of the compute lane, above the names
+  const int row = CanvasFrame::kRuler + kHeaderHeight + 4;  // a line of pixels of the compute lane, above the names
   const auto at = [&](int us) { return image.pixelColor(CanvasFrame::kGutter + us * 10 + 4, row); };
   EXPECT_EQ(at(3), colour_of(Kind::forward));
   EXPECT_EQ(at(25), colours::kRow);

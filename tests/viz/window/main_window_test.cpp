@@ -116,7 +116,7 @@ TEST(MainWindow, KnowsWhichNotesAreInNoFile) {
   EXPECT_FALSE(again.notes_unsaved());
 }
 
-// Of several documents a view shows the one that it was of.
+// A view taken with several documents open shows the document that it was taken of.
 TEST(MainWindow, AViewNamesItsDocument) {
   MainWindow w;
   std::vector<Document> two = made(2);
@@ -238,7 +238,7 @@ TEST(MainWindow, GivesUpLoadingWhenAnotherOpensOrItCloses) {
   w.open_later({slow});
 }
 
-// Presses a button of the question that comes up, however late.
+// Presses a button of the dialog when it appears, however late.
 static void answer(QMessageBox::StandardButton button) {
   QTimer::singleShot(20, [button] {
     for (QWidget* w : QApplication::topLevelWidgets()) {
@@ -248,7 +248,7 @@ static void answer(QMessageBox::StandardButton button) {
   });
 }
 
-// Asked when what was loaded would take their place: they may have been written meanwhile.
+// The user is asked when the loaded trace would replace the notes: they may have been written meanwhile.
 TEST(MainWindow, NotesWrittenWhileItLoadsAreAskedAbout) {
   MainWindow w;
   w.open({kSpec});

@@ -11,7 +11,7 @@ namespace {
 
 using Seen = std::array<double, 3>;
 
-// Viénot, Brettel and Mollon (1999): what is left of a colour without red (1) or green (2) cones, in linear light.
+// A colour as seen without red (1) or green (2) cones, in linear light (Viénot, Brettel and Mollon 1999).
 Seen seen(const QColor& c, int sight) {
   const double r = std::pow(c.redF(), 2.2), g = std::pow(c.greenF(), 2.2), b = std::pow(c.blueF(), 2.2);
   if (sight == 0) return {r, g, b};

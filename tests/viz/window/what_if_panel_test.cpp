@@ -13,7 +13,7 @@ namespace {
 
 const std::string kPanelSpec = std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml";
 
-// Reasons of a box's values, "" for what can be taken.
+// For each value of a box, the reason why it cannot be chosen, "" if it can.
 std::vector<std::string> reasons(const QComboBox& box) {
   std::vector<std::string> result;
   const auto* items = qobject_cast<const QStandardItemModel*>(box.model());

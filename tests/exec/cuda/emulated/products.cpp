@@ -20,7 +20,7 @@ void store(void* data, Type type, std::int64_t i, float value) {
     static_cast<Bf16*>(data)[i] = to_bf16(value);
 }
 
-// Elements 0 .. n of device memory as floats; those of a result go back when it ends.
+// Elements 0 .. n of device memory as floats; a result is written back when the object is destroyed.
 class Floats {
  public:
   Floats(const void* data, Type type, std::int64_t n) : values_(static_cast<std::size_t>(n)) {
@@ -35,7 +35,7 @@ class Floats {
   std::vector<float> values_;
 };
 
-// A view with its strides; gaps between its rows keep what is there.
+// Elements from the first to the last of a strided view; the gaps between rows stay as they are.
 std::int64_t span_of(const ConstMatrix& m) { return m.rows == 0 ? 0 : (m.rows - 1) * m.stride + m.columns; }
 std::int64_t span_of(const ConstHeads& h) {
   return h.batch * h.rows == 0 ? 0 : (h.batch * h.rows - 1) * h.stride + h.heads * h.head_dim;
@@ -61,7 +61,7 @@ void Products::linear(ConstMatrix x, ConstMatrix weight, ConstArray bias, Matrix
   c.store_to(y.data, y.type);
 }
 
-// Of one product without an epilogue.
+// Carries out one product without an epilogue, on the host.
 void Products::multiply(const Product& p, cudaStream_t) {
   Floats a(p.a.data, p.a.type, span_of(p.a)), b(p.b.data, p.b.type, span_of(p.b)), c(p.c.data, p.c.type, span_of(p.c));
   kernels::multiply(p.transposed, p.alpha, view(a, p.a), view(b, p.b), p.beta, view(c, p.c));

@@ -5,8 +5,8 @@
 #include "kernels/reference/attention.h"
 #include "tests/kernels/cuda/device.h"
 
-// What only the emulated GPU can tell: that kernels do not depend on the order of warps nor on when asynchronous copies
-// happen, that the lanes of a load meet no bank twice, and that fragments lie where the manual's figures say.
+// Properties that only the emulated GPU can show: kernels do not depend on the order of warps nor on when asynchronous
+// copies happen, the lanes of a load touch no bank twice, and fragments lie where the manual's figures say.
 namespace orrery::kernels::cuda {
 namespace {
 

@@ -38,7 +38,7 @@ struct Copy {
   bool valid;
 };
 
-// Threads that wait for each other: a new generation begins when all that live have come.
+// A barrier: a new generation begins when all live threads have come.
 struct Meeting {
   unsigned arrived = 0, members = 0, generation = 0;
 
@@ -60,7 +60,7 @@ struct Warp {
   unsigned char buffers[2][64 * kLanes] = {};
 };
 
-// Entered once by its context, afterwards by jumps: unlike swapcontext they make no system calls.
+// A fiber, entered once by its context and afterwards by jumps: unlike swapcontext these make no system calls.
 struct Thread {
   ucontext_t context = {};
   std::jmp_buf place = {};
@@ -74,7 +74,7 @@ struct Thread {
   std::vector<Copy> open;
 };
 
-// The block that runs.
+// The state of the running block.
 struct Block {
   std::jmp_buf scheduler = {};
   std::vector<std::unique_ptr<Thread>> threads;  // kept from block to block for their stacks
@@ -157,7 +157,7 @@ void start(unsigned count) {
   }
 }
 
-// Warp by warp: each goes on until all its lanes wait for the block or are done.
+// Runs a block warp by warp: each warp goes on until all its lanes wait for the block or are done.
 void run_block(unsigned count) {
   start(count);
   Block& b = block();
@@ -216,7 +216,7 @@ void wait(int pending) {
   }
 }
 
-// Two buffers take turns: nobody comes round to the same one before all have left the meeting between.
+// Two buffers take turns: no lane reuses a buffer before all lanes have left the barrier between.
 const unsigned char* exchange(const void* value, std::size_t bytes) {
   Warp& w = block().warps[threadIdx.x / kLanes];
   expect(w.meeting.members == kLanes, "a warp's instruction after some of its lanes have ended");
@@ -231,7 +231,7 @@ void sync_block() { wait_for(block().all); }
 void note_matrix_loads(const unsigned char* addresses) {
   if (lane() != 0) return;
   for (unsigned m = 0; m < 4; ++m) {
-    unsigned groups = 0;  // of four banks, of eight
+    unsigned groups = 0;  // bit set of the groups of four banks that are touched, of eight
     for (unsigned i = 0; i < 8; ++i) groups |= 1U << (of_lane<std::uint32_t>(addresses, 8 * m + i) / 16 % 8);
     ++findings().matrix_loads;
     findings().conflicts += groups != 0xff;

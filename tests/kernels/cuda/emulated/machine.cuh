@@ -24,25 +24,26 @@ namespace orrery::kernels::cuda {
 
 namespace emulated {
 
-// How a run may differ from another without a correct kernel's results changing.
+// Orders of execution that may differ between runs without changing the results of a correct kernel.
 struct Order {
   bool late_copies = false;  // asynchronous copies happen when they are waited for, not at once
   bool reversed = false;     // warps take their turns last first
 };
 Order& order();
 
-// What went wrong or slow, since the last reset.
+// Counts of slow accesses since the last reset.
 struct Findings {
-  long matrix_loads = 0, conflicts = 0;  // phases of ldmatrix, and those whose rows share banks
+  long matrix_loads = 0, conflicts = 0;  // phases of ldmatrix, and the phases whose rows share banks
 };
 Findings& findings();
 
 void run(dim3 grid, unsigned block, std::int64_t shared_bytes, const std::function<void()>& kernel);
-unsigned char* block_memory(std::uint32_t address, std::uint32_t bytes);  // asserts that it lies inside
+// asserts that the bytes lie inside the block's memory
+unsigned char* block_memory(std::uint32_t address, std::uint32_t bytes);
 void copy(std::uint32_t to, const void* from, bool valid);
 void commit();
 void wait(int pending);
-// Every lane puts in `bytes` at value and gets back where all lanes' lie, 64 bytes apart.
+// Every lane passes `bytes` bytes at `value`; returns the values of all lanes, 64 bytes apart.
 const unsigned char* exchange(const void* value, std::size_t bytes);
 void sync_block();
 unsigned lane();

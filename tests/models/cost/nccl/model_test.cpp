@@ -91,8 +91,8 @@ TEST(Nccl, TheChoiceIsTheLibrarys) {
   EXPECT_EQ(choices, 669u);
 }
 
-// What a collective uses of NICs and NVLinks while it runs, in bytes: rings carry past every cut what a rank sends, a
-// tree passes the buffer up and down, a switch that adds needs it once.
+// The shares of NICs and NVLinks that a collective uses while it runs, in bytes: in a ring every cut carries what a
+// rank sends, a tree passes the buffer up and down, a switch that adds needs it once.
 TEST(Nccl, SharesAreBytesOverTimeAndBandwidth) {
   std::set<std::pair<NcclAlgorithm, int>> seen;
   for (const NcclReference& r : nccl_references()) {
@@ -104,7 +104,8 @@ TEST(Nccl, SharesAreBytesOverTimeAndBandwidth) {
       const bool ring = c.algorithm == NcclAlgorithm::ring, tree = c.algorithm == NcclAlgorithm::tree;
       const double buffer = static_cast<double>(bytes), n = t.ranks;
       const double around = 2 * buffer * (n - 1) / n;
-      const double nic = t.nodes < 2 ? 0 : ring ? around : buffer;  // of two nodes, each sends half up and half down
+      // with two nodes, each sends half of it up and half down
+      const double nic = t.nodes < 2 ? 0 : ring ? around : buffer;
       const double wire = t.ranks_per_node() < 2 ? 0 : ring ? around : tree ? 2 * buffer : buffer;
       const auto share = [&](double moved, double GBps) {
         return GBps > 0 ? std::min(1.0, moved / (c.seconds * GBps * 1e9)) : 0;
@@ -173,7 +174,8 @@ TEST(Nccl, MembersOfUnevenNodes) {
   EXPECT_EQ(nccl_topology(c, std::span<const int>()).ranks, 1);
 }
 
-// A release picks among what it has: LL128 came in 2.5, NVLS in 2.17, PAT in 2.23.
+// An older release chooses only among the algorithms and protocols that it has: LL128 came in 2.5, NVLS in 2.17, PAT in
+// 2.23.
 TEST(Nccl, OlderReleasesKnowLess) {
   const auto has = [](int ranks_per_node, std::int64_t minor, CollectiveKind kind, NcclAlgorithm a, NcclProtocol p) {
     NcclTopology t = nccl_topology(cluster(90, 18, 8, 8, 8, 400), ranks_per_node == 1 ? 4 : 1, ranks_per_node);
@@ -247,7 +249,8 @@ TEST(Nccl, SendsAreAlphaBeta) {
   }
 }
 
-// A token that crosses once a node instead of once an expert takes as much less time; on one node nothing crosses.
+// A token that crosses once per node instead of once per expert takes proportionally less time; on one node nothing
+// crosses.
 TEST(Nccl, TwoStageAllToAllCrossesNicsOncePerNode) {
   const Bytes bytes = Bytes{256} << 20;
   const NcclModel two = nccl_model(
@@ -264,7 +267,7 @@ TEST(Nccl, TwoStageAllToAllCrossesNicsOncePerNode) {
       0.5, 0.02);
 }
 
-// Two nodes of B300 fill their NICs of 800 Gb/s; with many peers beyond the node nobody was seen to.
+// Two nodes of B300 fill their NICs of 800 Gb/s; with many peers beyond the node no measurement reached that.
 TEST(Nccl, AllToAllToManyPeersIsSlow) {
   const auto rate = [](int nodes, double nic) {
     const Bytes bytes = Bytes{8} << 30;

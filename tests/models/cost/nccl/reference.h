@@ -45,7 +45,7 @@ struct NcclReference {
 
 namespace nccl_reference {
 
-// What the title of a block does not say about its machine.
+// Data of a machine that the title of a block in the reference file does not contain.
 struct Machine {
   std::string_view name;
   int compute_capability;

@@ -30,7 +30,7 @@ Cluster cluster(double nvlink_GBps, double pcie_GBps, int gpus_per_node, int nvl
   return c;
 }
 
-// The shapes of machines that differ; numbers as their vendors print them.
+// Machines of different shapes, with the numbers that their vendors state.
 Cluster dgx_h100() { return cluster(450, 63, 8, 8, 8, 400, 1); }
 Cluster dgx_a100() { return cluster(300, 31, 8, 8, 8, 200, 2); }
 Cluster v100_pcie() { return cluster(0, 15.75, 4, 0, 1, 100, 2); }
