@@ -32,7 +32,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-// What two values may come to the same is asked once.
+// The values of a switch; where both values would make the same plan, only one.
 std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   if (!useful) return {axis.open ? habit : axis.values.front()};
   std::vector<bool> values;
