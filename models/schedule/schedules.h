@@ -108,7 +108,7 @@ struct ScheduleRow {
   bool fits_times = false;      // the order is searched by the times of its phases (ScheduleShape::times)
   bool takes_turns = false;     // chunks take turns of ScheduleShape::group micro-batches
   bool plans_stages = false;    // DAPPLE's planner cuts the stages
-  bool warms_up_twice = false;  // its warm-up is made for 2p - 1 micro-batches and pays from that number on
+  bool warms_up_twice = false;  // the warm-up is made for 2p - 1 micro-batches and pays from that number on
   Weaving weaving = Weaving::never;
   Searched searched = Searched::any;
   Updates updates = Updates::flush;
@@ -116,7 +116,7 @@ struct ScheduleRow {
   std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;
   std::int64_t vocabulary_barriers = 0;  // > 0: all stages hold a part of the vocabulary (Schedule::barriers)
   std::string_view ends = "";            // then: the same schedule with the vocabulary at the ends of the pipeline
-  std::int64_t copies = 1;               // of the model; several run both ways
+  std::int64_t copies = 1;               // copies of the model; several run both ways
 };
 
 // The schedules that are meant where none is named: of one chunk a stage, of one whose backward is split, of several
@@ -129,7 +129,7 @@ const ScheduleRow& find_schedule(std::string_view name);      // throws Error li
 const ScheduleRow* schedule_in_table(std::string_view name);  // null: an order from a file; "": the plain one
 // Whether a schedule weaves forwards with backwards where a spec asks for it.
 bool weaves_if_asked(std::string_view schedule, std::int64_t pipeline);
-// Where virtual stages lie, without orders.
+// The places of virtual stages, without orders.
 Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape, std::int64_t copies = 2);
 Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);  // also places parts of the vocabulary
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
