@@ -8,6 +8,7 @@
 #include "models/load/reader.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sequence.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {
@@ -304,7 +305,7 @@ Broken expert_rules(const Spec& spec) {
   if (b.what.empty()) b = divides("expert_tensor", s.expert_tensor, "moe.feed_forward", moe.feed_forward);
   if (b.what.empty()) b = divides("tensor", s.tensor, "moe.shared_feed_forward", moe.shared_feed_forward);
   if (!b.what.empty()) return b;
-  if (s.sharding == Sharding::hsdp && s.shard_group > 0) {
+  if (row_of(s.sharding).hybrid && s.shard_group > 0) {
     const std::int64_t sharers = s.tensor * s.shard_group;  // ranks that share shards hold every expert
     if (s.expert > sharers || s.expert_tensor > sharers || sharers % (s.expert * s.expert_tensor) != 0) {
       return broken("shard_group", "expert_tensor: {} * expert: {} does not divide tensor * shard_group: {}",
@@ -321,18 +322,18 @@ Broken expert_rules(const Spec& spec) {
 
 Broken sharding_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  if (s.sharding == Sharding::hsdp) {
+  if (row_of(s.sharding).hybrid) {
     if (Broken b = in_range({{"shard_group", s.shard_group, 1, kMostRanks}}); !b.what.empty()) return b;
     return divides("shard_group", s.shard_group, "data * context", s.data * s.context);
   }
   if (s.shard_group != 0) {
     return broken("shard_group", "shard_group: only sharding: hsdp has groups, not {}", name_of(s.sharding));
   }
-  if (s.sharding == Sharding::data_parallel && spec.gpus > spec.cluster.gpus_per_node) {
+  if (row_of(s.sharding).master && spec.gpus > spec.cluster.gpus_per_node) {
     return broken("sharding", "sharding: data-parallel is one process on one node; {} GPUs are more: choose none",
                   spec.gpus);
   }
-  if (s.parameter_server && s.sharding != Sharding::parameter_server) {
+  if (s.parameter_server && !row_of(s.sharding).servers) {
     return broken("parameter_server", "parameter_server: needs sharding: parameter-server, not {}",
                   name_of(s.sharding));
   }

@@ -201,6 +201,8 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
   if (!open) {
     settle_sharding(spec);
     if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
+    Strategy& s = spec.strategy;
+    if (!s.schedule_file.empty()) s.schedule_text = read_input(s.schedule_file, kMostTables);
   }
   if (Moe* moe = spec.model.moe ? &*spec.model.moe : nullptr; moe != nullptr && !moe->loads_file.empty())
     moe->loads = std::make_shared<ExpertLoads>(read_expert_loads(spec.model));

@@ -4,6 +4,7 @@
 #include "models/load/open_spec.h"
 #include "models/load/reader.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {
@@ -203,7 +204,7 @@ bool read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) 
 
 void read_server(const SpecSection& section, Strategy& s) {
   const SpecNode* node = section.find("parameter_server");
-  if (node == nullptr && s.sharding != Sharding::parameter_server) return;
+  if (node == nullptr && !row_of(s.sharding).servers) return;
   ParameterServer& server = s.parameter_server.emplace();
   const SpecSection map(section.reader(), node, "strategy.parameter_server", kServerKeys);
   map.take("servers", server.servers);
@@ -218,10 +219,10 @@ void read_server(const SpecSection& section, Strategy& s) {
 void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   section.take_named(
       "sharding", s.sharding, find_sharding, [](Sharding kind) { return name_of(kind); }, "default");
-  if (s.sharding == Sharding::hsdp) {
+  if (row_of(s.sharding).hybrid) {
     s.shard_group = std::clamp<std::int64_t>(spec.cluster.gpus_per_node / s.tensor, 1, s.data * s.context);
   }
-  section.take("shard_group", s.shard_group, s.sharding == Sharding::hsdp ? "data ranks of a node" : "all of them");
+  section.take("shard_group", s.shard_group, row_of(s.sharding).hybrid ? "data ranks of a node" : "all of them");
   read_server(section, s);
   section.take("fused_buffers", s.fused_buffers);
   section.take("prefetch_units", s.prefetch_units);

@@ -11,6 +11,7 @@
 #include "models/spec/asynchrony.h"
 #include "models/spec/one_queue.h"
 #include "models/spec/sequence.h"
+#include "models/spec/sharding.h"
 #include "models/spec/stragglers.h"
 
 namespace orrery {
@@ -80,7 +81,7 @@ void refuse_what_is_not_built(const Spec& spec) {
       {s.on_grid() && (s.offload.any() || s.offload.tiling > 1), "strategy.tensor_kind", " other than 1d with offload"},
       {s.on_grid() && s.partition_activations, "strategy.tensor_kind", " other than 1d with partition_activations"},
       {s.on_grid() && s.overlap.tensor, "strategy.tensor_kind", " other than 1d with overlap.tensor"},
-      {s.on_grid() && s.sharding == Sharding::hsdp, "strategy.tensor_kind", " other than 1d with hsdp"},
+      {s.on_grid() && row_of(s.sharding).hybrid, "strategy.tensor_kind", " other than 1d with hsdp"},
       {s.on_grid() && runs_both_ways(s.schedule), "strategy.tensor_kind",
        " other than 1d with several copies of the model"},
       {s.offload.tiling > 1 && is_eight_bit(s.precision), "strategy.offload.tiling", " with eight-bit products"},
@@ -94,7 +95,7 @@ void refuse_what_is_not_built(const Spec& spec) {
       {later && moe, "software.validates_after_update", " with experts"},
       {later && s.offload.any(), "software.validates_after_update", " with offload"},
       {later && !s.stage_replicas.empty(), "software.validates_after_update", " with stage_replicas"},
-      {slow && s.sharding == Sharding::hsdp, "cluster.stragglers", " with sharding: hsdp"},
+      {slow && row_of(s.sharding).hybrid, "cluster.stragglers", " with sharding: hsdp"},
       {slow && spec.model.moe.has_value(), "cluster.stragglers", " with experts"},
       {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with several copies of the model"},
       {own_pace(s) && s.clip > 0, "strategy.clip", " above 0 where servers take each worker's gradients by themselves",
@@ -169,7 +170,7 @@ void PlanBuilder::choose_schedule() {
   if (!own) take_steps(find_schedule(s.schedule).updates);
   ScheduleShape shape = {s.pipeline, plan_.micro_batches, s.virtual_stages, {}, s.overlap.micro_batches};
   if (own) {
-    schedule_ = read_schedule(s.schedule_file, shape);
+    schedule_ = parse_schedule(s.schedule_text, s.schedule_file, shape);
     context_.splits_backward = splits_backward(schedule_);
     place_ends();
   } else {

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
-#include "models/base/input_file.h"
 #include "models/base/names.h"
 #include "models/base/sensible.h"
 
@@ -161,10 +160,6 @@ class Reader {
 
 Schedule parse_schedule(const std::string& text, const std::string& path, const ScheduleShape& shape) {
   return Reader(path, shape).read(text);
-}
-
-Schedule read_schedule(const std::string& path, const ScheduleShape& shape) {
-  return parse_schedule(read_input(path, kMostTables), path, shape);
 }
 
 }  // namespace orrery

@@ -17,7 +17,6 @@ namespace orrery {
 // before the letter names the virtual stage (0F3), which lies on the stage whose line it stands in; without one it is
 // the line's own. Commas separate too, empty cells are skipped.
 // Throws Error "file:line: what" for what is unknown, done twice, missing, or on two stages at once.
-Schedule read_schedule(const std::string& path, const ScheduleShape& shape);
 Schedule parse_schedule(const std::string& text, const std::string& path, const ScheduleShape& shape);
 
 }  // namespace orrery

@@ -109,6 +109,7 @@ struct Strategy {
   std::int64_t extra_warm_up = 0;          // interleaved: forwards beyond the usual before the first backward
   bool vertical_sync = false;              // pipedream: all stages use the weights that the first one has
   std::string schedule_file;               // file of an order, schedule: {file: order.txt}, as written there
+  std::string schedule_text;               // what that file holds
   std::vector<std::int64_t> stage_layers;  // layers per virtual stage in model order; empty = the profile's rule
   // For each stage, how many ranks cut each of its micro-batches among them, sample by sample (DAPPLE); empty = one
   // rank each.

@@ -275,7 +275,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
 // boundaries on each stage: hidden states, embeddings, and the gradients of both pass it.
 std::int64_t crossings(const Strategy& s) {
   const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
-  const Schedule schedule = s.schedule == "file" ? read_schedule(s.schedule_file, shape)
+  const Schedule schedule = s.schedule == "file" ? parse_schedule(s.schedule_text, s.schedule_file, shape)
                                                  : place_chunks(find_schedule(s.schedule).placement, shape);
   std::int64_t count = spreads_vocabulary(s.schedule) ? 2 * s.pipeline : 0;
   for (std::int64_t k = 0; k + 1 < schedule.virtual_stages(); ++k)

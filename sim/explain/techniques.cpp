@@ -40,7 +40,7 @@ void drop_options(const Strategy& before, Strategy& s) {
   s.overlap.micro_batches = s.overlap.micro_batches && weaves_if_asked(s.schedule, s.pipeline);
   if (s.pipeline != before.pipeline || s.virtual_stages != before.virtual_stages) s.stage_layers.clear();
   if (!s.recompute.layer) s.partition_activations = s.contiguous_activations = false;
-  if (s.sharding != Sharding::parameter_server) s.parameter_server.reset();
+  if (!row_of(s.sharding).servers) s.parameter_server.reset();
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ void add_sharding(const Spec& spec, List& list) {
     return changed(spec, [&](Strategy& x) {
       x.sharding = kind;
       x.overlap.micro_batches = x.overlap.micro_batches && !weaves(kind);
-      x.fused_buffers = x.fused_buffers && kind < Sharding::zero2;
+      x.fused_buffers = x.fused_buffers && !row_of(kind).shards_gradients;
     });
   };
   add_servers(spec, list);

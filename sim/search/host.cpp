@@ -17,7 +17,7 @@ Picoseconds at_rate(double bytes, double rate) {
 
 Bounds::Kind Bounds::like(Sharding sharding) const {
   const ShardingRow& row = row_of(sharding);
-  if (row.hybrid || row.kind == Sharding::fsdp_grad_op) return {Sharding::fsdp};
+  if (row.hybrid || (row.shards_parameters && !row.reshards_after_forward)) return {Sharding::fsdp};
   return {unit_gradients(space_.base(), row) || row.shards_parameters ? row.kind : Sharding::none};
 }
 

@@ -5,6 +5,7 @@
 
 #include "models/layers/blocks.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/search/space.h"
 
 namespace orrery {
@@ -47,7 +48,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   s.data = key.data;
   s.rank_order = "tp-cp-dp-pp";
   s.sharding = key.sharding;
-  s.shard_group = key.sharding == Sharding::hsdp ? key.data * key.context : 0;
+  s.shard_group = row_of(key.sharding).hybrid ? key.data * key.context : 0;
   s.micro_batch = key.micro_batch;
   s.global_batch = key.micro_batch * key.data;
   s.recompute = recompute_of(key.recompute, spec.software);

@@ -19,7 +19,7 @@ constexpr std::int64_t kContext = 64;
 bool is_usual(const Recipe& group) {
   const ShardingRow& row = row_of(group.sharding);
   return find_schedule(group.schedule).searched == Searched::first && group.offload == "none" && !row.hybrid &&
-         row.kind != Sharding::zero2 && row.kind != Sharding::fsdp_grad_op;
+         (row.reshards_after_forward || !row.shards_gradients);
 }
 
 }  // namespace

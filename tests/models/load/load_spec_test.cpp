@@ -13,6 +13,7 @@
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "tests/random_bits.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -225,10 +226,13 @@ TEST(Spec, ReadsJsonAsWell) {
 }
 
 TEST(Spec, ReadsTheLongFormsOfStrategyKeys) {
+  const test::TemporaryFolder folder;
+  const std::string order = folder.path("order.txt");
+  std::ofstream(order) << "F0 B0";
   const Spec spec = short_spec(
       {"strategy.optimizer={name: adam, moments: bf16}", "strategy.context=4",
-       "strategy.context_kind={ring: 2, ulysses: 2}", "strategy.schedule={file: order.txt}", "strategy.sharding=zero2",
-       "strategy.offload={optimizer: {device: cpu, delayed_update: true}, tiling: 4}",
+       "strategy.context_kind={ring: 2, ulysses: 2}", "strategy.schedule={file: " + order + "}",
+       "strategy.sharding=zero2", "strategy.offload={optimizer: {device: cpu, delayed_update: true}, tiling: 4}",
        "strategy.offload.activations.layers=20", "strategy.offload.activations.device=cpu", "strategy.recompute=full",
        "strategy.recompute_layers=3", "search={tensor: [1, 2, 4]}"});
   const Strategy& s = spec.strategy;
@@ -236,7 +240,8 @@ TEST(Spec, ReadsTheLongFormsOfStrategyKeys) {
   EXPECT_EQ(s.context_kind, "mixed");
   EXPECT_EQ(s.context_ring * s.context_ulysses, 4);
   EXPECT_EQ(s.schedule, "file");
-  EXPECT_EQ(s.schedule_file, "order.txt");
+  EXPECT_EQ(s.schedule_file, order);
+  EXPECT_EQ(s.schedule_text, "F0 B0");
   EXPECT_TRUE(s.offload.delayed_update);
   EXPECT_EQ(s.offload.activation_layers, 20);
   EXPECT_EQ(s.offload.tiling, 4);
