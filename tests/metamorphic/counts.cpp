@@ -107,7 +107,7 @@ std::vector<double> volume_factors(const Spec& spec) {
     case Sharding::none:
       return {2 * g};
     case Sharding::zero1:
-      return {g + w};
+      return {(spec.software.shards_all_reduce ? 2 : 1) * g + w};
     case Sharding::zero2:
       return {(spec.software.keep_gradients_whole ? g : m * g) + w};
     case Sharding::zero3:
