@@ -45,9 +45,9 @@ const Run* Checks::simulate(const Json& spec) {
     at->second = std::make_unique<Run>(Run{std::move(parsed), std::move(profile), std::move(report)});
   } catch (const Error& e) {
     refusal = e.what();
-    const bool names_a_place = refusal.find(".yaml") != std::string::npos ||
-                               refusal.find("strategy") != std::string::npos ||
-                               refusal.find("model") != std::string::npos;
+    const bool names_a_place =
+        refusal.find(".yaml") != std::string::npos || refusal.find("strategy") != std::string::npos ||
+        refusal.find("model") != std::string::npos || refusal.find("cluster.") != std::string::npos;
     if (e.exit_code != 2) violated("exit", fmt::format("{}: {}", e.exit_code, refusal), spec);
     if (refusal.find('\n') != std::string::npos) violated("error lines", refusal, spec);
     if (!names_a_place) violated("error text", refusal, spec);
