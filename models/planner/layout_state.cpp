@@ -16,8 +16,7 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const std::int64_t own = chunk.own;
   const Bytes width = context_.width;
   const bool serves = context_.duty == Duty::server;
-  const bool kept = row_.fp32_shards ? host_update() && !host_parameters() : width < o.master_bytes || host_update();
-  const bool master = kept && updates();
+  const bool master = masters_lie_apart(spec_.strategy, row_) && updates();
   const bool cuts_weights = row_.shards_parameters || serves, cuts_gradients = unit_gradients_ || serves;
   Block block;
   block.name = "state";

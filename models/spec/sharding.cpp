@@ -33,6 +33,12 @@ const std::vector<ShardingRow>& sharding_rows() {
   return rows;
 }
 
+bool masters_lie_apart(const Strategy& strategy, const ShardingRow& row) {
+  const bool host_updates = strategy.offload.optimizer != Device::none;
+  if (row.fp32_shards) return host_updates && strategy.offload.parameters == Device::none;
+  return host_updates || storage_bytes(strategy.precision) < strategy.optimizer.master_bytes;
+}
+
 const ShardingRow& row_of(Sharding s) {
   for (const ShardingRow& row : sharding_rows()) {
     if (row.kind == s) return row;

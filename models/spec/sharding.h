@@ -31,6 +31,10 @@ inline bool scatters_gradients(const ShardingRow& row, bool stage_1_sums_all) {
   return row.shards_optimizer && (row.shards_gradients || !stage_1_sums_all);
 }
 
+// Whether fp32 master weights lie apart from the parameters, or from the shard of them: a host that updates has its own,
+// unless it has the shards too; a device has its own beside narrower parameters.
+bool masters_lie_apart(const Strategy& strategy, const ShardingRow& row);
+
 const ShardingRow& row_of(Sharding s);  // throws Error for a variant that is not built yet
 
 }  // namespace orrery

@@ -54,13 +54,10 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
     f.gradients = std::max(f.gradients, s.optimizer.master_bytes);
   f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
   const bool on_host = s.offload.optimizer != Device::none;
-  // whether the master weights lie apart from the shard of the parameters
-  const bool apart = row.fp32_shards ? s.offload.parameters == Device::none : true;
-  if (apart && (on_host || (width < s.optimizer.master_bytes && !row.fp32_shards)))
-    f.optimizer += s.optimizer.master_bytes;
+  const bool masters = masters_lie_apart(s, row);
+  if (masters) f.optimizer += s.optimizer.master_bytes;
   if (on_host) f.copies = f.gradients * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
-  const bool keeps_masters = row.shards_optimizer && spec.software.whole_master == name_of(s.precision);
-  if (keeps_masters && f.optimizer > s.optimizer.master_bytes) {
+  if (masters && row.shards_optimizer && spec.software.whole_master == name_of(s.precision)) {
     f.whole = s.optimizer.master_bytes;
     f.optimizer -= f.whole;
   }

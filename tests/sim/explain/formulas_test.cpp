@@ -40,6 +40,18 @@ TEST(Formulas, StatesAreWhatThePlanHolds) {
   }
 }
 
+// A stack that keeps whole masters keeps none where the shard of the parameters is the master.
+TEST(Formulas, WholeMastersLieBesideNarrowerShardsAlone) {
+  for (const char* sharding : {"zero1", "zero3", "fsdp"}) {
+    const Spec spec = spec_of({"software=megatron-deepspeed-2022", "strategy.precision=bf16",
+                               fmt::format("strategy.sharding={}", sharding)});
+    const Prediction p = predict(spec);
+    const double formula =
+        state_formula(spec, p.plan).bytes(static_cast<double>(elements_of(p.plan, 0, Dimension::data)));
+    EXPECT_NEAR(formula, static_cast<double>(states_in_plan(p.plan, 0)), 100) << sharding;
+  }
+}
+
 // Unlike ends of a pipeline reduce a tied table over all their ranks, and cut its states over these; stages of several
 // ranks send as much as their parts of a micro-batch take.
 TEST(Formulas, KnowStagesOfSeveralRanks) {
