@@ -14,7 +14,7 @@ struct Options {
   std::uint64_t count = 200, seed = 1, first = 0;
   std::vector<std::string> only, schedules;
   double seconds = 0;
-  bool strict = false, refused = false;
+  bool strict = false, refused = false, hashes = false;
 };
 
 constexpr std::uint64_t kMostTasks = 300'000;  // most tasks of a spec that is changed and simulated many times
@@ -26,6 +26,12 @@ struct Tally {
 
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Prints what two builds that predict alike print alike.
+void print_hashes(std::uint64_t number, const Run& run) {
+  const Report& r = run.report;
+  fmt::print("{} {} {:.12g} {}\n", number, r.plan_hash, r.step_time_s, r.memory.peak);
+}
 
 void check_one(Checks& checks, const Options& options, std::uint64_t number, Tally& tally) {
   Draw draw(options.seed * 1'000'003 + number);
@@ -41,6 +47,7 @@ void check_one(Checks& checks, const Options& options, std::uint64_t number, Tal
   if (run == nullptr && options.refused) fmt::print(stderr, "# {} refused: {}\n", number, checks.refusal);
   if (run == nullptr) return;
   ++tally.valid;
+  if (options.hashes) return print_hashes(number, *run);
   if (run->report.simulation.tasks > kMostTasks) return sane(checks, {spec, *run, draw});
   for (const Relation& relation : relations()) {
     const bool drawn = draw.chance(relation.share);
@@ -85,7 +92,7 @@ int run(const Options& options) {
   Checks checks(options.strict);
   Tally tally;
   const auto begin = Clock::now();
-  check_closed_forms(checks, options);
+  if (!options.hashes) check_closed_forms(checks, options);
   auto said = Clock::now();
   for (; tally.drawn < options.count && (options.seconds == 0 || since(begin) < options.seconds); ++tally.drawn) {
     const auto own = Clock::now();
@@ -116,6 +123,7 @@ int main(int argc, char** argv) {
   app.add_option("--schedule", options.schedules, "pipelines of these schedules alone")->delimiter(',');
   app.add_option("--seconds", options.seconds, "draw no more specs after so long");
   app.add_flag("--strict", options.strict, "no slack for orders that are searched");
+  app.add_flag("--hashes", options.hashes, "print the plan's hash, step time and peak memory of each spec, check none");
   app.add_flag("--refused", options.refused, "say why specs were refused");
   CLI11_PARSE(app, argc, argv);
   return orrery::test::run(options);
