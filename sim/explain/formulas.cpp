@@ -72,43 +72,29 @@ double hidden_bytes(const Spec& spec) {
          real(storage_bytes(s.precision));
 }
 
-// Elements of the unit with tied token embeddings on a stage that has both ends of the model, on average over all
-// ranks: other micro-batches pass between the lookups and the logits, so that each of the two gathers and reduces the
-// unit. The logits gather it once more for backward where they give it up.
-struct TableUses {
-  double elements = 0;
-  bool again = false;
-};
-
-bool gives_table_up(const Plan& plan, const Block& block) {
-  return std::any_of(block.forward.begin(), block.forward.end(), [&](std::uint32_t op) {
-    const std::vector<Operand>& frees = plan.ops[op].frees;
-    const auto gathered = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
-    return std::any_of(frees.begin(), frees.end(), gathered);
-  });
-}
-
 bool holds_word_table(const Block& block) {
   const auto is_table = [](const LocalParameter& p) { return p.name.starts_with("embedding.word"); };
   return block.role == BlockRole::embedding && std::any_of(block.parameters.begin(), block.parameters.end(), is_table);
 }
 
-TableUses table_used_twice(const Spec& spec, const Plan& plan) {
-  TableUses uses;
-  if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return uses;
+// Elements of the unit with tied token embeddings on a stage that has both ends of the model, on average over all
+// ranks: other micro-batches pass between the lookups and the logits, so that each of the two gathers and reduces the
+// unit.
+double table_used_twice(const Spec& spec, const Plan& plan) {
+  if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
   // elements of the token embeddings, and whether the stage computes logits
   std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     if (block.role == BlockRole::output) by_slot[f.slot].second = true;
-    if (block.role == BlockRole::output && gives_table_up(plan, block)) uses.again = true;
     if (!holds_word_table(block)) continue;
     by_slot[f.slot].first = 0;
     for (const LocalParameter& p : block.parameters) by_slot[f.slot].first += p.out * p.in;
   }
+  double sum = 0;
   for (const auto& [slot, table] : by_slot)
-    uses.elements += table.second ? real(table.first) * real(plan.slots[slot].multiplicity) / real(plan.ranks) : 0;
-  return uses;
+    sum += table.second ? real(table.first) * real(plan.slots[slot].multiplicity) / real(plan.ranks) : 0;
+  return sum;
 }
 
 // Volume of data parallelism by technique: reductions in gradient width g, gathers in parameter width w.
@@ -139,10 +125,10 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
     v.bytes = m * g * all + m * w * (all + again);
   }
   const bool tied = copies == Dimension::data && unit_gradients(spec, row);
-  const TableUses table = tied ? table_used_twice(spec, plan) : TableUses{};
-  if (table.elements > 0) {
-    v.formula += !row.shards_parameters ? " + mT·g" : table.again ? " + mT·(g+2w)" : " + mT·(g+w)";
-    v.bytes += m * table.elements * (g + (row.shards_parameters ? (table.again ? 2 : 1) * w : 0)) * (n - 1) / n;
+  const double table = tied ? table_used_twice(spec, plan) : 0;
+  if (table > 0) {
+    v.formula += !row.shards_parameters ? " + mT·g" : " + mT·(g+w)";
+    v.bytes += m * table * (g + (row.shards_parameters ? w : 0)) * (n - 1) / n;
   }
   v.formula = fmt::format("({})(N-1)/N", v.formula);
   if (r > 1) {
@@ -153,7 +139,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
       fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, group_sizes(plan, copies), m, g, w);
   if (v.formula.find('A') != std::string::npos)
     v.numbers += fmt::format(", A = {:.4g} gathered again for backward", average_elements(plan, copies, false, true));
-  if (table.elements > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table.elements);
+  if (table > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table);
   if (r > 1) v.numbers += fmt::format(", R = {}", r);
   return v;
 }
@@ -283,19 +269,30 @@ std::int64_t crossings(const Strategy& s) {
   return count;
 }
 
-// Bytes of activations of a micro-batch that a stage leaves with another one: those that the first move of the plan
-// takes away.
-double moved_bytes(const Plan& plan) {
+// Bytes of activations of a micro-batch that a class of ranks leaves with a partner: those that its first move in the
+// plan takes away.
+double moved_bytes(const Plan& plan, const RankSlot& slot) {
   std::int32_t first = -1;
   double bytes = 0;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = slot.begin; t < slot.end; ++t) {
     const Op& op = plan.op_of(t);
-    if (op.lane != LaneKind::send_partner) continue;
+    if (op.lane != LaneKind::send_partner || op.phase != Phase::forward) continue;
     const std::int32_t micro_batch = plan.frames[plan.tasks[t].frame].micro_batch;
     if (first < 0) first = micro_batch;
     if (micro_batch == first) bytes += real(std::get<Transfer>(op.work).bytes);
   }
   return bytes;
+}
+
+// The mean of these bytes over all moves of a step: stages may have unlike layers.
+double mean_moved_bytes(const Plan& plan, const std::vector<ActivationMove>& moves) {
+  std::map<std::int64_t, double> by_stage;
+  for (const RankSlot& slot : plan.slots) {
+    if (!by_stage.contains(slot.stage)) by_stage[slot.stage] = moved_bytes(plan, slot);
+  }
+  double sum = 0;
+  for (const ActivationMove& move : moves) sum += by_stage.at(move.stage);
+  return moves.empty() ? 0 : sum / real(std::ssize(moves));
 }
 
 // Volume of the pipeline: each crossing passes S in forward and its gradient back; there are p·v - 1 crossings where
@@ -313,10 +310,11 @@ Volume pipeline_volume(const Spec& spec, const Plan& plan) {
               .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / p};
   const bool known = s.schedule != "file";
   if (known && find_schedule(s.schedule).moves != nullptr) {
-    const double moves = real(std::ssize(make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves));
+    const std::vector<ActivationMove> moves = make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves;
+    const double bytes = mean_moved_bytes(plan, moves);
     v.formula += " + 2·A·n/p";
-    v.numbers += fmt::format(", A = {:.4g} B of activations, left n = {} times", moved_bytes(plan), moves);
-    v.bytes += 2 * moved_bytes(plan) * moves / p;
+    v.numbers += fmt::format(", A = {:.4g} B of activations, left n = {} times", bytes, moves.size());
+    v.bytes += 2 * bytes * real(std::ssize(moves)) / p;
   }
   return v;
 }

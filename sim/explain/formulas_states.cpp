@@ -1,4 +1,5 @@
 // Model states by their formulas.
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -94,33 +95,41 @@ std::string text_of(const StateFormula& f) {
 
 // Whether the weights of a block are gathered once more for backward: forward gives them up, and backward reads some.
 static bool gathered_again(const Plan& plan, const Block& block) {
-  const auto of_unit = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
-  const auto any = [&](const std::vector<std::uint32_t>& ops, auto&& list) {
-    return std::any_of(ops.begin(), ops.end(), [&](std::uint32_t op) {
-      const std::vector<Operand>& operands = list(plan.ops[op]);
-      return std::any_of(operands.begin(), operands.end(), of_unit);
-    });
-  };
-  const auto frees = [](const Op& op) -> const std::vector<Operand>& { return op.frees; };
-  return any(block.forward, frees) && any(block.backward, frees);
+  const auto of_unit = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered && o.tile == 0; };
+  const auto gives_up = [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_unit); };
+  const auto reads = [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].operands, of_unit); };
+  return std::ranges::any_of(block.forward, gives_up) && std::ranges::any_of(block.backward, reads);
+}
+
+// How often backward gathers a weight tile, which is given up after each use.
+static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::uint16_t tile) {
+  const auto of_tile = [&](const Operand& o) { return o.slot == kGathered && o.tile == tile; };
+  return std::ranges::count_if(block.backward,
+                               [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_tile); });
 }
 
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again) {
   const bool apart = sums_table_apart(plan, slot);
-  const auto of_block = [&](const Block& block) {
-    std::int64_t sum = 0;
-    if (again && !gathered_again(plan, block)) return sum;
-    for (const LocalParameter& p : block.parameters) sum += copies_of(p, apart) == copies ? p.out * p.in : 0;
-    return sum;
+  struct Unit {
+    std::int64_t together = 0, tiles = 0;  // elements that are gathered at once, and those of tiles
+    bool again = false;
   };
-  std::map<std::uint32_t, std::int64_t> by_unit;  // a tied output shares the embedding's unit, which comes first
+  std::map<std::uint32_t, Unit> units;  // a tied output shares the embedding's unit, which comes first
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     const bool weights = block.role != BlockRole::unit && !outlives_steps(block.role) && f.unit != kNone;
-    if (f.slot == slot && weights && f.micro_batch == 0) by_unit.try_emplace(f.unit, of_block(block));
+    if (f.slot != slot || !weights || f.micro_batch != 0) continue;
+    const auto [at, fresh] = units.try_emplace(f.unit);
+    at->second.again = at->second.again || gathered_again(plan, block);
+    for (const LocalParameter& p : block.parameters) {
+      if (!fresh || copies_of(p, apart) != copies) continue;
+      const bool tile = p.tile > 0;
+      (tile ? at->second.tiles : at->second.together) +=
+          p.out * p.in * (tile && again ? uses_in_backward(plan, block, p.tile) : 1);
+    }
   }
   std::int64_t sum = 0;
-  for (const auto& [unit, elements] : by_unit) sum += elements;
+  for (const auto& [frame, unit] : units) sum += (!again || unit.again ? unit.together : 0) + unit.tiles;
   return sum;
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "models/cost/profile.h"
 #include "models/spec/spec.h"
@@ -57,6 +58,7 @@ class Checks {
   void went(std::string_view relation, const Run& run, double excess);
 
   std::string refusal;
+  std::uint64_t number = 0;  // number of the spec that is drawn, which --first takes
   std::uint64_t simulated = 0;
   std::map<std::string, std::uint64_t, std::less<>> violations;
   std::map<std::string, double, std::less<>> furthest;
@@ -69,6 +71,13 @@ class Checks {
 bool is_searched(const Strategy& s);  // whether the order of the schedule is searched
 bool is_asynchronous(const Strategy& s);
 bool is_offloaded(const Strategy& s);  // or whether layers are cut into tiles
+// Seconds by which a step may exceed the one that it is compared with, though it has no more to do: transfers of the
+// same bytes take longer where they meet others on shared links, and an asynchronous pipeline's steps differ from each
+// other.
+double meetings_s(const Run& run, const Run& longer);
+// The collectives of a run from the largest to the smallest, as "group operation algorithm count": NCCL's choices, and
+// where buckets end, do not follow sizes evenly.
+std::vector<std::string> calls_of(const Run& run);
 // Whether a step returns memory segments to the device and takes them again: which segments does not follow the load.
 bool remaps(const Run& run);
 bool close(double a, double b, double relative, double absolute = 1e-9);

@@ -133,13 +133,12 @@ double states_by_formula(const Spec& spec, const Plan& plan, std::size_t slot) {
   return bytes;
 }
 
-// Whether data-parallel traffic has no formula: the formula of explain counts each parameter once per use of its unit,
-// but tiles of a unit are gathered one by one, and a tied vocabulary that all stages share is gathered and reduced with
+// Whether data-parallel traffic has no formula: a tied vocabulary that all stages share is gathered and reduced with
 // both of its uses.
 bool has_no_form(const Spec& spec, const Volume& v) {
   const Strategy& st = spec.strategy;
   const bool tied = st.pipeline > 1 && spreads_vocabulary(st.schedule) && spec.model.tied_embeddings;
-  return v.what.starts_with("data") && row_of(st.sharding).shards_gradients && (st.offload.tiling > 1 || tied);
+  return v.what.starts_with("data") && row_of(st.sharding).shards_gradients && tied;
 }
 
 }  // namespace
@@ -166,11 +165,11 @@ void volumes_by_form(Checks& checks, const Subject& s) {
                      !is_offloaded(st) && st.shard_group == 0 && st.stage_replicas.empty();
   if (!plain || ranks < 2) return;
   const double parameters = parameters_of_a_rank(spec);
-  // An embedding's backward reads no weights.
+  // An embedding's backward reads no weights; where the output shares its table, a stack may keep that until backward.
   double embedding = 0;
   for (const Parameter& p : embedding_parameters(spec.model, spec.sequence))
     embedding += num(elements(p)) / (p.partition == Partition::replicated ? 1 : num(st.tensor));
-  if (spec.model.tied_embeddings || !row_of(st.sharding).reshards_after_forward) embedding = 0;
+  if (!row_of(st.sharding).reshards_after_forward) embedding = 0;
   const double spared = embedding * num(st.micro_batches() * storage_bytes(st.precision));
   std::string wanted;
   for (const double factor : volume_factors(spec)) {

@@ -1,6 +1,8 @@
 // Relations that must hold of random specs.
 #include <chrono>
 #include <cstdio>
+#include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -15,6 +17,7 @@ struct Options {
   std::vector<std::string> only, schedules;
   double seconds = 0;
   bool strict = false, refused = false, hashes = false;
+  std::string again;
 };
 
 constexpr std::uint64_t kMostTasks = 300'000;  // most tasks of a spec that is changed and simulated many times
@@ -36,6 +39,7 @@ void print_hashes(std::uint64_t number, const Run& run) {
 void check_one(Checks& checks, const Options& options, std::uint64_t number, Tally& tally) {
   Draw draw(options.seed * 1'000'003 + number);
   Json spec = random_spec(draw, options.schedules);
+  checks.number = number;
   const Run* run = checks.simulate(spec);
   if (run != nullptr && draw.chance(.12)) {
     const Json turned = with_a_switch_turned(draw, spec);
@@ -66,6 +70,24 @@ bool takes(const Options& options, std::string_view name) {
   return options.only.empty() || std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }
 
+// Checks all relations on the specs of a file of violations.
+void check_again(Checks& checks, const std::string& path, Tally& tally) {
+  std::ifstream file(path);
+  std::string last;
+  for (std::string line; std::getline(file, line);) {
+    const Json spec = Json::parse(line).at("spec");
+    if (spec.dump() == std::exchange(last, spec.dump())) continue;
+    checks.number = tally.drawn++;
+    Draw draw(checks.number);
+    const Run* run = checks.simulate(spec);
+    tally.valid += run != nullptr ? 1 : 0;
+    for (const Relation& relation : relations()) {
+      if (run != nullptr) relation.function(checks, {spec, *run, draw});
+    }
+    checks.forget();
+  }
+}
+
 void check_closed_forms(Checks& checks, const Options& options) {
   constexpr std::pair<std::string_view, void (*)(Checks&)> kForms[] = {
       {"bubbles", bubbles}, {"traffic", traffic}, {"every_gpu", every_gpu}, {"searched", searched}};
@@ -92,6 +114,11 @@ int run(const Options& options) {
   Checks checks(options.strict);
   Tally tally;
   const auto begin = Clock::now();
+  if (!options.again.empty()) {
+    check_again(checks, options.again, tally);
+    say(checks, tally, since(begin));
+    return checks.violations.empty() ? 0 : 1;
+  }
   if (!options.hashes) check_closed_forms(checks, options);
   auto said = Clock::now();
   for (; tally.drawn < options.count && (options.seconds == 0 || since(begin) < options.seconds); ++tally.drawn) {
@@ -122,6 +149,8 @@ int main(int argc, char** argv) {
   app.add_option("--only", options.only, "relations to check, on every spec")->delimiter(',');
   app.add_option("--schedule", options.schedules, "pipelines of these schedules alone")->delimiter(',');
   app.add_option("--seconds", options.seconds, "draw no more specs after so long");
+  app.add_option("--again", options.again, "draw none: check the specs of a file of violations")
+      ->check(CLI::ExistingFile);
   app.add_flag("--strict", options.strict, "no slack for orders that are searched");
   app.add_flag("--hashes", options.hashes, "print the plan's hash, step time and peak memory of each spec, check none");
   app.add_flag("--refused", options.refused, "say why specs were refused");

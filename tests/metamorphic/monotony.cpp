@@ -29,6 +29,8 @@ bool is_cut_by_cost(const Spec& spec) {
          (spec.strategy.schedule == "dapple" || spec.software.stage_rule.starts_with("by_"));
 }
 
+// The memory of searched orders is not compared: the fastest order that fits the schedule's room wins, whatever it
+// needs.
 void more_micro_batches(Checks& checks, const Subject& s) {
   const Json more = with(s.spec, "strategy.global_batch", 2 * s.run.spec.strategy.global_batch);
   const Run* twice = checks.simulate(more);
@@ -46,9 +48,7 @@ void more_micro_batches(Checks& checks, const Subject& s) {
   checks.went("batch x2 superlinear", s.run, after / (2 * before) - 1);
   if (after > 2 * before * (1.01 + checks.slack(s.run))) checks.violated("batch x2 superlinear", text, s.spec, more);
   const Bytes a = s.run.report.memory.peak, b = twice->report.memory.peak;
-  const double less = 1 - static_cast<double>(b) / static_cast<double>(a);
-  checks.went("batch x2 memory", s.run, less);
-  if (less > .005 + checks.slack(s.run))
+  if (!is_searched(s.run.spec.strategy) && static_cast<double>(b) < static_cast<double>(a) * .995)
     checks.violated("batch x2 memory", fmt::format("{} -> {}", a, b), s.spec, more);
 }
 
@@ -62,7 +62,7 @@ void more_layers(Checks& checks, const Subject& s) {
   if (!remaps(s.run) && !remaps(*deeper) && after < before * (1 - 1e-3))
     checks.violated("more layers", fmt::format("{:.6g} -> {:.6g} s", before, after), s.spec, more);
   const Bytes a = s.run.report.memory.peak, b = deeper->report.memory.peak;
-  if (static_cast<double>(b) < static_cast<double>(a) * .999)
+  if (!is_searched(st) && static_cast<double>(b) < static_cast<double>(a) * .999)
     checks.violated("more layers' memory", fmt::format("{} -> {}", a, b), s.spec, more);
 }
 
@@ -73,10 +73,10 @@ std::set<std::string> algorithms(const Run& run) {
   return all;
 }
 
-// Checks that a smaller spec takes no longer than the larger one.
+// Checks that a smaller spec takes no longer than the larger one, where it makes the same calls.
 const Run* smaller_is_not_slower(Checks& checks, std::string_view name, const Subject& s, const Json& larger) {
   const Run* run = checks.simulate(larger);
-  if (run != nullptr) checks.not_slower(name, larger, *run, s.spec);
+  if (run != nullptr && calls_of(*run) == calls_of(s.run)) checks.not_slower(name, larger, *run, s.spec);
   return run;
 }
 
@@ -135,7 +135,7 @@ void more_work(Checks& checks, const Subject& s) {
   const Json longer = with(s.spec, "sequence", 2 * spec.sequence);
   const Run* run = smaller_is_not_slower(checks, "half sequence", s, longer);
   // With less compute, gradients of units that wait for a slow network pile up.
-  if (run != nullptr && !row_of(spec.strategy.sharding).shards_gradients &&
+  if (run != nullptr && !row_of(spec.strategy.sharding).shards_gradients && !is_searched(spec.strategy) &&
       static_cast<double>(run->report.memory.peak) < static_cast<double>(s.run.report.memory.peak) * .99)
     checks.violated("sequence x2 memory", "", s.spec, longer);
 }
