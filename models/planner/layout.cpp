@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/cost/host_time.h"
 #include "models/partition/rank_groups.h"
 #include "models/planner/order_time.h"
 #include "models/planner/plan_builder.h"
@@ -94,25 +95,40 @@ std::vector<Entry> PlanBuilder::vocabulary_entries(bool input) {
   return {entry("hidden states' ways", hidden_exchange_block, true), entry("logits", logits_block, false)};
 }
 
+namespace {
+
+// The time of a phase of a stage: what its device computes, or what its host takes to issue that, whichever is more.
+struct PhaseLength {
+  double device = 0, host = 0;  // nanoseconds
+  std::int64_t whole() const { return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(device, host))); }
+};
+
+}  // namespace
+
 // Times of each phase on every virtual stage, then of a stage's part of the output layer and of the lookups, where
 // stages share them.
 std::vector<PhaseTimes> PlanBuilder::phase_times() {
+  constexpr double kNanoseconds = 1e9;
   OrderClock clock(spec_, plan_.dimensions);
-  const auto time_of = [&](std::uint32_t id) { return clock.time(plan_.ops[id], context_.width); };
+  const auto add = [&](PhaseLength& length, std::uint32_t id) {
+    length.device += clock.time(plan_.ops[id], context_.width);
+    length.host += kNanoseconds * host_time(plan_.ops[id], spec_.software);
+  };
   std::vector<PhaseTimes> times;
   const std::size_t stages = layers_of_.size();
   for (std::size_t k = 0; k < stages + (schedule_.spreads_vocabulary() ? 2 : 0); ++k) {
     enter(k < stages ? schedule_.stage_of[k] : 0, 0);
-    double forward = 0, input = 0, weight = 0;
+    PhaseLength forward, input, weight;
     for (const Entry& entry : k < stages ? entries_of(static_cast<std::int64_t>(k)) : vocabulary_entries(k > stages)) {
       const Block& block = plan_.blocks[entry.block];
       if (entry.transfer) continue;
-      for (const std::uint32_t id : block.forward) forward += time_of(id);
+      for (const std::uint32_t id : block.forward) add(forward, id);
       for (std::size_t i = 0; i < block.backward.size(); ++i)
-        (i < block.input_gradients ? input : weight) += time_of(block.backward[i]);
+        add(i < block.input_gradients ? input : weight, block.backward[i]);
+      if (block.role != BlockRole::layer || spec_.software.cuda_graphs) continue;
+      for (PhaseLength* pass : {&forward, &input}) pass->host += kNanoseconds * kMicrosecond * spec_.software.layer_us;
     }
-    const auto whole = [](double t) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(t)); };
-    times.push_back({whole(forward), whole(input), whole(weight)});
+    times.push_back({forward.whole(), input.whole(), weight.whole()});
   }
   return times;
 }

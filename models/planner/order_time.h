@@ -15,8 +15,8 @@ namespace orrery {
 // built-in profile of the spec's GPU, a collective by NCCL's model of a group of its size. So orders are found with the
 // times that the simulator takes for a stage by itself, and are still a function of the spec alone: they know nothing
 // of a rank order other than the usual, of a measured profile and of contention. A GPU without built-in times counts at
-// its peak rates, and on a machine without known peaks operations are counted. Launches are left out: they hide behind
-// one another; so are copies to and from the host, which run beside compute.
+// its peak rates, and on a machine without known peaks operations are counted. Copies to and from the host are left
+// out, which run beside compute.
 class OrderClock {
  public:
   // groups: Plan::dimensions. Both must outlive the clock.

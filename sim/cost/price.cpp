@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "models/cost/host_time.h"
 #include "models/cost/kernel_time.h"
 #include "models/cost/nccl/model.h"
 #include "models/layers/expert_sizes.h"
@@ -358,19 +359,8 @@ class Pricer {
   }
 
   Picoseconds issue(const Op& op) const {
-    const Software& s = spec_.software;
-    if (s.cuda_graphs) return 0;
-    if (calibrated()) return picoseconds(profile_.measured.issue);
-    const auto* moved = std::get_if<Collective>(&op.work);
-    if (moved != nullptr && (moved->algorithm == kUserBuffers || moved->algorithm == kCopyEngines))
-      return picoseconds(s.launch_us * kMicrosecond);
-    const auto* product = std::get_if<Gemm>(&op.work);
-    const double pieces = product != nullptr ? static_cast<double>(product->pieces) : 1;
-    const bool by_autograd = op.phase != Phase::forward && op.phase != Phase::step && !op.recompute;
-    const double calls =
-        s.compile ? 0 : s.call_us * (by_autograd ? s.backward_call_share : 1) * calls_of(op.work) / pieces;
-    return picoseconds((calls + (moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work))) *
-                       kMicrosecond);
+    const bool measured = calibrated() && !spec_.software.cuda_graphs;
+    return picoseconds(measured ? profile_.measured.issue : host_time(op, spec_.software));
   }
 
   const Plan& plan_;

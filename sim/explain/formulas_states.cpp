@@ -57,7 +57,8 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   const bool on_host = s.offload.optimizer != Device::none;
   const bool masters = masters_lie_apart(s, row);
   if (masters) f.optimizer += s.optimizer.master_bytes;
-  if (on_host) f.copies = f.gradients * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
+  if (on_host)
+    f.copies = storage_bytes(s.gradient_precision) * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
   if (masters && row.shards_optimizer && spec.software.whole_master == name_of(s.precision)) {
     f.whole = s.optimizer.master_bytes;
     f.optimizer -= f.whole;

@@ -80,8 +80,7 @@ void Checks::went(std::string_view relation, const Run& run, double excess) {
   most = std::max(most, excess);
 }
 
-// How much longer or less the step before took, where a remark says that steps differ.
-static double unsteady_s(const Run& run) {
+double unsteady_s(const Run& run) {
   constexpr std::string_view kBegin = "step time: not steady: the step before took ";
   for (const std::string& remark : run.report.remarks) {
     if (remark.starts_with(kBegin)) return std::stod(remark.substr(kBegin.size()));

@@ -71,6 +71,8 @@ class Checks {
 bool is_searched(const Strategy& s);  // whether the order of the schedule is searched
 bool is_asynchronous(const Strategy& s);
 bool is_offloaded(const Strategy& s);  // or whether layers are cut into tiles
+// Seconds that the step before took longer or less, where a remark says that steps differ.
+double unsteady_s(const Run& run);
 // Seconds by which a step may exceed the one that it is compared with, though it has no more to do: transfers of the
 // same bytes take longer where they meet others on shared links, and an asynchronous pipeline's steps differ from each
 // other.

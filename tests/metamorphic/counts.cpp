@@ -103,13 +103,14 @@ std::vector<double> volume_factors(const Spec& spec) {
   const Strategy& st = spec.strategy;
   const double w = num(storage_bytes(st.precision)), g = num(storage_bytes(st.gradient_precision));
   const double m = num(st.micro_batches());
+  const double gathered = spec.software.gathers_eight_bit && is_eight_bit(st.precision) ? 1 : w;
   switch (st.sharding) {
     case Sharding::none:
       return {2 * g};
     case Sharding::zero1:
-      return {(spec.software.shards_all_reduce ? 2 : 1) * g + w};
+      return {(spec.software.shards_all_reduce ? 2 : 1) * g + gathered};
     case Sharding::zero2:
-      return {(spec.software.keep_gradients_whole ? g : m * g) + w};
+      return {(spec.software.keep_gradients_whole ? g : m * g) + gathered};
     case Sharding::zero3:
       return {m * 2 * w + m * g, 2 * m * w + g, w + m * w + m * g, m * w + m * g, 4 * m * w};
     case Sharding::fsdp:
@@ -165,7 +166,7 @@ void volumes_by_form(Checks& checks, const Subject& s) {
                      !is_offloaded(st) && st.shard_group == 0 && st.stage_replicas.empty();
   if (!plain || ranks < 2) return;
   const double parameters = parameters_of_a_rank(spec);
-  // An embedding's backward reads no weights; where the output shares its table, a stack may keep that until backward.
+  // An embedding's backward reads no weights, and a stack may keep those of the output until backward.
   double embedding = 0;
   for (const Parameter& p : embedding_parameters(spec.model, spec.sequence))
     embedding += num(elements(p)) / (p.partition == Partition::replicated ? 1 : num(st.tensor));
@@ -173,7 +174,7 @@ void volumes_by_form(Checks& checks, const Subject& s) {
   const double spared = embedding * num(st.micro_batches() * storage_bytes(st.precision));
   std::string wanted;
   for (const double factor : volume_factors(spec)) {
-    for (const double less : {0.0, spared}) {
+    for (const double less : {0.0, spared, 2 * spared}) {
       const double want = (parameters * factor - less) * (ranks - 1) / ranks;
       if (close(bytes_of(s.run.report, "data"), want, .05, 1e6)) return;
       wanted += fmt::format(" {:.6g}", want);
