@@ -78,8 +78,7 @@ bool holds_word_table(const Block& block) {
 }
 
 // Elements of the unit with tied token embeddings on a stage that has both ends of the model, on average over all
-// ranks: other micro-batches pass between the lookups and the logits, so that each of the two gathers and reduces the
-// unit.
+// ranks: other micro-batches pass between the lookups and the logits, so that each of the two reduces the unit.
 double table_used_twice(const Spec& spec, const Plan& plan) {
   if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
   // elements of the token embeddings, and whether the stage computes logits
@@ -127,8 +126,8 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const bool tied = copies == Dimension::data && unit_gradients(spec, row);
   const double table = tied ? table_used_twice(spec, plan) : 0;
   if (table > 0) {
-    v.formula += !row.shards_parameters ? " + mT·g" : " + mT·(g+w)";
-    v.bytes += m * table * (g + (row.shards_parameters ? w : 0)) * (n - 1) / n;
+    v.formula += " + mT·g";
+    v.bytes += m * table * g * (n - 1) / n;
   }
   v.formula = fmt::format("({})(N-1)/N", v.formula);
   if (r > 1) {
@@ -138,7 +137,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   v.numbers =
       fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, group_sizes(plan, copies), m, g, w);
   if (v.formula.find('A') != std::string::npos)
-    v.numbers += fmt::format(", A = {:.4g} gathered again for backward", average_elements(plan, copies, false, true));
+    v.numbers += fmt::format(", A = {:.4g} gathered again", average_elements(plan, copies, false, true));
   if (table > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table);
   if (r > 1) v.numbers += fmt::format(", R = {}", r);
   return v;

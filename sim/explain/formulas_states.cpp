@@ -94,12 +94,10 @@ std::string text_of(const StateFormula& f) {
   return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
 }
 
-// Whether the weights of a block are gathered once more for backward: forward gives them up, and backward reads some.
-static bool gathered_again(const Plan& plan, const Block& block) {
-  const auto of_unit = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered && o.tile == 0; };
-  const auto gives_up = [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_unit); };
-  const auto reads = [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].operands, of_unit); };
-  return std::ranges::any_of(block.forward, gives_up) && std::ranges::any_of(block.backward, reads);
+// Whether a pass of a block gives up its gathered unit.
+static bool gives_up_unit(const Plan& plan, const std::vector<std::uint32_t>& pass) {
+  const auto is_unit = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered && o.tile == 0; };
+  return std::ranges::any_of(pass, [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, is_unit); });
 }
 
 // How often backward gathers a weight tile, which is given up after each use.
@@ -113,7 +111,7 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, b
   const bool apart = sums_table_apart(plan, slot);
   struct Unit {
     std::int64_t together = 0, tiles = 0;  // elements that are gathered at once, and those of tiles
-    bool again = false;
+    std::int64_t gathers = 0;              // how often a micro-batch gives it up, and so gathers it
   };
   std::map<std::uint32_t, Unit> units;  // a tied output shares the embedding's unit, which comes first
   for (const Frame& f : plan.frames) {
@@ -121,7 +119,7 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, b
     const bool weights = block.role != BlockRole::unit && !outlives_steps(block.role) && f.unit != kNone;
     if (f.slot != slot || !weights || f.micro_batch != 0) continue;
     const auto [at, fresh] = units.try_emplace(f.unit);
-    at->second.again = at->second.again || gathered_again(plan, block);
+    at->second.gathers += (gives_up_unit(plan, block.forward) ? 1 : 0) + (gives_up_unit(plan, block.backward) ? 1 : 0);
     for (const LocalParameter& p : block.parameters) {
       if (!fresh || copies_of(p, apart) != copies) continue;
       const bool tile = p.tile > 0;
@@ -130,7 +128,8 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, b
     }
   }
   std::int64_t sum = 0;
-  for (const auto& [frame, unit] : units) sum += (!again || unit.again ? unit.together : 0) + unit.tiles;
+  for (const auto& [frame, unit] : units)
+    sum += unit.together * (again ? std::max<std::int64_t>(0, unit.gathers - 1) : 1) + unit.tiles;
   return sum;
 }
 

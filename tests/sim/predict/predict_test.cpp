@@ -276,6 +276,17 @@ TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
   }
 }
 
+// Sums over nodes meet gathers and scatters of the node on the link between two cards: a flow that stands for those of
+// four ranks on the NIC still loads the link of one.
+TEST(Predict, UnfoldedAgreesWithFoldedOnContestedLinks) {
+  const char* cluster = "{gpu: rtx-3090, gpus_per_node: 8, nodes: 4, nics: 2, nic_Gbps: 200, fabric: infiniband}";
+  const Spec spec = gpt_spec(
+      "tensor: 2, pipeline: 8, data: 2, global_batch: 32, schedule: vocab-1f1b, sharding: zero3, rank_order: "
+      "dp-tp-cp-pp",
+      "orrery", cluster);
+  EXPECT_EQ(predict(spec, true).trace.step_time, predict(spec).trace.step_time);
+}
+
 // In plain order the last ranks see most keys and the other ranks wait for them; in zigzag order no rank waits.
 TEST(Predict, ContiguousRingsWait) {
   const auto step = [](const char* order) {

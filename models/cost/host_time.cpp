@@ -1,0 +1,22 @@
+#include "models/cost/host_time.h"
+
+#include <variant>
+
+namespace orrery {
+
+Seconds host_time(const Op& op, const Software& software) {
+  if (software.cuda_graphs) return 0;
+  const auto* moved = std::get_if<Collective>(&op.work);
+  if (moved != nullptr && (moved->algorithm == kUserBuffers || moved->algorithm == kCopyEngines))
+    return software.launch_us * kMicrosecond;
+  const auto* product = std::get_if<Gemm>(&op.work);
+  const double pieces = product != nullptr ? static_cast<double>(product->pieces) : 1;
+  const bool by_autograd = op.phase != Phase::forward && op.phase != Phase::step && !op.recompute;
+  const double calls = software.compile ? 0
+                                        : software.call_us * (by_autograd ? software.backward_call_share : 1) *
+                                              calls_of(op.work) / pieces;
+  const double launch = moves(op) ? software.collective_launch_us : software.launch_us * kernels_of(op.work);
+  return (calls + launch) * kMicrosecond;
+}
+
+}  // namespace orrery

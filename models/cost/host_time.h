@@ -1,0 +1,14 @@
+#pragma once
+
+#include "models/base/units.h"
+#include "models/plan/plan.h"
+#include "models/spec/software.h"
+
+namespace orrery {
+
+// How long a stack's host takes to call and launch an op, seconds: its call, which autograd makes faster in backward
+// (Software::backward_call_share) and a compiled graph saves, and the launch of its kernels or of its collective. A
+// captured graph launches all ops at once: none takes time.
+Seconds host_time(const Op& op, const Software& software);
+
+}  // namespace orrery
