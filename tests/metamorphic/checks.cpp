@@ -29,6 +29,8 @@ bool is_offloaded(const Strategy& s) { return s.offload.any() || s.offload.tilin
 
 bool remaps(const Run& run) { return run.report.memory.device_calls > 0; }
 
+Bytes unsplit_bytes(const Spec& spec) { return spec.model.layers / spec.strategy.pipeline * (8 << 20); }
+
 bool close(double a, double b, double relative, double absolute) {
   return std::abs(a - b) <= std::max(relative * std::max(std::abs(a), std::abs(b)), absolute);
 }
@@ -67,9 +69,17 @@ void Checks::violated(std::string_view relation, const std::string& what, const 
   std::fflush(stdout);
 }
 
+// Whether a step waits for what searched orders do not know.
+static bool waits(const Run& run) {
+  double sum = 0;
+  for (const TimeKind kind : {TimeKind::exposed_data, TimeKind::exposed_pipeline, TimeKind::offload, TimeKind::launch})
+    sum += run.report.time_s[static_cast<std::size_t>(kind)];
+  return sum > kWaitingShare * run.report.step_time_s;
+}
+
 double Checks::slack(const Run& run) const {
   const Strategy& s = run.spec.strategy;
-  if (!strict_ && is_searched(s)) return kSearchedSlack;
+  if (!strict_ && is_searched(s)) return (waits(run) ? kWaitingTolerance : kSearchedTolerance) - kTolerance;
   const bool moves = s.schedule != "file" && find_schedule(s.schedule).moves != nullptr;
   return moves || s.offload.any() ? kContestedTolerance - kTolerance : 0;
 }

@@ -13,9 +13,12 @@
 namespace orrery::test {
 
 // Tolerance for schedules whose orders are searched, or filled from estimated times of their phases: they jump where a
-// time changes a little, so monotonicity holds only within this share. 2 % is the aim; --strict applies the tolerance
-// of all other schedules. The program prints the largest deviation at its end.
-inline constexpr double kSearchedSlack = 0.15;
+// time changes a little. The program prints the largest deviation at its end; --strict applies the tolerance of all
+// other schedules.
+inline constexpr double kSearchedTolerance = 0.02;
+// Orders know what stages compute and what their hosts issue, not the network beside the pipeline: tolerance where a
+// step waits for other ranks' data, for neighbours' transfers or for the host in more than this share of its time.
+inline constexpr double kWaitingShare = 0.05, kWaitingTolerance = 0.15;
 // Tolerance for schedules with fixed orders: transfers of two lanes may share links differently.
 inline constexpr double kTolerance = 0.005;
 // Tolerance where copies to the host, or activations evicted to other stages, bound a step beside its other transfers:
@@ -82,6 +85,9 @@ double meetings_s(const Run& run, const Run& longer);
 std::vector<std::string> calls_of(const Run& run);
 // Whether a step returns memory segments to the device and takes them again: which segments does not follow the load.
 bool remaps(const Run& run);
+// Bytes by which blocks may exceed what is asked for: the caching allocator does not split one whose rest is below 1
+// MiB, and a layer has some eight large tensors.
+Bytes unsplit_bytes(const Spec& spec);
 bool close(double a, double b, double relative, double absolute = 1e-9);
 
 }  // namespace orrery::test

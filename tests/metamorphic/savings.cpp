@@ -69,8 +69,6 @@ void recompute_order(Checks& checks, const Subject& s) {
   const Strategy& st = s.run.spec.strategy;
   if (st.offload.activations != Device::none || st.context > 1 || st.schedule == "bpipe") return;
   const Json base = with(s.spec, "strategy.recompute_layers", nullptr);
-  // The caching allocator does not split a block whose rest is below 1 MiB: a layer has some eight large tensors.
-  const Bytes unsplit = s.run.spec.model.layers / st.pipeline * (8 << 20);
   constexpr std::pair<std::string_view, std::string_view> kPairs[] = {
       {"none", "selective"}, {"selective", "full"}, {"none", "full"}};
   for (const auto& [less, more] : kPairs) {
@@ -79,7 +77,7 @@ void recompute_order(Checks& checks, const Subject& s) {
     if (from == nullptr || to == nullptr) continue;
     if (!is_searched(st))
       not_more(checks, fmt::format("recompute memory {}", more), a, b, from->report.memory.peak, to->report.memory.peak,
-               .01, (4 << 20) + unsplit);
+               .01, (4 << 20) + unsplit_bytes(s.run.spec));
     if (remaps(*from) || remaps(*to)) continue;
     const double faster = 1 - (to->report.step_time_s + meetings_s(*to, *from)) / from->report.step_time_s;
     checks.went("recompute time", *from, faster);
