@@ -21,6 +21,10 @@ struct ShardingRow {
   bool hybrid = false;       // shards lie inside Strategy::shard_group; replicas are reduced over the rest
   bool master = false;       // one rank hands out inputs and weights, takes outputs and gradients, and alone updates
   bool servers = false;      // ranks of their own hold weights and update: gradients pushed, weights pulled
+  // The variant whose transfers and memory bound its own in a search, and which a hybrid one is over a single group;
+  // the variant that it is with gradients on the host, which are reduced unit by unit.
+  Sharding bounds = kind, with_host_gradients = kind;
+  bool suggested = false;  // whether programs try it where parameters are whole
 };
 
 const std::vector<ShardingRow>& sharding_rows();
@@ -31,8 +35,8 @@ inline bool scatters_gradients(const ShardingRow& row, bool stage_1_sums_all) {
   return row.shards_optimizer && (row.shards_gradients || !stage_1_sums_all);
 }
 
-// Whether fp32 master weights lie apart from the parameters, or from the shard of them: a host that updates has its own,
-// unless it has the shards too; a device has its own beside narrower parameters.
+// Whether fp32 master weights lie apart from the parameters, or from the shard of them: a host that updates has its
+// own, unless it has the shards too; a device has its own beside narrower parameters.
 bool masters_lie_apart(const Strategy& strategy, const ShardingRow& row);
 
 const ShardingRow& row_of(Sharding s);  // throws Error for a variant that is not built yet

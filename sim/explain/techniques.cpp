@@ -132,11 +132,14 @@ void add_sharding(const Spec& spec, List& list) {
                     "without it (plain replicas)", as(Sharding::none), "data"});
   }
   const bool flushes = !s.schedule_file.empty() || find_schedule(s.schedule).updates == Updates::flush;
-  for (const Sharding kind : {Sharding::zero1, Sharding::zero3}) {
-    if (flushes && kind > s.sharding && s.sharding <= Sharding::zero2 && s.offload.parameters == Device::none)
-      list.push_back({std::string(name_of(kind)), false, "", "",
-                      fmt::format("with {}{}", name_of(kind), weaves(kind) ? ", micro-batches not woven" : ""),
-                      as(kind)});
+  const bool whole = !row.shards_parameters && !row.master && !row.servers;
+  for (const ShardingRow& other : sharding_rows()) {
+    const bool more = other.shards_parameters || !row.shards_optimizer;
+    const bool weaving = weaves(other.kind);
+    if (other.suggested && more && flushes && whole && s.offload.parameters == Device::none)
+      list.push_back({std::string(other.name), false, "", "",
+                      fmt::format("with {}{}", other.name, weaving ? ", micro-batches not woven" : ""),
+                      as(other.kind)});
   }
 }
 
@@ -356,17 +359,20 @@ List situations(const Spec& spec) {
     x.fused_buffers = false;
   };
   if (spec.gpus > 1) add("one GPU", "a model on every GPU, as plain replicas", changed(spec, plain));
+  const auto shards_all = [](const ShardingRow& row) { return row.suggested && row.shards_parameters; };
+  const ShardingRow& smallest = *std::ranges::find_if(sharding_rows(), shards_all);
   if (spec.gpus > c.gpus_per_node) {
     Spec node = changed(spec, plain);
     node.gpus = c.gpus_per_node;
     node.cluster.nodes = 1;
     node.strategy.data = c.gpus_per_node;
-    node.strategy.sharding = Sharding::zero3;
+    node.strategy.sharding = smallest.kind;
     node.strategy.recompute = {};
     node.strategy.recompute.layer = true;
     node.strategy.micro_batch = 1;
     node.strategy.global_batch = c.gpus_per_node;
-    add("one node", fmt::format("one node of {}, zero3 and full recomputation", c.gpus_per_node), std::move(node));
+    add("one node", fmt::format("one node of {}, {} and full recomputation", c.gpus_per_node, smallest.name),
+        std::move(node));
   }
   if (c.nvlink_domain > 1) {
     Spec without = spec;

@@ -11,6 +11,7 @@
 
 #include "models/base/data.h"
 #include "models/base/json_value.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {
@@ -55,8 +56,10 @@ Era era_of(const nlohmann::json& spec) {
 // The stack after which an unknown stack's sharding is named: Megatron's keeps whole parameters.
 std::string word_of_sharding(const nlohmann::json& spec) {
   const std::string sharding = text_in(spec.value("strategy", nlohmann::json()), "sharding");
-  if (has(sharding, "fsdp") || sharding == "hsdp") return "fsdp";
-  return sharding == "zero3" ? "deepspeed" : "";
+  const auto named = [&](const ShardingRow& row) { return row.name == sharding; };
+  const auto row = std::ranges::find_if(sharding_rows(), named);
+  if (row == sharding_rows().end() || !row->shards_parameters) return "";
+  return row->fp32_shards ? "fsdp" : "deepspeed";
 }
 
 bool built_in(const std::string& name) {

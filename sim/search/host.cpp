@@ -17,17 +17,14 @@ Picoseconds at_rate(double bytes, double rate) {
 
 Bounds::Kind Bounds::like(Sharding sharding) const {
   const ShardingRow& row = row_of(sharding);
-  if (row.hybrid || (row.shards_parameters && !row.reshards_after_forward)) return {Sharding::fsdp};
-  return {unit_gradients(space_.base(), row) || row.shards_parameters ? row.kind : Sharding::none};
+  return {unit_gradients(space_.base(), row) || row.shards_parameters ? row.bounds : Sharding::none};
 }
 
 Bounds::Kind Bounds::like(const Recipe& cell) const {
   Offload away;
   set_offload(away, cell.offload);
   if (away.gradients == Device::none) return like(cell.sharding);
-  const ShardingRow& row = row_of(cell.sharding);
-  const bool whole = row.shards_optimizer && !row.shards_parameters;
-  return {whole ? Sharding::zero2 : row.shards_parameters ? like(cell.sharding).sharding : cell.sharding, true};
+  return {row_of(cell.sharding).with_host_gradients, true};
 }
 
 bool Bounds::reduces_units(const Recipe& cell) const {
@@ -38,7 +35,9 @@ bool Bounds::reduces_units(const Recipe& cell) const {
 // are not reduced unit by unit on the device, or where no other rank has a part of them.
 std::vector<Bounds::Kind> Bounds::kinds() const {
   std::vector<Kind> result;
-  for (const Sharding sharding : {Sharding::none, Sharding::zero2, Sharding::zero3, Sharding::fsdp}) {
+  for (const ShardingRow& row : sharding_rows()) {
+    if (row.bounds != row.kind || row.master || row.servers) continue;
+    const Sharding sharding = row.kind;
     const bool own = like(sharding).sharding == sharding, alone = layout_.replicas() == 1;
     if (own) result.push_back({sharding});
     if ((!own || alone) && (alone || sharding != Sharding::none) && space_.offloads_gradients())

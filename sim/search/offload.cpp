@@ -160,13 +160,11 @@ bool Space::offloads_gradients() const {
 std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);
-  const auto& rows = sharding_rows();
   const bool alone = l.replicas() == 1, sharded = unit_gradients(base_, row);
-  // Gradients on the host are reduced unit by unit: with zero1 as with zero2, where that is in the space.
-  const bool repeats = row.kind == Sharding::zero1 && sharding_.admits("zero2") &&
-                       std::any_of(rows.begin(), rows.end(), [&](const ShardingRow& r) {
-                         return r.kind == Sharding::zero2 && unit_gradients(base_, r);
-                       });
+  // Gradients on the host are reduced unit by unit, which makes one variant another, where that is in the space.
+  const ShardingRow& other = row_of(row.with_host_gradients);
+  const bool repeats = other.kind != row.kind && !row.shards_parameters && sharding_.admits(std::string(other.name)) &&
+                       unit_gradients(base_, other);
   std::vector<std::string_view> result;
   for (const auto& [name, away] : offloads_) {
     const bool gradients = away.gradients != Device::none, units = sharded || gradients;

@@ -210,11 +210,13 @@ bool Space::builds_units(const Degrees& l, const ScheduleRow& schedule, const Sh
   return !(schedule.weaving == Weaving::always && base_.model.tied_embeddings && row.shards_parameters);
 }
 
-std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
+std::vector<std::int64_t> Space::shard_groups(const Degrees& l, const ShardingRow& hybrid) const {
+  const bool has_whole = sharding_.admits(std::string(name_of(hybrid.bounds)));
   std::vector<std::int64_t> groups;
   for (const std::int64_t g : divisors(l.replicas())) {
-    // A group of one shards nothing; a group of all ranks is fsdp, and stands for it where the space leaves that out.
-    const bool other = g > 1 && (g < l.replicas() || !sharding_.admits("fsdp"));
+    // A group of one shards nothing; a group of all ranks is a variant of its own, and stands for it where the space
+    // leaves that out.
+    const bool other = g > 1 && (g < l.replicas() || !has_whole);
     if (shard_group_.open ? other : shard_group_.admits(g)) groups.push_back(g);
   }
   return groups;
@@ -242,7 +244,7 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
       }
     };
     if (!row.hybrid) add();
-    for (const std::int64_t g : row.hybrid ? shard_groups(l) : std::vector<std::int64_t>{}) {
+    for (const std::int64_t g : row.hybrid ? shard_groups(l, row) : std::vector<std::int64_t>{}) {
       if (l.tensor * g % (l.expert * l.expert_tensor) != 0) continue;
       with.shard_group = g;
       add();

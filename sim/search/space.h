@@ -157,7 +157,7 @@ class Space {
   bool builds_units(const Degrees& layout, const ScheduleRow& schedule, const ShardingRow& row) const;
   bool shards_nothing_here(const Degrees& layout, const Recipe& cell) const;
   bool reduces_in_one_order(const Degrees& layout, const ScheduleRow& schedule) const;
-  std::vector<std::int64_t> shard_groups(const Degrees& layout) const;
+  std::vector<std::int64_t> shard_groups(const Degrees& layout, const ShardingRow& hybrid) const;
   std::vector<std::string_view> offloads(const Degrees& layout, const Recipe& cell) const;
   std::vector<std::pair<std::string_view, std::int64_t>> activation_places(const Recipe& group) const;
   void take_offload(std::string_view key);

@@ -8,6 +8,7 @@
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
@@ -116,7 +117,9 @@ std::vector<Candidate> candidates(const std::string& path, const SpecOptions& op
   std::vector<Candidate> result;
   for (const int tensor : {1, 2, 4, 8}) {
     for (const int pipeline : {1, 2, 4, 8, 16}) {
-      for (const char* sharding : {"none", "zero1", "zero3"}) {
+      for (const ShardingRow& row : sharding_rows()) {
+        if (!row.suggested && row.kind != Sharding::none) continue;
+        const std::string sharding(row.name);
         for (const char* recompute : {"none", "full"}) {
           Candidate c{options.overrides, tensor, pipeline, sharding, recompute};
           for (const std::string& key :
