@@ -39,20 +39,14 @@ double OrderClock::at_peaks(const Op& op, Bytes width) const {
   return kNanoseconds * std::max(cost.flops / peak_flops(gpu, op.precision), cost.bytes / (gpu.memory_GBps * 1e9));
 }
 
-// Members of a group on each node, in the usual rank order: tensor ranks beside each other, then context, then data.
+// Members of the first rank's group on each node.
 std::vector<int> OrderClock::members(Dimension d) const {
-  const Strategy& s = spec_.strategy;
   const GroupTable& table = groups_[static_cast<std::size_t>(d)];
   if (table.groups.empty()) return {1};
-  const auto ranks = static_cast<std::int64_t>(table.groups[table.member_of.front()].size());
-  std::int64_t stride = 1;
-  if (d == Dimension::context || d == Dimension::ulysses) stride = s.tensor;
-  if (d == Dimension::expert) stride = s.expert_tensor;
-  if (d == Dimension::data || d == Dimension::embedding) stride = s.tensor;  // data groups include context ranks
-  if (d == Dimension::expert_data) stride = s.expert * s.expert_tensor;
-  const std::int64_t near = std::clamp<std::int64_t>(nccl_node_gpus(spec_.cluster) / stride, 1, ranks);
-  std::vector<int> members(static_cast<std::size_t>(ranks / near), static_cast<int>(near));
-  if (ranks % near > 0) members.push_back(static_cast<int>(ranks % near));
+  std::map<std::int64_t, int> by_node;
+  for (const std::int64_t rank : table.groups[table.member_of.front()]) ++by_node[rank / nccl_node_gpus(spec_.cluster)];
+  std::vector<int> members;
+  for (const auto& [node, count] : by_node) members.push_back(count);
   return members;
 }
 
