@@ -43,6 +43,20 @@ TEST(OrderTime, KnowsGroupsOfSeveralNodes) {
   EXPECT_GT(far, 3 * near);
 }
 
+// With data ranks innermost a tensor group spans nodes.
+TEST(OrderTime, KnowsTheRankOrder) {
+  const auto time = [](const std::string& order) {
+    const Spec spec = parse_spec(
+        "{model: llama-3.2-1b, sequence: 1024, cluster: {node: dgx-h100, nodes: 4}, gpus: 32, "
+        "strategy: {tensor: 8, data: 4, global_batch: 8, rank_order: " +
+            order + "}}",
+        "spec.yaml");
+    const Plan plan = make_plan(spec);
+    return OrderClock(spec, plan.dimensions).time(kSum, 2);
+  };
+  EXPECT_GT(time("dp-tp-pp"), 2 * time("tp-dp-pp"));
+}
+
 // On a machine without known peak rates, phases are weighed by operations.
 TEST(OrderTime, CountsOperationsElsewhere) {
   Spec spec = spec_on("{node: dgx-h100, nodes: 4}");

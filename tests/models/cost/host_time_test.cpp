@@ -1,0 +1,38 @@
+#include "models/cost/host_time.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+Software stack() {
+  Software software;
+  software.launch_us = 4;
+  software.call_us = 20;
+  software.backward_call_share = 0.5;
+  software.collective_launch_us = 12;
+  return software;
+}
+
+Op product(Phase phase) { return {.name = "product", .work = Gemm{.m = 64, .n = 64, .k = 64}, .phase = phase}; }
+
+TEST(HostTime, IsTheCallAndTheLaunch) {
+  EXPECT_NEAR(host_time(product(Phase::forward), stack()), 24e-6, 1e-12);
+  EXPECT_NEAR(host_time(product(Phase::backward), stack()), 14e-6, 1e-12) << "autograd calls";
+  Op again = product(Phase::backward);
+  again.recompute = true;
+  EXPECT_NEAR(host_time(again, stack()), 24e-6, 1e-12) << "called as in forward";
+  const Op sum = {.name = "sum", .work = Collective{.kind = CollectiveKind::all_reduce, .bytes = 1000}};
+  EXPECT_NEAR(host_time(sum, stack()), 32e-6, 1e-12);
+}
+
+TEST(HostTime, GraphsAndCompilersSaveCalls) {
+  Software software = stack();
+  software.compile = true;
+  EXPECT_NEAR(host_time(product(Phase::forward), software), 4e-6, 1e-12);
+  software.cuda_graphs = true;
+  EXPECT_EQ(host_time(product(Phase::forward), software), 0);
+}
+
+}  // namespace
+}  // namespace orrery
