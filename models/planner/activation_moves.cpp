@@ -56,9 +56,7 @@ std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::
   if (fresh) plan_.blocks.push_back(std::move(block));
   const std::uint32_t frame = add_frame(it->second);
   plan_.frames[frame].micro_batch = micro_batch;
-  writers_.resize(plan_.buffers, kNone);
-  computed_with_.resize(plan_.buffers, kNone);
-  moved_with_.resize(plan_.buffers, kNone);
+  writer_.take_frames();
   alive_.resize(plan_.buffers, 0);
   return frame;
 }
@@ -83,8 +81,8 @@ void PlanBuilder::emit_move(const Crossing& crossing) {
              .operands = {buffer}};
     (send ? op.frees : op.allocates).push_back(buffer);
     const bool joins = i > 0 && spec_.software.batched_p2p;
-    const TaskId task = emit(op_id(op), frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-    parcel_ends_[{crossing.move, away, i, class_}].push_back(task);
+    const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
+    ends_.parcels[{crossing.move, away, i, class_}].push_back(task);
   }
 }
 

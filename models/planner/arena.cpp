@@ -25,7 +25,7 @@ void PlanBuilder::fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId a
                  .phase = Phase::step,
                  .lane = LaneKind::data_reduce,
                  .operands = {state(kGradients, Access::read), number(kFusedBuffer, Access::write)}};
-  emit(op_id(op), chunk.state, {after});
+  writer_.emit(op, chunk.state, {after});
 }
 
 TaskId PlanBuilder::unfuse_bucket(const Chunk& chunk, const Bucket& bucket) {
@@ -40,7 +40,7 @@ TaskId PlanBuilder::unfuse_bucket(const Chunk& chunk, const Bucket& bucket) {
                  .phase = Phase::step,
                  .lane = LaneKind::data_reduce,
                  .operands = {number(kFusedBuffer, Access::read), state(kGradients, Access::write)}};
-  return emit(op_id(op), chunk.state);
+  return writer_.emit(op, chunk.state);
 }
 
 void PlanBuilder::add_arena() {

@@ -90,7 +90,7 @@ void PlanBuilder::copy_weights(const Chunk& chunk, std::uint32_t frame) {
                    .phase = Phase::step,
                    .optimizer = true,
                    .operands = {{Scope::previous, Access::read, kParameters, -1}, state(kParameters, Access::write)}};
-  emit(op_id(copy), frame);
+  writer_.emit(copy, frame);
 }
 
 // The frame on which the next update of a chunk works. Weights that are updated in place are first copied to the place

@@ -6,45 +6,6 @@
 #include "models/planner/plan_builder.h"
 
 namespace orrery {
-std::uint32_t PlanBuilder::op_id(const Op& op) {
-  Bytes size = 0;
-  std::int64_t first = 0;
-  Dimension group = Dimension::data;
-  if (const auto* c = std::get_if<Collective>(&op.work)) {
-    size = c->bytes;
-    first = c->first;
-    group = c->group;
-  }
-  if (const auto* c = std::get_if<Cast>(&op.work)) size = c->elements;
-  if (const auto* u = std::get_if<Update>(&op.work)) {
-    size = u->elements;
-    first = u->first;
-  }
-  if (const auto* c = std::get_if<PlaceCopy>(&op.work)) {
-    size = c->bytes;
-    first = c->first;
-  }
-  if (const auto* n = std::get_if<SquaredNorm>(&op.work)) size = n->elements;
-  if (const auto* c = std::get_if<Multiply>(&op.work)) {
-    size = c->elements;
-    first = c->first;
-  }
-  if (const auto* f = std::get_if<Fill>(&op.work)) size = f->bytes;
-  if (const auto* a = std::get_if<Accumulate>(&op.work)) size = a->elements;
-  if (const auto* t = std::get_if<Transfer>(&op.work)) {
-    size = t->bytes;
-    first = t->offset;
-  }
-  std::string key = fmt::format("{} {} {} {} {}", op.name, size, first, op.allocates.size(), op.frees.size());
-  key += fmt::format(" {} {} {}", static_cast<int>(op.phase), static_cast<int>(op.lane), static_cast<int>(group));
-  for (const Operand& o : op.operands) {
-    key += fmt::format(" {}.{}.{}.{}", static_cast<int>(o.scope), o.slot, static_cast<int>(o.access),
-                       static_cast<int>(o.part));
-  }
-  const auto [it, fresh] = step_ops_.try_emplace(key, static_cast<std::uint32_t>(plan_.ops.size()));
-  if (fresh) plan_.ops.push_back(op);
-  return it->second;
-}
 
 // Gathers the units that the action's next blocks read: the one at `position`, and prefetch_units further ones. Units
 // on disks are fetched to the host further ahead, by as many units again and one.
@@ -90,7 +51,7 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = state_frame;
   std::vector<TaskId> after;
-  if (!spec_.strategy.overlap.parameter_gather) after.push_back(last_of(LaneKind::compute));
+  if (!spec_.strategy.overlap.parameter_gather) after.push_back(writer_.last_of(LaneKind::compute));
   if (static_cast<std::int64_t>(released_.size()) >= spec_.strategy.units_in_flight) {
     after.push_back(released_.front());
     released_.pop_front();
@@ -108,10 +69,10 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
                             unit(kCastShard, Access::write)},
                .allocates = {unit(kCastShard, Access::write)}};
     if (host_parameters()) cast.frees = {raised};
-    emit(op_id(cast), unit_frame, after);
+    writer_.emit(cast, unit_frame, after);
   }
   if (copied_alone(unit_frame)) return;
-  for (const Region& r : regions) emit(op_id(gather_op(r, regions, phase)), unit_frame, after);
+  for (const Region& r : regions) writer_.emit(gather_op(r, regions, phase), unit_frame, after);
   if (copies_out(regions)) arrived_.insert(unit_frame);
 }
 
@@ -134,7 +95,7 @@ void PlanBuilder::copy_out(std::uint32_t unit_frame, Phase phase) {
                    .operands = {unit(kArrived, Access::read), unit(kGathered, Access::write)},
                    .allocates = {unit(kGathered, Access::write)},
                    .frees = {unit(kArrived, Access::read)}};
-  emit(op_id(copy), unit_frame);
+  writer_.emit(copy, unit_frame);
 }
 
 // Gathers tiles of weights right before the op that reads them, and as many tiles ahead as units elsewhere. ops: those
@@ -220,12 +181,12 @@ void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::in
     op.operands.front().access = Access::read;
     op.operands.push_back(state(kBuckets, Access::write));
   }
-  emit(op_id(op), frame);
+  writer_.emit(op, frame);
 }
 
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
   average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
-  if (averaging_ != Averaging::none) after = last_of(LaneKind::compute);
+  if (averaging_ != Averaging::none) after = writer_.last_of(LaneKind::compute);
   if (row_.servers || (row_.master && group_size(bucket.group) > 1)) return give_gradients(chunk, bucket, after);
   const bool leaves = host_update() && !sums_over_model();  // else they leave behind those sums
   if (group_size(bucket.group) == 1) {
@@ -249,7 +210,7 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
       .lane = beside ? LaneKind::expert_reduce : LaneKind::data_reduce,
       .operands = {fused ? number(kFusedBuffer, Access::read_write)
                          : state(averaging_ == Averaging::copy ? kBuckets : kGradients, Access::read_write)}};
-  TaskId reduced = emit(op_id(op), chunk.state, {after});
+  TaskId reduced = writer_.emit(op, chunk.state, {after});
   if (fused) reduced = unfuse_bucket(chunk, bucket);
   if (leaves) lower_bucket(chunk, bucket, {reduced});
 }
@@ -293,7 +254,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
                      .operands = {unit(source, Access::read), unit(to, Access::write)},
                      .allocates = {unit(to, Access::write)},
                      .frees = {unit(source, Access::read)}};
-    emit(op_id(copy), unit_frame);
+    writer_.emit(copy, unit_frame);
     source = to;
   };
   if (joins_gradients(regions)) copied("join gradients", context_.width, kJoinedGradient);
@@ -322,7 +283,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
       if (begins) reduce.work = Cast{r.elements, gradient_width_, gradient_width_};
       reduce.lane = lane = LaneKind::compute;
     }
-    emit(op_id(reduce), unit_frame);
+    writer_.emit(reduce, unit_frame);
   }
   if (row_.hybrid && last_micro_batch)
     reduce_replicas(unit_frame,
@@ -332,7 +293,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   else if (host_gradients())
     lower_gradients(unit_frame, kNone);
   if (!spec_.strategy.overlap.gradient_reduce)
-    barrier_ = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate)};
+    writer_.hold({writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::replicate)});
 }
 
 // Sums a unit's shards over their replicas. Replicas of experts' shards lie on other ranks than those of other weights.
@@ -355,7 +316,7 @@ void PlanBuilder::reduce_replicas(std::uint32_t unit_frame, const Operand& gradi
         .phase = Phase::backward,
         .lane = LaneKind::replicate,
         .operands = {gradients}};
-    emit(op_id(replicas), unit_frame, {last_of(LaneKind::data_reduce)});
+    writer_.emit(replicas, unit_frame, {writer_.last_of(LaneKind::data_reduce)});
   }
 }
 

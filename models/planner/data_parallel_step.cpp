@@ -19,8 +19,8 @@ void PlanBuilder::gather_bucket(const Chunk& chunk, const Bucket& bucket, const 
                  .phase = Phase::step,
                  .lane = LaneKind::data_gather,
                  .operands = {state(kParameters, Access::write)}};
-  const TaskId task = emit(op_id(op), chunk.state, after);
-  for (const std::uint32_t u : bucket.units) state_writers_[u][kParameters] = task;
+  const TaskId task = writer_.emit(op, chunk.state, after);
+  for (const std::uint32_t u : bucket.units) writer_.note_write(u, kParameters, task);
 }
 
 // After the update every rank collects the parameters that the others updated, in the order in which forward needs
@@ -42,7 +42,7 @@ void PlanBuilder::gather_buckets() {
   }
   for (gathering_ = 0; gathering_ < first; ++gathering_) {
     const auto& [chunk, bucket] = to_gather_[gathering_];
-    gather_bucket(*chunk, *bucket, {last_of(LaneKind::compute), last_of(LaneKind::up)});
+    gather_bucket(*chunk, *bucket, {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::up)});
   }
 }
 
@@ -78,7 +78,7 @@ std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t 
   const Dimension over = validates() ? Dimension::tensor : Dimension::model;
   const bool passes = validates() && of == partial_norm();
   if (group_size(over) == 1) {
-    const std::vector summed = {last_of(LaneKind::compute)};
+    const std::vector summed = {writer_.last_of(LaneKind::compute)};
     return passes ? pass_partial_norm(summed) : summed;
   }
   const Op op = {.name = name,
@@ -86,7 +86,7 @@ std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t 
                  .phase = Phase::step,
                  .lane = LaneKind::model,
                  .operands = {number(of, Access::read_write)}};
-  const std::vector summed = {emit(op_id(op), chunks_.front().state, {last_of(LaneKind::compute)})};
+  const std::vector summed = {writer_.emit(op, chunks_.front().state, {writer_.last_of(LaneKind::compute)})};
   return passes ? pass_partial_norm(summed) : summed;
 }
 
@@ -101,7 +101,7 @@ void PlanBuilder::unscale(const std::vector<TaskId>& after) {
         .optimizer = true,
         .operands = {number(kLossScale, Access::read), optimizer_gradients(Access::read_write),
                      number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
-    emit(op_id(op), chunk.state, after);
+    writer_.emit(op, chunk.state, after);
   }
   sum_over_model("reduce found infinity", kFoundInfinity, true);
 }
@@ -114,7 +114,7 @@ std::vector<TaskId> PlanBuilder::device_norm(std::uint16_t to, const std::vector
                    .optimizer = true,
                    .operands = {optimizer_gradients(Access::read),
                                 number(to, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
-    emit(op_id(op), chunk.state, after);
+    writer_.emit(op, chunk.state, after);
   }
   return sum_over_model("reduce gradient norm", to, false);
 }
@@ -128,7 +128,7 @@ std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after)
                    .phase = Phase::step,
                    .optimizer = true,
                    .operands = {number(kSquaredNorm, Access::read), optimizer_gradients(Access::read_write)}};
-    emit(op_id(op), chunk.state, summed);
+    writer_.emit(op, chunk.state, summed);
   }
   return summed;
 }
@@ -158,7 +158,7 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
     update.operands.push_back(number(kFoundInfinity, Access::read));
     update.operands.push_back(number(kLossScale, Access::read_write));
   }
-  emit(op_id(update), frame, after);
+  writer_.emit(update, frame, after);
   if (!validates()) zero_gradients(chunk, {});
 }
 
@@ -168,17 +168,19 @@ void PlanBuilder::zero_gradients(const Chunk& chunk, const std::vector<TaskId>& 
                    .phase = Phase::step,
                    .optimizer = true,
                    .operands = {optimizer_gradients(Access::write)}};
-  emit(op_id(zero), chunk.state, after);
+  writer_.emit(zero, chunk.state, after);
 }
 
 // No pass unscales where the update itself multiplies by the clip coefficient: the norm of infinite gradients is
 // infinite.
 void PlanBuilder::clip_and_update() {
   const Strategy& s = spec_.strategy;
-  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce),
-                               last_of(LaneKind::replicate), last_of(LaneKind::tensor), last_of(LaneKind::embedding)};
+  std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
+                               writer_.last_of(LaneKind::replicate), writer_.last_of(LaneKind::tensor),
+                               writer_.last_of(LaneKind::embedding)};
   if (host_update()) {
-    for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store}) after.push_back(last_of(lane));
+    for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store})
+      after.push_back(writer_.last_of(lane));
     delayed() ? finish_delayed() : update_on_host(after);
     return;
   }
@@ -201,7 +203,7 @@ void PlanBuilder::copy_buckets_back() {
                    .work = Cast{chunk.elements, gradient_width_, gradient_width_},
                    .phase = Phase::step,
                    .operands = {state(kBuckets, Access::read), state(kGradients, Access::write)}};
-    emit(op_id(op), chunk.state, {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce)});
+    writer_.emit(op, chunk.state, {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce)});
   }
 }
 
@@ -210,7 +212,7 @@ void PlanBuilder::end_step() {
     for (Chunk* chunk : in_model_order()) {
       for (const Bucket& bucket : chunk->buckets) {
         if ((bucket.group == Dimension::embedding) == over_both_ends)
-          reduce_bucket(*chunk, bucket, last_of(LaneKind::compute));
+          reduce_bucket(*chunk, bucket, writer_.last_of(LaneKind::compute));
       }
     }
   };
@@ -225,7 +227,7 @@ void PlanBuilder::end_step() {
   if (row_.servers && !spec_.strategy.overlap.parameter_gather) pull_buckets();
   if (!spec_.software.blocking_steps) return;
   const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
-  emit(op_id(read), chunks_.front().state, {last_of(LaneKind::cpu), last_of(LaneKind::up)});
+  writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::up)});
 }
 
 }  // namespace orrery

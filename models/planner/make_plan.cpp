@@ -149,7 +149,9 @@ PlanBuilder::PlanBuilder(const Spec& spec)
       gradient_width_(storage_bytes(spec.strategy.gradient_precision)),
       unit_gradients_(unit_gradients(spec, row_)),
       averaging_(averaging(spec, row_)),
-      one_queue_(has_one_queue(spec)) {
+      one_queue_(has_one_queue(spec)),
+      writer_(plan_) {
+  writer_.watch(*this);
   std::int64_t first = 0;
   for (const std::int64_t n : layers_of_) {
     first_layer_.push_back(first);
@@ -300,7 +302,7 @@ Plan PlanBuilder::build() {
     }
   }
   plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
-  link_matches();
+  link_matches(plan_, ends_);
   return std::move(plan_);
 }
 

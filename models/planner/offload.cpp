@@ -120,7 +120,7 @@ void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame
                   {.bytes = shard(regions_.at(unit_frame)) * context_.width, .from = Home::nvme, .to = Home::host},
                   state(kParameterShard, Access::read), unit(kStagedShard, Access::write));
   op.allocates = {unit(kStagedShard, Access::write)};
-  emit(op_id(op), unit_frame);
+  writer_.emit(op, unit_frame);
 }
 
 // Uploads this rank's part of a unit's weights to the device as it lies on the host: FSDP casts it on the device
@@ -138,7 +138,7 @@ void PlanBuilder::raise_unit(std::uint32_t unit_frame, std::uint32_t state_frame
   op.host_waits = true;
   op.allocates = {to};
   if (disk) op.frees = {unit(kStagedShard, Access::read)};
-  emit(op_id(op), unit_frame, after);
+  writer_.emit(op, unit_frame, after);
 }
 
 // Uploads the gradients' sum over the micro-batches so far; the next gradients are added to it on the device
@@ -150,14 +150,14 @@ void PlanBuilder::raise_gradients(std::uint32_t unit_frame) {
     Op fetch = copy_op("gradients from disk", Phase::backward, {.bytes = bytes, .from = Home::nvme, .to = Home::host},
                        state(arriving_gradients(), Access::read), unit(kStagedGradient, Access::write));
     fetch.allocates = {unit(kStagedGradient, Access::write)};
-    emit(op_id(fetch), unit_frame);
+    writer_.emit(fetch, unit_frame);
   }
   Op up = copy_op("gradients up", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::device},
                   disk ? unit(kStagedGradient, Access::read) : state(arriving_gradients(), Access::read),
                   unit(kReduced, Access::write));
   up.allocates = {unit(kReduced, Access::write)};
   if (disk) up.frees = {unit(kStagedGradient, Access::read)};
-  emit(op_id(up), unit_frame);
+  writer_.emit(up, unit_frame);
 }
 
 // Sums the squares of a unit's gradients while they are on the device (DeepSpeed: set_norm_for_param_grad_in_gpu),
@@ -172,7 +172,7 @@ TaskId PlanBuilder::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
       .optimizer = true,
       .operands = {unit(kReduced, Access::read), number(to, norm_begun_ ? Access::read_write : Access::write)}};
   norm_begun_ = true;
-  return emit(op_id(op), unit_frame);
+  return writer_.emit(op, unit_frame);
 }
 
 // Offloads a unit's gradients from the device, where they were reduced, behind task `after`, which reads them there.
@@ -185,12 +185,12 @@ void PlanBuilder::lower_gradients(std::uint32_t unit_frame, TaskId after) {
       copy_op("gradients down", Phase::backward, {.bytes = bytes, .from = Home::device, .to = Home::host}, from, to);
   if (host_gradients()) down.frees = {from};
   if (disk) down.allocates = {to};
-  emit(op_id(down), unit_frame, {after});
+  writer_.emit(down, unit_frame, {after});
   if (!disk) return;
   Op store = copy_op("gradients to disk", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::nvme},
                      unit(kStagedGradient, Access::read), state(arriving_gradients(), Access::write));
   store.frees = {unit(kStagedGradient, Access::read)};
-  emit(op_id(store), unit_frame);
+  writer_.emit(store, unit_frame);
 }
 
 void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
@@ -200,9 +200,9 @@ void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, const s
                           .first = bucket.first,
                           .elements = bucket.elements,
                           .width = gradient_width_};
-  emit(op_id(copy_op("gradients down", Phase::step, work, state(kGradients, Access::read),
-                     state(arriving_gradients(), Access::write))),
-       chunk.state, after);
+  writer_.emit(copy_op("gradients down", Phase::step, work, state(kGradients, Access::read),
+                       state(arriving_gradients(), Access::write)),
+               chunk.state, after);
 }
 
 // Clips gradients on the host. Where the update does not multiply by the clip coefficient itself, a pass over the
@@ -240,7 +240,7 @@ std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) 
     if (half()) op.operands.push_back(number(delayed() ? kDueScale : kLossScale, Access::read));
     if (looks)
       op.operands.push_back(number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write));
-    emit(op_id(op), chunk.state, after);
+    writer_.emit(op, chunk.state, after);
   }
   if (!looks) return {};
   return sum_over_model("reduce found infinity", kFoundInfinity, true);
@@ -257,7 +257,7 @@ void PlanBuilder::update_loss_scale(const std::vector<TaskId>& after) {
            .optimizer = true,
            .operands = {number(sign, Access::read), number(kLossScale, Access::read_write)}};
   if (delayed()) op.operands.push_back(number(kDueScale, Access::write));
-  emit(op_id(op), chunks_.front().state, after);
+  writer_.emit(op, chunks_.front().state, after);
 }
 
 // The host's update, when all gradients have arrived; new parameters are uploaded to the device piece by piece. A
@@ -267,7 +267,7 @@ void PlanBuilder::update_on_host(const std::vector<TaskId>& after) {
   const std::vector<TaskId> clipped = host_clip(after);
   for (const Chunk& chunk : chunks_) {
     update_tiles(chunk, clipped);
-    if (!delayed() && !host_gradients()) zero_gradients(chunk, {last_of(LaneKind::down)});
+    if (!delayed() && !host_gradients()) zero_gradients(chunk, {writer_.last_of(LaneKind::down)});
   }
 }
 
@@ -284,7 +284,7 @@ void PlanBuilder::update_tiles(const Chunk& chunk, const std::vector<TaskId>& af
     update_tile(frame, first, n, before);
     store_tile(frame, first, n);
     if (!delayed()) raise_tile(frame, first, n);
-    used[frame] = {last_of(LaneKind::store), last_of(LaneKind::up)};
+    used[frame] = {writer_.last_of(LaneKind::store), writer_.last_of(LaneKind::up)};
   }
 }
 
@@ -293,7 +293,7 @@ void PlanBuilder::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64
   const Strategy& s = spec_.strategy;
   const auto fetch = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
     const PlaceCopy work = {n * width, Home::nvme, Home::host, first, n, width};
-    emit(op_id(copy_op(name, Phase::step, work, state(from, Access::read), own(to, Access::write))), frame, after);
+    writer_.emit(copy_op(name, Phase::step, work, state(from, Access::read), own(to, Access::write)), frame, after);
   };
   if (s.offload.gradients == Device::nvme) fetch("fetch gradients", due_gradients(), kTileGradient, gradient_width_);
   if (s.offload.optimizer != Device::nvme) return;
@@ -329,14 +329,14 @@ void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int6
   if (takes_norm() && (multiplies || (half() && norm_tells_infinity())))
     op.operands.push_back(number(kSquaredNorm, Access::read));
   if (half() && !norm_tells_infinity()) op.operands.push_back(number(kFoundInfinity, Access::read));
-  emit(op_id(op), frame, after);
+  writer_.emit(op, frame, after);
 }
 
 void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   const Strategy& s = spec_.strategy;
   const auto store = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
     const PlaceCopy work = {n * width, Home::host, Home::nvme, first, n, width};
-    emit(op_id(copy_op(name, Phase::step, work, own(from, Access::read), state(to, Access::write))), frame);
+    writer_.emit(copy_op(name, Phase::step, work, own(from, Access::read), state(to, Access::write)), frame);
   };
   if (s.offload.optimizer == Device::nvme) {
     for (const Swapped& x : swapped_states(s.optimizer)) store(x.store, x.tile, x.state, x.width);
@@ -348,16 +348,16 @@ void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64
 void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   if (host_parameters()) return;
   const PlaceCopy work = {n * shard_width(), Home::host, Home::device, first, n, shard_width()};
-  emit(op_id(copy_op("parameters up", Phase::step, work, own(kTileForward, Access::read),
-                     state(row_.shards_parameters ? kParameterShard : kParameters, Access::write))),
-       frame, {last_of(LaneKind::compute)});
+  writer_.emit(copy_op("parameters up", Phase::step, work, own(kTileForward, Access::read),
+                       state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)),
+               frame, {writer_.last_of(LaneKind::compute)});
 }
 
 // Ends a step beside which the update of the step before ran: that update's parameters are uploaded, and the gradients
 // that have arrived are handed to the next update.
 void PlanBuilder::finish_delayed() {
-  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce),
-                               last_of(LaneKind::down)};
+  std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
+                               writer_.last_of(LaneKind::down)};
   if (takes_norm()) {
     const std::vector<TaskId> summed =
         host_gradients() ? sum_over_model("reduce gradient norm", kNextNorm, false) : device_norm(kNextNorm, after);
@@ -365,7 +365,7 @@ void PlanBuilder::finish_delayed() {
   }
   if (half()) {
     update_loss_scale(after);
-    after.push_back(last_of(LaneKind::compute));
+    after.push_back(writer_.last_of(LaneKind::compute));
   }
   for (const Chunk& chunk : chunks_) {
     const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.own);
@@ -373,20 +373,20 @@ void PlanBuilder::finish_delayed() {
       const auto first = static_cast<std::int64_t>(k) * tile;
       raise_tile(chunk.tiles[k], first, std::min(tile, chunk.own - first));
     }
-    if (!host_gradients()) zero_gradients(chunk, {last_of(LaneKind::down)});
+    if (!host_gradients()) zero_gradients(chunk, {writer_.last_of(LaneKind::down)});
     Op exchange = {.name = "next gradients",
                    .work = Exchange{},
                    .phase = Phase::step,
                    .lane = LaneKind::cpu,
                    .operands = {state(due_gradients(), Access::write), state(kNextGradients, Access::write)}};
-    emit(op_id(exchange), chunk.state, after);
+    writer_.emit(exchange, chunk.state, after);
   }
   const Op exchange = {.name = "next norm",
                        .work = Exchange{},
                        .phase = Phase::step,
                        .lane = LaneKind::cpu,
                        .operands = {number(kSquaredNorm, Access::write), number(kNextNorm, Access::write)}};
-  if (takes_norm()) emit(op_id(exchange), chunks_.front().state, after);
+  if (takes_norm()) writer_.emit(exchange, chunks_.front().state, after);
 }
 
 }  // namespace orrery

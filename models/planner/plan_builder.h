@@ -12,7 +12,9 @@
 
 #include "models/layers/blocks.h"
 #include "models/plan/plan.h"
+#include "models/planner/matches.h"
 #include "models/planner/post_validation.h"
+#include "models/planner/task_writer.h"
 #include "models/schedule/schedules.h"
 #include "models/schedule/transfer_order.h"
 #include "models/schedule/weight_versions.h"
@@ -20,12 +22,6 @@
 #include "models/spec/spec.h"
 
 namespace orrery {
-
-// Operands that stand for a whole slot.
-inline Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
-inline Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
-inline Operand own(std::uint16_t slot, Access access) { return {Scope::own, access, slot, -1}; }
-inline Operand number(std::uint16_t slot, Access access) { return {Scope::rank, access, slot, -1}; }
 
 // One block of a chunk.
 struct Entry {
@@ -75,7 +71,7 @@ struct Chunk {
 
 // State that the passes of make_plan() share while a plan grows: the plan itself and, for the slot being emitted, the
 // last writer of each buffer. One object serves one call; no pass keeps it.
-class PlanBuilder {
+class PlanBuilder : private TaskWatcher {
  public:
   explicit PlanBuilder(const Spec& spec);
   Plan build();
@@ -204,12 +200,7 @@ class PlanBuilder {
   bool issue_next(Pass& pass);  // issues one op; true if the op is a transfer
   void fetch_activations(const Pass& pass);
   void release_activations();
-  TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
-  void note_writes(const Op& op, std::uint32_t frame, TaskId task);
-  TaskId* writer(std::uint32_t frame, const Operand& operand);
-  TaskId last_of(LaneKind lane) const;
-  std::vector<Dimension> dimensions_over_slots() const;
-  void link_matches();
+  void issued(const Op& op, std::uint32_t frame, TaskId task) override;
 
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
   void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
@@ -249,7 +240,6 @@ class PlanBuilder {
   void zero_gradients(const Chunk& chunk, const std::vector<TaskId>& after);
   void update(const Chunk& chunk, const std::vector<TaskId>& after);
   Operand optimizer_gradients(Access access) const;
-  std::uint32_t op_id(const Op& op);  // one id for equal ops (name, size, place, use of operands)
 
   // shared_gradients.cpp: gradients that ranks of one replica of the model sum.
   bool shares_table() const;
@@ -338,7 +328,7 @@ class PlanBuilder {
   bool one_queue_ = false;  // Software::one_queue, on these GPUs
   Plan plan_;
   std::map<std::string, std::uint32_t> blocks_;
-  std::map<std::string, std::uint32_t> step_ops_;
+  TaskWriter writer_;
   std::map<std::uint32_t, std::vector<Region>> regions_;  // regions, by unit frame
 
   // Ranks of a stage that do the same work.
@@ -359,24 +349,9 @@ class PlanBuilder {
   WeightVersions versions_;      // versions of the weights in an asynchronous schedule
   std::int64_t updates_ = 0;     // updates emitted so far
   std::vector<Chunk> chunks_;
-  std::vector<TaskId> writers_;        // last writer, by buffer id
-  std::vector<TaskId> computed_with_;  // last user on the compute lane, by buffer id
-  // Users on other lanes: moved_with_ has, by buffer id, the place of the last one in moved_uses_, where each names the
-  // one before it.
-  struct MovedUse {
-    TaskId task = kNone;
-    std::uint32_t before = kNone;
-  };
-  std::vector<std::uint32_t> moved_with_;
-  std::vector<MovedUse> moved_uses_;
   // Buckets to gather after an update, in forward's order
   std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;
-  std::size_t gathering_ = 0;                                   // how many of to_gather_ are issued
-  std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // last writers, by unit frame, then state slot
-  std::vector<TaskId> last_in_lane_;
-  // Sends of the last turn, for stacks whose next action waits for them
-  std::vector<TaskId> sends_;
-  std::vector<TaskId> barrier_;                    // collectives that do not overlap: the next block op waits for them
+  std::size_t gathering_ = 0;                      // how many of to_gather_ are issued
   std::map<std::uint32_t, bool> gathered_;         // whether the unit is gathered, by unit frame
   std::map<std::uint32_t, std::int64_t> reduced_;  // micro-batches reduced so far, by unit frame
   std::set<std::uint32_t> arrived_;                // unit frames gathered, not yet copied out
@@ -391,10 +366,7 @@ class PlanBuilder {
   std::vector<char> alive_;                        // by buffer id: allocated and not freed, where activations move
   std::map<std::int32_t, std::uint32_t> guests_;   // frames of activations kept for another stage, by move
   std::map<std::pair<std::int32_t, int>, std::vector<Parcel>> parcels_;  // parcels, by move and rank class
-  // Transfer ends of moved activations, by move, whether away, index of the parcel, rank class.
-  std::map<std::tuple<std::int32_t, bool, std::size_t, int>, std::vector<TaskId>> parcel_ends_;
-  // Ends of each transfer, by boundary, micro-batch, whether forward, rank class, byte of the micro-batch at its begin.
-  std::map<std::tuple<std::int32_t, std::int32_t, bool, int, Bytes>, std::vector<TaskId>> crossings_;
+  TransferEnds ends_;
 };
 
 }  // namespace orrery

@@ -86,9 +86,9 @@ TaskId PlanBuilder::pass_number(const char* name, std::uint16_t of, bool send, b
                  .phase = Phase::step,
                  .lane = lane,
                  .operands = {number(of, send ? Access::read : Access::write)}};
-  const TaskId task = emit(op_id(op), chunks_.front().state);
+  const TaskId task = writer_.emit(op, chunks_.front().state);
   const auto boundary = static_cast<std::int32_t>(next ? stage_ : stage_ - 1);
-  crossings_[{boundary, -1, forward, class_, Bytes{0}}].push_back(task);
+  ends_.crossings[{boundary, -1, forward, class_, Bytes{0}}].push_back(task);
   return task;
 }
 
@@ -107,10 +107,10 @@ std::vector<TaskId> PlanBuilder::pass_partial_norm(const std::vector<TaskId>& su
                    .phase = Phase::step,
                    .optimizer = true,
                    .operands = {number(kNormBefore, Access::read), number(partial_norm(), Access::read_write)}};
-    emit(op_id(op), chunks_.front().state, summed);
+    writer_.emit(op, chunks_.front().state, summed);
   }
   if (!at_last_stage()) pass_number("send partial norm", partial_norm(), true, true);
-  return stage_ > 0 ? std::vector{last_of(LaneKind::compute)} : summed;
+  return stage_ > 0 ? std::vector{writer_.last_of(LaneKind::compute)} : summed;
 }
 
 // Validates the last update: the norm of all stages goes back from the last one, and the host looks at it before
@@ -125,7 +125,7 @@ void PlanBuilder::validate_update() {
                    .phase = Phase::step,
                    .host_waits = true,
                    .operands = {number(whole_norm(), Access::read)}};
-  emit(op_id(wait), chunks_.front().state);
+  writer_.emit(wait, chunks_.front().state);
   for (const Chunk& chunk : chunks_) zero_gradients(chunk, {});
 }
 

@@ -57,7 +57,7 @@ void PlanBuilder::hand_out_weights() {
                    .phase = Phase::step,
                    .lane = LaneKind::data_gather,
                    .operands = {state(kParameters, Access::read_write)}};
-    barrier_ = {emit(op_id(op), chunk.state)};
+    writer_.hold({writer_.emit(op, chunk.state)});
   }
 }
 
@@ -83,7 +83,7 @@ void PlanBuilder::give_gradients(const Chunk& chunk, const Bucket& bucket, TaskI
     op.operands = {serves ? state(kGradientShard, Access::write) : state(kGradients, Access::read)};
     if (!serves && class_ == 0) pushed_.push_back(bucket.first);
   }
-  emit(op_id(op), chunk.state, {after});
+  writer_.emit(op, chunk.state, {after});
 }
 
 // Workers pull in the order in which forward needs the weights; servers answer in the same.
@@ -102,8 +102,9 @@ void PlanBuilder::pull_buckets() {
                    .phase = Phase::step,
                    .lane = LaneKind::data_gather,
                    .operands = {serves ? state(kParameterShard, Access::read) : state(kParameters, Access::write)}};
-    const TaskId task = emit(op_id(op), chunk.state, {last_of(LaneKind::compute), last_of(LaneKind::cpu)});
-    for (const std::uint32_t u : bucket->units) state_writers_[u][kParameters] = task;
+    const TaskId task =
+        writer_.emit(op, chunk.state, {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::cpu)});
+    for (const std::uint32_t u : bucket->units) writer_.note_write(u, kParameters, task);
   }
 }
 
@@ -118,7 +119,7 @@ void PlanBuilder::emit_server() {
     assert(bucket != chunk.buckets.end());
     give_gradients(chunk, *bucket, kNone);
   }
-  const TaskId pushed = last_of(LaneKind::data_reduce);
+  const TaskId pushed = writer_.last_of(LaneKind::data_reduce);
   update_server(spec_.strategy.clip > 0 ? server_norm({pushed}) : std::vector{pushed});
   if (!early) pull_buckets();
 }
@@ -131,14 +132,14 @@ std::vector<TaskId> PlanBuilder::server_norm(const std::vector<TaskId>& after) {
                    .lane = LaneKind::cpu,
                    .optimizer = true,
                    .operands = {state(kGradientShard, Access::read), number(kSquaredNorm, Access::write)}};
-  const TaskId own = emit(op_id(norm), chunk.state, after);
+  const TaskId own = writer_.emit(norm, chunk.state, after);
   if (plan_.servers == 1) return {own};
   const Op sum = {.name = "reduce gradient norm",
                   .work = Collective{.group = Dimension::model, .bytes = 4, .width = 4},
                   .phase = Phase::step,
                   .lane = LaneKind::model,
                   .operands = {number(kSquaredNorm, Access::read_write)}};
-  return {emit(op_id(sum), chunk.state, {own})};
+  return {writer_.emit(sum, chunk.state, {own})};
 }
 
 void PlanBuilder::update_server(const std::vector<TaskId>& after) {
@@ -160,9 +161,9 @@ void PlanBuilder::update_server(const std::vector<TaskId>& after) {
                         state(kParameterShard, Access::write)},
            .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
   std::vector<TaskId> before = after;
-  before.push_back(last_of(LaneKind::data_gather));  // the weights that are being pulled
+  before.push_back(writer_.last_of(LaneKind::data_gather));  // the weights that are being pulled
   if (spec_.strategy.clip > 0) op.operands.push_back(number(kSquaredNorm, Access::read));
-  emit(op_id(op), chunk.state, before);
+  writer_.emit(op, chunk.state, before);
 }
 
 }  // namespace orrery

@@ -27,8 +27,8 @@ bool PlanBuilder::sums_over_model() const {
 // Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only the shards are summed.
 void PlanBuilder::reduce_what_is_shared() {
   if (host_update() && unit_gradients_) return finish_late_unit();  // the other units were summed one by one
-  const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce),
-                                     last_of(LaneKind::expert_reduce), last_of(LaneKind::replicate)};
+  const std::vector<TaskId> after = {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::data_reduce),
+                                     writer_.last_of(LaneKind::expert_reduce), writer_.last_of(LaneKind::replicate)};
   const auto bytes = [&](std::int64_t elements) {
     return (unit_gradients_ ? shard(elements, Dimension::data) : elements) * gradient_width_;
   };
@@ -42,7 +42,7 @@ void PlanBuilder::reduce_what_is_shared() {
                    .phase = Phase::step,
                    .lane = lane,
                    .operands = {gradients}};
-    emit(op_id(op), chunk.state, after);
+    writer_.emit(op, chunk.state, after);
   };
   for (const Chunk& chunk : chunks_) {
     for (const auto& [group, elements] : chunk.partial_elements)
@@ -82,7 +82,7 @@ void PlanBuilder::sum_unit_over_model(const Chunk& chunk, std::uint32_t unit_fra
                    .phase = Phase::backward,
                    .lane = LaneKind::data_reduce,
                    .operands = {sum}};
-    emit(op_id(op), unit_frame, {last_of(LaneKind::replicate)});
+    writer_.emit(op, unit_frame, {writer_.last_of(LaneKind::replicate)});
   }
 }
 
@@ -113,7 +113,8 @@ void PlanBuilder::finish_late_unit() {
       .phase = Phase::step,
       .lane = LaneKind::embedding,
       .operands = {host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write)}};
-  const TaskId summed = emit(op_id(op), late_unit_, {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate)});
+  const TaskId summed =
+      writer_.emit(op, late_unit_, {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::replicate)});
   const TaskId read = host_gradients() && takes_norm() ? norm_of_unit(late_unit_, LaneKind::compute) : kNone;
   lower_gradients(late_unit_, read == kNone ? summed : read);
   late_unit_ = kNone;
@@ -125,7 +126,7 @@ void PlanBuilder::lower_buckets() {
   std::vector<TaskId> after;
   for (const LaneKind lane :
        {LaneKind::compute, LaneKind::data_reduce, LaneKind::expert_reduce, LaneKind::tensor, LaneKind::embedding})
-    after.push_back(last_of(lane));
+    after.push_back(writer_.last_of(lane));
   for (Chunk* chunk : in_model_order()) {
     for (const Bucket& bucket : chunk->buckets) lower_bucket(*chunk, bucket, after);
   }
