@@ -43,6 +43,8 @@ void BlockContext::share(std::int64_t replicas) {
   local_rows = sequence_parallel ? rows / tensor : rows;
 }
 
+Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::cpu ? Home::host : Home::nvme; }
+
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   if (!is_eight_bit(spec.strategy.precision) || block.role != BlockRole::layer) return 0;
   std::int64_t sum = 0;

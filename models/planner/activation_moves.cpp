@@ -7,18 +7,6 @@
 
 namespace orrery {
 
-// Refuses strategies whose activations another stage could not know the sizes of, or find again.
-void PlanBuilder::refuse_moves() const {
-  const Strategy& s = spec_.strategy;
-  const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
-    if (asked) refuse_with(key, "leaves activations with another stage", why);
-  };
-  refuse(spec_.model.moe.has_value(), "strategy.schedule",
-         "not built yet with experts, whose sizes that stage does not know: choose 1f1b");
-  refuse(s.offload.any(), "strategy.offload", "not built yet with offload: leave it out");
-  refuse(s.contiguous_activations, "strategy.contiguous_activations", "they cannot lie in one buffer: leave it out");
-}
-
 void PlanBuilder::note_alive(const Op& op, std::uint32_t frame) {
   const auto set = [&](const std::vector<Operand>& operands, char on) {
     for (const Operand& o : operands) alive_[plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot] = on;
@@ -52,9 +40,9 @@ std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::
     block.slots.push_back({"guest's " + slot.name, p.bytes, Category::activations});
     key += fmt::format(" {}", p.bytes);
   }
-  const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
+  const auto [it, fresh] = draft_.blocks.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back(std::move(block));
-  const std::uint32_t frame = add_frame(it->second);
+  const std::uint32_t frame = draft_.add_frame(it->second);
   plan_.frames[frame].micro_batch = micro_batch;
   writer_.take_frames();
   alive_.resize(plan_.buffers, 0);
@@ -65,8 +53,8 @@ std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::
 // receives.
 void PlanBuilder::emit_move(const Crossing& crossing) {
   const ActivationMove& move = schedule_.moves[crossing.move];
-  const bool own = move.stage == stage_, away = crossing.forward, send = crossing.send;
-  std::vector<Parcel>& parcels = parcels_[{crossing.move, class_}];
+  const bool own = move.stage == draft_.at.stage, away = crossing.forward, send = crossing.send;
+  std::vector<Parcel>& parcels = parcels_[{crossing.move, draft_.at.rank_class}];
   if (own && away) parcels = parcels_of(move);
   if (!own && away) guests_[crossing.move] = guest_frame(parcels, move.micro_batch);
   const std::int64_t hops = own ? move.partner - move.stage : move.stage - move.partner;
@@ -82,7 +70,7 @@ void PlanBuilder::emit_move(const Crossing& crossing) {
     (send ? op.frees : op.allocates).push_back(buffer);
     const bool joins = i > 0 && spec_.software.batched_p2p;
     const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-    ends_.parcels[{crossing.move, away, i, class_}].push_back(task);
+    ends_.parcels[{crossing.move, away, i, draft_.at.rank_class}].push_back(task);
   }
 }
 

@@ -28,13 +28,13 @@ void PlanBuilder::gather_bucket(const Chunk& chunk, const Bucket& bucket, const 
 // param_and_grad_buffer.py, finish_param_sync): more at once would hold up what forward launches.
 void PlanBuilder::gather_buckets() {
   to_gather_.clear();
-  for (const Chunk* chunk : in_model_order()) {
+  for (const Chunk* chunk : draft_.in_model_order()) {
     for (auto bucket = chunk->buckets.rbegin(); bucket != chunk->buckets.rend(); ++bucket) {
-      if (group_size(bucket->group) > 1) to_gather_.emplace_back(chunk, &*bucket);
+      if (draft_.group_size(bucket->group) > 1) to_gather_.emplace_back(chunk, &*bucket);
     }
   }
   std::size_t first = to_gather_.size();
-  if (one_queue_ && spec_.strategy.overlap.parameter_gather) {
+  if (facts_.one_queue && spec_.strategy.overlap.parameter_gather) {
     // A table that both ends of the pipeline gather waits for no stage's forward.
     const auto of_both_ends = [](const auto& of) { return of.second->group == Dimension::embedding; };
     const auto others = std::stable_partition(to_gather_.begin(), to_gather_.end(), of_both_ends);
@@ -65,19 +65,19 @@ void PlanBuilder::begin_step() {
   if (row_.master) hand_out_weights();
   if (row_.servers && spec_.strategy.overlap.parameter_gather) pull_buckets();
   if (row_.shards_optimizer && !row_.shards_parameters && spec_.strategy.overlap.parameter_gather) gather_buckets();
-  if (delayed()) update_on_host({});
+  if (facts_.delayed()) update_on_host({});
 }
 
 Operand PlanBuilder::optimizer_gradients(Access access) const {
-  return state(unit_gradients_ ? kGradientShard : kGradients, access);
+  return state(facts_.unit_gradients ? kGradientShard : kGradients, access);
 }
 
 // Sums one number over all ranks that hold a part of the model; with post-update validation over this stage and those
 // before, as the sum over all stages comes later.
 std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t of, bool maximum) {
-  const Dimension over = validates() ? Dimension::tensor : Dimension::model;
-  const bool passes = validates() && of == partial_norm();
-  if (group_size(over) == 1) {
+  const Dimension over = facts_.validates ? Dimension::tensor : Dimension::model;
+  const bool passes = facts_.validates && of == partial_norm();
+  if (draft_.group_size(over) == 1) {
     const std::vector summed = {writer_.last_of(LaneKind::compute)};
     return passes ? pass_partial_norm(summed) : summed;
   }
@@ -96,7 +96,7 @@ void PlanBuilder::unscale(const std::vector<TaskId>& after) {
   for (const Chunk& chunk : chunks_) {
     const Op op = {
         .name = "unscale gradients",
-        .work = Multiply{chunk.own, gradient_width_, 0, true},
+        .work = Multiply{chunk.weights.own, facts_.gradient_width, 0, true},
         .phase = Phase::step,
         .optimizer = true,
         .operands = {number(kLossScale, Access::read), optimizer_gradients(Access::read_write),
@@ -109,7 +109,7 @@ void PlanBuilder::unscale(const std::vector<TaskId>& after) {
 std::vector<TaskId> PlanBuilder::device_norm(std::uint16_t to, const std::vector<TaskId>& after) {
   for (const Chunk& chunk : chunks_) {
     const Op op = {.name = "gradient norm",
-                   .work = SquaredNorm{chunk.own, gradient_width_},
+                   .work = SquaredNorm{chunk.weights.own, facts_.gradient_width},
                    .phase = Phase::step,
                    .optimizer = true,
                    .operands = {optimizer_gradients(Access::read),
@@ -121,10 +121,10 @@ std::vector<TaskId> PlanBuilder::device_norm(std::uint16_t to, const std::vector
 
 std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after) {
   std::vector<TaskId> summed = device_norm(kSquaredNorm, after);
-  if (spec_.software.fused_clip || validates()) return summed;
+  if (spec_.software.fused_clip || facts_.validates) return summed;
   for (const Chunk& chunk : chunks_) {
     const Op op = {.name = "clip gradients",
-                   .work = Multiply{chunk.own, gradient_width_},
+                   .work = Multiply{chunk.weights.own, facts_.gradient_width},
                    .phase = Phase::step,
                    .optimizer = true,
                    .operands = {number(kSquaredNorm, Access::read), optimizer_gradients(Access::read_write)}};
@@ -138,19 +138,19 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
   const std::uint32_t frame = begin_update(chunk, !master);
-  Op update = {
-      .name = "update",
-      .work = Update{chunk.own, gradient_width_, master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
-                     row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2, spec_.software.fused_optimizer},
-      .phase = Phase::step,
-      .optimizer = true,
-      .operands = {optimizer_gradients(Access::read), state(kMaster, Access::read_write),
-                   state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
-                   state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
-      .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
-  if (s.clip > 0 && spec_.software.fused_clip && !validates())
+  Op update = {.name = "update",
+               .work = Update{chunk.weights.own, facts_.gradient_width, master ? s.optimizer.master_bytes : 0,
+                              s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2,
+                              spec_.software.fused_optimizer},
+               .phase = Phase::step,
+               .optimizer = true,
+               .operands = {optimizer_gradients(Access::read), state(kMaster, Access::read_write),
+                            state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
+                            state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
+               .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+  if (s.clip > 0 && spec_.software.fused_clip && !facts_.validates)
     update.operands.push_back(number(kSquaredNorm, Access::read));
-  if (validates()) {
+  if (facts_.validates) {
     for (const std::uint16_t of : {partial_norm(), whole_norm()}) update.operands.push_back(number(of, Access::read));
     std::get<Update>(update.work).validated = true;
   }
@@ -159,12 +159,13 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
     update.operands.push_back(number(kLossScale, Access::read_write));
   }
   writer_.emit(update, frame, after);
-  if (!validates()) zero_gradients(chunk, {});
+  if (!facts_.validates) zero_gradients(chunk, {});
 }
 
 void PlanBuilder::zero_gradients(const Chunk& chunk, const std::vector<TaskId>& after) {
   const Op zero = {.name = "zero gradients",
-                   .work = Fill{unit_gradients_ ? chunk.own * gradient_width_ : chunk.elements * gradient_width_},
+                   .work = Fill{facts_.unit_gradients ? chunk.weights.own * facts_.gradient_width
+                                                      : chunk.weights.all * facts_.gradient_width},
                    .phase = Phase::step,
                    .optimizer = true,
                    .operands = {optimizer_gradients(Access::write)}};
@@ -178,13 +179,13 @@ void PlanBuilder::clip_and_update() {
   std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
                                writer_.last_of(LaneKind::replicate), writer_.last_of(LaneKind::tensor),
                                writer_.last_of(LaneKind::embedding)};
-  if (host_update()) {
+  if (facts_.host_update()) {
     for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store})
       after.push_back(writer_.last_of(lane));
-    delayed() ? finish_delayed() : update_on_host(after);
+    facts_.delayed() ? finish_delayed() : update_on_host(after);
     return;
   }
-  if (!updates()) {
+  if (!draft_.updates()) {
     for (const Chunk& chunk : chunks_) zero_gradients(chunk, after);
     return;
   }
@@ -196,11 +197,11 @@ void PlanBuilder::clip_and_update() {
 
 // DistributedDataParallel's buckets are buffers of their own: gradients that were reduced there are copied back.
 void PlanBuilder::copy_buckets_back() {
-  if (averaging_ != Averaging::copy) return;
+  if (facts_.averaging != Averaging::copy) return;
   for (const Chunk& chunk : chunks_) {
     if (chunk.buckets.empty()) continue;
     const Op op = {.name = "copy gradients back",
-                   .work = Cast{chunk.elements, gradient_width_, gradient_width_},
+                   .work = Cast{chunk.weights.all, facts_.gradient_width, facts_.gradient_width},
                    .phase = Phase::step,
                    .operands = {state(kBuckets, Access::read), state(kGradients, Access::write)}};
     writer_.emit(op, chunk.state, {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce)});
@@ -209,14 +210,14 @@ void PlanBuilder::copy_buckets_back() {
 
 void PlanBuilder::end_step() {
   const auto reduce = [&](bool over_both_ends) {
-    for (Chunk* chunk : in_model_order()) {
+    for (Chunk* chunk : draft_.in_model_order()) {
       for (const Bucket& bucket : chunk->buckets) {
         if ((bucket.group == Dimension::embedding) == over_both_ends)
           reduce_bucket(*chunk, bucket, writer_.last_of(LaneKind::compute));
       }
     }
   };
-  if (!unit_gradients_) {
+  if (!facts_.unit_gradients) {
     if (!reduces_early()) reduce(false);
     reduce(true);
   }

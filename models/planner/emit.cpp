@@ -1,6 +1,7 @@
 // PlanBuilder: tasks of one slot in the order in which its host issues them.
 #include <algorithm>
 
+#include "models/layout/arena.h"
 #include "models/planner/plan_builder.h"
 
 namespace orrery {
@@ -35,14 +36,14 @@ void PlanBuilder::emit_any(const Crossing& crossing) {
 }
 
 void PlanBuilder::emit_turn(std::size_t turn) {
-  const std::vector<std::vector<Crossing>>& turns = turns_[stage_];
+  const std::vector<std::vector<Crossing>>& turns = draft_.turns[draft_.at.stage];
   writer_.forget_sends();
   for (std::size_t c = 0; c <= turns[turn].size(); ++c) {
-    if (validates() && validation_places_[stage_] == TurnPlace{turn, c}) validate_update();
+    if (facts_.validates && validation_places_[draft_.at.stage] == TurnPlace{turn, c}) validate_update();
     if (c < turns[turn].size()) emit_any(turns[turn][c]);
   }
   const auto moves = [](const auto& crossings) { return !crossings.empty(); };
-  if (validates() && !shares_table() && !turns[turn].empty() &&
+  if (facts_.validates && !shares_table() && !turns[turn].empty() &&
       std::none_of(turns.begin() + turn + 1, turns.end(), moves))
     receive_partial_norm();
 }
@@ -58,13 +59,16 @@ void PlanBuilder::emit_crossing(const Crossing& crossing) {
   const Block& block = plan_.blocks[chunk.entries[entry].block];
   const bool joins = crossing.joins_previous && spec_.software.batched_p2p && spec_.strategy.stage_replicas.empty();
   const std::int64_t parts = spec_.strategy.row_parts();
-  const Bytes before = (replica_ * parts + row_part()) * context_.local_rows * context_.hidden * context_.width;
+  const Bytes before =
+      (draft_.at.replica * parts + draft_.row_part()) * context_.local_rows * context_.hidden * context_.width;
   for (const std::uint32_t op : crossing.forward ? block.forward : block.backward) {
     const auto* transfer = std::get_if<Transfer>(&plan_.ops[op].work);
     if (transfer == nullptr) continue;
     const Bytes first = before + transfer->first;
     const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-    ends_.crossings[{crossing.boundary, crossing.micro_batch, crossing.forward, parts > 1 ? 0 : class_, first}]
+    ends_
+        .crossings[{crossing.boundary, crossing.micro_batch, crossing.forward, parts > 1 ? 0 : draft_.at.rank_class,
+                    first}]
         .push_back(task);
     if (crossing.send) writer_.hold_send(task);
   }
@@ -103,7 +107,7 @@ bool PlanBuilder::issue_next(Pass& pass) {
   const std::size_t end = action.phase == Phase::input_gradient ? split : ops.size();
   bool moved = false;
   const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + e];
-  const bool adds_late = spec_.software.accumulates_after_backward && !forward && !unit_gradients_ &&
+  const bool adds_late = spec_.software.accumulates_after_backward && !forward && !facts_.unit_gradients &&
                          action.micro_batch != chunk.last_micro_batch && !ends_update(action);
   if (pass.op < end && adds_late && std::holds_alternative<Accumulate>(plan_.ops[ops[pass.op]].work)) {
     pass.late.push_back({ops[pass.op++], frame, e});
@@ -119,8 +123,8 @@ bool PlanBuilder::issue_next(Pass& pass) {
   }
   if (pass.op < end) return moved;
   const bool ends_backward = action.phase == Phase::backward || weights;
-  if (ends_backward && unit_gradients_ && reduces_apart(entry))
-    reduce_unit(entry.owns ? chunk : table_chunk(), entry.unit);
+  if (ends_backward && facts_.unit_gradients && reduces_apart(entry))
+    reduce_unit(entry.owns ? chunk : draft_.table_chunk(), entry.unit);
   if (forward) {
     release_activations();
     if (!block.release.empty()) leaving_ = chunk.frames[action.micro_batch * chunk.entries.size() + e];
@@ -222,7 +226,7 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   context_.duty == Duty::server ? emit_server() : emit_worker(stage);
   plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
   plan_.tasks.back().flags |= kStepEnd;
-  size_arena();
+  size_arena(draft_);
 }
 
 void PlanBuilder::emit_worker(std::int64_t stage) {

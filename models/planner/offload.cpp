@@ -38,78 +38,21 @@ std::vector<Swapped> swapped_states(const Optimizer& o) {
 
 }  // namespace
 
-Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::cpu ? Home::host : Home::nvme; }
-
 // The slot in which gradients arrive: a delayed update of the step before does not read there.
 std::uint16_t PlanBuilder::arriving_gradients() const {
-  if (delayed()) return kNextGradients;
+  if (facts_.delayed()) return kNextGradients;
   return due_gradients();
 }
 std::uint16_t PlanBuilder::due_gradients() const {
-  if (host_gradients()) return kGradientShard;
+  if (facts_.host_gradients()) return kGradientShard;
   return kHostGradients;
-}
-
-void PlanBuilder::add_staging(Block& block, std::int64_t shard) const {
-  const Offload& o = spec_.strategy.offload;
-  const Bytes gradients = shard * gradient_width_;
-  block.slots.push_back({"reduced gradients", host_gradients() ? gradients : 0, Category::gradients});
-  block.slots.push_back({"shard from disk", o.parameters == Device::nvme ? shard * context_.width : 0,
-                         Category::buffers, false, -1, Home::host});
-  block.slots.push_back(
-      {"gradients to disk", o.gradients == Device::nvme ? gradients : 0, Category::buffers, false, -1, Home::host});
-  const bool raised = row_.fp32_shards && host_parameters();
-  block.slots.push_back({"raised shard", raised ? shard * shard_width() : 0, Category::buffers});
-}
-
-void PlanBuilder::place_on_host(Block& block, std::int64_t own) const {
-  const Offload& o = spec_.strategy.offload;
-  block.slots[kParameterShard].home = home_of(o.parameters);
-  block.slots[kGradientShard].home = home_of(o.gradients);
-  for (const StateSlot slot : {kMaster, kMoment1, kMoment2}) {
-    block.slots[slot].home = home_of(o.optimizer);
-    if (o.optimizer == Device::nvme) block.slots[slot].lazy = false;  // disk space from the start, zeros until written
-  }
-  const Bytes gradients = own * gradient_width_;
-  block.slots[kHostGradients] = {
-      "host gradients", host_update() && !host_gradients() ? gradients : 0, Category::gradients, false, -1, Home::host};
-  block.slots[kNextGradients] = {"next gradients", delayed() ? gradients : 0, Category::gradients, false, -1,
-                                 Home::host};
-}
-
-// Adds the host buffers (tiles) that an update goes through. Two pieces of new weights are on their way at a time
-// (DeepSpeed's CPU Adam: _doubled_buffer); with an optimizer on disks three, of which one is fetched, one updated and
-// one stored. With a delayed update there is a tile for every piece: all new weights wait until the step has ended.
-void PlanBuilder::add_tiles(Chunk& chunk) {
-  if (!host_update() || chunk.own == 0) return;
-  const Strategy& s = spec_.strategy;
-  const bool disks = s.offload.optimizer == Device::nvme;
-  const std::int64_t tile = std::min(s.offload.tile, chunk.own);
-  const std::int64_t tiles = ceil_div(chunk.own, tile);
-  const std::int64_t sets = delayed() ? tiles : std::min<std::int64_t>(tiles, disks ? 3 : 2);
-  const auto buffer = [&](const char* name, bool has, Bytes width) {
-    return Slot{name, has ? tile * width : 0, Category::buffers, false, -1, Home::host};
-  };
-  const bool moments = disks && s.optimizer.kind != OptimizerKind::sgd;
-  plan_.blocks.push_back(
-      {.name = "tile",
-       .role = BlockRole::tile,
-       .slots = {buffer("new weights", s.offload.parameters != Device::cpu, shard_width()),
-                 buffer("tile of master weights", disks, s.optimizer.master_bytes),
-                 buffer("tile of first moments", moments, s.optimizer.moment_bytes),
-                 buffer("tile of second moments", moments, s.optimizer.moment_bytes),
-                 buffer("tile of gradients", s.offload.gradients == Device::nvme, gradient_width_)}});
-  const auto block = static_cast<std::uint32_t>(plan_.blocks.size() - 1);
-  for (std::int64_t i = 0; i < sets; ++i) {
-    chunk.tiles.push_back(add_frame(block));
-    plan_.frames[chunk.tiles.back()].state = chunk.state;
-  }
 }
 
 // Whether a unit needs no gather: no other rank holds a part of it, and the host has it in the width that is read.
 bool PlanBuilder::copied_alone(std::uint32_t unit_frame) const {
-  const std::vector<Region>& regions = regions_.at(unit_frame);
-  return host_parameters() && !row_.fp32_shards && regions.size() == 1 && group_size(regions.front().group) == 1;
+  const Regions& regions = draft_.layout.regions.at(unit_frame);
+  return facts_.host_parameters() && !row_.fp32_shards && regions.size() == 1 &&
+         draft_.group_size(regions.front().group) == 1;
 }
 
 void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
@@ -117,7 +60,9 @@ void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = state_frame;
   Op op = copy_op("shard from disk", phase,
-                  {.bytes = shard(regions_.at(unit_frame)) * context_.width, .from = Home::nvme, .to = Home::host},
+                  {.bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * context_.width,
+                   .from = Home::nvme,
+                   .to = Home::host},
                   state(kParameterShard, Access::read), unit(kStagedShard, Access::write));
   op.allocates = {unit(kStagedShard, Access::write)};
   writer_.emit(op, unit_frame);
@@ -133,7 +78,9 @@ void PlanBuilder::raise_unit(std::uint32_t unit_frame, std::uint32_t state_frame
   const UnitSlot first = row_.fp32_shards ? kRaisedShard : copied_alone(unit_frame) ? kGathered : kCastShard;
   const Operand to = unit(first, Access::write);
   Op op = copy_op("shard up", phase,
-                  {.bytes = shard(regions_.at(unit_frame)) * shard_width(), .from = Home::host, .to = Home::device},
+                  {.bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * draft_.shard_width(),
+                   .from = Home::host,
+                   .to = Home::device},
                   disk ? unit(kStagedShard, Access::read) : state(kParameterShard, Access::read), to);
   op.host_waits = true;
   op.allocates = {to};
@@ -144,7 +91,7 @@ void PlanBuilder::raise_unit(std::uint32_t unit_frame, std::uint32_t state_frame
 // Uploads the gradients' sum over the micro-batches so far; the next gradients are added to it on the device
 // (DeepSpeed: async_accumulate_grad_in_cpu_via_gpu).
 void PlanBuilder::raise_gradients(std::uint32_t unit_frame) {
-  const Bytes bytes = shard(regions_.at(unit_frame)) * gradient_width_;
+  const Bytes bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * facts_.gradient_width;
   const bool disk = spec_.strategy.offload.gradients == Device::nvme;
   if (disk) {
     Op fetch = copy_op("gradients from disk", Phase::backward, {.bytes = bytes, .from = Home::nvme, .to = Home::host},
@@ -163,10 +110,10 @@ void PlanBuilder::raise_gradients(std::uint32_t unit_frame) {
 // Sums the squares of a unit's gradients while they are on the device (DeepSpeed: set_norm_for_param_grad_in_gpu),
 // behind their reduction.
 TaskId PlanBuilder::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
-  const std::uint16_t to = delayed() ? kNextNorm : kSquaredNorm;
+  const std::uint16_t to = facts_.delayed() ? kNextNorm : kSquaredNorm;
   const Op op = {
       .name = "gradient norm",
-      .work = SquaredNorm{shard(regions_.at(unit_frame)), gradient_width_},
+      .work = SquaredNorm{draft_.shard(draft_.layout.regions.at(unit_frame)), facts_.gradient_width},
       .phase = Phase::backward,
       .lane = lane,
       .optimizer = true,
@@ -177,13 +124,13 @@ TaskId PlanBuilder::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
 
 // Offloads a unit's gradients from the device, where they were reduced, behind task `after`, which reads them there.
 void PlanBuilder::lower_gradients(std::uint32_t unit_frame, TaskId after) {
-  const Bytes bytes = shard(regions_.at(unit_frame)) * gradient_width_;
+  const Bytes bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * facts_.gradient_width;
   const bool disk = spec_.strategy.offload.gradients == Device::nvme;
-  const Operand from = host_gradients() ? unit(kReduced, Access::read) : state(kGradientShard, Access::read);
+  const Operand from = facts_.host_gradients() ? unit(kReduced, Access::read) : state(kGradientShard, Access::read);
   const Operand to = disk ? unit(kStagedGradient, Access::write) : state(arriving_gradients(), Access::write);
   Op down =
       copy_op("gradients down", Phase::backward, {.bytes = bytes, .from = Home::device, .to = Home::host}, from, to);
-  if (host_gradients()) down.frees = {from};
+  if (facts_.host_gradients()) down.frees = {from};
   if (disk) down.allocates = {to};
   writer_.emit(down, unit_frame, {after});
   if (!disk) return;
@@ -194,12 +141,12 @@ void PlanBuilder::lower_gradients(std::uint32_t unit_frame, TaskId after) {
 }
 
 void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
-  const PlaceCopy work = {.bytes = shard(bucket.elements, bucket.group) * gradient_width_,
+  const PlaceCopy work = {.bytes = draft_.shard(bucket.elements, bucket.group) * facts_.gradient_width,
                           .from = Home::device,
                           .to = Home::host,
                           .first = bucket.first,
                           .elements = bucket.elements,
-                          .width = gradient_width_};
+                          .width = facts_.gradient_width};
   writer_.emit(copy_op("gradients down", Phase::step, work, state(kGradients, Access::read),
                        state(arriving_gradients(), Access::write)),
                chunk.state, after);
@@ -211,33 +158,34 @@ void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, const s
 std::vector<TaskId> PlanBuilder::host_clip(std::vector<TaskId> after) {
   const Strategy& s = spec_.strategy;
   const bool clips = s.clip > 0;
-  if (takes_norm() && !delayed()) {
-    const std::vector<TaskId> summed = host_gradients() ? sum_over_model("reduce gradient norm", kSquaredNorm, false)
-                                                        : device_norm(kSquaredNorm, after);
+  if (facts_.takes_norm() && !facts_.delayed()) {
+    const std::vector<TaskId> summed = facts_.host_gradients()
+                                           ? sum_over_model("reduce gradient norm", kSquaredNorm, false)
+                                           : device_norm(kSquaredNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
   }
   const bool passes = s.offload.gradients != Device::nvme && !(clips && spec_.software.fused_clip);
-  if (passes && (clips || half())) {
+  if (passes && (clips || facts_.half)) {
     const std::vector<TaskId> multiplied = host_unscale(after);
     after.insert(after.end(), multiplied.begin(), multiplied.end());
   }
-  if (half() && !delayed()) update_loss_scale(after);
+  if (facts_.half && !facts_.delayed()) update_loss_scale(after);
   return after;
 }
 
 // Clips and unscales all of the rank's gradients in one pass. fp16: where no norm tells of infinities, the pass also
 // looks for them.
 std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) {
-  const bool clips = spec_.strategy.clip > 0, looks = half() && !norm_tells_infinity();
+  const bool clips = spec_.strategy.clip > 0, looks = facts_.half && !facts_.norm_tells_infinity();
   for (const Chunk& chunk : chunks_) {
     Op op = {.name = "clip gradients",
-             .work = Multiply{chunk.own, gradient_width_, 0, looks},
+             .work = Multiply{chunk.weights.own, facts_.gradient_width, 0, looks},
              .phase = Phase::step,
              .lane = LaneKind::cpu,
              .optimizer = true,
              .operands = {state(due_gradients(), Access::read_write)}};
     if (clips) op.operands.push_back(number(kSquaredNorm, Access::read));
-    if (half()) op.operands.push_back(number(delayed() ? kDueScale : kLossScale, Access::read));
+    if (facts_.half) op.operands.push_back(number(facts_.delayed() ? kDueScale : kLossScale, Access::read));
     if (looks)
       op.operands.push_back(number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write));
     writer_.emit(op, chunk.state, after);
@@ -250,13 +198,15 @@ std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) 
 // after long without). This happens once a step and before the update, which may run beside the next loss (DeepSpeed:
 // _update_scale() before the update).
 void PlanBuilder::update_loss_scale(const std::vector<TaskId>& after) {
-  const std::uint16_t sign = !norm_tells_infinity() ? kFoundInfinity : delayed() ? kNextNorm : kSquaredNorm;
+  const std::uint16_t sign = !facts_.norm_tells_infinity() ? kFoundInfinity
+                             : facts_.delayed()            ? kNextNorm
+                                                           : kSquaredNorm;
   Op op = {.name = "update loss scale",
            .work = Multiply{1, 4},
            .phase = Phase::step,
            .optimizer = true,
            .operands = {number(sign, Access::read), number(kLossScale, Access::read_write)}};
-  if (delayed()) op.operands.push_back(number(kDueScale, Access::write));
+  if (facts_.delayed()) op.operands.push_back(number(kDueScale, Access::write));
   writer_.emit(op, chunks_.front().state, after);
 }
 
@@ -267,23 +217,23 @@ void PlanBuilder::update_on_host(const std::vector<TaskId>& after) {
   const std::vector<TaskId> clipped = host_clip(after);
   for (const Chunk& chunk : chunks_) {
     update_tiles(chunk, clipped);
-    if (!delayed() && !host_gradients()) zero_gradients(chunk, {writer_.last_of(LaneKind::down)});
+    if (!facts_.delayed() && !facts_.host_gradients()) zero_gradients(chunk, {writer_.last_of(LaneKind::down)});
   }
 }
 
 void PlanBuilder::update_tiles(const Chunk& chunk, const std::vector<TaskId>& after) {
-  const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.own);
+  const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.weights.own);
   std::map<std::uint32_t, std::vector<TaskId>> used;  // by tile frame: tasks that must end before the tile is refilled
   std::size_t k = 0;
-  for (std::int64_t first = 0; first < chunk.own; first += tile, ++k) {
-    const std::int64_t n = std::min(tile, chunk.own - first);
+  for (std::int64_t first = 0; first < chunk.weights.own; first += tile, ++k) {
+    const std::int64_t n = std::min(tile, chunk.weights.own - first);
     const std::uint32_t frame = chunk.tiles[k % chunk.tiles.size()];
     std::vector<TaskId> before = used[frame];
     before.insert(before.end(), after.begin(), after.end());
     fetch_tile(frame, first, n, before);
     update_tile(frame, first, n, before);
     store_tile(frame, first, n);
-    if (!delayed()) raise_tile(frame, first, n);
+    if (!facts_.delayed()) raise_tile(frame, first, n);
     used[frame] = {writer_.last_of(LaneKind::store), writer_.last_of(LaneKind::up)};
   }
 }
@@ -295,7 +245,8 @@ void PlanBuilder::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64
     const PlaceCopy work = {n * width, Home::nvme, Home::host, first, n, width};
     writer_.emit(copy_op(name, Phase::step, work, state(from, Access::read), own(to, Access::write)), frame, after);
   };
-  if (s.offload.gradients == Device::nvme) fetch("fetch gradients", due_gradients(), kTileGradient, gradient_width_);
+  if (s.offload.gradients == Device::nvme)
+    fetch("fetch gradients", due_gradients(), kTileGradient, facts_.gradient_width);
   if (s.offload.optimizer != Device::nvme) return;
   for (const Swapped& x : swapped_states(s.optimizer)) fetch(x.fetch, x.state, x.tile, x.width);
 }
@@ -310,13 +261,13 @@ void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int6
   };
   Op op = {.name = "update",
            .work = Update{.elements = n,
-                          .gradient = gradient_width_,
+                          .gradient = facts_.gradient_width,
                           .master = s.optimizer.master_bytes,
                           .moment = s.optimizer.moment_bytes,
-                          .forward = row_.fp32_shards && host_parameters() ? 0 : shard_width(),
+                          .forward = row_.fp32_shards && facts_.host_parameters() ? 0 : draft_.shard_width(),
                           .moments = sgd ? 0 : 2,
                           .first = first,
-                          .delayed = delayed()},
+                          .delayed = facts_.delayed()},
            .phase = Phase::step,
            .lane = LaneKind::cpu,
            .optimizer = true,
@@ -326,9 +277,9 @@ void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int6
                o.parameters == Device::cpu ? state(kParameterShard, Access::write) : own(kTileForward, Access::write)}};
   if (!disks) op.allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)};
   const bool multiplies = spec_.software.fused_clip || o.gradients == Device::nvme;
-  if (takes_norm() && (multiplies || (half() && norm_tells_infinity())))
+  if (facts_.takes_norm() && (multiplies || (facts_.half && facts_.norm_tells_infinity())))
     op.operands.push_back(number(kSquaredNorm, Access::read));
-  if (half() && !norm_tells_infinity()) op.operands.push_back(number(kFoundInfinity, Access::read));
+  if (facts_.half && !facts_.norm_tells_infinity()) op.operands.push_back(number(kFoundInfinity, Access::read));
   writer_.emit(op, frame, after);
 }
 
@@ -346,8 +297,8 @@ void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64
 
 // Uploads new weights to a device that keeps parameters of its own.
 void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
-  if (host_parameters()) return;
-  const PlaceCopy work = {n * shard_width(), Home::host, Home::device, first, n, shard_width()};
+  if (facts_.host_parameters()) return;
+  const PlaceCopy work = {n * draft_.shard_width(), Home::host, Home::device, first, n, draft_.shard_width()};
   writer_.emit(copy_op("parameters up", Phase::step, work, own(kTileForward, Access::read),
                        state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)),
                frame, {writer_.last_of(LaneKind::compute)});
@@ -358,22 +309,23 @@ void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64
 void PlanBuilder::finish_delayed() {
   std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
                                writer_.last_of(LaneKind::down)};
-  if (takes_norm()) {
-    const std::vector<TaskId> summed =
-        host_gradients() ? sum_over_model("reduce gradient norm", kNextNorm, false) : device_norm(kNextNorm, after);
+  if (facts_.takes_norm()) {
+    const std::vector<TaskId> summed = facts_.host_gradients()
+                                           ? sum_over_model("reduce gradient norm", kNextNorm, false)
+                                           : device_norm(kNextNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
   }
-  if (half()) {
+  if (facts_.half) {
     update_loss_scale(after);
     after.push_back(writer_.last_of(LaneKind::compute));
   }
   for (const Chunk& chunk : chunks_) {
-    const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.own);
+    const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.weights.own);
     for (std::size_t k = 0; k < chunk.tiles.size(); ++k) {
       const auto first = static_cast<std::int64_t>(k) * tile;
-      raise_tile(chunk.tiles[k], first, std::min(tile, chunk.own - first));
+      raise_tile(chunk.tiles[k], first, std::min(tile, chunk.weights.own - first));
     }
-    if (!host_gradients()) zero_gradients(chunk, {writer_.last_of(LaneKind::down)});
+    if (!facts_.host_gradients()) zero_gradients(chunk, {writer_.last_of(LaneKind::down)});
     Op exchange = {.name = "next gradients",
                    .work = Exchange{},
                    .phase = Phase::step,
@@ -386,7 +338,7 @@ void PlanBuilder::finish_delayed() {
                        .phase = Phase::step,
                        .lane = LaneKind::cpu,
                        .operands = {number(kSquaredNorm, Access::write), number(kNextNorm, Access::write)}};
-  if (takes_norm()) writer_.emit(exchange, chunks_.front().state, after);
+  if (facts_.takes_norm()) writer_.emit(exchange, chunks_.front().state, after);
 }
 
 }  // namespace orrery

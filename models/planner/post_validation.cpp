@@ -61,18 +61,12 @@ std::vector<TurnPlace> validation_places(const Schedule& schedule, const Turns& 
   return places;
 }
 
-// Whether updates are validated in the next step. Without a limit of the norm, or a scale of the loss, an update waits
-// for nobody.
-bool PlanBuilder::validates() const {
-  return spec_.software.validates_after_update && spec_.strategy.pipeline > 1 && (spec_.strategy.clip > 0 || half());
-}
-
 void PlanBuilder::plan_validation() {
-  if (!validates()) return;
-  validation_places_ = validation_places(schedule_, turns_);
-  for (std::size_t s = 0; s < turns_.size(); ++s) {
+  if (!facts_.validates) return;
+  validation_places_ = validation_places(schedule_, draft_.turns);
+  for (std::size_t s = 0; s < draft_.turns.size(); ++s) {
     const auto [turn, crossing] = validation_places_[s];
-    if (crossing < turns_[s][turn].size()) turns_[s][turn][crossing].joins_previous = false;
+    if (crossing < draft_.turns[s][turn].size()) draft_.turns[s][turn][crossing].joins_previous = false;
   }
 }
 
@@ -87,8 +81,8 @@ TaskId PlanBuilder::pass_number(const char* name, std::uint16_t of, bool send, b
                  .lane = lane,
                  .operands = {number(of, send ? Access::read : Access::write)}};
   const TaskId task = writer_.emit(op, chunks_.front().state);
-  const auto boundary = static_cast<std::int32_t>(next ? stage_ : stage_ - 1);
-  ends_.crossings[{boundary, -1, forward, class_, Bytes{0}}].push_back(task);
+  const auto boundary = static_cast<std::int32_t>(next ? draft_.at.stage : draft_.at.stage - 1);
+  ends_.crossings[{boundary, -1, forward, draft_.at.rank_class, Bytes{0}}].push_back(task);
   return task;
 }
 
@@ -96,12 +90,12 @@ TaskId PlanBuilder::pass_number(const char* name, std::uint16_t of, bool send, b
 // other transfer comes any more, long before it is due, so that its sender need not wait; where the ends of the
 // pipeline share a table, behind the sum of the table's gradients, which the first stage's norm waits for.
 void PlanBuilder::receive_partial_norm() {
-  if (stage_ > 0) pass_number("receive partial norm", kNormBefore, false, true);
+  if (draft_.at.stage > 0) pass_number("receive partial norm", kNormBefore, false, true);
 }
 
 std::vector<TaskId> PlanBuilder::pass_partial_norm(const std::vector<TaskId>& summed) {
   if (shares_table()) receive_partial_norm();
-  if (stage_ > 0) {
+  if (draft_.at.stage > 0) {
     const Op op = {.name = "add partial norm",
                    .work = Accumulate{1, 4, 4},
                    .phase = Phase::step,
@@ -109,16 +103,16 @@ std::vector<TaskId> PlanBuilder::pass_partial_norm(const std::vector<TaskId>& su
                    .operands = {number(kNormBefore, Access::read), number(partial_norm(), Access::read_write)}};
     writer_.emit(op, chunks_.front().state, summed);
   }
-  if (!at_last_stage()) pass_number("send partial norm", partial_norm(), true, true);
-  return stage_ > 0 ? std::vector{writer_.last_of(LaneKind::compute)} : summed;
+  if (!draft_.at_last_stage()) pass_number("send partial norm", partial_norm(), true, true);
+  return draft_.at.stage > 0 ? std::vector{writer_.last_of(LaneKind::compute)} : summed;
 }
 
 // Validates the last update: the norm of all stages goes back from the last one, and the host looks at it before
 // further gradients are added to those of the update.
 void PlanBuilder::validate_update() {
   plan_.slots.back().validation = static_cast<TaskId>(plan_.tasks.size());
-  if (!at_last_stage()) pass_number("receive whole norm", kWholeNorm, false, false);
-  if (stage_ > 0) pass_number("send whole norm", whole_norm(), true, false);
+  if (!draft_.at_last_stage()) pass_number("receive whole norm", kWholeNorm, false, false);
+  if (draft_.at.stage > 0) pass_number("send whole norm", whole_norm(), true, false);
   plan_.slots.back().validated = static_cast<TaskId>(plan_.tasks.size());
   const Op wait = {.name = "validate update",
                    .work = Wait{},

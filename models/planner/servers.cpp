@@ -8,42 +8,6 @@
 
 namespace orrery {
 
-// Adds the servers as ranks after the workers. They stand on the workers' machines in turn, or on one machine each
-// behind those. The range of a server is kept once more by the server on the next server's machine, and so on (Li et
-// al., section 4.3).
-void PlanBuilder::add_servers() {
-  if (!row_.servers) return;
-  const Cluster& c = spec_.cluster;
-  const std::int64_t workers = plan_.ranks, node = std::max(1, c.gpus_per_node), nodes = ceil_div(workers, node);
-  const ParameterServer& p = *spec_.strategy.parameter_server;
-  plan_.servers = p.servers * p.replicas;
-  plan_.copies = p.replicas;
-  plan_.ranks += plan_.servers;
-  for (std::int64_t i = 0; i < plan_.servers; ++i) {
-    const std::int64_t s = (i + i / p.servers) % p.servers;
-    plan_.server_seats.push_back(p.colocated ? std::min(s % nodes * node + s / nodes % node, workers - 1)
-                                             : (nodes + s) * node);
-  }
-  for (std::size_t d = 0; d < kDimensions; ++d) {
-    GroupTable& table = plan_.dimensions[d];
-    const auto own = static_cast<std::int32_t>(table.groups.size());
-    const bool together = static_cast<Dimension>(d) == Dimension::model;  // servers sum the norm
-    for (std::int64_t r = workers; r < plan_.ranks; ++r) {
-      const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0
-                                 : together                                    ? own
-                                            : own + static_cast<std::int32_t>(r - workers);
-      if (group == static_cast<std::int32_t>(table.groups.size())) table.groups.add_list();
-      table.groups.add_to_last(static_cast<std::int32_t>(r));  // the world is one group
-      table.member_of.push_back(group);
-    }
-  }
-}
-
-bool PlanBuilder::updates() const {
-  return context_.duty == Duty::master || context_.duty == Duty::server ||
-         (context_.duty == Duty::worker && !row_.servers);
-}
-
 // DataParallel copies the weights to every rank before forward begins.
 void PlanBuilder::hand_out_weights() {
   const Chunk& chunk = chunks_.front();
@@ -66,8 +30,8 @@ void PlanBuilder::give_gradients(const Chunk& chunk, const Bucket& bucket, TaskI
   Op op = {.name = "reduce gradients",
            .work = Collective{.kind = CollectiveKind::reduce,
                               .group = Dimension::data,
-                              .bytes = bucket.elements * gradient_width_,
-                              .width = gradient_width_,
+                              .bytes = bucket.elements * facts_.gradient_width,
+                              .width = facts_.gradient_width,
                               .first = bucket.first},
            .phase = Phase::step,
            .lane = LaneKind::data_reduce,
@@ -81,7 +45,7 @@ void PlanBuilder::give_gradients(const Chunk& chunk, const Bucket& bucket, TaskI
     push.copies = plan_.copies;
     const bool serves = context_.duty == Duty::server;
     op.operands = {serves ? state(kGradientShard, Access::write) : state(kGradients, Access::read)};
-    if (!serves && class_ == 0) pushed_.push_back(bucket.first);
+    if (!serves && draft_.at.rank_class == 0) pushed_.push_back(bucket.first);
   }
   writer_.emit(op, chunk.state, {after});
 }
@@ -127,7 +91,7 @@ void PlanBuilder::emit_server() {
 std::vector<TaskId> PlanBuilder::server_norm(const std::vector<TaskId>& after) {
   const Chunk& chunk = chunks_.front();
   const Op norm = {.name = "gradient norm",
-                   .work = SquaredNorm{chunk.own, gradient_width_},
+                   .work = SquaredNorm{chunk.weights.own, facts_.gradient_width},
                    .phase = Phase::step,
                    .lane = LaneKind::cpu,
                    .optimizer = true,
@@ -147,8 +111,8 @@ void PlanBuilder::update_server(const std::vector<TaskId>& after) {
   const Optimizer& o = spec_.strategy.optimizer;
   const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0;
   Op op = {.name = "update",
-           .work = Update{.elements = chunk.own,
-                          .gradient = gradient_width_,
+           .work = Update{.elements = chunk.weights.own,
+                          .gradient = facts_.gradient_width,
                           .master = master ? o.master_bytes : 0,
                           .moment = o.moment_bytes,
                           .forward = context_.width,

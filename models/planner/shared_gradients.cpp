@@ -10,15 +10,15 @@ namespace orrery {
 // Whether this stage is an end of the pipeline whose word table the other end holds too, so that the table's gradient
 // is summed over both stages after each has reduced its own.
 bool PlanBuilder::shares_table() const {
-  const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
+  const bool end = draft_.at.stage == 0 || draft_.at.stage == spec_.strategy.pipeline - 1;
   const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
-  return shared && !context_.ends_meet && end && !shares_table_unlike();
+  return shared && !context_.ends_meet && end && !shares_table_unlike(draft_);
 }
 
 bool PlanBuilder::sums_over_model() const {
   return shares_table() || std::any_of(chunks_.begin(), chunks_.end(), [](const Chunk& c) {
-           const auto& parts = c.partial_elements;
-           return c.kv_elements > 0 || std::any_of(parts.begin(), parts.end(), [](auto& p) { return p.second > 0; });
+           const auto& parts = c.weights.partial;
+           return c.weights.kv > 0 || std::any_of(parts.begin(), parts.end(), [](auto& p) { return p.second > 0; });
          });
 }
 
@@ -26,11 +26,12 @@ bool PlanBuilder::sums_over_model() const {
 // key/value heads that several ranks hold, tied embeddings; once a step, after the data-parallel reduction, as
 // Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only the shards are summed.
 void PlanBuilder::reduce_what_is_shared() {
-  if (host_update() && unit_gradients_) return finish_late_unit();  // the other units were summed one by one
+  if (facts_.host_update() && facts_.unit_gradients)
+    return finish_late_unit();  // the other units were summed one by one
   const std::vector<TaskId> after = {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::data_reduce),
                                      writer_.last_of(LaneKind::expert_reduce), writer_.last_of(LaneKind::replicate)};
   const auto bytes = [&](std::int64_t elements) {
-    return (unit_gradients_ ? shard(elements, Dimension::data) : elements) * gradient_width_;
+    return (facts_.unit_gradients ? draft_.shard(elements, Dimension::data) : elements) * facts_.gradient_width;
   };
   const auto sum = [&](const Chunk& chunk, const char* name, Dimension group, LaneKind lane, Part part,
                        std::int64_t elements) {
@@ -38,21 +39,21 @@ void PlanBuilder::reduce_what_is_shared() {
     Operand gradients = optimizer_gradients(Access::read_write);
     gradients.part = part;
     const Op op = {.name = name,
-                   .work = Collective{CollectiveKind::all_reduce, group, bytes(elements), gradient_width_},
+                   .work = Collective{CollectiveKind::all_reduce, group, bytes(elements), facts_.gradient_width},
                    .phase = Phase::step,
                    .lane = lane,
                    .operands = {gradients}};
     writer_.emit(op, chunk.state, after);
   };
   for (const Chunk& chunk : chunks_) {
-    for (const auto& [group, elements] : chunk.partial_elements)
+    for (const auto& [group, elements] : chunk.weights.partial)
       sum(chunk, "reduce norm gradients", group, LaneKind::tensor, Part::partial, elements);
-    sum(chunk, "reduce key/value gradients", Dimension::kv, LaneKind::tensor, Part::kv, chunk.kv_elements);
+    sum(chunk, "reduce key/value gradients", Dimension::kv, LaneKind::tensor, Part::kv, chunk.weights.kv);
   }
   if (shares_table())
-    sum(stage_ == 0 ? chunks_.front() : chunks_.back(), "reduce tied embedding", Dimension::embedding,
+    sum(draft_.at.stage == 0 ? chunks_.front() : chunks_.back(), "reduce tied embedding", Dimension::embedding,
         LaneKind::embedding, Part::tied, context_.table_rows * context_.hidden);
-  if (host_update()) lower_buckets();
+  if (facts_.host_update()) lower_buckets();
 }
 
 // Sums this rank's shard of a unit over the ranks of the model that each have a part of the gradient, before the shard
@@ -73,12 +74,13 @@ void PlanBuilder::sum_unit_over_model(const Chunk& chunk, std::uint32_t unit_fra
   }
   for (const auto& [of, n] : elements) {
     if (n == 0) continue;
-    Operand sum = host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write);
+    Operand sum =
+        facts_.host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write);
     sum.part = of.second;
     const Op op = {.name = of.second == Part::kv ? "reduce key/value gradients" : "reduce norm gradients",
                    .work = Collective{.group = of.first,
-                                      .bytes = shard(n, Dimension::data) * gradient_width_,
-                                      .width = gradient_width_},
+                                      .bytes = draft_.shard(n, Dimension::data) * facts_.gradient_width,
+                                      .width = facts_.gradient_width},
                    .phase = Phase::backward,
                    .lane = LaneKind::data_reduce,
                    .operands = {sum}};
@@ -98,7 +100,7 @@ void PlanBuilder::finish_unit(const Chunk& chunk, std::uint32_t unit_frame, Lane
     late_unit_ = unit_frame;
     return;
   }
-  const TaskId read = host_gradients() && takes_norm() ? norm_of_unit(unit_frame, lane) : kNone;
+  const TaskId read = facts_.host_gradients() && facts_.takes_norm() ? norm_of_unit(unit_frame, lane) : kNone;
   lower_gradients(unit_frame, read);
 }
 
@@ -106,16 +108,17 @@ void PlanBuilder::finish_unit(const Chunk& chunk, std::uint32_t unit_frame, Lane
 // stages.
 void PlanBuilder::finish_late_unit() {
   if (late_unit_ == kNone) return;
-  const Bytes bytes = shard(context_.table_rows * context_.hidden, Dimension::data) * gradient_width_;
-  const Op op = {
-      .name = "reduce tied embedding",
-      .work = Collective{.group = Dimension::embedding, .bytes = bytes, .width = gradient_width_},
-      .phase = Phase::step,
-      .lane = LaneKind::embedding,
-      .operands = {host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write)}};
+  const Bytes bytes = draft_.shard(context_.table_rows * context_.hidden, Dimension::data) * facts_.gradient_width;
+  const Op op = {.name = "reduce tied embedding",
+                 .work = Collective{.group = Dimension::embedding, .bytes = bytes, .width = facts_.gradient_width},
+                 .phase = Phase::step,
+                 .lane = LaneKind::embedding,
+                 .operands = {facts_.host_gradients() ? unit(kReduced, Access::read_write)
+                                                      : state(kGradientShard, Access::read_write)}};
   const TaskId summed =
       writer_.emit(op, late_unit_, {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::replicate)});
-  const TaskId read = host_gradients() && takes_norm() ? norm_of_unit(late_unit_, LaneKind::compute) : kNone;
+  const TaskId read =
+      facts_.host_gradients() && facts_.takes_norm() ? norm_of_unit(late_unit_, LaneKind::compute) : kNone;
   lower_gradients(late_unit_, read == kNone ? summed : read);
   late_unit_ = kNone;
 }
@@ -127,7 +130,7 @@ void PlanBuilder::lower_buckets() {
   for (const LaneKind lane :
        {LaneKind::compute, LaneKind::data_reduce, LaneKind::expert_reduce, LaneKind::tensor, LaneKind::embedding})
     after.push_back(writer_.last_of(lane));
-  for (Chunk* chunk : in_model_order()) {
+  for (Chunk* chunk : draft_.in_model_order()) {
     for (const Bucket& bucket : chunk->buckets) lower_bucket(*chunk, bucket, after);
   }
 }
