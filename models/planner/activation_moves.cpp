@@ -1,13 +1,17 @@
-// PlanBuilder: activations of a micro-batch that another stage keeps between its forward and its backward.
-#include <algorithm>
+#include "models/planner/activation_moves.h"
 
 #include <fmt/format.h>
 
-#include "models/planner/plan_builder.h"
-
 namespace orrery {
 
-void PlanBuilder::note_alive(const Op& op, std::uint32_t frame) {
+ActivationMoves::ActivationMoves(Draft& draft, TaskWriter& writer) : StepPart(draft, writer) { writer.watch(*this); }
+
+void ActivationMoves::begin_slot() {
+  alive_.assign(plan_.buffers, 0);
+  guests_.clear();
+}
+
+void ActivationMoves::issued(const Op& op, std::uint32_t frame, TaskId) {
   const auto set = [&](const std::vector<Operand>& operands, char on) {
     for (const Operand& o : operands) alive_[plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot] = on;
   };
@@ -17,7 +21,7 @@ void PlanBuilder::note_alive(const Op& op, std::uint32_t frame) {
 
 // All live buffers of a micro-batch after its forward, block by block; buffers of the stage's send and receive blocks
 // are still in transfer, and left out.
-std::vector<PlanBuilder::Parcel> PlanBuilder::parcels_of(const ActivationMove& move) const {
+std::vector<ActivationMoves::Parcel> ActivationMoves::parcels_of(const ActivationMove& move) const {
   std::vector<Parcel> parcels;
   const Chunk& chunk = chunks_.front();
   for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
@@ -32,7 +36,7 @@ std::vector<PlanBuilder::Parcel> PlanBuilder::parcels_of(const ActivationMove& m
 }
 
 // The frame in which the partner keeps the parcels, with a slot for each.
-std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::int32_t micro_batch) {
+std::uint32_t ActivationMoves::guest_frame(const std::vector<Parcel>& parcels, std::int32_t micro_batch) {
   std::string key = "guest";
   Block block{.name = "guest", .role = BlockRole::guest};
   for (const Parcel& p : parcels) {
@@ -49,9 +53,14 @@ std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::
   return frame;
 }
 
+bool ActivationMoves::issue(const Crossing& crossing) {
+  if (crossing.move >= 0) move(crossing);
+  return crossing.move >= 0;
+}
+
 // One message for each buffer, all in one batch. The sender frees what it sends, the receiver allocates what it
 // receives.
-void PlanBuilder::emit_move(const Crossing& crossing) {
+void ActivationMoves::move(const Crossing& crossing) {
   const ActivationMove& move = schedule_.moves[crossing.move];
   const bool own = move.stage == draft_.at.stage, away = crossing.forward, send = crossing.send;
   std::vector<Parcel>& parcels = parcels_[{crossing.move, draft_.at.rank_class}];
@@ -70,7 +79,7 @@ void PlanBuilder::emit_move(const Crossing& crossing) {
     (send ? op.frees : op.allocates).push_back(buffer);
     const bool joins = i > 0 && spec_.software.batched_p2p;
     const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-    ends_.parcels[{crossing.move, away, i, draft_.at.rank_class}].push_back(task);
+    writer_.ends().parcels[{crossing.move, away, i, draft_.at.rank_class}].push_back(task);
   }
 }
 

@@ -1,13 +1,14 @@
 // PlanBuilder: schedules without flushes, whose plans hold several steps and several versions of the weights.
 #include <algorithm>
 
+#include "models/planner/asynchronous.h"
 #include "models/planner/plan_builder.h"
 
 namespace orrery {
 
-// Whether an update comes after this action, and not at the end of the plan.
-bool PlanBuilder::ends_update(const Action& action) const {
-  return draft_.asynchronous() && action.phase == Phase::backward && (action.micro_batch + 1) % plan_.update_every == 0;
+bool ends_update(const Draft& draft, const Action& action) {
+  return draft.asynchronous() && action.phase == Phase::backward &&
+         (action.micro_batch + 1) % draft.plan.update_every == 0;
 }
 
 // The frame of the next update, which reads one version and makes another.
@@ -42,16 +43,10 @@ std::uint32_t PlanBuilder::begin_update(const Chunk& chunk, bool in_place) {
   return frame;
 }
 
-// Ends an update; the next one begins with gradients of its own.
-void PlanBuilder::finish_update() {
-  end_step();
-  ++updates_;
-  count_gradients(draft_);
-}
-
 // Puts the newest weights where the weights were before the first update, so that the plan can run again.
-void PlanBuilder::settle() {
+void PlanBuilder::end_slot() {
   for (const Chunk& chunk : chunks_) {
+    if (context_.duty == Duty::server) break;
     const std::uint32_t newest = version(chunk, updates_);
     if (newest != chunk.state) copy_weights(chunk, update_frame(chunk, newest, chunk.state));
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/planner/gradient_ops.h"
 #include "models/planner/plan_builder.h"
 
 namespace orrery {
@@ -140,28 +141,13 @@ Op PlanBuilder::gather_op(const Region& region, const Regions& all, Phase phase)
 }
 
 // Reduces the buckets to whose weights this backward op was the last to add a gradient.
-void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Op& op, TaskId task) {
+void PlanBuilder::reduce_full_buckets(Chunk& chunk, std::size_t e, const Op& op, TaskId task) {
   for (const Operand& operand : op.operands) {
     const BucketPlace place = bucket_of(draft_, chunk, e, operand);
     if (place.bucket != nullptr && --place.bucket->missing == 0 && reduces_early() &&
         place.bucket->group != Dimension::embedding)
       reduce_bucket(*place.chunk, *place.bucket, task);
   }
-}
-
-// Takes the mean of gradients over data ranks, where the stack does so in a pass of its own.
-void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements) {
-  if (facts_.averaging == Averaging::none) return;
-  Op op = {.name = "average gradients",
-           .work = Multiply{elements, facts_.gradient_width, 1 / static_cast<double>(spec_.strategy.loss_ranks()),
-                            false, first},
-           .phase = Phase::step,
-           .operands = {gradients}};
-  if (facts_.averaging == Averaging::copy) {
-    op.operands.front().access = Access::read;
-    op.operands.push_back(state(kBuckets, Access::write));
-  }
-  writer_.emit(op, frame);
 }
 
 // One buffer serves all buckets: what fills it, reduces it and empties it runs on one lane, in order.
@@ -190,7 +176,7 @@ TaskId PlanBuilder::unfuse_bucket(const Chunk& chunk, const Bucket& bucket) {
 }
 
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
-  average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
+  average(draft_, writer_, chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (facts_.averaging != Averaging::none) after = writer_.last_of(LaneKind::compute);
   if (row_.servers || (row_.master && draft_.group_size(bucket.group) > 1)) return give_gradients(chunk, bucket, after);
   const bool leaves = facts_.host_update() && !sums_over_model();  // else they leave behind those sums
@@ -257,7 +243,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   };
   if (joins_gradients(draft_, regions)) copied("join gradients", context_.width, kJoinedGradient);
   if (facts_.gradient_width != context_.width) copied("cast gradients", facts_.gradient_width, kCastGradient);
-  average(unit_frame, unit(source, Access::read_write), 0, elements);
+  average(draft_, writer_, unit_frame, unit(source, Access::read_write), 0, elements);
   if (facts_.host_gradients() && !first_micro_batch) raise_gradients(unit_frame);
   const bool begins = facts_.host_gradients() && first_micro_batch;  // the sum's buffer is still empty
   const Access how = begins ? Access::write : Access::read_write;

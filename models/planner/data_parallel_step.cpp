@@ -1,6 +1,7 @@
 // PlanBuilder: what happens once a step: sums over ranks of the model, norm, update, and the parameters' way back.
 #include <algorithm>
 
+#include "models/planner/gradient_ops.h"
 #include "models/planner/plan_builder.h"
 
 namespace orrery {
@@ -68,26 +69,10 @@ void PlanBuilder::begin_step() {
   if (facts_.delayed()) update_on_host({});
 }
 
-Operand PlanBuilder::optimizer_gradients(Access access) const {
-  return state(facts_.unit_gradients ? kGradientShard : kGradients, access);
-}
-
-// Sums one number over all ranks that hold a part of the model; with post-update validation over this stage and those
-// before, as the sum over all stages comes later.
-std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t of, bool maximum) {
-  const Dimension over = facts_.validates ? Dimension::tensor : Dimension::model;
-  const bool passes = facts_.validates && of == partial_norm();
-  if (draft_.group_size(over) == 1) {
-    const std::vector summed = {writer_.last_of(LaneKind::compute)};
-    return passes ? pass_partial_norm(summed) : summed;
-  }
-  const Op op = {.name = name,
-                 .work = Collective{.group = over, .bytes = 4, .width = 4, .maximum = maximum},
-                 .phase = Phase::step,
-                 .lane = LaneKind::model,
-                 .operands = {number(of, Access::read_write)}};
-  const std::vector summed = {writer_.emit(op, chunks_.front().state, {writer_.last_of(LaneKind::compute)})};
-  return passes ? pass_partial_norm(summed) : summed;
+// Passes on the number that tells whether an update was right, where updates are validated in the next step.
+std::vector<TaskId> PlanBuilder::pass(const std::vector<TaskId>& summed, std::uint16_t number) {
+  const bool passes = validation_ != nullptr && number == validation_->partial_norm();
+  return passes ? validation_->pass_partial_norm(summed) : summed;
 }
 
 // fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
@@ -99,41 +84,28 @@ void PlanBuilder::unscale(const std::vector<TaskId>& after) {
         .work = Multiply{chunk.weights.own, facts_.gradient_width, 0, true},
         .phase = Phase::step,
         .optimizer = true,
-        .operands = {number(kLossScale, Access::read), optimizer_gradients(Access::read_write),
+        .operands = {number(kLossScale, Access::read), optimizer_gradients(draft_, Access::read_write),
                      number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
     writer_.emit(op, chunk.state, after);
   }
-  sum_over_model("reduce found infinity", kFoundInfinity, true);
-}
-
-std::vector<TaskId> PlanBuilder::device_norm(std::uint16_t to, const std::vector<TaskId>& after) {
-  for (const Chunk& chunk : chunks_) {
-    const Op op = {.name = "gradient norm",
-                   .work = SquaredNorm{chunk.weights.own, facts_.gradient_width},
-                   .phase = Phase::step,
-                   .optimizer = true,
-                   .operands = {optimizer_gradients(Access::read),
-                                number(to, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
-    writer_.emit(op, chunk.state, after);
-  }
-  return sum_over_model("reduce gradient norm", to, false);
+  pass(sum_over_model(draft_, writer_, "reduce found infinity", kFoundInfinity, true), kFoundInfinity);
 }
 
 std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after) {
-  std::vector<TaskId> summed = device_norm(kSquaredNorm, after);
+  const std::vector<TaskId> summed = pass(device_norm(draft_, writer_, kSquaredNorm, after), kSquaredNorm);
   if (spec_.software.fused_clip || facts_.validates) return summed;
   for (const Chunk& chunk : chunks_) {
     const Op op = {.name = "clip gradients",
                    .work = Multiply{chunk.weights.own, facts_.gradient_width},
                    .phase = Phase::step,
                    .optimizer = true,
-                   .operands = {number(kSquaredNorm, Access::read), optimizer_gradients(Access::read_write)}};
+                   .operands = {number(kSquaredNorm, Access::read), optimizer_gradients(draft_, Access::read_write)}};
     writer_.emit(op, chunk.state, summed);
   }
   return summed;
 }
 
-void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
+void PlanBuilder::update_chunk(const Chunk& chunk, const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
@@ -144,14 +116,15 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
                               spec_.software.fused_optimizer},
                .phase = Phase::step,
                .optimizer = true,
-               .operands = {optimizer_gradients(Access::read), state(kMaster, Access::read_write),
+               .operands = {optimizer_gradients(draft_, Access::read), state(kMaster, Access::read_write),
                             state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
                             state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
                .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
   if (s.clip > 0 && spec_.software.fused_clip && !facts_.validates)
     update.operands.push_back(number(kSquaredNorm, Access::read));
   if (facts_.validates) {
-    for (const std::uint16_t of : {partial_norm(), whole_norm()}) update.operands.push_back(number(of, Access::read));
+    for (const std::uint16_t of : {validation_->partial_norm(), validation_->whole_norm()})
+      update.operands.push_back(number(of, Access::read));
     std::get<Update>(update.work).validated = true;
   }
   if (s.precision == Precision::fp16) {
@@ -159,22 +132,12 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
     update.operands.push_back(number(kLossScale, Access::read_write));
   }
   writer_.emit(update, frame, after);
-  if (!facts_.validates) zero_gradients(chunk, {});
-}
-
-void PlanBuilder::zero_gradients(const Chunk& chunk, const std::vector<TaskId>& after) {
-  const Op zero = {.name = "zero gradients",
-                   .work = Fill{facts_.unit_gradients ? chunk.weights.own * facts_.gradient_width
-                                                      : chunk.weights.all * facts_.gradient_width},
-                   .phase = Phase::step,
-                   .optimizer = true,
-                   .operands = {optimizer_gradients(Access::write)}};
-  writer_.emit(zero, chunk.state, after);
+  if (!facts_.validates) zero_gradients(draft_, writer_, chunk, {});
 }
 
 // No pass unscales where the update itself multiplies by the clip coefficient: the norm of infinite gradients is
 // infinite.
-void PlanBuilder::clip_and_update() {
+void PlanBuilder::update() {
   const Strategy& s = spec_.strategy;
   std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
                                writer_.last_of(LaneKind::replicate), writer_.last_of(LaneKind::tensor),
@@ -186,13 +149,13 @@ void PlanBuilder::clip_and_update() {
     return;
   }
   if (!draft_.updates()) {
-    for (const Chunk& chunk : chunks_) zero_gradients(chunk, after);
+    for (const Chunk& chunk : chunks_) zero_gradients(draft_, writer_, chunk, after);
     return;
   }
   const bool clips = s.clip > 0;
   if (s.precision == Precision::fp16 && !(clips && spec_.software.fused_clip)) unscale(after);
   if (clips) after = gradient_norm(after);
-  for (const Chunk& chunk : chunks_) update(chunk, after);
+  for (const Chunk& chunk : chunks_) update_chunk(chunk, after);
 }
 
 // DistributedDataParallel's buckets are buffers of their own: gradients that were reduced there are copied back.
@@ -208,7 +171,7 @@ void PlanBuilder::copy_buckets_back() {
   }
 }
 
-void PlanBuilder::end_step() {
+void PlanBuilder::reduce() {
   const auto reduce = [&](bool over_both_ends) {
     for (Chunk* chunk : draft_.in_model_order()) {
       for (const Bucket& bucket : chunk->buckets) {
@@ -223,12 +186,17 @@ void PlanBuilder::end_step() {
   }
   copy_buckets_back();
   reduce_what_is_shared();
-  clip_and_update();
+}
+
+void PlanBuilder::end_step() {
   if (row_.shards_optimizer && !row_.shards_parameters && !spec_.strategy.overlap.parameter_gather) gather_buckets();
   if (row_.servers && !spec_.strategy.overlap.parameter_gather) pull_buckets();
-  if (!spec_.software.blocking_steps) return;
-  const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
-  writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::up)});
+  if (spec_.software.blocking_steps) {
+    const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
+    writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::up)});
+  }
+  ++updates_;
+  count_gradients(draft_);
 }
 
 }  // namespace orrery

@@ -1,38 +1,53 @@
 #include "models/planner/make_plan.h"
 
+#include <memory>
+#include <utility>
+
 #include "models/layout/layout.h"
 #include "models/layout/rank_classes.h"
 #include "models/layout/replicas.h"
 #include "models/plan/check.h"
+#include "models/planner/activation_moves.h"
+#include "models/planner/eight_bit_casts.h"
+#include "models/planner/emit.h"
 #include "models/planner/order.h"
 #include "models/planner/plan_builder.h"
+#include "models/planner/post_validation.h"
 #include "models/planner/refusals.h"
+#include "models/planner/vocabulary_exchange.h"
 
 namespace orrery {
 
-PlanBuilder::PlanBuilder(Draft& draft, TaskWriter& writer) : StepPart(draft, writer) {
-  writer_.watch(*this);
-  plan_validation();
+template <class Part, class... More>
+static Part* add_part(StepParts& parts, Draft& draft, TaskWriter& writer, More... more) {
+  auto part = std::make_unique<Part>(draft, writer, more...);
+  Part* added = part.get();
+  parts.push_back(std::move(part));
+  return added;
 }
 
-Plan PlanBuilder::build() {
-  const Strategy& s = spec_.strategy;
-  for (std::int64_t place = 0, stage = 0; place < s.places(); ++place) {
-    while (s.place_of(stage + 1) <= place) ++stage;
-    for (draft_.at.rank_class = 0; draft_.at.rank_class < static_cast<int>(draft_.classes.size());
-         ++draft_.at.rank_class) {
-      draft_.at.slot = static_cast<std::uint32_t>(plan_.slots.size());
-      context_.load = draft_.classes[draft_.at.rank_class].load;
-      context_.ring_block = draft_.classes[draft_.at.rank_class].ring_block;
-      context_.duty = draft_.classes[draft_.at.rank_class].duty;
-      enter(draft_, stage, place - s.place_of(stage));
-      lay_out(draft_);
-      emit_stage(stage);
-    }
-  }
-  plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
-  link_matches(plan_, ends_);
-  return std::move(plan_);
+// The parts of a step, in the order in which they act at each hook.
+static StepParts parts_of(Draft& draft, TaskWriter& writer) {
+  StepParts parts;
+  const PlanFacts& facts = draft.facts;
+  PostValidation* validation = nullptr;
+  if (facts.validates) validation = add_part<PostValidation>(parts, draft, writer);
+  if (!draft.schedule.moves.empty()) add_part<ActivationMoves>(parts, draft, writer);
+  if (draft.schedule.spreads_vocabulary()) add_part<VocabularyExchange>(parts, draft, writer);
+  add_part<PlanBuilder>(parts, draft, writer, validation);
+  if (is_eight_bit(facts.spec.strategy.precision) && !facts.row.shards_parameters)
+    add_part<EightBitCasts>(parts, draft, writer);
+  return parts;
+}
+
+// Enters a class of the ranks of a stage: from now on blocks and groups are those of its ranks.
+static void enter_class(Draft& draft, int number) {
+  const RankClass& ranks = draft.classes[number];
+  draft.at.rank_class = number;
+  draft.at.slot = static_cast<std::uint32_t>(draft.plan.slots.size());
+  draft.context.load = ranks.load;
+  draft.context.ring_block = ranks.ring_block;
+  draft.context.duty = ranks.duty;
 }
 
 Plan make_unchecked_plan(const Spec& spec) {
@@ -42,7 +57,22 @@ Plan make_unchecked_plan(const Spec& spec) {
   choose_schedule(draft);
   tell_classes_apart(draft);
   TaskWriter writer(draft.plan);
-  return PlanBuilder(draft, writer).build();
+  const StepParts parts = parts_of(draft, writer);
+  StepWalk walk(draft, writer, parts);
+  const Strategy& s = spec.strategy;
+  for (std::int64_t place = 0, stage = 0; place < s.places(); ++place) {
+    while (s.place_of(stage + 1) <= place) ++stage;
+    for (int c = 0; c < static_cast<int>(draft.classes.size()); ++c) {
+      enter_class(draft, c);
+      enter(draft, stage, place - s.place_of(stage));
+      lay_out(draft);
+      walk.write_slot();
+    }
+  }
+  Plan& plan = draft.plan;
+  plan.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan.dependencies.size())});
+  link_matches(plan, writer.ends());
+  return std::move(plan);
 }
 
 Plan make_plan(const Spec& spec) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "models/planner/gradient_ops.h"
 #include "models/planner/plan_builder.h"
 
 namespace orrery {
@@ -159,9 +160,9 @@ std::vector<TaskId> PlanBuilder::host_clip(std::vector<TaskId> after) {
   const Strategy& s = spec_.strategy;
   const bool clips = s.clip > 0;
   if (facts_.takes_norm() && !facts_.delayed()) {
-    const std::vector<TaskId> summed = facts_.host_gradients()
-                                           ? sum_over_model("reduce gradient norm", kSquaredNorm, false)
-                                           : device_norm(kSquaredNorm, after);
+    const std::vector<TaskId> summed =
+        facts_.host_gradients() ? sum_over_model(draft_, writer_, "reduce gradient norm", kSquaredNorm, false)
+                                : device_norm(draft_, writer_, kSquaredNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
   }
   const bool passes = s.offload.gradients != Device::nvme && !(clips && spec_.software.fused_clip);
@@ -191,7 +192,7 @@ std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) 
     writer_.emit(op, chunk.state, after);
   }
   if (!looks) return {};
-  return sum_over_model("reduce found infinity", kFoundInfinity, true);
+  return sum_over_model(draft_, writer_, "reduce found infinity", kFoundInfinity, true);
 }
 
 // Updates the loss scale, by which the next loss is multiplied (Micikevicius et al. 2018: less after an infinity, more
@@ -217,7 +218,8 @@ void PlanBuilder::update_on_host(const std::vector<TaskId>& after) {
   const std::vector<TaskId> clipped = host_clip(after);
   for (const Chunk& chunk : chunks_) {
     update_tiles(chunk, clipped);
-    if (!facts_.delayed() && !facts_.host_gradients()) zero_gradients(chunk, {writer_.last_of(LaneKind::down)});
+    if (!facts_.delayed() && !facts_.host_gradients())
+      zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::down)});
   }
 }
 
@@ -311,8 +313,8 @@ void PlanBuilder::finish_delayed() {
                                writer_.last_of(LaneKind::down)};
   if (facts_.takes_norm()) {
     const std::vector<TaskId> summed = facts_.host_gradients()
-                                           ? sum_over_model("reduce gradient norm", kNextNorm, false)
-                                           : device_norm(kNextNorm, after);
+                                           ? sum_over_model(draft_, writer_, "reduce gradient norm", kNextNorm, false)
+                                           : device_norm(draft_, writer_, kNextNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
   }
   if (facts_.half) {
@@ -325,7 +327,7 @@ void PlanBuilder::finish_delayed() {
       const auto first = static_cast<std::int64_t>(k) * tile;
       raise_tile(chunk.tiles[k], first, std::min(tile, chunk.weights.own - first));
     }
-    if (!facts_.host_gradients()) zero_gradients(chunk, {writer_.last_of(LaneKind::down)});
+    if (!facts_.host_gradients()) zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::down)});
     Op exchange = {.name = "next gradients",
                    .work = Exchange{},
                    .phase = Phase::step,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "models/planner/gradient_ops.h"
 #include "models/planner/plan_builder.h"
 
 namespace orrery {
@@ -73,7 +74,7 @@ void PlanBuilder::pull_buckets() {
 }
 
 // Tasks of a server in a step: its host's processors update the sums of what the workers push.
-void PlanBuilder::emit_server() {
+void PlanBuilder::serve() {
   const Chunk& chunk = chunks_.front();
   const bool early = spec_.strategy.overlap.parameter_gather;
   if (early) pull_buckets();

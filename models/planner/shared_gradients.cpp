@@ -3,20 +3,20 @@
 #include <algorithm>
 
 #include "models/partition/rank_groups.h"
+#include "models/planner/gradient_ops.h"
 #include "models/planner/plan_builder.h"
+#include "models/planner/shared_gradients.h"
 
 namespace orrery {
 
-// Whether this stage is an end of the pipeline whose word table the other end holds too, so that the table's gradient
-// is summed over both stages after each has reduced its own.
-bool PlanBuilder::shares_table() const {
-  const bool end = draft_.at.stage == 0 || draft_.at.stage == spec_.strategy.pipeline - 1;
-  const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
-  return shared && !context_.ends_meet && end && !shares_table_unlike(draft_);
+bool shares_table(const Draft& draft) {
+  const bool end = draft.at.stage == 0 || draft.at.stage == draft.facts.spec.strategy.pipeline - 1;
+  const bool shared = draft.facts.spec.model.tied_embeddings || draft.facts.spec.model.mtp_layers > 0;
+  return shared && !draft.context.ends_meet && end && !shares_table_unlike(draft);
 }
 
 bool PlanBuilder::sums_over_model() const {
-  return shares_table() || std::any_of(chunks_.begin(), chunks_.end(), [](const Chunk& c) {
+  return shares_table(draft_) || std::any_of(chunks_.begin(), chunks_.end(), [](const Chunk& c) {
            const auto& parts = c.weights.partial;
            return c.weights.kv > 0 || std::any_of(parts.begin(), parts.end(), [](auto& p) { return p.second > 0; });
          });
@@ -36,7 +36,7 @@ void PlanBuilder::reduce_what_is_shared() {
   const auto sum = [&](const Chunk& chunk, const char* name, Dimension group, LaneKind lane, Part part,
                        std::int64_t elements) {
     if (elements == 0) return;
-    Operand gradients = optimizer_gradients(Access::read_write);
+    Operand gradients = optimizer_gradients(draft_, Access::read_write);
     gradients.part = part;
     const Op op = {.name = name,
                    .work = Collective{CollectiveKind::all_reduce, group, bytes(elements), facts_.gradient_width},
@@ -50,7 +50,7 @@ void PlanBuilder::reduce_what_is_shared() {
       sum(chunk, "reduce norm gradients", group, LaneKind::tensor, Part::partial, elements);
     sum(chunk, "reduce key/value gradients", Dimension::kv, LaneKind::tensor, Part::kv, chunk.weights.kv);
   }
-  if (shares_table())
+  if (shares_table(draft_))
     sum(draft_.at.stage == 0 ? chunks_.front() : chunks_.back(), "reduce tied embedding", Dimension::embedding,
         LaneKind::embedding, Part::tied, context_.table_rows * context_.hidden);
   if (facts_.host_update()) lower_buckets();
@@ -96,7 +96,7 @@ void PlanBuilder::finish_unit(const Chunk& chunk, std::uint32_t unit_frame, Lane
     const std::vector<LocalParameter>& parameters = plan_.blocks[e.block].parameters;
     return e.unit == unit_frame && !parameters.empty() && parameters.front().name == kWordTable;
   });
-  if (table && shares_table()) {
+  if (table && shares_table(draft_)) {
     late_unit_ = unit_frame;
     return;
   }

@@ -8,6 +8,7 @@
 
 #include "models/layers/blocks.h"
 #include "models/plan/plan.h"
+#include "models/planner/matches.h"
 
 namespace orrery {
 
@@ -45,6 +46,7 @@ class TaskWriter {
   void forget_sends() { sends_.clear(); }
   void hold(std::vector<TaskId> collectives) { barrier_ = std::move(collectives); }
 
+  TransferEnds& ends() { return ends_; }
   TaskId last_of(LaneKind lane) const { return last_in_lane_[static_cast<std::size_t>(lane)]; }
   // Says that a task writes a unit's part of a state buffer, which the task's own frame does not tell.
   void note_write(std::uint32_t unit, StateSlot slot, TaskId task) { state_writers_[unit][slot] = task; }
@@ -71,6 +73,7 @@ class TaskWriter {
   std::vector<MovedUse> moved_uses_;
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // last writers, by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
+  TransferEnds ends_;
   std::vector<TaskId> sends_, barrier_;  // tasks that the next op of a block waits for
 };
 
