@@ -62,7 +62,6 @@ void PlanBuilder::gather_ahead(std::uint32_t unit) {
 // Begins a step. With overlap, the gathers of the last update run under this step's first forward, and so does a
 // delayed update.
 void PlanBuilder::begin_step() {
-  norm_begun_ = false;
   if (row_.master) hand_out_weights();
   if (row_.servers && spec_.strategy.overlap.parameter_gather) pull_buckets();
   if (row_.shards_optimizer && !row_.shards_parameters && spec_.strategy.overlap.parameter_gather) gather_buckets();

@@ -8,12 +8,15 @@
 #include "models/layout/replicas.h"
 #include "models/plan/check.h"
 #include "models/planner/activation_moves.h"
+#include "models/planner/activation_offload.h"
 #include "models/planner/eight_bit_casts.h"
 #include "models/planner/emit.h"
+#include "models/planner/host_units.h"
 #include "models/planner/order.h"
 #include "models/planner/plan_builder.h"
 #include "models/planner/post_validation.h"
 #include "models/planner/refusals.h"
+#include "models/planner/units.h"
 #include "models/planner/vocabulary_exchange.h"
 
 namespace orrery {
@@ -34,6 +37,12 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   if (facts.validates) validation = add_part<PostValidation>(parts, draft, writer);
   if (!draft.schedule.moves.empty()) add_part<ActivationMoves>(parts, draft, writer);
   if (draft.schedule.spreads_vocabulary()) add_part<VocabularyExchange>(parts, draft, writer);
+  const bool offloads = facts.host_parameters() || facts.host_gradients() || facts.host_update();
+  const bool keeps = facts.spec.strategy.offload.activations == Device::none;  // activations stay on the device
+  if (!keeps) add_part<ActivationOffload>(parts, draft, writer);
+  HostUnits* host = offloads ? add_part<HostUnits>(parts, draft, writer) : nullptr;
+  if (facts.row.shards_parameters || facts.unit_gradients) add_part<Units>(parts, draft, writer, host);
+  if (!keeps) add_part<ActivationUploads>(parts, draft, writer);
   add_part<PlanBuilder>(parts, draft, writer, validation);
   if (is_eight_bit(facts.spec.strategy.precision) && !facts.row.shards_parameters)
     add_part<EightBitCasts>(parts, draft, writer);

@@ -6,20 +6,11 @@
 #include <fmt/format.h>
 
 #include "models/planner/gradient_ops.h"
+#include "models/planner/host_copies.h"
 #include "models/planner/plan_builder.h"
 
 namespace orrery {
 namespace {
-
-LaneKind lane_of(Home from, Home to) {
-  if (from == Home::nvme) return LaneKind::fetch;
-  if (to == Home::nvme) return LaneKind::store;
-  return from == Home::device ? LaneKind::down : LaneKind::up;
-}
-
-Op copy_op(const char* name, Phase phase, const PlaceCopy& work, const Operand& from, const Operand& to) {
-  return {.name = name, .work = work, .phase = phase, .lane = lane_of(work.from, work.to), .operands = {from, to}};
-}
 
 // One optimizer state that lies on disks: the names of the ops that fetch and store a tile of it, its slot in the
 // chunk's states and its slot among the tile's host buffers.
@@ -38,120 +29,6 @@ std::vector<Swapped> swapped_states(const Optimizer& o) {
 }
 
 }  // namespace
-
-// The slot in which gradients arrive: a delayed update of the step before does not read there.
-std::uint16_t PlanBuilder::arriving_gradients() const {
-  if (facts_.delayed()) return kNextGradients;
-  return due_gradients();
-}
-std::uint16_t PlanBuilder::due_gradients() const {
-  if (facts_.host_gradients()) return kGradientShard;
-  return kHostGradients;
-}
-
-// Whether a unit needs no gather: no other rank holds a part of it, and the host has it in the width that is read.
-bool PlanBuilder::copied_alone(std::uint32_t unit_frame) const {
-  const Regions& regions = draft_.layout.regions.at(unit_frame);
-  return facts_.host_parameters() && !row_.fp32_shards && regions.size() == 1 &&
-         draft_.group_size(regions.front().group) == 1;
-}
-
-void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
-  if (!staged_.insert(unit_frame).second) return;
-  plan_.frames[unit_frame].unit = unit_frame;
-  plan_.frames[unit_frame].state = state_frame;
-  Op op = copy_op("shard from disk", phase,
-                  {.bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * context_.width,
-                   .from = Home::nvme,
-                   .to = Home::host},
-                  state(kParameterShard, Access::read), unit(kStagedShard, Access::write));
-  op.allocates = {unit(kStagedShard, Access::write)};
-  writer_.emit(op, unit_frame);
-}
-
-// Uploads this rank's part of a unit's weights to the device as it lies on the host: FSDP casts it on the device
-// (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
-void PlanBuilder::raise_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase,
-                             const std::vector<TaskId>& after) {
-  const bool disk = spec_.strategy.offload.parameters == Device::nvme;
-  if (disk) stage_unit(unit_frame, state_frame, phase);
-  staged_.erase(unit_frame);
-  const UnitSlot first = row_.fp32_shards ? kRaisedShard : copied_alone(unit_frame) ? kGathered : kCastShard;
-  const Operand to = unit(first, Access::write);
-  Op op = copy_op("shard up", phase,
-                  {.bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * draft_.shard_width(),
-                   .from = Home::host,
-                   .to = Home::device},
-                  disk ? unit(kStagedShard, Access::read) : state(kParameterShard, Access::read), to);
-  op.host_waits = true;
-  op.allocates = {to};
-  if (disk) op.frees = {unit(kStagedShard, Access::read)};
-  writer_.emit(op, unit_frame, after);
-}
-
-// Uploads the gradients' sum over the micro-batches so far; the next gradients are added to it on the device
-// (DeepSpeed: async_accumulate_grad_in_cpu_via_gpu).
-void PlanBuilder::raise_gradients(std::uint32_t unit_frame) {
-  const Bytes bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * facts_.gradient_width;
-  const bool disk = spec_.strategy.offload.gradients == Device::nvme;
-  if (disk) {
-    Op fetch = copy_op("gradients from disk", Phase::backward, {.bytes = bytes, .from = Home::nvme, .to = Home::host},
-                       state(arriving_gradients(), Access::read), unit(kStagedGradient, Access::write));
-    fetch.allocates = {unit(kStagedGradient, Access::write)};
-    writer_.emit(fetch, unit_frame);
-  }
-  Op up = copy_op("gradients up", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::device},
-                  disk ? unit(kStagedGradient, Access::read) : state(arriving_gradients(), Access::read),
-                  unit(kReduced, Access::write));
-  up.allocates = {unit(kReduced, Access::write)};
-  if (disk) up.frees = {unit(kStagedGradient, Access::read)};
-  writer_.emit(up, unit_frame);
-}
-
-// Sums the squares of a unit's gradients while they are on the device (DeepSpeed: set_norm_for_param_grad_in_gpu),
-// behind their reduction.
-TaskId PlanBuilder::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
-  const std::uint16_t to = facts_.delayed() ? kNextNorm : kSquaredNorm;
-  const Op op = {
-      .name = "gradient norm",
-      .work = SquaredNorm{draft_.shard(draft_.layout.regions.at(unit_frame)), facts_.gradient_width},
-      .phase = Phase::backward,
-      .lane = lane,
-      .optimizer = true,
-      .operands = {unit(kReduced, Access::read), number(to, norm_begun_ ? Access::read_write : Access::write)}};
-  norm_begun_ = true;
-  return writer_.emit(op, unit_frame);
-}
-
-// Offloads a unit's gradients from the device, where they were reduced, behind task `after`, which reads them there.
-void PlanBuilder::lower_gradients(std::uint32_t unit_frame, TaskId after) {
-  const Bytes bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * facts_.gradient_width;
-  const bool disk = spec_.strategy.offload.gradients == Device::nvme;
-  const Operand from = facts_.host_gradients() ? unit(kReduced, Access::read) : state(kGradientShard, Access::read);
-  const Operand to = disk ? unit(kStagedGradient, Access::write) : state(arriving_gradients(), Access::write);
-  Op down =
-      copy_op("gradients down", Phase::backward, {.bytes = bytes, .from = Home::device, .to = Home::host}, from, to);
-  if (facts_.host_gradients()) down.frees = {from};
-  if (disk) down.allocates = {to};
-  writer_.emit(down, unit_frame, {after});
-  if (!disk) return;
-  Op store = copy_op("gradients to disk", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::nvme},
-                     unit(kStagedGradient, Access::read), state(arriving_gradients(), Access::write));
-  store.frees = {unit(kStagedGradient, Access::read)};
-  writer_.emit(store, unit_frame);
-}
-
-void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
-  const PlaceCopy work = {.bytes = draft_.shard(bucket.elements, bucket.group) * facts_.gradient_width,
-                          .from = Home::device,
-                          .to = Home::host,
-                          .first = bucket.first,
-                          .elements = bucket.elements,
-                          .width = facts_.gradient_width};
-  writer_.emit(copy_op("gradients down", Phase::step, work, state(kGradients, Access::read),
-                       state(arriving_gradients(), Access::write)),
-               chunk.state, after);
-}
 
 // Clips gradients on the host. Where the update does not multiply by the clip coefficient itself, a pass over the
 // host's gradients does, which also unscales them (DeepSpeed: unscale_and_clip_grads). Gradients on disks are
@@ -184,7 +61,7 @@ std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) 
              .phase = Phase::step,
              .lane = LaneKind::cpu,
              .optimizer = true,
-             .operands = {state(due_gradients(), Access::read_write)}};
+             .operands = {state(due_gradients(facts_), Access::read_write)}};
     if (clips) op.operands.push_back(number(kSquaredNorm, Access::read));
     if (facts_.half) op.operands.push_back(number(facts_.delayed() ? kDueScale : kLossScale, Access::read));
     if (looks)
@@ -248,7 +125,7 @@ void PlanBuilder::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64
     writer_.emit(copy_op(name, Phase::step, work, state(from, Access::read), own(to, Access::write)), frame, after);
   };
   if (s.offload.gradients == Device::nvme)
-    fetch("fetch gradients", due_gradients(), kTileGradient, facts_.gradient_width);
+    fetch("fetch gradients", due_gradients(facts_), kTileGradient, facts_.gradient_width);
   if (s.offload.optimizer != Device::nvme) return;
   for (const Swapped& x : swapped_states(s.optimizer)) fetch(x.fetch, x.state, x.tile, x.width);
 }
@@ -261,22 +138,23 @@ void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int6
   const auto kept = [&](std::uint16_t on_host, std::uint16_t in_tile) {
     return disks ? own(in_tile, Access::read_write) : state(on_host, Access::read_write);
   };
-  Op op = {.name = "update",
-           .work = Update{.elements = n,
-                          .gradient = facts_.gradient_width,
-                          .master = s.optimizer.master_bytes,
-                          .moment = s.optimizer.moment_bytes,
-                          .forward = row_.fp32_shards && facts_.host_parameters() ? 0 : draft_.shard_width(),
-                          .moments = sgd ? 0 : 2,
-                          .first = first,
-                          .delayed = facts_.delayed()},
-           .phase = Phase::step,
-           .lane = LaneKind::cpu,
-           .optimizer = true,
-           .operands = {
-               o.gradients == Device::nvme ? own(kTileGradient, Access::read) : state(due_gradients(), Access::read),
-               kept(kMaster, kTileMaster), kept(kMoment1, kTileMoment1), kept(kMoment2, kTileMoment2),
-               o.parameters == Device::cpu ? state(kParameterShard, Access::write) : own(kTileForward, Access::write)}};
+  Op op = {
+      .name = "update",
+      .work = Update{.elements = n,
+                     .gradient = facts_.gradient_width,
+                     .master = s.optimizer.master_bytes,
+                     .moment = s.optimizer.moment_bytes,
+                     .forward = row_.fp32_shards && facts_.host_parameters() ? 0 : draft_.shard_width(),
+                     .moments = sgd ? 0 : 2,
+                     .first = first,
+                     .delayed = facts_.delayed()},
+      .phase = Phase::step,
+      .lane = LaneKind::cpu,
+      .optimizer = true,
+      .operands = {
+          o.gradients == Device::nvme ? own(kTileGradient, Access::read) : state(due_gradients(facts_), Access::read),
+          kept(kMaster, kTileMaster), kept(kMoment1, kTileMoment1), kept(kMoment2, kTileMoment2),
+          o.parameters == Device::cpu ? state(kParameterShard, Access::write) : own(kTileForward, Access::write)}};
   if (!disks) op.allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)};
   const bool multiplies = spec_.software.fused_clip || o.gradients == Device::nvme;
   if (facts_.takes_norm() && (multiplies || (facts_.half && facts_.norm_tells_infinity())))
@@ -332,7 +210,7 @@ void PlanBuilder::finish_delayed() {
                    .work = Exchange{},
                    .phase = Phase::step,
                    .lane = LaneKind::cpu,
-                   .operands = {state(due_gradients(), Access::write), state(kNextGradients, Access::write)}};
+                   .operands = {state(due_gradients(facts_), Access::write), state(kNextGradients, Access::write)}};
     writer_.emit(exchange, chunk.state, after);
   }
   const Op exchange = {.name = "next norm",

@@ -24,18 +24,15 @@ class PlanBuilder : public StepPart {
  public:
   PlanBuilder(Draft& draft, TaskWriter& writer, PostValidation* validation);
 
-  void begin_slot() override;
+  void begin_slot() override { updates_ = 0; }
   void serve() override;
   void begin_step() override;
   void before_block(const Pass& pass) override;
-  void before_op(const Pass& pass, std::span<const std::uint32_t> ops) override;
   void after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op, TaskId task) override;
-  void after_block(const Pass& pass) override;
   void reduce() override;
   void update() override;
   void end_step() override;
   void end_slot() override;
-  void issued(const Op& op, std::uint32_t frame, TaskId task) override;
 
  private:
   // asynchronous.cpp: updates between a micro-batch's forward and its backward.
@@ -43,29 +40,16 @@ class PlanBuilder : public StepPart {
   void copy_weights(const Chunk& chunk, std::uint32_t frame);
   std::uint32_t begin_update(const Chunk& chunk, bool in_place);
 
-  void fetch_activations(const Pass& pass);
-  void release_activations();
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
-  void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
-  bool runs_back_with(const Entry& entry) const;
-  void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
-  void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
-  void copy_out(std::uint32_t unit, Phase phase);
-  Op gather_op(const Region& region, const Regions& all, Phase phase) const;
   void reduce_full_buckets(Chunk& chunk, std::size_t entry, const Op& op, TaskId task);
   std::vector<TaskId> pass(const std::vector<TaskId>& summed, std::uint16_t number);
   void update_chunk(const Chunk& chunk, const std::vector<TaskId>& after);
   void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
   void fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
   TaskId unfuse_bucket(const Chunk& chunk, const Bucket& bucket);
-  bool reduces_apart(const Entry& entry) const;
-  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // counted over all micro-batches
-  void reduce_unit(const Chunk& chunk, std::uint32_t unit);
-  void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
   void gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after);
   void gather_buckets();
   void gather_ahead(std::uint32_t unit);
-  void reduce_replicas(std::uint32_t unit, const Operand& gradients);
   void copy_buckets_back();
   void unscale(const std::vector<TaskId>& after);
   std::vector<TaskId> gradient_norm(const std::vector<TaskId>& after);
@@ -73,9 +57,6 @@ class PlanBuilder : public StepPart {
   // shared_gradients.cpp: gradients that ranks of one replica of the model sum.
   bool sums_over_model() const;
   void reduce_what_is_shared();
-  void sum_unit_over_model(const Chunk& chunk, std::uint32_t unit);
-  void finish_unit(const Chunk& chunk, std::uint32_t unit, LaneKind lane);
-  void finish_late_unit();
   void lower_buckets();
 
   // servers.cpp: weights that ranks of their own hold, or one rank alone updates.
@@ -86,15 +67,6 @@ class PlanBuilder : public StepPart {
   void update_server(const std::vector<TaskId>& after);
 
   // offload.cpp: states that lie on the host or on disks, and their way there and back.
-  std::uint16_t arriving_gradients() const;
-  std::uint16_t due_gradients() const;
-  void stage_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
-  void raise_unit(std::uint32_t unit, std::uint32_t state, Phase phase, const std::vector<TaskId>& after);
-  bool copied_alone(std::uint32_t unit) const;
-  void raise_gradients(std::uint32_t unit);
-  TaskId norm_of_unit(std::uint32_t unit, LaneKind lane);
-  void lower_gradients(std::uint32_t unit, TaskId after);
-  void lower_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after);
   std::vector<TaskId> host_clip(std::vector<TaskId> after);
   std::vector<TaskId> host_unscale(const std::vector<TaskId>& after);
   void update_loss_scale(const std::vector<TaskId>& after);
@@ -119,17 +91,8 @@ class PlanBuilder : public StepPart {
   std::int64_t updates_ = 0;  // updates emitted so far
   // Buckets to gather after an update, in forward's order
   std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;
-  std::size_t gathering_ = 0;                      // how many of to_gather_ are issued
-  std::map<std::uint32_t, bool> gathered_;         // whether the unit is gathered, by unit frame
-  std::map<std::uint32_t, std::int64_t> reduced_;  // micro-batches reduced so far, by unit frame
-  std::set<std::uint32_t> arrived_;                // unit frames gathered, not yet copied out
-  std::set<std::uint32_t> staged_;                 // unit frames on their way from disks
-  std::set<std::uint32_t> fetched_;                // frames whose activations are on their way back from the host
-  std::uint32_t late_unit_ = kNone;                // unit whose gradients wait for the other end of the pipeline
-  std::uint32_t leaving_ = kNone;                  // a frame whose activations are on their way to the host
-  bool norm_begun_ = false;                        // whether the step's norm already has a unit's squares
-  std::vector<std::int64_t> pushed_;               // first elements of buckets, in the order in which workers push them
-  std::deque<TaskId> released_;                    // tasks after which a gathered unit was given up, not yet waited for
+  std::size_t gathering_ = 0;         // how many of to_gather_ are issued
+  std::vector<std::int64_t> pushed_;  // first elements of buckets, in the order in which workers push them
 };
 
 }  // namespace orrery
