@@ -1,18 +1,24 @@
-// PlanBuilder: what the sharding row gathers and reduces, and when.
+#include "models/planner/data_parallel.h"
+
 #include <algorithm>
 
-#include <fmt/format.h>
-
+#include "models/layout/buckets.h"
 #include "models/planner/gradient_ops.h"
 #include "models/planner/host_copies.h"
-#include "models/planner/plan_builder.h"
+#include "models/planner/shared_gradients.h"
 
 namespace orrery {
 
+// Tensors in the call for a bucket: one, unless the stack gives all its parameters to one coalesced call.
+static std::int64_t tensors_in(const PlanFacts& facts, const Bucket& bucket) {
+  return facts.spec.software.sharded_in_one_bucket && facts.row.shards_optimizer ? bucket.tensors : 1;
+}
+
 // Reduces the buckets to whose weights this backward op was the last to add a gradient.
-void PlanBuilder::reduce_full_buckets(Chunk& chunk, std::size_t e, const Op& op, TaskId task) {
-  for (const Operand& operand : op.operands) {
-    const BucketPlace place = bucket_of(draft_, chunk, e, operand);
+void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op, TaskId task) {
+  Chunk& chunk = chunks_[pass.action.chunk];
+  for (std::size_t i = 0; i < plan_.ops[op].operands.size(); ++i) {  // reductions add to plan_.ops
+    const BucketPlace place = bucket_of(draft_, chunk, e, plan_.ops[op].operands[i]);
     if (place.bucket != nullptr && --place.bucket->missing == 0 && reduces_early() &&
         place.bucket->group != Dimension::embedding)
       reduce_bucket(*place.chunk, *place.bucket, task);
@@ -20,7 +26,7 @@ void PlanBuilder::reduce_full_buckets(Chunk& chunk, std::size_t e, const Op& op,
 }
 
 // One buffer serves all buckets: what fills it, reduces it and empties it runs on one lane, in order.
-void PlanBuilder::fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after) {
+void BucketReduction::fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   const Op op = {.name = "fuse gradients",
                  .work = Multiply{bucket.elements, facts_.gradient_width, 1, false, bucket.first},
                  .phase = Phase::step,
@@ -29,7 +35,7 @@ void PlanBuilder::fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId a
   writer_.emit(op, chunk.state, {after});
 }
 
-TaskId PlanBuilder::unfuse_bucket(const Chunk& chunk, const Bucket& bucket) {
+TaskId BucketReduction::unfuse_bucket(const Chunk& chunk, const Bucket& bucket) {
   const PlaceCopy work = {.bytes = draft_.shard(bucket.elements, bucket.group) * facts_.gradient_width,
                           .from = Home::device,
                           .to = Home::device,
@@ -44,11 +50,11 @@ TaskId PlanBuilder::unfuse_bucket(const Chunk& chunk, const Bucket& bucket) {
   return writer_.emit(op, chunk.state);
 }
 
-void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
+void BucketReduction::reduce_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   average(draft_, writer_, chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (facts_.averaging != Averaging::none) after = writer_.last_of(LaneKind::compute);
-  if (row_.servers || (row_.master && draft_.group_size(bucket.group) > 1)) return give_gradients(chunk, bucket, after);
-  const bool leaves = facts_.host_update() && !sums_over_model();  // else they leave behind those sums
+  if (row_.servers || (row_.master && draft_.group_size(bucket.group) > 1)) return servers_->give(chunk, bucket, after);
+  const bool leaves = facts_.host_update() && !sums_over_model(draft_);  // else they leave behind those sums
   if (draft_.group_size(bucket.group) == 1) {
     if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {after});
     return;
@@ -65,7 +71,7 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
                          .bytes = bucket.elements * facts_.gradient_width,
                          .width = facts_.gradient_width,
                          .first = bucket.first,
-                         .tensors = scatters ? tensors_in(bucket) : 1},
+                         .tensors = scatters ? tensors_in(facts_, bucket) : 1},
       .phase = Phase::step,
       .lane = beside ? LaneKind::expert_reduce : LaneKind::data_reduce,
       .operands = {fused ? number(kFusedBuffer, Access::read_write)
@@ -73,6 +79,105 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
   TaskId reduced = writer_.emit(op, chunk.state, {after});
   if (fused) reduced = unfuse_bucket(chunk, bucket);
   if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {reduced});
+}
+
+// DistributedDataParallel's buckets are buffers of their own: gradients that were reduced there are copied back.
+void BucketReduction::copy_back() {
+  if (facts_.averaging != Averaging::copy) return;
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.buckets.empty()) continue;
+    const Op op = {.name = "copy gradients back",
+                   .work = Cast{chunk.weights.all, facts_.gradient_width, facts_.gradient_width},
+                   .phase = Phase::step,
+                   .operands = {state(kBuckets, Access::read), state(kGradients, Access::write)}};
+    writer_.emit(op, chunk.state, {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce)});
+  }
+}
+
+void BucketReduction::reduce() {
+  const auto reduce = [&](bool over_both_ends) {
+    for (Chunk* chunk : draft_.in_model_order()) {
+      for (const Bucket& bucket : chunk->buckets) {
+        if ((bucket.group == Dimension::embedding) == over_both_ends)
+          reduce_bucket(*chunk, bucket, writer_.last_of(LaneKind::compute));
+      }
+    }
+  };
+  if (!reduces_early()) reduce(false);
+  reduce(true);
+  copy_back();
+}
+
+void BucketReduction::end_step() { count_gradients(draft_); }
+
+void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
+  // Norms' and biases' few elements count as eight-bit ones too.
+  const bool eight_bit = spec_.software.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
+  const Bytes width = eight_bit ? 1 : context_.width;
+  const Op op = {.name = "gather parameters",
+                 .work = Collective{.kind = CollectiveKind::all_gather,
+                                    .group = bucket.group,
+                                    .bytes = bucket.elements * width,
+                                    .width = width,
+                                    .first = bucket.first,
+                                    .tensors = tensors_in(facts_, bucket)},
+                 .phase = Phase::step,
+                 .lane = LaneKind::data_gather,
+                 .operands = {state(kParameters, Access::write)}};
+  const TaskId task = writer_.emit(op, chunk.state, after);
+  for (const std::uint32_t u : bucket.units) writer_.note_write(u, kParameters, task);
+}
+
+// After the update every rank collects the parameters that the others updated, in the order in which forward needs
+// them. With one queue for all kernels the next bucket is gathered when the one before it is waited for (Megatron-Core
+// param_and_grad_buffer.py, finish_param_sync): more at once would hold up what forward launches.
+void ParameterGather::gather_first() {
+  to_gather_.clear();
+  for (const Chunk* chunk : draft_.in_model_order()) {
+    for (auto bucket = chunk->buckets.rbegin(); bucket != chunk->buckets.rend(); ++bucket) {
+      if (draft_.group_size(bucket->group) > 1) to_gather_.emplace_back(chunk, &*bucket);
+    }
+  }
+  std::size_t first = to_gather_.size();
+  if (facts_.one_queue && spec_.strategy.overlap.parameter_gather) {
+    // A table that both ends of the pipeline gather waits for no stage's forward.
+    const auto of_both_ends = [](const auto& of) { return of.second->group == Dimension::embedding; };
+    const auto others = std::stable_partition(to_gather_.begin(), to_gather_.end(), of_both_ends);
+    first = std::min(first, static_cast<std::size_t>(others - to_gather_.begin()) + 1);
+  }
+  for (gathering_ = 0; gathering_ < first; ++gathering_) {
+    const auto& [chunk, bucket] = to_gather_[gathering_];
+    gather_bucket(*chunk, *bucket, {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::up)});
+  }
+}
+
+// Gathers all buckets that hold the unit, and one more.
+void ParameterGather::gather_ahead(std::uint32_t unit) {
+  if (gathering_ == to_gather_.size()) return;
+  const auto holds = [&](const auto& of) {
+    return std::find(of.second->units.begin(), of.second->units.end(), unit) != of.second->units.end();
+  };
+  const auto last = std::find_if(to_gather_.rbegin(), to_gather_.rend(), holds);
+  const auto end = std::min<std::size_t>(to_gather_.size(), static_cast<std::size_t>(to_gather_.rend() - last) + 1);
+  for (; gathering_ < (last == to_gather_.rend() ? 0 : end); ++gathering_)
+    gather_bucket(*to_gather_[gathering_].first, *to_gather_[gathering_].second, {});
+}
+
+void ParameterGather::begin_slot() {
+  to_gather_.clear();
+  gathering_ = 0;
+}
+
+void ParameterGather::begin_step() {
+  if (spec_.strategy.overlap.parameter_gather) gather_first();
+}
+
+void ParameterGather::before_block(const Pass& pass) {
+  if (pass.forward()) gather_ahead(chunks_[pass.action.chunk].entries[pass.entry()].unit);
+}
+
+void ParameterGather::end_step() {
+  if (!spec_.strategy.overlap.parameter_gather) gather_first();
 }
 
 }  // namespace orrery

@@ -161,6 +161,9 @@ void StepWalk::end_step() {
   tell(&StepPart::reduce);
   tell(&StepPart::update);
   tell(&StepPart::end_step);
+  if (!spec_.software.blocking_steps) return;
+  const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
+  writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::up)});
 }
 
 void StepWalk::write_slot() {

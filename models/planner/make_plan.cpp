@@ -9,6 +9,7 @@
 #include "models/plan/check.h"
 #include "models/planner/activation_moves.h"
 #include "models/planner/activation_offload.h"
+#include "models/planner/data_parallel.h"
 #include "models/planner/eight_bit_casts.h"
 #include "models/planner/emit.h"
 #include "models/planner/host_units.h"
@@ -16,6 +17,8 @@
 #include "models/planner/plan_builder.h"
 #include "models/planner/post_validation.h"
 #include "models/planner/refusals.h"
+#include "models/planner/servers.h"
+#include "models/planner/shared_gradients.h"
 #include "models/planner/units.h"
 #include "models/planner/vocabulary_exchange.h"
 
@@ -43,6 +46,11 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   HostUnits* host = offloads ? add_part<HostUnits>(parts, draft, writer) : nullptr;
   if (facts.row.shards_parameters || facts.unit_gradients) add_part<Units>(parts, draft, writer, host);
   if (!keeps) add_part<ActivationUploads>(parts, draft, writer);
+  const bool apart = facts.row.master || facts.row.servers;  // not all ranks update
+  Servers* servers = apart ? add_part<Servers>(parts, draft, writer) : nullptr;
+  if (!facts.unit_gradients) add_part<BucketReduction>(parts, draft, writer, servers);
+  add_part<SharedGradients>(parts, draft, writer);
+  if (facts.row.shards_optimizer && !facts.row.shards_parameters) add_part<ParameterGather>(parts, draft, writer);
   add_part<PlanBuilder>(parts, draft, writer, validation);
   if (is_eight_bit(facts.spec.strategy.precision) && !facts.row.shards_parameters)
     add_part<EightBitCasts>(parts, draft, writer);

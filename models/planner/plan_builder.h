@@ -25,11 +25,7 @@ class PlanBuilder : public StepPart {
   PlanBuilder(Draft& draft, TaskWriter& writer, PostValidation* validation);
 
   void begin_slot() override { updates_ = 0; }
-  void serve() override;
   void begin_step() override;
-  void before_block(const Pass& pass) override;
-  void after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op, TaskId task) override;
-  void reduce() override;
   void update() override;
   void end_step() override;
   void end_slot() override;
@@ -41,30 +37,14 @@ class PlanBuilder : public StepPart {
   std::uint32_t begin_update(const Chunk& chunk, bool in_place);
 
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
-  void reduce_full_buckets(Chunk& chunk, std::size_t entry, const Op& op, TaskId task);
   std::vector<TaskId> pass(const std::vector<TaskId>& summed, std::uint16_t number);
   void update_chunk(const Chunk& chunk, const std::vector<TaskId>& after);
-  void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
-  void fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
-  TaskId unfuse_bucket(const Chunk& chunk, const Bucket& bucket);
-  void gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after);
-  void gather_buckets();
-  void gather_ahead(std::uint32_t unit);
-  void copy_buckets_back();
   void unscale(const std::vector<TaskId>& after);
   std::vector<TaskId> gradient_norm(const std::vector<TaskId>& after);
 
   // shared_gradients.cpp: gradients that ranks of one replica of the model sum.
-  bool sums_over_model() const;
-  void reduce_what_is_shared();
-  void lower_buckets();
 
   // servers.cpp: weights that ranks of their own hold, or one rank alone updates.
-  void hand_out_weights();
-  void give_gradients(const Chunk& chunk, const Bucket& bucket, TaskId after);
-  void pull_buckets();
-  std::vector<TaskId> server_norm(const std::vector<TaskId>& after);
-  void update_server(const std::vector<TaskId>& after);
 
   // offload.cpp: states that lie on the host or on disks, and their way there and back.
   std::vector<TaskId> host_clip(std::vector<TaskId> after);
@@ -78,21 +58,10 @@ class PlanBuilder : public StepPart {
   void raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n);
   void finish_delayed();
 
-  // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish their buckets in other
-  // orders; a master takes buckets when all are complete.
-  bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1 && !row_.master; }
-  // Tensors in the call for a bucket: one, unless the stack gives all its parameters to one coalesced call.
-  std::int64_t tensors_in(const Bucket& bucket) const {
-    return spec_.software.sharded_in_one_bucket && row_.shards_optimizer ? bucket.tensors : 1;
-  }
   PostValidation* validation_;
 
   // State while one slot is being emitted.
   std::int64_t updates_ = 0;  // updates emitted so far
-  // Buckets to gather after an update, in forward's order
-  std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;
-  std::size_t gathering_ = 0;         // how many of to_gather_ are issued
-  std::vector<std::int64_t> pushed_;  // first elements of buckets, in the order in which workers push them
 };
 
 }  // namespace orrery

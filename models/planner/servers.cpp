@@ -1,16 +1,21 @@
-// PlanBuilder: weights that one rank alone updates (DataParallel), or that servers hold (Li et al. 2014, Scaling
-// Distributed Machine Learning with the Parameter Server). A server owns a range of keys, an equal part of every
-// bucket.
+#include "models/planner/servers.h"
+
 #include <algorithm>
 #include <cassert>
 
-#include "models/planner/gradient_ops.h"
-#include "models/planner/plan_builder.h"
-
 namespace orrery {
 
+void Servers::begin_step() {
+  if (row_.master) hand_out_weights();
+  if (row_.servers && spec_.strategy.overlap.parameter_gather) pull_buckets();
+}
+
+void Servers::end_step() {
+  if (row_.servers && !spec_.strategy.overlap.parameter_gather) pull_buckets();
+}
+
 // DataParallel copies the weights to every rank before forward begins.
-void PlanBuilder::hand_out_weights() {
+void Servers::hand_out_weights() {
   const Chunk& chunk = chunks_.front();
   for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
     const Op op = {.name = "broadcast weights",
@@ -26,8 +31,7 @@ void PlanBuilder::hand_out_weights() {
   }
 }
 
-// Sends a bucket's gradients to the rank, or to the servers, that update the weights.
-void PlanBuilder::give_gradients(const Chunk& chunk, const Bucket& bucket, TaskId after) {
+void Servers::give(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   Op op = {.name = "reduce gradients",
            .work = Collective{.kind = CollectiveKind::reduce,
                               .group = Dimension::data,
@@ -52,7 +56,7 @@ void PlanBuilder::give_gradients(const Chunk& chunk, const Bucket& bucket, TaskI
 }
 
 // Workers pull in the order in which forward needs the weights; servers answer in the same.
-void PlanBuilder::pull_buckets() {
+void Servers::pull_buckets() {
   const Chunk& chunk = chunks_.front();
   const bool serves = context_.duty == Duty::server;
   for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
@@ -73,8 +77,7 @@ void PlanBuilder::pull_buckets() {
   }
 }
 
-// Tasks of a server in a step: its host's processors update the sums of what the workers push.
-void PlanBuilder::serve() {
+void Servers::serve() {
   const Chunk& chunk = chunks_.front();
   const bool early = spec_.strategy.overlap.parameter_gather;
   if (early) pull_buckets();
@@ -82,14 +85,14 @@ void PlanBuilder::serve() {
     const auto bucket =
         std::find_if(chunk.buckets.begin(), chunk.buckets.end(), [&](const Bucket& b) { return b.first == first; });
     assert(bucket != chunk.buckets.end());
-    give_gradients(chunk, *bucket, kNone);
+    give(chunk, *bucket, kNone);
   }
   const TaskId pushed = writer_.last_of(LaneKind::data_reduce);
-  update_server(spec_.strategy.clip > 0 ? server_norm({pushed}) : std::vector{pushed});
+  update_range(spec_.strategy.clip > 0 ? norm({pushed}) : std::vector{pushed});
   if (!early) pull_buckets();
 }
 
-std::vector<TaskId> PlanBuilder::server_norm(const std::vector<TaskId>& after) {
+std::vector<TaskId> Servers::norm(const std::vector<TaskId>& after) {
   const Chunk& chunk = chunks_.front();
   const Op norm = {.name = "gradient norm",
                    .work = SquaredNorm{chunk.weights.own, facts_.gradient_width},
@@ -107,7 +110,7 @@ std::vector<TaskId> PlanBuilder::server_norm(const std::vector<TaskId>& after) {
   return {writer_.emit(sum, chunk.state, {own})};
 }
 
-void PlanBuilder::update_server(const std::vector<TaskId>& after) {
+void Servers::update_range(const std::vector<TaskId>& after) {
   const Chunk& chunk = chunks_.front();
   const Optimizer& o = spec_.strategy.optimizer;
   const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0;

@@ -1,12 +1,10 @@
-// PlanBuilder: gradients that ranks of one replica of the model sum, beside the sums over data ranks. Where the
-// optimizer is on the host, gradients leave the device when these sums are done.
+#include "models/planner/shared_gradients.h"
+
 #include <algorithm>
 
-#include "models/partition/rank_groups.h"
+#include "models/layout/replicas.h"
 #include "models/planner/gradient_ops.h"
 #include "models/planner/host_copies.h"
-#include "models/planner/plan_builder.h"
-#include "models/planner/shared_gradients.h"
 
 namespace orrery {
 
@@ -16,17 +14,14 @@ bool shares_table(const Draft& draft) {
   return shared && !draft.context.ends_meet && end && !shares_table_unlike(draft);
 }
 
-bool PlanBuilder::sums_over_model() const {
-  return shares_table(draft_) || std::any_of(chunks_.begin(), chunks_.end(), [](const Chunk& c) {
+bool sums_over_model(const Draft& draft) {
+  return shares_table(draft) || std::any_of(draft.layout.chunks.begin(), draft.layout.chunks.end(), [](const Chunk& c) {
            const auto& parts = c.weights.partial;
            return c.weights.kv > 0 || std::any_of(parts.begin(), parts.end(), [](auto& p) { return p.second > 0; });
          });
 }
 
-// Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, norms of heads,
-// key/value heads that several ranks hold, tied embeddings; once a step, after the data-parallel reduction, as
-// Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only the shards are summed.
-void PlanBuilder::reduce_what_is_shared() {
+void SharedGradients::reduce() {
   if (facts_.host_update() && facts_.unit_gradients) return;  // units were summed one by one
   const std::vector<TaskId> after = {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::data_reduce),
                                      writer_.last_of(LaneKind::expert_reduce), writer_.last_of(LaneKind::replicate)};
@@ -53,12 +48,12 @@ void PlanBuilder::reduce_what_is_shared() {
   if (shares_table(draft_))
     sum(draft_.at.stage == 0 ? chunks_.front() : chunks_.back(), "reduce tied embedding", Dimension::embedding,
         LaneKind::embedding, Part::tied, context_.table_rows * context_.hidden);
-  if (facts_.host_update()) lower_buckets();
+  if (facts_.host_update()) offload_buckets();
 }
 
 // Offloads the buckets that waited for sums over ranks of the model.
-void PlanBuilder::lower_buckets() {
-  if (!sums_over_model()) return;
+void SharedGradients::offload_buckets() {
+  if (!sums_over_model(draft_)) return;
   std::vector<TaskId> after;
   for (const LaneKind lane :
        {LaneKind::compute, LaneKind::data_reduce, LaneKind::expert_reduce, LaneKind::tensor, LaneKind::embedding})
