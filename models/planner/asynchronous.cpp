@@ -1,8 +1,6 @@
-// PlanBuilder: schedules without flushes, whose plans hold several steps and several versions of the weights.
-#include <algorithm>
-
 #include "models/planner/asynchronous.h"
-#include "models/planner/plan_builder.h"
+
+#include "models/layout/versions.h"
 
 namespace orrery {
 
@@ -12,7 +10,7 @@ bool ends_update(const Draft& draft, const Action& action) {
 }
 
 // The frame of the next update, which reads one version and makes another.
-std::uint32_t PlanBuilder::update_frame(const Chunk& chunk, std::uint32_t from, std::uint32_t to) {
+std::uint32_t AsynchronousUpdates::update_frame(const Chunk& chunk, std::uint32_t from, std::uint32_t to) {
   const auto [it, fresh] = draft_.blocks.try_emplace("update", static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back({.name = "update", .role = BlockRole::update});
   const std::uint32_t frame = draft_.add_frame(it->second);
@@ -24,7 +22,7 @@ std::uint32_t PlanBuilder::update_frame(const Chunk& chunk, std::uint32_t from, 
   return frame;
 }
 
-void PlanBuilder::copy_weights(const Chunk& chunk, std::uint32_t frame) {
+void AsynchronousUpdates::copy_weights(const Chunk& chunk, std::uint32_t frame) {
   const Op copy = {.name = "copy weights",
                    .work = Cast{chunk.weights.all, context_.width, context_.width},
                    .phase = Phase::step,
@@ -33,20 +31,15 @@ void PlanBuilder::copy_weights(const Chunk& chunk, std::uint32_t frame) {
   writer_.emit(copy, frame);
 }
 
-// The frame on which the next update of a chunk works. Weights that are updated in place are first copied to the place
-// of the new version.
-std::uint32_t PlanBuilder::begin_update(const Chunk& chunk, bool in_place) {
-  if (!draft_.asynchronous()) return chunk.state;
+std::uint32_t AsynchronousUpdates::begin(const Chunk& chunk, bool in_place) {
   const std::uint32_t from = version(chunk, updates_), to = version(chunk, updates_ + 1);
   const std::uint32_t frame = update_frame(chunk, from, to);
   if (in_place && from != to) copy_weights(chunk, frame);
   return frame;
 }
 
-// Puts the newest weights where the weights were before the first update, so that the plan can run again.
-void PlanBuilder::end_slot() {
+void AsynchronousUpdates::end_slot() {
   for (const Chunk& chunk : chunks_) {
-    if (context_.duty == Duty::server) break;
     const std::uint32_t newest = version(chunk, updates_);
     if (newest != chunk.state) copy_weights(chunk, update_frame(chunk, newest, chunk.state));
   }

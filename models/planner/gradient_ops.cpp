@@ -31,6 +31,11 @@ void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, 
   writer.emit(zero, chunk.state, after);
 }
 
+std::vector<TaskId> after_reductions(const TaskWriter& writer) {
+  return {writer.last_of(LaneKind::data_reduce), writer.last_of(LaneKind::expert_reduce),
+          writer.last_of(LaneKind::replicate), writer.last_of(LaneKind::tensor), writer.last_of(LaneKind::embedding)};
+}
+
 std::vector<TaskId> sum_over_model(const Draft& draft, TaskWriter& writer, const char* name, std::uint16_t of,
                                    bool maximum) {
   const Dimension over = draft.facts.validates ? Dimension::tensor : Dimension::model;

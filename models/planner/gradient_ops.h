@@ -16,6 +16,9 @@ void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const 
 
 void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const std::vector<TaskId>& after);
 
+// The last tasks of all lanes on which gradients are summed.
+std::vector<TaskId> after_reductions(const TaskWriter& writer);
+
 // Sums one number over all ranks that hold a part of the model; with post-update validation over this stage alone, as
 // the sum over stages comes later. Returns the tasks after which the sum is there.
 std::vector<TaskId> sum_over_model(const Draft& draft, TaskWriter& writer, const char* name, std::uint16_t number,

@@ -9,12 +9,14 @@
 #include "models/plan/check.h"
 #include "models/planner/activation_moves.h"
 #include "models/planner/activation_offload.h"
+#include "models/planner/asynchronous.h"
 #include "models/planner/data_parallel.h"
+#include "models/planner/device_update.h"
 #include "models/planner/eight_bit_casts.h"
 #include "models/planner/emit.h"
 #include "models/planner/host_units.h"
+#include "models/planner/host_update.h"
 #include "models/planner/order.h"
-#include "models/planner/plan_builder.h"
 #include "models/planner/post_validation.h"
 #include "models/planner/refusals.h"
 #include "models/planner/servers.h"
@@ -51,9 +53,14 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   if (!facts.unit_gradients) add_part<BucketReduction>(parts, draft, writer, servers);
   add_part<SharedGradients>(parts, draft, writer);
   if (facts.row.shards_optimizer && !facts.row.shards_parameters) add_part<ParameterGather>(parts, draft, writer);
-  add_part<PlanBuilder>(parts, draft, writer, validation);
   if (is_eight_bit(facts.spec.strategy.precision) && !facts.row.shards_parameters)
     add_part<EightBitCasts>(parts, draft, writer);
+  AsynchronousUpdates* asynchronous =
+      draft.asynchronous() ? add_part<AsynchronousUpdates>(parts, draft, writer) : nullptr;
+  if (facts.host_update())
+    add_part<HostUpdate>(parts, draft, writer);
+  else
+    add_part<DeviceUpdate>(parts, draft, writer, validation, asynchronous);
   return parts;
 }
 

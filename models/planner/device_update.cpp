@@ -1,20 +1,20 @@
-// PlanBuilder: what happens once a step: sums over ranks of the model, norm, update, and the parameters' way back.
-#include <algorithm>
+#include "models/planner/device_update.h"
+
+#include <variant>
 
 #include "models/planner/gradient_ops.h"
-#include "models/planner/plan_builder.h"
 
 namespace orrery {
 
 // Passes on the number that tells whether an update was right, where updates are validated in the next step.
-std::vector<TaskId> PlanBuilder::pass(const std::vector<TaskId>& summed, std::uint16_t number) {
+std::vector<TaskId> DeviceUpdate::pass(const std::vector<TaskId>& summed, std::uint16_t number) {
   const bool passes = validation_ != nullptr && number == validation_->partial_norm();
   return passes ? validation_->pass_partial_norm(summed) : summed;
 }
 
 // fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
 // step is skipped where any rank found one.
-void PlanBuilder::unscale(const std::vector<TaskId>& after) {
+void DeviceUpdate::unscale(const std::vector<TaskId>& after) {
   for (const Chunk& chunk : chunks_) {
     const Op op = {
         .name = "unscale gradients",
@@ -28,7 +28,7 @@ void PlanBuilder::unscale(const std::vector<TaskId>& after) {
   pass(sum_over_model(draft_, writer_, "reduce found infinity", kFoundInfinity, true), kFoundInfinity);
 }
 
-std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after) {
+std::vector<TaskId> DeviceUpdate::gradient_norm(const std::vector<TaskId>& after) {
   const std::vector<TaskId> summed = pass(device_norm(draft_, writer_, kSquaredNorm, after), kSquaredNorm);
   if (spec_.software.fused_clip || facts_.validates) return summed;
   for (const Chunk& chunk : chunks_) {
@@ -42,11 +42,11 @@ std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after)
   return summed;
 }
 
-void PlanBuilder::update_chunk(const Chunk& chunk, const std::vector<TaskId>& after) {
+void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
-  const std::uint32_t frame = begin_update(chunk, !master);
+  const std::uint32_t frame = asynchronous_ != nullptr ? asynchronous_->begin(chunk, !master) : chunk.state;
   Op update = {.name = "update",
                .work = Update{chunk.weights.own, facts_.gradient_width, master ? s.optimizer.master_bytes : 0,
                               s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2,
@@ -74,31 +74,16 @@ void PlanBuilder::update_chunk(const Chunk& chunk, const std::vector<TaskId>& af
 
 // No pass unscales where the update itself multiplies by the clip coefficient: the norm of infinite gradients is
 // infinite.
-void PlanBuilder::update() {
-  const Strategy& s = spec_.strategy;
-  std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
-                               writer_.last_of(LaneKind::replicate), writer_.last_of(LaneKind::tensor),
-                               writer_.last_of(LaneKind::embedding)};
-  if (facts_.host_update()) {
-    for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store})
-      after.push_back(writer_.last_of(lane));
-    facts_.delayed() ? finish_delayed() : update_on_host(after);
-    return;
-  }
+void DeviceUpdate::update() {
+  std::vector<TaskId> after = after_reductions(writer_);
   if (!draft_.updates()) {
     for (const Chunk& chunk : chunks_) zero_gradients(draft_, writer_, chunk, after);
     return;
   }
-  const bool clips = s.clip > 0;
-  if (s.precision == Precision::fp16 && !(clips && spec_.software.fused_clip)) unscale(after);
+  const bool clips = spec_.strategy.clip > 0;
+  if (facts_.half && !(clips && spec_.software.fused_clip)) unscale(after);
   if (clips) after = gradient_norm(after);
   for (const Chunk& chunk : chunks_) update_chunk(chunk, after);
 }
-
-void PlanBuilder::begin_step() {
-  if (facts_.delayed()) update_on_host({});
-}
-
-void PlanBuilder::end_step() { ++updates_; }
 
 }  // namespace orrery

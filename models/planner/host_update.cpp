@@ -1,13 +1,10 @@
-// PlanBuilder: states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity,
-// Rajbhandari et al. 2021, 2104.07857), and their way there and back. Every rank moves its own shards over its own
-// link.
-#include <algorithm>
+#include "models/planner/host_update.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <map>
 
 #include "models/planner/gradient_ops.h"
 #include "models/planner/host_copies.h"
-#include "models/planner/plan_builder.h"
 
 namespace orrery {
 namespace {
@@ -30,10 +27,22 @@ std::vector<Swapped> swapped_states(const Optimizer& o) {
 
 }  // namespace
 
+void HostUpdate::begin_step() {
+  if (facts_.delayed()) update_all({});
+}
+
+void HostUpdate::update() {
+  if (facts_.delayed()) return finish_delayed();
+  std::vector<TaskId> after = after_reductions(writer_);
+  for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store})
+    after.push_back(writer_.last_of(lane));
+  update_all(after);
+}
+
 // Clips gradients on the host. Where the update does not multiply by the clip coefficient itself, a pass over the
 // host's gradients does, which also unscales them (DeepSpeed: unscale_and_clip_grads). Gradients on disks are
 // multiplied by the update.
-std::vector<TaskId> PlanBuilder::host_clip(std::vector<TaskId> after) {
+std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
   const Strategy& s = spec_.strategy;
   const bool clips = s.clip > 0;
   if (facts_.takes_norm() && !facts_.delayed()) {
@@ -44,7 +53,7 @@ std::vector<TaskId> PlanBuilder::host_clip(std::vector<TaskId> after) {
   }
   const bool passes = s.offload.gradients != Device::nvme && !(clips && spec_.software.fused_clip);
   if (passes && (clips || facts_.half)) {
-    const std::vector<TaskId> multiplied = host_unscale(after);
+    const std::vector<TaskId> multiplied = unscale(after);
     after.insert(after.end(), multiplied.begin(), multiplied.end());
   }
   if (facts_.half && !facts_.delayed()) update_loss_scale(after);
@@ -53,7 +62,7 @@ std::vector<TaskId> PlanBuilder::host_clip(std::vector<TaskId> after) {
 
 // Clips and unscales all of the rank's gradients in one pass. fp16: where no norm tells of infinities, the pass also
 // looks for them.
-std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) {
+std::vector<TaskId> HostUpdate::unscale(const std::vector<TaskId>& after) {
   const bool clips = spec_.strategy.clip > 0, looks = facts_.half && !facts_.norm_tells_infinity();
   for (const Chunk& chunk : chunks_) {
     Op op = {.name = "clip gradients",
@@ -75,7 +84,7 @@ std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) 
 // Updates the loss scale, by which the next loss is multiplied (Micikevicius et al. 2018: less after an infinity, more
 // after long without). This happens once a step and before the update, which may run beside the next loss (DeepSpeed:
 // _update_scale() before the update).
-void PlanBuilder::update_loss_scale(const std::vector<TaskId>& after) {
+void HostUpdate::update_loss_scale(const std::vector<TaskId>& after) {
   const std::uint16_t sign = !facts_.norm_tells_infinity() ? kFoundInfinity
                              : facts_.delayed()            ? kNextNorm
                                                            : kSquaredNorm;
@@ -91,8 +100,8 @@ void PlanBuilder::update_loss_scale(const std::vector<TaskId>& after) {
 // The host's update, when all gradients have arrived; new parameters are uploaded to the device piece by piece. A
 // delayed update reads the gradients of the step before and runs beside this step, which still reads the old
 // parameters.
-void PlanBuilder::update_on_host(const std::vector<TaskId>& after) {
-  const std::vector<TaskId> clipped = host_clip(after);
+void HostUpdate::update_all(const std::vector<TaskId>& after) {
+  const std::vector<TaskId> clipped = clip(after);
   for (const Chunk& chunk : chunks_) {
     update_tiles(chunk, clipped);
     if (!facts_.delayed() && !facts_.host_gradients())
@@ -100,7 +109,7 @@ void PlanBuilder::update_on_host(const std::vector<TaskId>& after) {
   }
 }
 
-void PlanBuilder::update_tiles(const Chunk& chunk, const std::vector<TaskId>& after) {
+void HostUpdate::update_tiles(const Chunk& chunk, const std::vector<TaskId>& after) {
   const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.weights.own);
   std::map<std::uint32_t, std::vector<TaskId>> used;  // by tile frame: tasks that must end before the tile is refilled
   std::size_t k = 0;
@@ -112,13 +121,12 @@ void PlanBuilder::update_tiles(const Chunk& chunk, const std::vector<TaskId>& af
     fetch_tile(frame, first, n, before);
     update_tile(frame, first, n, before);
     store_tile(frame, first, n);
-    if (!facts_.delayed()) raise_tile(frame, first, n);
+    if (!facts_.delayed()) upload_tile(frame, first, n);
     used[frame] = {writer_.last_of(LaneKind::store), writer_.last_of(LaneKind::up)};
   }
 }
 
-void PlanBuilder::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64_t n,
-                             const std::vector<TaskId>& after) {
+void HostUpdate::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64_t n, const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const auto fetch = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
     const PlaceCopy work = {n * width, Home::nvme, Home::host, first, n, width};
@@ -130,8 +138,8 @@ void PlanBuilder::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64
   for (const Swapped& x : swapped_states(s.optimizer)) fetch(x.fetch, x.state, x.tile, x.width);
 }
 
-void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int64_t n,
-                              const std::vector<TaskId>& after) {
+void HostUpdate::update_tile(std::uint32_t frame, std::int64_t first, std::int64_t n,
+                             const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const Offload& o = s.offload;
   const bool disks = o.optimizer == Device::nvme, sgd = s.optimizer.kind == OptimizerKind::sgd;
@@ -163,7 +171,7 @@ void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int6
   writer_.emit(op, frame, after);
 }
 
-void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
+void HostUpdate::store_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   const Strategy& s = spec_.strategy;
   const auto store = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
     const PlaceCopy work = {n * width, Home::host, Home::nvme, first, n, width};
@@ -176,7 +184,7 @@ void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64
 }
 
 // Uploads new weights to a device that keeps parameters of its own.
-void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
+void HostUpdate::upload_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   if (facts_.host_parameters()) return;
   const PlaceCopy work = {n * draft_.shard_width(), Home::host, Home::device, first, n, draft_.shard_width()};
   writer_.emit(copy_op("parameters up", Phase::step, work, own(kTileForward, Access::read),
@@ -186,7 +194,7 @@ void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64
 
 // Ends a step beside which the update of the step before ran: that update's parameters are uploaded, and the gradients
 // that have arrived are handed to the next update.
-void PlanBuilder::finish_delayed() {
+void HostUpdate::finish_delayed() {
   std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
                                writer_.last_of(LaneKind::down)};
   if (facts_.takes_norm()) {
@@ -203,7 +211,7 @@ void PlanBuilder::finish_delayed() {
     const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.weights.own);
     for (std::size_t k = 0; k < chunk.tiles.size(); ++k) {
       const auto first = static_cast<std::int64_t>(k) * tile;
-      raise_tile(chunk.tiles[k], first, std::min(tile, chunk.weights.own - first));
+      upload_tile(chunk.tiles[k], first, std::min(tile, chunk.weights.own - first));
     }
     if (!facts_.host_gradients()) zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::down)});
     Op exchange = {.name = "next gradients",
