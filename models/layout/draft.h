@@ -38,7 +38,7 @@ struct PlanFacts {
   // begins.
   bool norm_tells_infinity() const;
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
-  // A stage that two tied or repeated uses of the word table lie on, or would.
+  // Whether two parts of the model use the word table: a tied output, or further predictions.
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
 };
 
