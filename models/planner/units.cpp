@@ -194,16 +194,9 @@ std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) 
   return std::max<std::int64_t>(1, users) * chunk.micro_batches;
 }
 
-// Reduces a unit's gradient to the ranks that own its shards; sums over replicas of a shard follow at the last
-// micro-batch.
-void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
-  const Regions& regions = draft_.layout.regions.at(unit_frame);
-  if (regions.empty()) return;
-  std::int64_t& reduced = reduced_[unit_frame];
-  const bool first_micro_batch = reduced == 0, last_micro_batch = ++reduced == reductions_of(chunk, unit_frame);
+// Brings a unit's gradient into the form in which it is reduced. Returns its slot.
+UnitSlot Units::prepare_gradient(std::uint32_t unit_frame, const Regions& regions) {
   const std::int64_t elements = regions.back().first + regions.back().elements;
-  plan_.frames[unit_frame].unit = unit_frame;
-  plan_.frames[unit_frame].state = chunk.state;
   UnitSlot source = kUnitGradient;
   const auto copied = [&](const char* name, Bytes width, UnitSlot to) {
     const Op copy = {.name = name,
@@ -218,37 +211,58 @@ void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   if (joins_gradients(draft_, regions)) copied("join gradients", context_.width, kJoinedGradient);
   if (facts_.gradient_width != context_.width) copied("cast gradients", facts_.gradient_width, kCastGradient);
   average(draft_, writer_, unit_frame, unit(source, Access::read_write), 0, elements);
-  if (facts_.host_gradients() && !first_micro_batch) host_->upload_gradients(unit_frame);
-  const bool begins = facts_.host_gradients() && first_micro_batch;  // the sum's buffer is still empty
+  return source;
+}
+
+// Reduces a gradient, region by region, into the sum of this rank's shards. begins: the sum's buffer is still empty.
+// Returns the lane of the reduction.
+LaneKind Units::reduce_regions(std::uint32_t unit_frame, const Regions& regions, UnitSlot source, bool begins) {
   const Access how = begins ? Access::write : Access::read_write;
   const Operand sum = facts_.host_gradients() ? unit(kReduced, how) : state(kGradientShard, how);
-  LaneKind lane = LaneKind::data_reduce;
+  const bool alone = regions.size() == 1 && draft_.group_size(regions.front().group) == 1;
+  const Bytes width = facts_.gradient_width;
+  const LaneKind lane = alone ? LaneKind::compute : LaneKind::data_reduce;
   for (const Region& r : regions) {
     Op reduce = {.name = "reduce unit",
                  .work = Collective{.kind = CollectiveKind::reduce_scatter,
                                     .group = r.group,
-                                    .bytes = r.elements * facts_.gradient_width,
-                                    .width = facts_.gradient_width,
+                                    .bytes = r.elements * width,
+                                    .width = width,
                                     .first = r.first},
                  .phase = Phase::backward,
-                 .lane = LaneKind::data_reduce,
+                 .lane = lane,
                  .operands = {unit(source, Access::read), sum}};
     if (begins) reduce.allocates.push_back(sum);
     if (r.first == regions.back().first) reduce.frees.push_back(unit(source, Access::read));
-    if (draft_.group_size(r.group) == 1 && regions.size() == 1) {
+    if (alone) {
       reduce.name = begins ? "copy unit gradients" : "add unit";
-      reduce.work = Accumulate{r.elements, facts_.gradient_width, facts_.gradient_width};
-      if (begins) reduce.work = Cast{r.elements, facts_.gradient_width, facts_.gradient_width};
-      reduce.lane = lane = LaneKind::compute;
+      reduce.work = Accumulate{r.elements, width, width};
+      if (begins) reduce.work = Cast{r.elements, width, width};
     }
     writer_.emit(reduce, unit_frame);
   }
+  return lane;
+}
+
+// Reduces a unit's gradient to the ranks that own its shards; sums over replicas of a shard follow at the last
+// micro-batch.
+void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
+  const Regions& regions = draft_.layout.regions.at(unit_frame);
+  if (regions.empty()) return;
+  std::int64_t& reduced = reduced_[unit_frame];
+  const bool first_micro_batch = reduced == 0, last_micro_batch = ++reduced == reductions_of(chunk, unit_frame);
+  plan_.frames[unit_frame].unit = unit_frame;
+  plan_.frames[unit_frame].state = chunk.state;
+  const UnitSlot source = prepare_gradient(unit_frame, regions);
+  const bool on_host = facts_.host_gradients();
+  if (on_host && !first_micro_batch) host_->upload_gradients(unit_frame);
+  const LaneKind lane = reduce_regions(unit_frame, regions, source, on_host && first_micro_batch);
+  const Access both = Access::read_write;
   if (row_.hybrid && last_micro_batch)
-    reduce_replicas(unit_frame, facts_.host_gradients() ? unit(kReduced, Access::read_write)
-                                                        : state(kGradientShard, Access::read_write));
+    reduce_replicas(unit_frame, on_host ? unit(kReduced, both) : state(kGradientShard, both));
   if (facts_.host_update() && last_micro_batch)
     host_->finish(chunk, unit_frame, lane);
-  else if (facts_.host_gradients())
+  else if (on_host)
     host_->offload_gradients(unit_frame, kNone);
   if (!spec_.strategy.overlap.gradient_reduce)
     writer_.hold({writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::replicate)});

@@ -35,6 +35,8 @@ class Units : public StepPart {
   Op gather_op(const Region& region, const Regions& all, Phase phase) const;
   bool reduces_apart(const Entry& entry) const;
   std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // counted over all micro-batches
+  UnitSlot prepare_gradient(std::uint32_t unit, const Regions& regions);
+  LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, UnitSlot source, bool begins);
   void reduce_unit(const Chunk& chunk, std::uint32_t unit);
   void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
