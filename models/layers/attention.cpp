@@ -1,176 +1,21 @@
-// The attention part of LayerBuilder: heads are cut over the tensor group, key/value heads replicated when there are
+// Attention: heads are cut over the tensor group, key/value heads replicated when there are
 // fewer of them than ranks.
+#include "models/layers/attention.h"
+
 #include <algorithm>
 
-#include "models/layers/layer_builder.h"
+#include "models/layers/context_attention.h"
+#include "models/layers/latent_attention.h"
+#include "models/layers/linear.h"
 
 namespace orrery {
-
-// Makes queries, keys and values by one projection.
-LayerBuilder::Heads LayerBuilder::packed_heads(Id x) {
-  const std::int64_t d = m_.head_dim;
-  const std::int64_t width = (heads_ + 2 * kv_heads_) * d;
-  const Id projected =
-      column_parallel("qkv", x, m_.hidden, width,
-                      {"attention.qkv", Cut::heads, m_.bias || m_.qkv_bias, c_.kv_copies > 1 ? 2 * kv_heads_ * d : 0});
-  const Heads heads = head_norms(in_attention_layout(projected, width));
-  rotate(heads.queries_keys);
-  return heads;
-}
-
-LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
-  const Heads heads = m_.mla ? latent_heads(x) : packed_heads(x);
-  const bool again = recompute.attention && !recompute.layer;
-  if (again) tape.begin_region(true);
-  const bool flash = c_.spec.strategy.attention == Attention::flash, cut = c_.spec.strategy.context > 1;
-  const Id attended = cut     ? context_attention(heads, windowed)
-                      : flash ? flash_attention(heads, whole_part(), windowed)
-                              : unfused_attention(heads, whole_part(), windowed);
-  if (again) {
-    tape.end_region();
-    tape.keep(attended);
-  }
-  return row_parallel("attention output", attended, heads_ * value_dim(), m_.hidden, "attention.output.weight", reduce,
-                      packs_attention());
-}
-
-// Stacks that split or permute the packed projection copy it, and copy its gradient back. Where there are several
-// copies, attention reads keys and values from the last one, and queries from the first, where they stand beside keys
-// and values.
-LayerBuilder::Id LayerBuilder::in_attention_layout(Id qkv, std::int64_t width) {
-  const Cast copy = {c_.rows * width, c_.width, c_.width};
-  const std::int64_t copies = c_.spec.software.attention_copies;
-  std::vector<Id> beside;
-  for (std::int64_t i = 0; i < copies; ++i) {
-    const Id from = qkv;
-    qkv = activation("qkv in attention layout", c_.rows, width);
-    BlockBuilder::Uses uses = {.reads = {from}, .writes = {qkv}};
-    if (i == 0 && copies > 1) {
-      beside = {activation("keys and values beside queries", c_.rows, width - heads_ * m_.head_dim)};
-      uses.writes.push_back(beside[0]);
-    }
-    tape.emit("qkv layout", copy, uses);
-    const std::vector<Id> until = i == copies - 1 ? beside : std::vector<Id>{};
-    tape.on_backward([=, this] {
-      const Id dx = activation("qkv layout gradient", c_.rows, width);
-      tape.emit("qkv layout gradient", copy, {.reads = {tape.gradient(qkv)}, .writes = {dx}, .holds = until});
-      tape.contribute(from, dx);
-    });
-  }
-  return qkv;
-}
-
-// Norms of queries and keys by heads. Values need no norm: they stay where the projection left them.
-LayerBuilder::Heads LayerBuilder::head_norms(Id qkv) {
-  if (!m_.qk_norm) return {qkv, qkv};
-  const std::int64_t rows = c_.rows * (heads_ + kv_heads_);
-  const bool layernorm = m_.norm == Norm::layernorm;
-  std::vector<std::int32_t> weights;
-  for (const std::string name : {"attention.query norm", "attention.key norm"}) {
-    weights.push_back(tape.parameter(name + ".weight", m_.head_dim, 1, Cut::none, c_.tensor > 1));
-    if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.head_dim, 1, Cut::none, c_.tensor > 1));
-  }
-  const Normalize work = {rows, m_.head_dim, layernorm, c_.spec.software.fused_norm, Direction::forward};
-  const Id y = activation("normed queries and keys", c_.rows, (heads_ + kv_heads_) * m_.head_dim);
-  const Id statistics = tape.slot("statistics", rows * (layernorm ? 8 : 4));
-  tape.emit("head norms", work, {.reads = {qkv}, .writes = {y, statistics}, .weights = weights});
-  tape.on_backward([=, this] {
-    Normalize back = work;
-    back.direction = Direction::backward;
-    tape.emit("head norms gradient", back,
-              {.reads = {qkv, statistics, tape.gradient(y)},
-               .updates = {tape.gradient(qkv)},
-               .weights = weights,
-               .weight_gradients = weights});
-  });
-  return {y, qkv};
-}
-
-// Rotates queries and keys in place, forward and backward: a rotation is undone by the opposite one.
-void LayerBuilder::rotate(Id queries_keys) {
-  if (m_.positions != Positions::rope) return;
-  const Rotary work = {c_.rows, (heads_ + kv_heads_) * m_.head_dim, m_.head_dim, c_.spec.software.fused_rotary,
-                       Direction::forward};
-  tape.emit("rotary", work, {.updates = {queries_keys}});
-  tape.on_backward([=, this] {
-    Rotary back = work;
-    back.direction = Direction::backward;
-    tape.emit("rotary gradient", back, {.updates = {tape.gradient(queries_keys)}});
-  });
-}
-
-// Slots where attention's backward leaves its gradients. With head norms the gradient of the projection first holds
-// only that of the values, and the norms' backward adds queries and keys.
-LayerBuilder::Heads LayerBuilder::head_gradients(const Heads& heads, const AttentionPart& part) {
-  const std::int64_t rows = c_.batch * part.query;
-  if (m_.mla) {
-    const Id dq = activation("queries gradient", rows, part.heads * m_.head_dim);
-    const Id dkv = activation("keys and values gradient", rows, part.heads * (m_.head_dim + value_dim()));
-    tape.contribute(heads.queries_keys, dq);
-    tape.contribute(heads.qkv, dkv);
-    return {dq, dkv};
-  }
-  const Id dqkv = activation("qkv gradient", rows, (part.heads + 2 * part.kv_heads) * m_.head_dim);
-  tape.contribute(heads.qkv, dqkv);
-  if (heads.queries_keys == heads.qkv) return {dqkv, dqkv};
-  const Id dqk = activation("queries and keys gradient", rows, (part.heads + part.kv_heads) * m_.head_dim);
-  tape.contribute(heads.queries_keys, dqk);
-  return {dqk, dqkv};
-}
-
-FlashAttention LayerBuilder::flash_work(const AttentionPart& part, bool windowed) const {
-  FlashAttention work{c_.batch,           part.heads,          part.kv_heads, part.query,
-                      part.query,         m_.head_dim,         value_dim(),   windowed ? m_.sliding_window->window : 0,
-                      Direction::forward, m_.attention_softcap};
-  work.drops = m_.dropout > 0;
-  return work;
-}
-
-LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const AttentionPart& part, bool windowed) {
-  FlashAttention work = flash_work(part, windowed);
-  // Without it, keys are those of the whole sequence, row after row
-  work.keys_apart = m_.mla && c_.spec.strategy.context > 1;
-  const std::int64_t rows = c_.batch * part.query;
-  const Id y = activation("attention values", rows, part.heads * value_dim());
-  const Id statistics = tape.slot("statistics", rows * part.heads * 4);  // the log-sum-exp of every row, fp32
-  tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}});
-  const Id values = packs_attention() ? kept_in_12_bits(y, rows * part.heads * value_dim()) : y;
-  tape.on_backward([=, this] {
-    FlashAttention back = work;
-    back.direction = Direction::backward;
-    const Heads d = head_gradients(heads, part);
-    BlockBuilder::Uses uses = {.reads = heads.slots(), .writes = d.slots()};
-    uses.reads.insert(uses.reads.end(), {values, statistics, tape.gradient(values)});
-    tape.emit("attention gradient", back, uses);
-  });
-  return values;
-}
-
-bool LayerBuilder::packs_attention() const {
-  const Strategy& s = c_.spec.strategy;
-  return eight_bit_ && c_.spec.software.packs_attention_output && s.attention == Attention::flash && s.context == 1 &&
-         !recompute.attention && !recompute.layer;
-}
-
-// DeepSeek-V3 (arXiv 2412.19437, section 3.3.3): the gradient of attention needs more than 8 bits of attention's
-// output, so the output is kept in 12 (E5M6), for the product behind it too. It is widened where it is read, and in
-// backward once more. Casting two values turns four bytes into three.
-LayerBuilder::Id LayerBuilder::kept_in_12_bits(Id values, std::int64_t elements) {
-  const Id packed = tape.slot("attention values in 12 bits", ceil_div(elements * 3, 2));
-  const std::int64_t pairs = ceil_div(elements, 2);
-  tape.emit("attention values to 12 bits", Cast{pairs, 4, 3}, {.reads = {values}, .writes = {packed}});
-  const Id again = tape.slot("attention values", elements * c_.width);
-  tape.begin_region(true);
-  tape.emit("attention values from 12 bits", Cast{pairs, 3, 4}, {.reads = {packed}, .writes = {again}});
-  tape.end_region();
-  return again;
-}
+namespace {
 
 // The buffers and ops of unfused attention, which its backward needs again. Scores and probabilities (batch, heads,
 // query, key) are written out. With dropout the probabilities, the mask and the dropped probabilities are kept: 5 a s^2
 // b bytes (Korthikanti et al. 2022).
-struct LayerBuilder::Unfused {
-  Heads heads;
+struct Unfused {
+  HeadSlots heads;
   AttentionPart part;
   std::int64_t q = 0, k = 0, d = 0, batch = 0;  // batch: samples * heads
   Bytes width = 2;
@@ -194,58 +39,237 @@ struct LayerBuilder::Unfused {
   }
 };
 
-LayerBuilder::Unfused LayerBuilder::unfused_parts(const Heads& heads, const AttentionPart& part, bool windowed) {
+}  // namespace
+
+// Stacks that split or permute the packed projection copy it, and copy its gradient back. Where there are several
+// copies, attention reads keys and values from the last one, and queries from the first, where they stand beside keys
+// and values.
+static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
+  const BlockContext& c = layer.context;
+  const Cast copy = {c.rows * width, c.width, c.width};
+  const std::int64_t copies = c.spec.software.attention_copies;
+  std::vector<Id> beside;
+  for (std::int64_t i = 0; i < copies; ++i) {
+    const Id from = qkv;
+    qkv = activation(layer, "qkv in attention layout", c.rows, width);
+    BlockBuilder::Uses uses = {.reads = {from}, .writes = {qkv}};
+    if (i == 0 && copies > 1) {
+      beside = {
+          activation(layer, "keys and values beside queries", c.rows, width - layer.heads * layer.model.head_dim)};
+      uses.writes.push_back(beside[0]);
+    }
+    layer.tape.emit("qkv layout", copy, uses);
+    const std::vector<Id> until = i == copies - 1 ? beside : std::vector<Id>{};
+    layer.tape.on_backward([=, &layer, &c] {
+      const Id dx = activation(layer, "qkv layout gradient", c.rows, width);
+      layer.tape.emit("qkv layout gradient", copy,
+                      {.reads = {layer.tape.gradient(qkv)}, .writes = {dx}, .holds = until});
+      layer.tape.contribute(from, dx);
+    });
+  }
+  return qkv;
+}
+
+// Norms of queries and keys by heads. Values need no norm: they stay where the projection left them.
+static HeadSlots head_norms(LayerTape& layer, Id qkv) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
+  if (!m.qk_norm) return {qkv, qkv};
+  const std::int64_t rows = c.rows * (layer.heads + layer.kv_heads);
+  const bool layernorm = m.norm == Norm::layernorm;
+  std::vector<std::int32_t> weights;
+  for (const std::string name : {"attention.query norm", "attention.key norm"}) {
+    weights.push_back(layer.tape.parameter(name + ".weight", m.head_dim, 1, Cut::none, c.tensor > 1));
+    if (layernorm) weights.push_back(layer.tape.parameter(name + ".bias", m.head_dim, 1, Cut::none, c.tensor > 1));
+  }
+  const Normalize work = {rows, m.head_dim, layernorm, c.spec.software.fused_norm, Direction::forward};
+  const Id y = activation(layer, "normed queries and keys", c.rows, (layer.heads + layer.kv_heads) * m.head_dim);
+  const Id statistics = layer.tape.slot("statistics", rows * (layernorm ? 8 : 4));
+  layer.tape.emit("head norms", work, {.reads = {qkv}, .writes = {y, statistics}, .weights = weights});
+  layer.tape.on_backward([=, &layer] {
+    Normalize back = work;
+    back.direction = Direction::backward;
+    layer.tape.emit("head norms gradient", back,
+                    {.reads = {qkv, statistics, layer.tape.gradient(y)},
+                     .updates = {layer.tape.gradient(qkv)},
+                     .weights = weights,
+                     .weight_gradients = weights});
+  });
+  return {y, qkv};
+}
+
+// Rotates queries and keys in place, forward and backward: a rotation is undone by the opposite one.
+static void rotate(LayerTape& layer, Id queries_keys) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
+  if (m.positions != Positions::rope) return;
+  const Rotary work = {c.rows, (layer.heads + layer.kv_heads) * m.head_dim, m.head_dim, c.spec.software.fused_rotary,
+                       Direction::forward};
+  layer.tape.emit("rotary", work, {.updates = {queries_keys}});
+  layer.tape.on_backward([=, &layer] {
+    Rotary back = work;
+    back.direction = Direction::backward;
+    layer.tape.emit("rotary gradient", back, {.updates = {layer.tape.gradient(queries_keys)}});
+  });
+}
+
+// Makes queries, keys and values by one projection.
+static HeadSlots packed_heads(LayerTape& layer, Id x) {
+  const Model& m = layer.model;
+  const std::int64_t d = m.head_dim;
+  const std::int64_t width = (layer.heads + 2 * layer.kv_heads) * d;
+  const Id projected = column_parallel(
+      layer, "qkv", x, m.hidden, width,
+      {"attention.qkv", Cut::heads, m.bias || m.qkv_bias, layer.context.kv_copies > 1 ? 2 * layer.kv_heads * d : 0});
+  const HeadSlots heads = head_norms(layer, in_attention_layout(layer, projected, width));
+  rotate(layer, heads.queries_keys);
+  return heads;
+}
+
+static bool packs_attention(LayerTape& layer) {
+  const BlockContext& c = layer.context;
+  const Strategy& s = c.spec.strategy;
+  return layer.eight_bit && c.spec.software.packs_attention_output && s.attention == Attention::flash &&
+         s.context == 1 && !layer.recompute.attention && !layer.recompute.layer;
+}
+
+Id attention(LayerTape& layer, Id x, bool windowed, bool reduce) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
+  const HeadSlots heads = m.mla ? latent_heads(layer, x) : packed_heads(layer, x);
+  const bool again = layer.recompute.attention && !layer.recompute.layer;
+  if (again) layer.tape.begin_region(true);
+  const bool flash = c.spec.strategy.attention == Attention::flash, cut = c.spec.strategy.context > 1;
+  const Id attended = cut     ? context_attention(layer, heads, windowed)
+                      : flash ? flash_attention(layer, heads, whole_part(layer), windowed)
+                              : unfused_attention(layer, heads, whole_part(layer), windowed);
+  if (again) {
+    layer.tape.end_region();
+    layer.tape.keep(attended);
+  }
+  return row_parallel(layer, "attention output", attended, layer.heads * value_dim(layer), m.hidden,
+                      "attention.output.weight", reduce, packs_attention(layer));
+}
+
+HeadSlots head_gradients(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part) {
+  const Model& m = layer.model;
+  const std::int64_t rows = layer.context.batch * part.query;
+  if (m.mla) {
+    const Id dq = activation(layer, "queries gradient", rows, part.heads * m.head_dim);
+    const Id dkv = activation(layer, "keys and values gradient", rows, part.heads * (m.head_dim + value_dim(layer)));
+    layer.tape.contribute(heads.queries_keys, dq);
+    layer.tape.contribute(heads.qkv, dkv);
+    return {dq, dkv};
+  }
+  const Id dqkv = activation(layer, "qkv gradient", rows, (part.heads + 2 * part.kv_heads) * m.head_dim);
+  layer.tape.contribute(heads.qkv, dqkv);
+  if (heads.queries_keys == heads.qkv) return {dqkv, dqkv};
+  const Id dqk = activation(layer, "queries and keys gradient", rows, (part.heads + part.kv_heads) * m.head_dim);
+  layer.tape.contribute(heads.queries_keys, dqk);
+  return {dqk, dqkv};
+}
+
+FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool windowed) {
+  const Model& m = layer.model;
+  FlashAttention work{
+      layer.context.batch, part.heads,         part.kv_heads,    part.query,
+      part.query,          m.head_dim,         value_dim(layer), windowed ? m.sliding_window->window : 0,
+      Direction::forward,  m.attention_softcap};
+  work.drops = m.dropout > 0;
+  return work;
+}
+
+// DeepSeek-V3 (arXiv 2412.19437, section 3.3.3): the gradient of attention needs more than 8 bits of attention's
+// output, so the output is kept in 12 (E5M6), for the product behind it too. It is widened where it is read, and in
+// backward once more. Casting two values turns four bytes into three.
+static Id kept_in_12_bits(LayerTape& layer, Id values, std::int64_t elements) {
+  const Id packed = layer.tape.slot("attention values in 12 bits", ceil_div(elements * 3, 2));
+  const std::int64_t pairs = ceil_div(elements, 2);
+  layer.tape.emit("attention values to 12 bits", Cast{pairs, 4, 3}, {.reads = {values}, .writes = {packed}});
+  const Id again = layer.tape.slot("attention values", elements * layer.context.width);
+  layer.tape.begin_region(true);
+  layer.tape.emit("attention values from 12 bits", Cast{pairs, 3, 4}, {.reads = {packed}, .writes = {again}});
+  layer.tape.end_region();
+  return again;
+}
+
+Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed) {
+  const BlockContext& c = layer.context;
+  FlashAttention work = flash_work(layer, part, windowed);
+  // Without it, keys are those of the whole sequence, row after row
+  work.keys_apart = layer.model.mla && c.spec.strategy.context > 1;
+  const std::int64_t rows = c.batch * part.query;
+  const Id y = activation(layer, "attention values", rows, part.heads * value_dim(layer));
+  const Id statistics = layer.tape.slot("statistics", rows * part.heads * 4);  // the log-sum-exp of every row, fp32
+  layer.tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}});
+  const Id values = packs_attention(layer) ? kept_in_12_bits(layer, y, rows * part.heads * value_dim(layer)) : y;
+  layer.tape.on_backward([=, &layer] {
+    FlashAttention back = work;
+    back.direction = Direction::backward;
+    const HeadSlots d = head_gradients(layer, heads, part);
+    BlockBuilder::Uses uses = {.reads = heads.slots(), .writes = d.slots()};
+    uses.reads.insert(uses.reads.end(), {values, statistics, layer.tape.gradient(values)});
+    layer.tape.emit("attention gradient", back, uses);
+  });
+  return values;
+}
+
+static Unfused unfused_parts(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
   Unfused u{
-      .heads = heads, .part = part, .q = part.query, .k = part.query, .d = m_.head_dim, .batch = c_.batch * part.heads};
-  u.width = c_.width;
+      .heads = heads, .part = part, .q = part.query, .k = part.query, .d = m.head_dim, .batch = c.batch * part.heads};
+  u.width = c.width;
   u.query_heads = part.heads;
   u.kv_heads = part.kv_heads;
-  u.drops = m_.dropout > 0;
-  u.caps = m_.attention_softcap > 0;
-  u.scores = tape.slot("scores", u.bytes());
-  u.probabilities = tape.slot("probabilities", u.bytes());
-  u.mask = u.drops ? tape.slot("attention dropout mask", u.bytes() / u.width) : u.probabilities;
-  u.dropped = u.drops ? tape.slot("dropped probabilities", u.bytes()) : u.probabilities;
-  u.y = activation("attention values", c_.batch * part.query, part.heads * u.d);
-  const std::int64_t window = windowed ? m_.sliding_window->window : 0;
-  u.softmax = {u.batch * u.q, u.k, false, c_.spec.software.fused_softmax, Direction::forward, window};
-  u.drop = {u.batch * u.q, u.k, false, false, true, true, Direction::forward, c_.inner};
-  u.cap = {u.batch * u.q * u.k, m_.attention_softcap, c_.spec.software.compile, Direction::forward};
+  u.drops = m.dropout > 0;
+  u.caps = m.attention_softcap > 0;
+  u.scores = layer.tape.slot("scores", u.bytes());
+  u.probabilities = layer.tape.slot("probabilities", u.bytes());
+  u.mask = u.drops ? layer.tape.slot("attention dropout mask", u.bytes() / u.width) : u.probabilities;
+  u.dropped = u.drops ? layer.tape.slot("dropped probabilities", u.bytes()) : u.probabilities;
+  u.y = activation(layer, "attention values", c.batch * part.query, part.heads * u.d);
+  const std::int64_t window = windowed ? m.sliding_window->window : 0;
+  u.softmax = {u.batch * u.q, u.k, false, c.spec.software.fused_softmax, Direction::forward, window};
+  u.drop = {u.batch * u.q, u.k, false, false, true, true, Direction::forward, c.inner};
+  u.cap = {u.batch * u.q * u.k, m.attention_softcap, c.spec.software.compile, Direction::forward};
   return u;
 }
 
-LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads, const AttentionPart& part, bool windowed) {
-  const Unfused u = unfused_parts(heads, part, windowed);
-  tape.emit("scores", u.product(u.q, u.k, u.d, Gemm::Role::scores),
-            {.reads = {heads.queries_keys}, .writes = {u.scores}});
-  if (u.caps) tape.emit("score cap", u.cap, {.updates = {u.scores}});
-  tape.emit("softmax", u.softmax, {.reads = {u.scores}, .writes = {u.probabilities}});
-  if (u.drops) tape.emit("attention dropout", u.drop, {.reads = {u.probabilities}, .writes = {u.dropped, u.mask}});
-  tape.emit("values", u.product(u.q, u.d, u.k, Gemm::Role::values), {.reads = {u.dropped, heads.qkv}, .writes = {u.y}});
-  tape.on_backward([=, this] { unfused_backward(u); });
-  return u.y;
-}
-
-void LayerBuilder::unfused_backward(const Unfused& u) {
+static void unfused_backward(LayerTape& layer, const Unfused& u) {
   const auto backward = [](auto work) {
     work.direction = Direction::backward;
     return work;
   };
-  const Id dy = tape.gradient(u.y);
-  const Heads of = head_gradients(u.heads, u.part);
-  const Id dp = tape.slot("probabilities gradient", u.bytes());
-  tape.emit("values gradient", u.product(u.k, u.d, u.q, Gemm::Role::value_gradient),
-            {.reads = {u.dropped, dy}, .writes = {of.qkv}});
-  tape.emit("probabilities gradient", u.product(u.q, u.k, u.d, Gemm::Role::probability_gradient),
-            {.reads = {dy, u.heads.qkv}, .writes = {dp}});
-  if (u.drops) tape.emit("attention dropout gradient", backward(u.drop), {.reads = {u.mask}, .updates = {dp}});
-  tape.emit("softmax gradient", backward(u.softmax), {.reads = {u.probabilities}, .updates = {dp}});
-  if (u.caps) tape.emit("score cap gradient", backward(u.cap), {.reads = {u.scores}, .updates = {dp}});
+  const Id dy = layer.tape.gradient(u.y);
+  const HeadSlots of = head_gradients(layer, u.heads, u.part);
+  const Id dp = layer.tape.slot("probabilities gradient", u.bytes());
+  layer.tape.emit("values gradient", u.product(u.k, u.d, u.q, Gemm::Role::value_gradient),
+                  {.reads = {u.dropped, dy}, .writes = {of.qkv}});
+  layer.tape.emit("probabilities gradient", u.product(u.q, u.k, u.d, Gemm::Role::probability_gradient),
+                  {.reads = {dy, u.heads.qkv}, .writes = {dp}});
+  if (u.drops) layer.tape.emit("attention dropout gradient", backward(u.drop), {.reads = {u.mask}, .updates = {dp}});
+  layer.tape.emit("softmax gradient", backward(u.softmax), {.reads = {u.probabilities}, .updates = {dp}});
+  if (u.caps) layer.tape.emit("score cap gradient", backward(u.cap), {.reads = {u.scores}, .updates = {dp}});
   BlockBuilder::Uses query = {.reads = {dp, u.heads.queries_keys}};
   (of.queries_keys == of.qkv ? query.updates : query.writes) = {of.queries_keys};
-  tape.emit("query gradient", u.product(u.q, u.d, u.k, Gemm::Role::query_gradient), query);
-  tape.emit("key gradient", u.product(u.k, u.d, u.q, Gemm::Role::key_gradient),
-            {.reads = {dp, u.heads.queries_keys}, .updates = {of.queries_keys}});
+  layer.tape.emit("query gradient", u.product(u.q, u.d, u.k, Gemm::Role::query_gradient), query);
+  layer.tape.emit("key gradient", u.product(u.k, u.d, u.q, Gemm::Role::key_gradient),
+                  {.reads = {dp, u.heads.queries_keys}, .updates = {of.queries_keys}});
+}
+
+Id unfused_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed) {
+  const Unfused u = unfused_parts(layer, heads, part, windowed);
+  layer.tape.emit("scores", u.product(u.q, u.k, u.d, Gemm::Role::scores),
+                  {.reads = {heads.queries_keys}, .writes = {u.scores}});
+  if (u.caps) layer.tape.emit("score cap", u.cap, {.updates = {u.scores}});
+  layer.tape.emit("softmax", u.softmax, {.reads = {u.scores}, .writes = {u.probabilities}});
+  if (u.drops)
+    layer.tape.emit("attention dropout", u.drop, {.reads = {u.probabilities}, .writes = {u.dropped, u.mask}});
+  layer.tape.emit("values", u.product(u.q, u.d, u.k, Gemm::Role::values),
+                  {.reads = {u.dropped, heads.qkv}, .writes = {u.y}});
+  layer.tape.on_backward([=, &layer] { unfused_backward(layer, u); });
+  return u.y;
 }
 
 }  // namespace orrery

@@ -315,7 +315,7 @@ void BlockBuilder::unit_lifetimes() {
     (last == pass.rend() ? pass.rbegin() : last)->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
   };
   if (weights_ == Scope::unit && !block_.parameters.empty()) {
-    // If false, the weights are not gathered for backward (PlanBuilder::gather_for).
+    // If false, the weights are not gathered for backward (Units::gather_for).
     const bool runs_back = !splits_backward || last_use(backward_) != backward_.rend();
     if ((releases_weights_after_forward || !runs_back) && !lends_weights) free_last(forward_);
     if (releases_weights_after_backward && runs_back) free_last(backward_);

@@ -5,7 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "models/layers/layer_builder.h"
+#include "models/layers/attention.h"
+#include "models/layers/experts.h"
+#include "models/layers/grid_linear.h"
+#include "models/layers/layer_parts.h"
+#include "models/layers/layer_tape.h"
+#include "models/layers/linear.h"
+#include "models/layers/loss.h"
 #include "models/schedule/schedules.h"
 
 namespace orrery {
@@ -43,6 +49,8 @@ void BlockContext::share(std::int64_t replicas) {
   local_rows = sequence_parallel ? rows / tensor : rows;
 }
 
+Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::cpu ? Home::host : Home::nvme; }
+
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   if (!is_eight_bit(spec.strategy.precision) || block.role != BlockRole::layer) return 0;
   std::int64_t sum = 0;
@@ -68,61 +76,61 @@ static bool lends_table(const BlockContext& c) {
 }
 
 // Rows of the word table by token, complete.
-static LayerBuilder::Id looked_up_words(LayerBuilder& b, const BlockContext& c) {
+static Id looked_up_words(LayerTape& b, const BlockContext& c) {
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.table_rows;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
   const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, Cut::rows);
-  const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
-  b.take_tokens(tokens);
+  const auto looked_up = activation(b, "embeddings", c.rows, m.hidden);
+  take_tokens(b, tokens);
   b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab},
               {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
   b.tape.on_backward([&b, &c, &m, table, vocab, looked_up, tokens] {
-    b.table_gradient("embedding", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
-                     {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c) && !lends_table(c));
+    table_gradient(b, "embedding", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
+                   {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c) && !lends_table(c));
   });
-  return b.reduce_from_tensor("embedding", looked_up, c.rows, m.hidden);
+  return reduce_from_tensor(b, "embedding", looked_up, c.rows, m.hidden);
 }
 
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "embedding", BlockRole::embedding);
+  LayerTape b(c, "embedding", BlockRole::embedding);
   b.tape.lends_weights = shares_unit(c) || lends_table(c);
   if (c.spec.software.kept_units == "ends") b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
   if (c.spec.software.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
-  auto x = c.grid ? b.grid_embedding("embedding", std::string(kWordTable)) : looked_up_words(b, c);
-  if (m.scaled_embedding) b.scale("embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
-  x = b.add_positions(x);
-  return b.tape.finish(b.dropout("embedding dropout", x), ops);
+  auto x = c.grid ? grid_embedding(b, "embedding", std::string(kWordTable)) : looked_up_words(b, c);
+  if (m.scaled_embedding) scale(b, "embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
+  x = add_positions(b, x);
+  return b.tape.finish(dropout(b, "embedding dropout", x), ops);
 }
 
 // Records the ops from the layer's input to its output.
-static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::int64_t layer, LayerBuilder::Id x) {
+static Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
   const bool windowed = has_window(m, layer);
-  const auto normed = b.norm("attention norm", x);
+  const auto normed = norm(b, "attention norm", x);
   if (m.parallel_block) {
-    const auto attended = b.attention(normed, windowed, false);
-    const auto both = b.sum("block sum", attended, b.mlp(normed, false), c.rows);
-    const auto out = b.reduce_from_tensor("block output", both, c.rows, m.hidden);
-    return b.residual("residual", x, out, {"attention.output", "mlp.down"});
+    const auto attended = attention(b, normed, windowed, false);
+    const auto both = sum(b, "block sum", attended, mlp(b, normed, false), c.rows);
+    const auto out = reduce_from_tensor(b, "block output", both, c.rows, m.hidden);
+    return residual(b, "residual", x, out, {"attention.output", "mlp.down"});
   }
-  const auto attended = b.residual("attention residual", x,
-                                   b.post_norm("attention", b.attention(normed, windowed, true)), {"attention.output"});
-  const auto mlp_input = b.norm("mlp norm", attended);
-  const auto out = has_experts(m, layer) ? b.experts(mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
-                                         : b.mlp(mlp_input, true);
+  const auto attended = residual(b, "attention residual", x,
+                                 post_norm(b, "attention", attention(b, normed, windowed, true)), {"attention.output"});
+  const auto mlp_input = norm(b, "mlp norm", attended);
+  const auto out = has_experts(m, layer) ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
+                                         : mlp(b, mlp_input, true);
   // Experts add their own biases; shared experts add the bias of their down product here.
   const bool shares = has_experts(m, layer) && m.moe->shared_feed_forward > 0;
   const std::vector<std::string> products = !has_experts(m, layer) ? std::vector<std::string>{"mlp.down"}
                                             : shares               ? std::vector<std::string>{"moe.shared.down"}
                                                                    : std::vector<std::string>{};
-  return b.residual("mlp residual", attended, b.post_norm("mlp", out), products);
+  return residual(b, "mlp residual", attended, post_norm(b, "mlp", out), products);
 }
 
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops, bool offload) {
-  LayerBuilder b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
+  LayerTape b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
   b.tape.offloads = offload;
   b.tape.offloads_to_disk = c.spec.strategy.offload.activations == Device::nvme;
@@ -137,12 +145,12 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
 }
 
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "final norm", BlockRole::final_norm);
+  LayerTape b(c, "final norm", BlockRole::final_norm);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
   const Bytes boundary = c.local_rows * c.hidden * c.width;
   b.tape.input(boundary);
   b.tape.output_gradient(boundary);
-  return b.tape.finish(b.norm("final norm", kInput), ops);
+  return b.tape.finish(norm(b, "final norm", kInput), ops);
 }
 
 // The embedding block's table, or that table for writing its gradient, where a lookup on the embedding's stage finds
@@ -156,11 +164,11 @@ static Operand lent_table(const BlockContext& c, Access access) {
 
 // The embedding of the token `ahead` places further on. On another stage than the embedding block, the table is a copy
 // that is reduced with the embedding's; on the same stage the lookup reads the embedding's own table.
-static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext& c, std::int64_t ahead,
-                                            const std::vector<std::int32_t>& table) {
+static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t ahead,
+                              const std::vector<std::int32_t>& table) {
   const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);
-  const auto looked_up = b.activation("embeddings", c.rows, hidden);
+  const auto looked_up = activation(b, "embeddings", c.rows, hidden);
   const auto lent = [=, &c](Access access) {
     return table.empty() ? std::vector{lent_table(c, access)} : std::vector<Operand>{};
   };
@@ -179,7 +187,7 @@ static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext&
                  .weight_gradients = table,
                  .elsewhere = lent(Access::read_write)});
   });
-  return b.reduce_from_tensor("embedding", looked_up, c.rows, hidden);
+  return reduce_from_tensor(b, "embedding", looked_up, c.rows, hidden);
 }
 
 // Sets lifetimes of a lent table: the table's unit is given up after the last lookup, and its gradient begun by the
@@ -202,7 +210,7 @@ static void lend_lifetimes(const BlockContext& c, const Block& block, std::vecto
 
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   const Model& m = c.spec.model;
-  LayerBuilder b(c, "multi-token prediction", BlockRole::layer);
+  LayerTape b(c, "multi-token prediction", BlockRole::layer);
   b.recompute = c.spec.strategy.recompute;
   const Bytes boundary = c.local_rows * m.hidden * c.width;
   auto hidden = b.tape.input(boundary);
@@ -215,16 +223,16 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
     const auto embedded = predicted_embedding(b, c, 1 + d, table);
     // `next` and `before` stand in statements of their own because compilers order a call's arguments each their own
     // way.
-    const auto next = b.norm("prediction embedding norm", embedded);
-    const auto before = b.norm("prediction hidden norm", hidden);
-    const auto joined = b.join("prediction input", next, before, c.local_rows, m.hidden, m.hidden);
+    const auto next = norm(b, "prediction embedding norm", embedded);
+    const auto before = norm(b, "prediction hidden norm", hidden);
+    const auto joined = join(b, "prediction input", next, before, c.local_rows, m.hidden, m.hidden);
     const auto x =
-        b.replicated("prediction projection", joined, 2 * m.hidden, m.hidden, {.name = "prediction.projection"});
+        replicated(b, "prediction projection", joined, 2 * m.hidden, m.hidden, {.name = "prediction.projection"});
     if (b.recompute.layer) b.tape.begin_region(true);
     const auto y = layer_body(b, c, m.layers - 1, x);
     if (b.recompute.layer) b.tape.end_region();
-    hidden = b.norm("prediction final norm", y);
-    all = b.join("predictions", all, hidden, 1, (1 + d) * c.local_rows * m.hidden, c.local_rows * m.hidden);
+    hidden = norm(b, "prediction final norm", y);
+    all = join(b, "predictions", all, hidden, 1, (1 + d) * c.local_rows * m.hidden, c.local_rows * m.hidden);
   }
   Block block = b.tape.finish(all, ops);
   if (lends_table(c)) lend_lifetimes(c, block, ops);
@@ -243,32 +251,31 @@ static BlockContext with_predictions(const BlockContext& c) {
 
 Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   const BlockContext c = with_predictions(context);
-  LayerBuilder b(c, "output", BlockRole::output);
+  LayerTape b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
   b.tape.releases_weights_after_backward = !shares_unit(c) || c.splits_backward;
   b.tape.input(c.local_rows * c.hidden * c.width);
   const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
   const auto logits =
-      c.grid ? b.grid_logits("logits", kInput, weight + ".weight")
-             : b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
+      c.grid ? grid_logits(b, "logits", kInput, weight + ".weight")
+             : column_parallel(b, "logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
   const std::int64_t columns = c.padded_vocab / c.tensor;
-  b.soft_cap("logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.compile);
+  soft_cap(b, "logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.compile);
   if (c.duty == Duty::master || c.duty == Duty::replica)
-    b.gathered_cross_entropy(logits, columns);
+    gathered_cross_entropy(b, logits, columns);
   else
-    b.cross_entropy(logits, columns);
+    cross_entropy(b, logits, columns);
   return b.tape.finish(ops);
 }
 
 // The host reads what has arrived (its shape) before it goes on; before a forward it may wait for its device too.
-static void wait_on_host(LayerBuilder& b, const BlockContext& c, const char* name, LayerBuilder::Id received,
-                         bool device) {
+static void wait_on_host(LayerTape& b, const BlockContext& c, const char* name, Id received, bool device) {
   if (c.spec.software.blocking_receives || device)
     b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
 }
 
 // Records one transfer for each rank that has, or gets, a part of these rows.
-static void pass_slices(LayerBuilder& b, const BlockContext& c, const char* name, bool send,
+static void pass_slices(LayerTape& b, const BlockContext& c, const char* name, bool send,
                         const BlockBuilder::Uses& uses, LaneKind lane) {
   const Bytes row = c.hidden * c.width;
   for (const Slice& s : c.slices) b.tape.emit(name, Transfer{send, s.offset, s.rows * row, s.first * row}, uses, lane);
@@ -276,7 +283,7 @@ static void pass_slices(LayerBuilder& b, const BlockContext& c, const char* name
 
 Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   const Bytes bytes = c.local_rows * c.hidden * c.width;
-  LayerBuilder b(c, "receive", BlockRole::receive);
+  LayerTape b(c, "receive", BlockRole::receive);
   b.tape.output_gradient(bytes);
   const auto x = b.tape.slot("received activation", bytes);
   const bool onwards = c.hop > 0;
@@ -292,7 +299,7 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
 
 Block send_block(const BlockContext& c, std::vector<Op>& ops) {
   const Bytes bytes = c.local_rows * c.hidden * c.width;
-  LayerBuilder b(c, "send", BlockRole::send);
+  LayerTape b(c, "send", BlockRole::send);
   const auto x = b.tape.input(bytes);
   const bool onwards = c.hop > 0;
   pass_slices(b, c, "send activation", true, {.reads = {x}}, onwards ? LaneKind::send_next : LaneKind::send_previous);

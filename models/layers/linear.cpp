@@ -1,12 +1,23 @@
-// The linear layers of LayerBuilder: products cut by columns or rows over the tensor group, with the collectives and
+// Linear layers: products cut by columns or rows over the tensor group, with the collectives and
 // the casts to fp8 that stand around them.
+#include "models/layers/linear.h"
+
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "models/base/error.h"
-#include "models/layers/layer_builder.h"
+#include "models/layers/grid_linear.h"
 
 namespace orrery {
 namespace {
+
+using RowsProduct = std::function<void(const Gemm& part, const std::vector<Id>& reads)>;
+
+struct GatheredRows {
+  Id own, all;            // the same slot where nothing is gathered
+  std::vector<Id> reads;  // slots that the product reads, all rows first
+};
 
 Gemm whole(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
   return {.m = rows, .n = out, .k = in, .result_bytes = width};
@@ -35,18 +46,23 @@ Gemm piece_of(Gemm forward, std::int64_t piece, std::int64_t parts, Gemm::Rows r
 
 }  // namespace
 
-void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
-                                     Bytes width, std::int64_t piece, std::int64_t parts) {
-  Collective work = {kind, Dimension::tensor, c_.rows * columns * width / parts, width};
-  work.first = piece * (c_.rows * columns / parts);
+static Bytes operand_width(const LayerTape& layer) { return layer.eight_bit ? 1 : layer.context.width; }
+
+void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
+                       std::int64_t columns, Bytes width, std::int64_t piece, std::int64_t parts) {
+  const BlockContext& c = layer.context;
+  Collective work = {kind, Dimension::tensor, c.rows * columns * width / parts, width};
+  work.first = piece * (c.rows * columns / parts);
   if (parts > 1) work.algorithm = kUserBuffers;
-  const bool copies = c_.spec.software.sequence_copies && !overlaps_, gathers = kind == CollectiveKind::all_gather;
-  const Id aside = copies ? tape.slot(name + (gathers ? " arrived" : " by rank"), work.bytes) : gathers ? to : from;
+  const bool copies = c.spec.software.sequence_copies && !layer.overlaps, gathers = kind == CollectiveKind::all_gather;
+  const Id aside = copies    ? layer.tape.slot(name + (gathers ? " arrived" : " by rank"), work.bytes)
+                   : gathers ? to
+                             : from;
   const auto copy = [&](Id source, Id result) {
-    tape.emit(name + " copy", Cast{c_.rows * columns, width, width}, {.reads = {source}, .writes = {result}});
+    layer.tape.emit(name + " copy", Cast{c.rows * columns, width, width}, {.reads = {source}, .writes = {result}});
   };
   if (copies && !gathers) copy(from, aside);
-  tape.emit(name, work, {.reads = {gathers ? from : aside}, .writes = {gathers ? aside : to}}, LaneKind::tensor);
+  layer.tape.emit(name, work, {.reads = {gathers ? from : aside}, .writes = {gathers ? aside : to}}, LaneKind::tensor);
   if (copies && gathers) copy(aside, to);
 }
 
@@ -54,99 +70,100 @@ void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kin
 // ring, copied by copy engines, while the product of the part before runs, first the rank's own part (initialize_ub:
 // "ring_exchange"). With own_rows_first the rank's own rows are multiplied while the others' rows come, then the rows
 // of ranks before it and behind it: the group waits for a rank in its middle, which has both.
-void LayerBuilder::over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns,
-                                 const Gemm& forward, const Product& product) {
-  const Bytes width = operand_width();
+static void over_gathered(LayerTape& layer, const std::string& name, const GatheredRows& rows, std::int64_t columns,
+                          const Gemm& forward, const RowsProduct& product) {
+  const BlockContext& c = layer.context;
+  const Bytes width = operand_width(layer);
   std::vector<Id> own = rows.reads, others = rows.reads;
   own.front() = rows.own;
   if (rows.own == rows.all) return product(forward, others);
-  if (overlaps_) {
-    product(piece_of(forward, 0, c_.tensor, Gemm::Rows::member), own);
-    for (std::int64_t i = 1; i < c_.tensor; ++i) {
-      Collective step = {CollectiveKind::shift, Dimension::tensor, c_.local_rows * columns * width, width};
-      step.first = i * c_.local_rows * columns;
+  if (layer.overlaps) {
+    product(piece_of(forward, 0, c.tensor, Gemm::Rows::member), own);
+    for (std::int64_t i = 1; i < c.tensor; ++i) {
+      Collective step = {CollectiveKind::shift, Dimension::tensor, c.local_rows * columns * width, width};
+      step.first = i * c.local_rows * columns;
       step.algorithm = kCopyEngines;
-      tape.emit(name, step, {.reads = {rows.own}, .writes = {rows.all}}, LaneKind::tensor);
-      product(piece_of(forward, i, c_.tensor, Gemm::Rows::member), others);
+      layer.tape.emit(name, step, {.reads = {rows.own}, .writes = {rows.all}}, LaneKind::tensor);
+      product(piece_of(forward, i, c.tensor, Gemm::Rows::member), others);
     }
     return;
   }
-  tensor_collective(name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
-  if (!c_.spec.software.own_rows_first) return product(forward, others);
-  product(with_rows(forward, c_.local_rows, Gemm::Rows::member), own);
+  tensor_collective(layer, name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
+  if (!c.spec.software.own_rows_first) return product(forward, others);
+  product(with_rows(forward, c.local_rows, Gemm::Rows::member), own);
   others.push_back(rows.own);  // the gather may read this slot until these products begin
-  if (c_.tensor == 2) return product(with_rows(forward, c_.local_rows, Gemm::Rows::others), others);
-  const std::int64_t before = c_.tensor / 2, behind = c_.tensor - 1 - before;
-  product(with_rows(forward, before * c_.local_rows, Gemm::Rows::before), others);
-  product(with_rows(forward, behind * c_.local_rows, Gemm::Rows::behind), others);
+  if (c.tensor == 2) return product(with_rows(forward, c.local_rows, Gemm::Rows::others), others);
+  const std::int64_t before = c.tensor / 2, behind = c.tensor - 1 - before;
+  product(with_rows(forward, before * c.local_rows, Gemm::Rows::before), others);
+  product(with_rows(forward, behind * c.local_rows, Gemm::Rows::behind), others);
 }
 
-LayerBuilder::Operands LayerBuilder::to_fp8(const std::string& name, Id x, std::int64_t elements, bool transpose) {
-  if (!eight_bit_) return {x, x};
-  const Id rows = tape.slot(name + " in fp8", elements);
+CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose) {
+  if (!layer.eight_bit) return {x, x};
+  const Id rows = layer.tape.slot(name + " in fp8", elements);
   BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}};
-  if (transpose) uses.writes.push_back(tape.slot(name + " in fp8, transposed", elements));
-  tape.emit(name + " to fp8", Cast{elements, c_.width, 1, transpose}, uses);
+  if (transpose) uses.writes.push_back(layer.tape.slot(name + " in fp8, transposed", elements));
+  layer.tape.emit(name + " to fp8", Cast{elements, layer.context.width, 1, transpose}, uses);
   return {rows, uses.writes.back()};
 }
 
 // The fp8 input of a product and, later, of its weight gradient: the transposed copy is kept, or cast anew.
-LayerBuilder::Operands LayerBuilder::input_to_fp8(const std::string& name, Id x, std::int64_t elements, bool keep) {
-  return to_fp8(name + " input", x, elements, keep && !c_.spec.software.casts_again);
+static CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep) {
+  return to_fp8(layer, name + " input", x, elements, keep && !layer.context.spec.software.casts_again);
 }
 
-LayerBuilder::Id LayerBuilder::input_columns(const std::string& name, Id x, std::int64_t elements,
-                                             const Operands& given) {
-  if (!eight_bit_ || given.columns != given.rows) return given.columns;
-  return to_fp8(name + " input again", x, elements, true).columns;
+static Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements,
+                        const CastSlots& given) {
+  if (!layer.eight_bit || given.columns != given.rows) return given.columns;
+  return to_fp8(layer, name + " input again", x, elements, true).columns;
 }
 
-LayerBuilder::Id LayerBuilder::transposed(const std::string& name, Id x, std::int64_t elements) {
-  if (!eight_bit_) return x;
-  const Id y = tape.slot(name + " transposed", elements);
-  tape.emit(name + " transpose", Cast{elements, 1, 1}, {.reads = {x}, .writes = {y}});
+static Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64_t elements) {
+  if (!layer.eight_bit) return x;
+  const Id y = layer.tape.slot(name + " transposed", elements);
+  layer.tape.emit(name + " transpose", Cast{elements, 1, 1}, {.reads = {x}, .writes = {y}});
   return y;
 }
 
-// Slots that a product reads besides its weight parameter. Gathered weights are cast before each use, others once a
-// step (emit.cpp).
-std::vector<LayerBuilder::Id> LayerBuilder::with_weight(const std::string& name, Id x, std::int32_t weight,
-                                                        const Gemm& forward) {
-  if (!eight_bit_ || !c_.sharding.shards_parameters) return {x};
+std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward) {
+  const BlockContext& c = layer.context;
+  if (!layer.eight_bit || !c.sharding.shards_parameters) return {x};
   const std::int64_t elements = forward.n * forward.k;
-  const Id cast = tape.slot(name + " weight in fp8", elements);
-  tape.emit(name + " weight to fp8", Cast{elements, c_.width, 1}, {.writes = {cast}, .weights = {weight}});
+  const Id cast = layer.tape.slot(name + " weight in fp8", elements);
+  layer.tape.emit(name + " weight to fp8", Cast{elements, c.width, 1}, {.writes = {cast}, .weights = {weight}});
   return {x, cast};
 }
 
-std::vector<std::int32_t> LayerBuilder::tiled_weight(const std::string& name, std::int64_t out, std::int64_t in,
-                                                     Cut cut) {
-  if (out % tiles_ != 0)
-    throw Error(fmt::format("strategy.offload.tiling: {} does not divide the {} outputs of {}", tiles_, out, name));
-  return tape.tiled_parameter(name, out, in, cut, tiles_);
+// A weight of a layer's linear parts: one parameter, or the tiles that it is used in one after another.
+static std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::string& name, std::int64_t out,
+                                              std::int64_t in, Cut cut) {
+  if (out % layer.tiles != 0)
+    throw Error(
+        fmt::format("strategy.offload.tiling: {} does not divide the {} outputs of {}", layer.tiles, out, name));
+  return layer.tape.tiled_parameter(name, out, in, cut, layer.tiles);
 }
 
 // Uses of a tile's product: the first tile writes a result that the other tiles add to.
-static BlockBuilder::Uses tile_uses(const std::vector<BlockBuilder::Id>& reads, BlockBuilder::Id result, bool first,
+static BlockBuilder::Uses tile_uses(const std::vector<Id>& reads, Id result, bool first,
                                     std::vector<std::int32_t> weights) {
   BlockBuilder::Uses uses = {.reads = reads, .weights = std::move(weights)};
   (first ? uses.writes : uses.updates) = {result};
   return uses;
 }
 
-void LayerBuilder::product(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
-                           const std::vector<std::int32_t>& weights, std::int32_t bias) {
+void product(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
+             const std::vector<std::int32_t>& weights, std::int32_t bias) {
   Gemm g = forward;
   g.tiles = static_cast<std::int64_t>(weights.size());
   g.n /= g.tiles;
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
     const std::int32_t w = weights[g.tile];
-    tape.emit(name, g, tile_uses(reads, y, g.tile == 0, bias >= 0 ? std::vector{w, bias} : std::vector{w}));
+    layer.tape.emit(name, g, tile_uses(reads, y, g.tile == 0, bias >= 0 ? std::vector{w, bias} : std::vector{w}));
   }
 }
 
-void LayerBuilder::input_gradients(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id dx,
-                                   const std::vector<std::int32_t>& weights) {
+void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads,
+                     Id dx, const std::vector<std::int32_t>& weights) {
   Gemm g = {.m = forward.m,
             .n = forward.k,
             .k = forward.n,
@@ -159,173 +176,187 @@ void LayerBuilder::input_gradients(const std::string& name, const Gemm& forward,
   g.k /= g.tiles;
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
     g.accumulate = g.tile > 0;
-    tape.emit(name + " input gradient", g, tile_uses(reads, dx, g.tile == 0, {weights[g.tile]}));
+    layer.tape.emit(name + " input gradient", g, tile_uses(reads, dx, g.tile == 0, {weights[g.tile]}));
   }
 }
 
-void LayerBuilder::weight_gradients(const std::string& name, const Gemm& forward, Id x, Id dy,
-                                    const std::vector<std::int32_t>& weights) {
-  Gemm g = forward;
-  g.tiles = static_cast<std::int64_t>(weights.size());
-  g.n /= g.tiles;
-  for (g.tile = 0; g.tile < g.tiles; ++g.tile) weight_gradient(name, g, x, dy, weights[g.tile]);
-}
-
-void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight) {
-  const Bytes main = storage_bytes(c_.spec.strategy.gradient_precision);
+static void weight_gradient(LayerTape& layer, const std::string& name, const Gemm& forward, Id x, Id dy,
+                            std::int32_t weight) {
+  const BlockContext& c = layer.context;
+  const Bytes main = storage_bytes(c.spec.strategy.gradient_precision);
   // A unit's gradient lives for one micro-batch, as wide as its weights: no earlier sum is there to add to.
-  const bool fresh_unit = unit_gradients(c_.spec, c_.sharding);
-  const bool fused = fresh_unit || c_.spec.software.gradient_accumulation_fusion;
+  const bool fresh_unit = unit_gradients(c.spec, c.sharding);
+  const bool fused = fresh_unit || c.spec.software.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
   gemm.tile = forward.tile;
   gemm.tiles = forward.tiles;
   gemm.accumulate = fused && !fresh_unit;
-  gemm.result_bytes = fused && !fresh_unit ? main : c_.width;
+  gemm.result_bytes = fused && !fresh_unit ? main : c.width;
   if (fused) {
     BlockBuilder::Uses uses = {.reads = {x, dy}, .weight_gradients = {weight}};
     // Megatron-Core tensor_parallel/layers.py: the dummy gradient that its own linear layer hands autograd is made anew
     // each time.
-    if (dummy_gradients_ && !fresh_unit)
-      uses.writes = {tape.slot("dummy gradient", forward.n * forward.k * c_.width, Category::buffers)};
-    tape.emit(name + " weight gradient", gemm, uses);
+    if (layer.dummy_gradients && !fresh_unit)
+      uses.writes = {layer.tape.slot("dummy gradient", forward.n * forward.k * c.width, Category::buffers)};
+    layer.tape.emit(name + " weight gradient", gemm, uses);
     return;
   }
   const std::int64_t elements = forward.n * forward.k;
-  const Id fresh = tape.slot(name + " fresh gradient", elements * c_.width, Category::gradients);
-  tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .writes = {fresh}});
-  tape.emit(name + " accumulate", Accumulate{elements, c_.width, main},
-            {.reads = {fresh}, .weight_gradients = {weight}});
+  const Id fresh = layer.tape.slot(name + " fresh gradient", elements * c.width, Category::gradients);
+  layer.tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .writes = {fresh}});
+  layer.tape.emit(name + " accumulate", Accumulate{elements, c.width, main},
+                  {.reads = {fresh}, .weight_gradients = {weight}});
 }
 
-LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
-                                               const ColumnWeight& weight) {
-  if (c_.grid) return grid_linear(name, x, in / c_.tensor, out, weight, c_.outer, c_.inner);
-  const bool sp = c_.sequence_parallel;
+static void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, Id x, Id dy,
+                             const std::vector<std::int32_t>& weights) {
+  Gemm g = forward;
+  g.tiles = static_cast<std::int64_t>(weights.size());
+  g.n /= g.tiles;
+  for (g.tile = 0; g.tile < g.tiles; ++g.tile) weight_gradient(layer, name, g, x, dy, weights[g.tile]);
+}
+
+// The input of a weight gradient under sequence parallelism: the rows that forward gathered, or the same gathered anew.
+static Id gathered_again(LayerTape& layer, const std::string& name, Id local, Id gathered, std::int64_t in) {
+  const BlockContext& c = layer.context;
+  if (!c.spec.software.regather_input) return transposed(layer, name + " gathered input", gathered, c.rows * in);
+  const Bytes bytes = c.rows * in * operand_width(layer);
+  const Id whole = layer.tape.slot(name + " regathered input", bytes);
+  layer.tape.emit(name + " regather",
+                  Collective{CollectiveKind::all_gather, Dimension::tensor, bytes, operand_width(layer)},
+                  {.reads = {local}, .writes = {whole}}, LaneKind::tensor);
+  return transposed(layer, name + " regathered input", whole, c.rows * in);
+}
+
+Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
+                   const ColumnWeight& weight) {
+  const BlockContext& c = layer.context;
+  if (c.grid) return grid_linear(layer, name, x, in / c.tensor, out, weight, c.outer, c.inner);
+  const bool sp = c.sequence_parallel;
   const std::string& n = weight.name;
   // Key/value rows that other ranks hold too stay together in one parameter.
   const bool whole_weight = weight.kv_rows > 0 || weight.over != Dimension::tensor;
-  const auto w = whole_weight ? std::vector{tape.parameter({.name = n + ".weight",
-                                                            .out = out,
-                                                            .in = in,
-                                                            .cut = weight.cut,
-                                                            .kv_rows = weight.kv_rows,
-                                                            .over = weight.over})}
-                              : tiled_weight(n + ".weight", out, in, weight.cut);
-  const auto b = weight.bias ? tape.parameter(n + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
-  const Gemm forward = whole(c_.rows, in, out, c_.width);
-  const Id y = activation(name + " output", c_.rows, out);
-  const Operands given = input_to_fp8(name, x, (sp ? c_.local_rows : c_.rows) * in, !sp);
-  const Id gathered = sp ? tape.slot(name + " gathered input", c_.rows * in * operand_width()) : given.rows;
-  over_gathered(name + " gather", {given.rows, gathered, with_weight(name, gathered, w.front(), forward)}, in, forward,
-                [&](const Gemm& part, const std::vector<Id>& reads) { product(name, part, reads, y, w, b); });
-  tape.on_backward([=, this] {
-    const Id dy = tape.gradient(y);
-    const Id input = sp ? gathered_again(name, given.rows, gathered, in) : input_columns(name, x, c_.rows * in, given);
-    const Operands of = to_fp8(name + " gradient", dy, c_.rows * out, true);
+  const auto w = whole_weight ? std::vector{layer.tape.parameter({.name = n + ".weight",
+                                                                  .out = out,
+                                                                  .in = in,
+                                                                  .cut = weight.cut,
+                                                                  .kv_rows = weight.kv_rows,
+                                                                  .over = weight.over})}
+                              : tiled_weight(layer, n + ".weight", out, in, weight.cut);
+  const auto b = weight.bias ? layer.tape.parameter(n + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
+  const Gemm forward = whole(c.rows, in, out, c.width);
+  const Id y = activation(layer, name + " output", c.rows, out);
+  const CastSlots given = input_to_fp8(layer, name, x, (sp ? c.local_rows : c.rows) * in, !sp);
+  const Id gathered = sp ? layer.tape.slot(name + " gathered input", c.rows * in * operand_width(layer)) : given.rows;
+  over_gathered(layer, name + " gather", {given.rows, gathered, with_weight(layer, name, gathered, w.front(), forward)},
+                in, forward,
+                [&](const Gemm& part, const std::vector<Id>& reads) { product(layer, name, part, reads, y, w, b); });
+  layer.tape.on_backward([=, &layer, &c] {
+    const Id dy = layer.tape.gradient(y);
+    const Id input =
+        sp ? gathered_again(layer, name, given.rows, gathered, in) : input_columns(layer, name, x, c.rows * in, given);
+    const CastSlots of = to_fp8(layer, name + " gradient", dy, c.rows * out, true);
     const auto of_weights = [&] {
-      if (b >= 0) bias_gradient(name, dy, c_.rows, out, b);
-      weight_gradients(name, forward, input, of.columns, w);
+      if (b >= 0) bias_gradient(layer, name, dy, c.rows, out, b);
+      weight_gradients(layer, name, forward, input, of.columns, w);
     };
     if (!weight.input_gradient) return of_weights();
-    const std::vector<Id> back = with_weight(name + " gradient", of.rows, w.front(), forward);
-    const Id dx = activation(name + " input gradient", c_.rows, in);
-    const Id local = sp ? activation(name + " reduced gradient", c_.local_rows, in) : dx;
-    const bool overlaps = c_.spec.software.tensor_reduce_overlaps_wgrad;
+    const std::vector<Id> back = with_weight(layer, name + " gradient", of.rows, w.front(), forward);
+    const Id dx = activation(layer, name + " input gradient", c.rows, in);
+    const Id local = sp ? activation(layer, name + " reduced gradient", c.local_rows, in) : dx;
+    const bool overlaps = c.spec.software.tensor_reduce_overlaps_wgrad;
     const auto scatter = [&] {
-      tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c_.width);
+      tensor_collective(layer, name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c.width);
     };
     // A collective waits for all work that its stream was given before it (ProcessGroupNCCL.cpp, syncStream): called
     // after the weight gradient, it begins after that gradient, though it does not read it.
-    const bool waits = !overlaps && c_.tensor > 1;
+    const bool waits = !overlaps && c.tensor > 1;
     if (waits) of_weights();
-    input_gradients(name, forward, back, dx, w);
+    input_gradients(layer, name, forward, back, dx, w);
     if (overlaps && sp) scatter();
-    if (c_.tensor > 1 && !sp) tensor_all_reduce(name + " gradient reduce", dx, c_.rows * in * c_.width, c_.width);
+    if (c.tensor > 1 && !sp) tensor_all_reduce(layer, name + " gradient reduce", dx, c.rows * in * c.width, c.width);
     if (!overlaps && sp) scatter();
     if (!waits) of_weights();
-    tape.contribute(x, local);
+    layer.tape.contribute(x, local);
   });
   return y;
 }
 
-LayerBuilder::Id LayerBuilder::replicated(const std::string& name, Id x, std::int64_t in, std::int64_t out,
-                                          const ColumnWeight& weight) {
-  const std::int64_t rows = c_.local_rows;
-  const bool partial = c_.sequence_parallel;
-  const auto w = tape.parameter(weight.name + ".weight", out, in, Cut::none, partial);
-  const auto b = weight.bias ? tape.parameter(weight.name + ".bias", out, 1, Cut::none, partial) : -1;
-  const Gemm forward = whole(rows, in, out, c_.width);
-  const Id y = activation(name + " output", rows, out);
+Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
+              const ColumnWeight& weight) {
+  const BlockContext& c = layer.context;
+  const std::int64_t rows = c.local_rows;
+  const bool partial = c.sequence_parallel;
+  const auto w = layer.tape.parameter(weight.name + ".weight", out, in, Cut::none, partial);
+  const auto b = weight.bias ? layer.tape.parameter(weight.name + ".bias", out, 1, Cut::none, partial) : -1;
+  const Gemm forward = whole(rows, in, out, c.width);
+  const Id y = activation(layer, name + " output", rows, out);
   const bool wide = weight.wide;
-  const Operands given = wide ? Operands{x, x} : input_to_fp8(name, x, rows * in, true);
-  const std::vector<Id> reads = wide ? std::vector{x} : with_weight(name, given.rows, w, forward);
-  tape.emit(name, forward, {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
-  tape.on_backward([=, this] {
-    const Id dy = tape.gradient(y);
-    const Operands of = wide ? Operands{dy, dy} : to_fp8(name + " gradient", dy, rows * out, true);
-    const std::vector<Id> back = wide ? std::vector{dy} : with_weight(name + " gradient", of.rows, w, forward);
-    const Id dx = activation(name + " input gradient", rows, in);
-    input_gradients(name, forward, back, dx, {w});
-    if (b >= 0) bias_gradient(name, dy, rows, out, b);
-    weight_gradient(name, forward, wide ? x : input_columns(name, x, rows * in, given), of.columns, w);
-    tape.contribute(x, dx);
+  const CastSlots given = wide ? CastSlots{x, x} : input_to_fp8(layer, name, x, rows * in, true);
+  const std::vector<Id> reads = wide ? std::vector{x} : with_weight(layer, name, given.rows, w, forward);
+  layer.tape.emit(name, forward,
+                  {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
+  layer.tape.on_backward([=, &layer] {
+    const Id dy = layer.tape.gradient(y);
+    const CastSlots of = wide ? CastSlots{dy, dy} : to_fp8(layer, name + " gradient", dy, rows * out, true);
+    const std::vector<Id> back = wide ? std::vector{dy} : with_weight(layer, name + " gradient", of.rows, w, forward);
+    const Id dx = activation(layer, name + " input gradient", rows, in);
+    input_gradients(layer, name, forward, back, dx, {w});
+    if (b >= 0) bias_gradient(layer, name, dy, rows, out, b);
+    weight_gradient(layer, name, forward, wide ? x : input_columns(layer, name, x, rows * in, given), of.columns, w);
+    layer.tape.contribute(x, dx);
   });
   return y;
 }
 
-LayerBuilder::Id LayerBuilder::gather_rows(const std::string& name, Id x, std::int64_t columns) {
-  if (c_.tensor == 1) return x;
-  const Bytes bytes = c_.rows * columns * c_.width;
-  const bool sp = c_.sequence_parallel;
-  const Id whole = sp ? activation(name + " gathered", c_.rows, columns) : x;
-  if (sp) tensor_collective(name + " gather", CollectiveKind::all_gather, x, whole, columns, c_.width);
-  tape.on_backward([=, this] {
-    const Id dx = tape.gradient(whole);
-    if (!sp) return tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
-    const Id local = activation(name + " reduced gradient", c_.local_rows, columns);
-    tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, columns, c_.width);
-    tape.contribute(x, local);
+Id gather_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
+  const BlockContext& c = layer.context;
+  if (c.tensor == 1) return x;
+  const Bytes bytes = c.rows * columns * c.width;
+  const bool sp = c.sequence_parallel;
+  const Id whole = sp ? activation(layer, name + " gathered", c.rows, columns) : x;
+  if (sp) tensor_collective(layer, name + " gather", CollectiveKind::all_gather, x, whole, columns, c.width);
+  layer.tape.on_backward([=, &layer, &c] {
+    const Id dx = layer.tape.gradient(whole);
+    if (!sp) return tensor_all_reduce(layer, name + " gradient reduce", dx, bytes, c.width);
+    const Id local = activation(layer, name + " reduced gradient", c.local_rows, columns);
+    tensor_collective(layer, name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, columns, c.width);
+    layer.tape.contribute(x, local);
   });
   return whole;
 }
 
-// The input of a weight gradient under sequence parallelism: the rows that forward gathered, or the same gathered anew.
-LayerBuilder::Id LayerBuilder::gathered_again(const std::string& name, Id local, Id gathered, std::int64_t in) {
-  if (!c_.spec.software.regather_input) return transposed(name + " gathered input", gathered, c_.rows * in);
-  const Bytes bytes = c_.rows * in * operand_width();
-  const Id whole = tape.slot(name + " regathered input", bytes);
-  tape.emit(name + " regather", Collective{CollectiveKind::all_gather, Dimension::tensor, bytes, operand_width()},
-            {.reads = {local}, .writes = {whole}}, LaneKind::tensor);
-  return transposed(name + " regathered input", whole, c_.rows * in);
-}
-
-LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
-                                            const std::string& weight, bool reduce, bool casts_again) {
-  if (c_.grid) return grid_linear(name, x, in, out / c_.tensor, {.name = weight}, c_.inner, c_.outer);
-  const bool sp = c_.sequence_parallel && reduce;
-  const auto w = tiled_weight(weight, out, in, Cut::columns);
-  const Gemm forward = whole(c_.rows, in, out, c_.width);
-  const Id y = activation(name + " output", c_.rows, out);
-  const Id local = sp ? activation(name + " scattered output", c_.local_rows, out) : y;
-  const Operands given = input_to_fp8(name, x, c_.rows * in, !casts_again);
-  const std::vector<Id> reads = with_weight(name, given.rows, w.front(), forward);
-  const std::int64_t parts = overlaps_ && reduce && c_.local_rows % kScatterPieces == 0 ? kScatterPieces : 1;
+Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
+                const std::string& weight, bool reduce, bool casts_again) {
+  const BlockContext& c = layer.context;
+  if (c.grid) return grid_linear(layer, name, x, in, out / c.tensor, {.name = weight}, c.inner, c.outer);
+  const bool sp = c.sequence_parallel && reduce;
+  const auto w = tiled_weight(layer, weight, out, in, Cut::columns);
+  const Gemm forward = whole(c.rows, in, out, c.width);
+  const Id y = activation(layer, name + " output", c.rows, out);
+  const Id local = sp ? activation(layer, name + " scattered output", c.local_rows, out) : y;
+  const CastSlots given = input_to_fp8(layer, name, x, c.rows * in, !casts_again);
+  const std::vector<Id> reads = with_weight(layer, name, given.rows, w.front(), forward);
+  const std::int64_t parts = layer.overlaps && reduce && c.local_rows % kScatterPieces == 0 ? kScatterPieces : 1;
   for (std::int64_t i = 0; i < parts; ++i) {
-    product(name, piece_of(forward, i, parts, Gemm::Rows::runs), reads, y, w, -1);
-    if (sp) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c_.width, i, parts);
+    product(layer, name, piece_of(forward, i, parts, Gemm::Rows::runs), reads, y, w, -1);
+    if (sp)
+      tensor_collective(layer, name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c.width, i, parts);
   }
-  if (c_.tensor > 1 && !c_.sequence_parallel && reduce)
-    tensor_all_reduce(name + " reduce", y, c_.rows * out * c_.width, c_.width);
-  tape.on_backward([=, this] {
-    const Id dx = activation(name + " input gradient", c_.rows, in);
-    const Operands of = to_fp8(name + " gradient", tape.gradient(local), (sp ? c_.local_rows : c_.rows) * out, !sp);
-    const Id dy = sp ? tape.slot(name + " gathered gradient", c_.rows * out * operand_width()) : of.rows;
-    over_gathered(name + " gradient gather", {of.rows, dy, with_weight(name + " gradient", dy, w.front(), forward)},
-                  out, forward,
-                  [&](const Gemm& part, const std::vector<Id>& from) { input_gradients(name, part, from, dx, w); });
-    const Id columns = sp ? transposed(name + " gathered gradient", dy, c_.rows * out) : of.columns;
-    weight_gradients(name, forward, input_columns(name, x, c_.rows * in, given), columns, w);
-    tape.contribute(x, dx);
+  if (c.tensor > 1 && !c.sequence_parallel && reduce)
+    tensor_all_reduce(layer, name + " reduce", y, c.rows * out * c.width, c.width);
+  layer.tape.on_backward([=, &layer, &c] {
+    const Id dx = activation(layer, name + " input gradient", c.rows, in);
+    const CastSlots of =
+        to_fp8(layer, name + " gradient", layer.tape.gradient(local), (sp ? c.local_rows : c.rows) * out, !sp);
+    const Id dy = sp ? layer.tape.slot(name + " gathered gradient", c.rows * out * operand_width(layer)) : of.rows;
+    over_gathered(
+        layer, name + " gradient gather", {of.rows, dy, with_weight(layer, name + " gradient", dy, w.front(), forward)},
+        out, forward,
+        [&](const Gemm& part, const std::vector<Id>& from) { input_gradients(layer, name, part, from, dx, w); });
+    const Id columns = sp ? transposed(layer, name + " gathered gradient", dy, c.rows * out) : of.columns;
+    weight_gradients(layer, name, forward, input_columns(layer, name, x, c.rows * in, given), columns, w);
+    layer.tape.contribute(x, dx);
   });
   return local;
 }

@@ -1,10 +1,16 @@
-// The loss of LayerBuilder's logits: computed on fp32 copies of the logits, or on the logits as they are.
-#include <algorithm>
+// The loss of a block's logits: computed on fp32 copies of the logits, or on the logits as they are.
+#include "models/layers/loss.h"
 
-#include "models/layers/layer_builder.h"
+#include <algorithm>
 
 namespace orrery {
 namespace {
+
+// Slots with, for every row of the logits, its label, its maximum, and the sum of its exponents beside the label's
+// logit.
+struct LossRows {
+  Id labels, maxima, sums;
+};
 
 CrossEntropy part_of(CrossEntropy whole, CrossEntropy::Part part) {
   whole.part = part;
@@ -13,87 +19,92 @@ CrossEntropy part_of(CrossEntropy whole, CrossEntropy::Part part) {
 
 }  // namespace
 
-// DataParallel's outputs come together on rank 0, which alone knows the loss and hands its gradient back.
-void LayerBuilder::gathered_cross_entropy(Id logits, std::int64_t columns) {
-  const std::int64_t replicas = c_.spec.strategy.data;
-  const bool master = c_.duty == Duty::master;
-  const Bytes bytes = replicas * c_.rows * columns * c_.width;
-  const auto move = [=, this](const char* name, CollectiveKind kind, const BlockBuilder::Uses& uses) {
-    tape.emit(name, Collective{.kind = kind, .group = Dimension::data, .bytes = bytes, .width = c_.width}, uses,
-              LaneKind::data_gather);
+void gathered_cross_entropy(LayerTape& layer, Id logits, std::int64_t columns) {
+  const BlockContext& c = layer.context;
+  const std::int64_t replicas = c.spec.strategy.data;
+  const bool master = c.duty == Duty::master;
+  const Bytes bytes = replicas * c.rows * columns * c.width;
+  const auto move = [=, &layer, &c](const char* name, CollectiveKind kind, const BlockBuilder::Uses& uses) {
+    layer.tape.emit(name, Collective{.kind = kind, .group = Dimension::data, .bytes = bytes, .width = c.width}, uses,
+                    LaneKind::data_gather);
   };
   BlockBuilder::Uses gather = {.reads = {logits}};
-  const Id all = master ? activation("gathered logits", replicas * c_.rows, columns) : logits;
+  const Id all = master ? activation(layer, "gathered logits", replicas * c.rows, columns) : logits;
   if (master) gather.writes = {all};
   move("gather outputs", CollectiveKind::gather, gather);
-  tape.on_backward([=, this] {
-    const Id own = activation("scattered logits gradient", c_.rows, columns);
+  layer.tape.on_backward([=, &layer, &c] {
+    const Id own = activation(layer, "scattered logits gradient", c.rows, columns);
     BlockBuilder::Uses scatter = {.writes = {own}};
-    if (master) scatter.reads = {tape.gradient(all)};
+    if (master) scatter.reads = {layer.tape.gradient(all)};
     move("scatter output gradients", CollectiveKind::scatter, scatter);
-    tape.contribute(logits, own);
+    layer.tape.contribute(logits, own);
   });
-  if (master) cross_entropy(all, columns, replicas);
+  if (master) cross_entropy(layer, all, columns, replicas);
 }
 
 // A cross-entropy like flash-attention's and Transformer Engine's, without fp32 logits; the second writes the gradient
 // over the logits.
-void LayerBuilder::narrow_cross_entropy(const CrossEntropy& whole, Id logits, const LossRows& of) {
-  tape.emit("loss maximum", part_of(whole, CrossEntropy::Part::maximum), {.reads = {logits}, .writes = {of.maxima}});
-  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", of.maxima, whole.rows * 4, 4, true);
-  tape.emit("loss exponent", part_of(whole, CrossEntropy::Part::exponent),
-            {.reads = {of.maxima, of.labels, logits}, .writes = {of.sums}});
-  tape.on_backward([=, this] {
-    const bool over = c_.spec.software.fused_loss_on == "in_place" && m_.logit_softcap == 0;
+static void narrow_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id logits, const LossRows& of) {
+  const BlockContext& c = layer.context;
+  layer.tape.emit("loss maximum", part_of(whole, CrossEntropy::Part::maximum),
+                  {.reads = {logits}, .writes = {of.maxima}});
+  if (c.tensor > 1) tensor_all_reduce(layer, "loss maximum reduce", of.maxima, whole.rows * 4, 4, true);
+  layer.tape.emit("loss exponent", part_of(whole, CrossEntropy::Part::exponent),
+                  {.reads = {of.maxima, of.labels, logits}, .writes = {of.sums}});
+  layer.tape.on_backward([=, &layer, &c] {
+    const bool over = c.spec.software.fused_loss_on == "in_place" && layer.model.logit_softcap == 0;
     BlockBuilder::Uses uses = {.reads = {of.labels, of.sums, of.maxima}};
-    if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
-    const Id gradient = over ? logits : activation("logits gradient", whole.rows, whole.columns);
+    if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+    const Id gradient = over ? logits : activation(layer, "logits gradient", whole.rows, whole.columns);
     if (over) uses.updates = {logits};
     if (!over) uses.reads.push_back(logits), uses.writes = {gradient};
-    tape.emit("loss gradient", part_of(whole, CrossEntropy::Part::gradient), uses);
-    tape.contribute(logits, gradient);
+    layer.tape.emit("loss gradient", part_of(whole, CrossEntropy::Part::gradient), uses);
+    layer.tape.contribute(logits, gradient);
   });
 }
 
-void LayerBuilder::wide_cross_entropy(const CrossEntropy& whole, Id logits, const LossRows& of) {
+static void wide_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id logits, const LossRows& of) {
+  const BlockContext& c = layer.context;
   const std::int64_t elements = whole.rows * whole.columns;
-  const Id wide = tape.slot("fp32 logits", elements * 4);  // the fp32 logits become the softmax in place
-  tape.emit("logits to fp32", Cast{elements, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
-  tape.emit("loss maximum", part_of(whole, CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {of.maxima}});
-  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", of.maxima, whole.rows * 4, 4, true);
+  const Id wide = layer.tape.slot("fp32 logits", elements * 4);  // the fp32 logits become the softmax in place
+  layer.tape.emit("logits to fp32", Cast{elements, c.width, 4}, {.reads = {logits}, .writes = {wide}});
+  layer.tape.emit("loss maximum", part_of(whole, CrossEntropy::Part::maximum),
+                  {.reads = {wide}, .writes = {of.maxima}});
+  if (c.tensor > 1) tensor_all_reduce(layer, "loss maximum reduce", of.maxima, whole.rows * 4, 4, true);
   BlockBuilder::Uses exponent = {.reads = {of.maxima, of.labels}, .writes = {of.sums}, .updates = {wide}};
-  if (!whole.fused) exponent.writes.push_back(tape.slot("shifted logits", elements * 4));
-  tape.emit("loss exponent", part_of(whole, CrossEntropy::Part::exponent), exponent);
-  tape.on_backward([=, this] {
-    const Software& stack = c_.spec.software;
+  if (!whole.fused) exponent.writes.push_back(layer.tape.slot("shifted logits", elements * 4));
+  layer.tape.emit("loss exponent", part_of(whole, CrossEntropy::Part::exponent), exponent);
+  layer.tape.on_backward([=, &layer, &c] {
+    const Software& stack = c.spec.software;
     BlockBuilder::Uses uses = {.reads = {of.labels, of.sums}, .updates = {wide}};
     if (!whole.fused && stack.keeps_logits) uses.reads.push_back(exponent.writes.back());
-    if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
-    const std::int64_t copies = stack.loss_gradient_copies + (c_.tensor > 1 ? stack.loss_parallel_copies : 0);
+    if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+    const std::int64_t copies = stack.loss_gradient_copies + (c.tensor > 1 ? stack.loss_parallel_copies : 0);
     for (std::int64_t i = 0; i < (whole.fused ? 0 : copies); ++i)
-      uses.writes.push_back(tape.slot("log-probabilities' gradient", elements * 4));
-    tape.emit("loss gradient", part_of(whole, CrossEntropy::Part::gradient), uses);
-    const Id gradient = activation("logits gradient", whole.rows, whole.columns);
-    tape.emit("logits gradient", Cast{elements, 4, c_.width}, {.reads = {wide}, .writes = {gradient}});
-    tape.contribute(logits, gradient);
+      uses.writes.push_back(layer.tape.slot("log-probabilities' gradient", elements * 4));
+    layer.tape.emit("loss gradient", part_of(whole, CrossEntropy::Part::gradient), uses);
+    const Id gradient = activation(layer, "logits gradient", whole.rows, whole.columns);
+    layer.tape.emit("logits gradient", Cast{elements, 4, c.width}, {.reads = {wide}, .writes = {gradient}});
+    layer.tape.contribute(logits, gradient);
   });
 }
 
-void LayerBuilder::cross_entropy(Id logits, std::int64_t columns, std::int64_t replicas) {
-  const Software& stack = c_.spec.software;
-  const std::int64_t predictions = 1 + m_.mtp_layers, parts = c_.sequence_parallel ? c_.tensor : 1;
-  const std::int64_t rows = c_.rows * std::max<std::int64_t>(1, replicas);
-  CrossEntropy work = {rows, columns, {}, stack.fused_cross_entropy, predictions, parts, c_.inner.columns};
+void cross_entropy(LayerTape& layer, Id logits, std::int64_t columns, std::int64_t replicas) {
+  const BlockContext& c = layer.context;
+  const Software& stack = c.spec.software;
+  const std::int64_t predictions = 1 + layer.model.mtp_layers, parts = c.sequence_parallel ? c.tensor : 1;
+  const std::int64_t rows = c.rows * std::max<std::int64_t>(1, replicas);
+  CrossEntropy work = {rows, columns, {}, stack.fused_cross_entropy, predictions, parts, c.inner.columns};
   work.narrow = work.fused && stack.fused_loss_on != "copy";
-  const LossRows of = {.labels = tape.slot("labels", rows * 8),
-                       .maxima = tape.slot("row maxima", rows * 4),
-                       .sums = tape.slot("row sums", rows * 8)};
-  tape.emit("labels", Load{rows, true, 0, predictions, parts, replicas, c_.inner}, {.writes = {of.labels}});
-  work.narrow ? narrow_cross_entropy(work, logits, of) : wide_cross_entropy(work, logits, of);
-  if (c_.tensor > 1) tensor_all_reduce("loss sum reduce", of.sums, rows * 8, 4);
+  const LossRows of = {.labels = layer.tape.slot("labels", rows * 8),
+                       .maxima = layer.tape.slot("row maxima", rows * 4),
+                       .sums = layer.tape.slot("row sums", rows * 8)};
+  layer.tape.emit("labels", Load{rows, true, 0, predictions, parts, replicas, c.inner}, {.writes = {of.labels}});
+  work.narrow ? narrow_cross_entropy(layer, work, logits, of) : wide_cross_entropy(layer, work, logits, of);
+  if (c.tensor > 1) tensor_all_reduce(layer, "loss sum reduce", of.sums, rows * 8, 4);
   work.part = CrossEntropy::Part::loss;
   work.metrics = stack.loss_metrics;
-  tape.emit("loss", work, {.reads = {of.sums}, .writes = {tape.slot("loss", rows * 4)}});
+  layer.tape.emit("loss", work, {.reads = {of.sums}, .writes = {layer.tape.slot("loss", rows * 4)}});
 }
 
 }  // namespace orrery

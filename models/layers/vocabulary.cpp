@@ -7,12 +7,16 @@
 // rows before, so that this sum follows those of the loss at once.
 #include <cmath>
 
-#include "models/layers/layer_builder.h"
+#include "models/layers/blocks.h"
+#include "models/layers/layer_parts.h"
+#include "models/layers/layer_tape.h"
+#include "models/layers/linear.h"
 
 namespace orrery {
+namespace {
 
 // Slots of a stage's part of the output layer.
-struct LayerBuilder::LogitsPart {
+struct LogitsPart {
   std::int32_t table = 0;  // the block's first weight
   Id logits = 0, labels = 0;
   Id wide = 0;  // fp32 logits, then exponents, then their gradient
@@ -26,121 +30,138 @@ struct LayerBuilder::LogitsPart {
   }
 };
 
-LayerBuilder::Id LayerBuilder::words(Id tokens) {
-  const auto table = tape.parameter({.name = std::string(kWordTable),
-                                     .out = c_.table_rows,
-                                     .in = m_.hidden,
-                                     .cut = Cut::rows,
-                                     .over = Dimension::vocabulary});
-  const Id y = activation("embeddings", c_.rows, m_.hidden);
-  const Embedding work = {.rows = c_.rows, .columns = m_.hidden, .vocab = c_.table_rows, .over = Dimension::vocabulary};
-  tape.emit("embedding", work, {.reads = {tokens}, .writes = {y}, .weights = {table}});
-  tape.on_backward([=, this] {
+}  // namespace
+
+// Parts of a vocabulary that stages share, in vocabulary.cpp: this stage's rows of the word table by token, zeros for
+// tokens of other stages; its part of the logits of the block's input, and of the loss.
+static Id words(LayerTape& layer, Id tokens) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
+  const auto table = layer.tape.parameter({.name = std::string(kWordTable),
+                                           .out = c.table_rows,
+                                           .in = m.hidden,
+                                           .cut = Cut::rows,
+                                           .over = Dimension::vocabulary});
+  const Id y = activation(layer, "embeddings", c.rows, m.hidden);
+  const Embedding work = {.rows = c.rows, .columns = m.hidden, .vocab = c.table_rows, .over = Dimension::vocabulary};
+  layer.tape.emit("embedding", work, {.reads = {tokens}, .writes = {y}, .weights = {table}});
+  layer.tape.on_backward([=, &layer] {
     Embedding back = work;
     back.direction = Direction::backward;
-    table_gradient("embedding", back, {tape.gradient(y), tokens}, table, true);
+    table_gradient(layer, "embedding", back, {layer.tape.gradient(y), tokens}, table, true);
   });
-  return reduce_from_tensor("embedding", y, c_.rows, m_.hidden);
+  return reduce_from_tensor(layer, "embedding", y, c.rows, m.hidden);
 }
 
-void LayerBuilder::exponents(const LogitsPart& part) {
-  const std::int64_t elements = c_.rows * c_.table_rows;
-  const auto work = [&](CrossEntropy::Part which) { return part.work(c_, which, c_.table_rows); };
-  tape.emit("labels", Load{c_.rows, true, 0, 1, 1, 0, c_.inner}, {.writes = {part.labels}});
-  tape.emit("logits to fp32", Cast{elements, c_.width, 4}, {.reads = {part.logits}, .writes = {part.wide}});
-  tape.emit("loss maximum", work(CrossEntropy::Part::maximum),
-            {.reads = {part.wide}, .writes = {part.maxima, part.factors}});
+static void exponents(LayerTape& layer, const LogitsPart& part) {
+  const BlockContext& c = layer.context;
+  const std::int64_t elements = c.rows * c.table_rows;
+  const auto work = [&](CrossEntropy::Part which) { return part.work(c, which, c.table_rows); };
+  layer.tape.emit("labels", Load{c.rows, true, 0, 1, 1, 0, c.inner}, {.writes = {part.labels}});
+  layer.tape.emit("logits to fp32", Cast{elements, c.width, 4}, {.reads = {part.logits}, .writes = {part.wide}});
+  layer.tape.emit("loss maximum", work(CrossEntropy::Part::maximum),
+                  {.reads = {part.wide}, .writes = {part.maxima, part.factors}});
   BlockBuilder::Uses uses = {.reads = {part.factors, part.labels}, .writes = {part.sums}, .updates = {part.wide}};
-  if (!c_.spec.software.fused_cross_entropy) uses.writes.push_back(tape.slot("shifted logits", elements * 4));
-  tape.emit("loss exponent", work(CrossEntropy::Part::exponent), uses);
+  if (!c.spec.software.fused_cross_entropy) uses.writes.push_back(layer.tape.slot("shifted logits", elements * 4));
+  layer.tape.emit("loss exponent", work(CrossEntropy::Part::exponent), uses);
 }
 
 // Computes the parts of the hidden states' gradient that are possible before the sums over all stages are known.
-void LayerBuilder::early_gradient(const LogitsPart& part) {
-  const std::int64_t rows = c_.rows, columns = c_.table_rows, hidden = m_.hidden;
-  const Id exps = activation("exponents", rows, columns);
-  tape.emit("exponents", Cast{rows * columns, 4, c_.width}, {.reads = {part.wide}, .writes = {exps}});
-  input_gradients("logits", {.m = rows, .n = columns, .k = hidden, .result_bytes = c_.width}, {exps}, part.product,
-                  {part.table});
+static void early_gradient(LayerTape& layer, const LogitsPart& part) {
+  const BlockContext& c = layer.context;
+  const std::int64_t rows = c.rows, columns = c.table_rows, hidden = layer.model.hidden;
+  const Id exps = activation(layer, "exponents", rows, columns);
+  layer.tape.emit("exponents", Cast{rows * columns, 4, c.width}, {.reads = {part.wide}, .writes = {exps}});
+  input_gradients(layer, "logits", {.m = rows, .n = columns, .k = hidden, .result_bytes = c.width}, {exps},
+                  part.product, {part.table});
   const Embedding lookup = {.rows = rows, .columns = hidden, .vocab = columns, .over = Dimension::vocabulary};
-  tape.emit("labels' rows", lookup, {.reads = {part.labels}, .writes = {part.rows}, .weights = {part.table}});
-}
-
-void LayerBuilder::exchange_sums(const LogitsPart& part) {
-  const auto reduce = [&](const std::string& name, Id of, Bytes bytes, bool maximum) {
-    tape.emit(name, Collective{.group = Dimension::vocabulary, .bytes = bytes, .width = 4, .maximum = maximum},
-              {.updates = {of}}, LaneKind::vocabulary_sums);
-  };
-  tape.begin_exchange();
-  reduce("loss maximum reduce", part.maxima, c_.rows * 4, true);
-  tape.emit("loss rescale", part.work(c_, CrossEntropy::Part::rescale, c_.table_rows),
-            {.reads = {part.maxima, part.labels}, .updates = {part.sums, part.factors}}, LaneKind::vocabulary_sums);
-  reduce("loss sum reduce", part.sums, c_.rows * 8, false);
-  if (c_.shared.barriers == 1) combine_gradient(part);
+  layer.tape.emit("labels' rows", lookup, {.reads = {part.labels}, .writes = {part.rows}, .weights = {part.table}});
 }
 
 // The gradient of the hidden states that this rank's part of the vocabulary gives, summed over its tensor group.
-void LayerBuilder::combine_gradient(const LogitsPart& part) {
+static void combine_gradient(LayerTape& layer, const LogitsPart& part) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
   const auto handed_on = [](Access access) { return Operand{Scope::previous, access, kOutputGradient, -1}; };
-  const bool sp = c_.sequence_parallel;
+  const bool sp = c.sequence_parallel;
   BlockBuilder::Uses uses = {.reads = {part.product, part.rows, part.sums, part.factors}};
-  if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
-  if (sp) uses.writes = {activation("hidden gradient", c_.rows, m_.hidden)};
+  if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+  if (sp) uses.writes = {activation(layer, "hidden gradient", c.rows, m.hidden)};
   if (!sp) uses.elsewhere = {handed_on(Access::write)};
-  tape.emit("hidden gradient", part.work(c_, CrossEntropy::Part::combine, m_.hidden), uses, LaneKind::vocabulary_sums);
-  if (c_.tensor == 1) return;
+  layer.tape.emit("hidden gradient", part.work(c, CrossEntropy::Part::combine, m.hidden), uses,
+                  LaneKind::vocabulary_sums);
+  if (c.tensor == 1) return;
   const auto kind = sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  tape.emit("hidden gradient over tensor",
-            Collective{kind, Dimension::tensor, c_.rows * m_.hidden * c_.width, c_.width},
-            {.reads = uses.writes, .elsewhere = {handed_on(sp ? Access::write : Access::read_write)}},
-            LaneKind::vocabulary_sums);
+  layer.tape.emit("hidden gradient over tensor",
+                  Collective{kind, Dimension::tensor, c.rows * m.hidden * c.width, c.width},
+                  {.reads = uses.writes, .elsewhere = {handed_on(sp ? Access::write : Access::read_write)}},
+                  LaneKind::vocabulary_sums);
 }
 
-void LayerBuilder::logits_gradient(const LogitsPart& part) {
-  const std::int64_t rows = c_.rows, columns = c_.table_rows;
-  const auto work = [&](CrossEntropy::Part which) { return part.work(c_, which, columns); };
-  if (c_.shared.at_root())
-    tape.emit("loss", work(CrossEntropy::Part::loss), {.reads = {part.sums}, .writes = {tape.slot("loss", rows * 4)}});
+static void exchange_sums(LayerTape& layer, const LogitsPart& part) {
+  const BlockContext& c = layer.context;
+  const auto reduce = [&](const std::string& name, Id of, Bytes bytes, bool maximum) {
+    layer.tape.emit(name, Collective{.group = Dimension::vocabulary, .bytes = bytes, .width = 4, .maximum = maximum},
+                    {.updates = {of}}, LaneKind::vocabulary_sums);
+  };
+  layer.tape.begin_exchange();
+  reduce("loss maximum reduce", part.maxima, c.rows * 4, true);
+  layer.tape.emit("loss rescale", part.work(c, CrossEntropy::Part::rescale, c.table_rows),
+                  {.reads = {part.maxima, part.labels}, .updates = {part.sums, part.factors}},
+                  LaneKind::vocabulary_sums);
+  reduce("loss sum reduce", part.sums, c.rows * 8, false);
+  if (c.shared.barriers == 1) combine_gradient(layer, part);
+}
+
+static void logits_gradient(LayerTape& layer, const LogitsPart& part) {
+  const BlockContext& c = layer.context;
+  const std::int64_t rows = c.rows, columns = c.table_rows;
+  const auto work = [&](CrossEntropy::Part which) { return part.work(c, which, columns); };
+  if (c.shared.at_root())
+    layer.tape.emit("loss", work(CrossEntropy::Part::loss),
+                    {.reads = {part.sums}, .writes = {layer.tape.slot("loss", rows * 4)}});
   BlockBuilder::Uses uses = {.reads = {part.labels, part.sums, part.factors}, .updates = {part.wide}};
-  if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
-  const Software& stack = c_.spec.software;
+  if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+  const Software& stack = c.spec.software;
   const std::int64_t copies = stack.loss_gradient_copies + stack.loss_parallel_copies;
   for (std::int64_t i = 0; i < (stack.fused_cross_entropy ? 0 : copies); ++i)
-    uses.writes.push_back(tape.slot("log-probabilities' gradient", rows * columns * 4));
-  tape.emit("loss gradient", work(CrossEntropy::Part::gradient), uses);
-  const Id gradient = activation("logits gradient", rows, columns);
-  tape.emit("logits gradient", Cast{rows * columns, 4, c_.width}, {.reads = {part.wide}, .writes = {gradient}});
-  tape.contribute(part.logits, gradient);
+    uses.writes.push_back(layer.tape.slot("log-probabilities' gradient", rows * columns * 4));
+  layer.tape.emit("loss gradient", work(CrossEntropy::Part::gradient), uses);
+  const Id gradient = activation(layer, "logits gradient", rows, columns);
+  layer.tape.emit("logits gradient", Cast{rows * columns, 4, c.width}, {.reads = {part.wide}, .writes = {gradient}});
+  layer.tape.contribute(part.logits, gradient);
 }
 
-void LayerBuilder::logits_part(const std::string& name) {
-  const std::int64_t rows = c_.rows, columns = c_.table_rows, hidden = m_.hidden;
-  const bool late = c_.shared.barriers > 1;
+static void logits_part(LayerTape& layer, const std::string& name) {
+  const BlockContext& c = layer.context;
+  const std::int64_t rows = c.rows, columns = c.table_rows, hidden = layer.model.hidden;
+  const bool late = c.shared.barriers > 1;
   LogitsPart part;
-  part.logits = column_parallel("logits", kInput, hidden, columns,
+  part.logits = column_parallel(layer, "logits", kInput, hidden, columns,
                                 {.name = name, .over = Dimension::vocabulary, .input_gradient = late});
-  part.labels = tape.slot("labels", rows * 8);
-  part.wide = tape.slot("fp32 logits", rows * columns * 4);
-  part.maxima = tape.slot("row maxima", rows * 4);
-  part.factors = tape.slot("row factors", rows * 4);
-  part.sums = tape.slot("row sums", rows * 8);
+  part.labels = layer.tape.slot("labels", rows * 8);
+  part.wide = layer.tape.slot("fp32 logits", rows * columns * 4);
+  part.maxima = layer.tape.slot("row maxima", rows * 4);
+  part.factors = layer.tape.slot("row factors", rows * 4);
+  part.sums = layer.tape.slot("row sums", rows * 8);
   if (!late) {
-    part.product = activation("exponents' product", rows, hidden);
-    part.rows = activation("labels' rows", rows, hidden);
+    part.product = activation(layer, "exponents' product", rows, hidden);
+    part.rows = activation(layer, "labels' rows", rows, hidden);
   }
-  exponents(part);
-  if (!late) early_gradient(part);
-  exchange_sums(part);
-  tape.on_backward([=, this] { logits_gradient(part); });
+  exponents(layer, part);
+  if (!late) early_gradient(layer, part);
+  exchange_sums(layer, part);
+  layer.tape.on_backward([=, &layer] { logits_gradient(layer, part); });
 }
 
 Block words_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "words", BlockRole::embedding);
+  LayerTape b(c, "words", BlockRole::embedding);
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
   const auto tokens = b.tape.slot("tokens", c.rows * 8);
-  b.take_tokens(tokens);
-  const auto y = b.words(tokens);
-  if (c.spec.model.scaled_embedding) b.scale("embedding scale", y, std::sqrt(static_cast<double>(c.spec.model.hidden)));
+  take_tokens(b, tokens);
+  const auto y = words(b, tokens);
+  if (c.spec.model.scaled_embedding)
+    scale(b, "embedding scale", y, std::sqrt(static_cast<double>(c.spec.model.hidden)));
   return b.tape.finish(y, ops);
 }
 
@@ -154,7 +175,7 @@ static Collective between_stages(const BlockContext& c, CollectiveKind kind) {
 
 // A rank that is not the root may lend its own buffer to the sum.
 Block words_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "words' ways", BlockRole::exchange);
+  LayerTape b(c, "words' ways", BlockRole::exchange);
   const Bytes bytes = c.local_rows * c.hidden * c.width;
   const bool root = c.shared.at_root();
   const auto x = b.tape.input(bytes);
@@ -182,14 +203,14 @@ bool has_positions_block(const BlockContext& c) {
 }
 
 Block positions_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "positions", BlockRole::embedding);
+  LayerTape b(c, "positions", BlockRole::embedding);
   const auto x = b.tape.input(c.local_rows * c.hidden * c.width);
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
-  return b.tape.finish(b.dropout("embedding dropout", b.add_positions(x)), ops);
+  return b.tape.finish(dropout(b, "embedding dropout", add_positions(b, x)), ops);
 }
 
 Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "hidden states' ways", BlockRole::exchange);
+  LayerTape b(c, "hidden states' ways", BlockRole::exchange);
   const Bytes bytes = c.local_rows * c.hidden * c.width;
   const bool root = c.shared.at_root();
   if (root) b.tape.input(bytes);
@@ -211,9 +232,9 @@ Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
 
 // The hidden states' gradient is allocated at its first writer: with one barrier that is before backward.
 Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "output", BlockRole::output);
+  LayerTape b(c, "output", BlockRole::output);
   b.tape.input(c.local_rows * c.hidden * c.width);
-  b.logits_part(c.spec.model.tied_embeddings ? "embedding.word" : "output");
+  logits_part(b, c.spec.model.tied_embeddings ? "embedding.word" : "output");
   Block block = b.tape.finish(ops);
   for (const std::uint32_t id : block.exchange) {
     for (const Operand& o : ops[id].operands) {

@@ -1,25 +1,17 @@
-// PlanBuilder: activations of a micro-batch that another stage keeps between its forward and its backward.
-#include <algorithm>
+#include "models/planner/activation_moves.h"
 
 #include <fmt/format.h>
 
-#include "models/planner/plan_builder.h"
-
 namespace orrery {
 
-// Refuses strategies whose activations another stage could not know the sizes of, or find again.
-void PlanBuilder::refuse_moves() const {
-  const Strategy& s = spec_.strategy;
-  const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
-    if (asked) refuse_with(key, "leaves activations with another stage", why);
-  };
-  refuse(spec_.model.moe.has_value(), "strategy.schedule",
-         "not built yet with experts, whose sizes that stage does not know: choose 1f1b");
-  refuse(s.offload.any(), "strategy.offload", "not built yet with offload: leave it out");
-  refuse(s.contiguous_activations, "strategy.contiguous_activations", "they cannot lie in one buffer: leave it out");
+ActivationMoves::ActivationMoves(Draft& draft, TaskWriter& writer) : StepPart(draft, writer) { writer.watch(*this); }
+
+void ActivationMoves::begin_slot() {
+  alive_.assign(plan_.buffers, 0);
+  guests_.clear();
 }
 
-void PlanBuilder::note_alive(const Op& op, std::uint32_t frame) {
+void ActivationMoves::issued(const Op& op, std::uint32_t frame, TaskId) {
   const auto set = [&](const std::vector<Operand>& operands, char on) {
     for (const Operand& o : operands) alive_[plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot] = on;
   };
@@ -29,7 +21,7 @@ void PlanBuilder::note_alive(const Op& op, std::uint32_t frame) {
 
 // All live buffers of a micro-batch after its forward, block by block; buffers of the stage's send and receive blocks
 // are still in transfer, and left out.
-std::vector<PlanBuilder::Parcel> PlanBuilder::parcels_of(const ActivationMove& move) const {
+std::vector<ActivationMoves::Parcel> ActivationMoves::parcels_of(const ActivationMove& move) const {
   std::vector<Parcel> parcels;
   const Chunk& chunk = chunks_.front();
   for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
@@ -44,7 +36,7 @@ std::vector<PlanBuilder::Parcel> PlanBuilder::parcels_of(const ActivationMove& m
 }
 
 // The frame in which the partner keeps the parcels, with a slot for each.
-std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::int32_t micro_batch) {
+std::uint32_t ActivationMoves::guest_frame(const std::vector<Parcel>& parcels, std::int32_t micro_batch) {
   std::string key = "guest";
   Block block{.name = "guest", .role = BlockRole::guest};
   for (const Parcel& p : parcels) {
@@ -52,23 +44,26 @@ std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::
     block.slots.push_back({"guest's " + slot.name, p.bytes, Category::activations});
     key += fmt::format(" {}", p.bytes);
   }
-  const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
+  const auto [it, fresh] = draft_.blocks.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back(std::move(block));
-  const std::uint32_t frame = add_frame(it->second);
+  const std::uint32_t frame = draft_.add_frame(it->second);
   plan_.frames[frame].micro_batch = micro_batch;
-  writers_.resize(plan_.buffers, kNone);
-  computed_with_.resize(plan_.buffers, kNone);
-  moved_with_.resize(plan_.buffers, kNone);
+  writer_.take_frames();
   alive_.resize(plan_.buffers, 0);
   return frame;
 }
 
+bool ActivationMoves::issue(const Crossing& crossing) {
+  if (crossing.move >= 0) move(crossing);
+  return crossing.move >= 0;
+}
+
 // One message for each buffer, all in one batch. The sender frees what it sends, the receiver allocates what it
 // receives.
-void PlanBuilder::emit_move(const Crossing& crossing) {
+void ActivationMoves::move(const Crossing& crossing) {
   const ActivationMove& move = schedule_.moves[crossing.move];
-  const bool own = move.stage == stage_, away = crossing.forward, send = crossing.send;
-  std::vector<Parcel>& parcels = parcels_[{crossing.move, class_}];
+  const bool own = move.stage == draft_.at.stage, away = crossing.forward, send = crossing.send;
+  std::vector<Parcel>& parcels = parcels_[{crossing.move, draft_.at.rank_class}];
   if (own && away) parcels = parcels_of(move);
   if (!own && away) guests_[crossing.move] = guest_frame(parcels, move.micro_batch);
   const std::int64_t hops = own ? move.partner - move.stage : move.stage - move.partner;
@@ -83,8 +78,8 @@ void PlanBuilder::emit_move(const Crossing& crossing) {
              .operands = {buffer}};
     (send ? op.frees : op.allocates).push_back(buffer);
     const bool joins = i > 0 && spec_.software.batched_p2p;
-    const TaskId task = emit(op_id(op), frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-    parcel_ends_[{crossing.move, away, i, class_}].push_back(task);
+    const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
+    writer_.ends().parcels[{crossing.move, away, i, draft_.at.rank_class}].push_back(task);
   }
 }
 

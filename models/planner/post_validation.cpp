@@ -1,11 +1,11 @@
-// PlanBuilder: updates that are validated in the next step.
 #include "models/planner/post_validation.h"
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
-#include "models/planner/plan_builder.h"
+#include "models/planner/gradient_ops.h"
+#include "models/planner/shared_gradients.h"
 
 namespace orrery {
 namespace {
@@ -61,23 +61,27 @@ std::vector<TurnPlace> validation_places(const Schedule& schedule, const Turns& 
   return places;
 }
 
-// Whether updates are validated in the next step. Without a limit of the norm, or a scale of the loss, an update waits
-// for nobody.
-bool PlanBuilder::validates() const {
-  return spec_.software.validates_after_update && spec_.strategy.pipeline > 1 && (spec_.strategy.clip > 0 || half());
-}
-
-void PlanBuilder::plan_validation() {
-  if (!validates()) return;
-  validation_places_ = validation_places(schedule_, turns_);
-  for (std::size_t s = 0; s < turns_.size(); ++s) {
-    const auto [turn, crossing] = validation_places_[s];
-    if (crossing < turns_[s][turn].size()) turns_[s][turn][crossing].joins_previous = false;
+PostValidation::PostValidation(Draft& draft, TaskWriter& writer)
+    : StepPart(draft, writer), places_(validation_places(schedule_, draft_.turns)) {
+  for (std::size_t s = 0; s < draft_.turns.size(); ++s) {
+    const auto [turn, crossing] = places_[s];
+    if (crossing < draft_.turns[s][turn].size()) draft_.turns[s][turn][crossing].joins_previous = false;
   }
 }
 
+void PostValidation::before_transfer(std::size_t turn, std::size_t transfer) {
+  if (places_[draft_.at.stage] == TurnPlace{turn, transfer}) validate_update();
+}
+
+void PostValidation::after_turn(std::size_t turn) {
+  const std::vector<std::vector<Crossing>>& turns = draft_.turns[draft_.at.stage];
+  const auto moves = [](const auto& crossings) { return !crossings.empty(); };
+  const auto behind = turns.begin() + static_cast<std::ptrdiff_t>(turn) + 1;
+  if (!shares_table(draft_) && !turns[turn].empty() && std::none_of(behind, turns.end(), moves)) receive_partial_norm();
+}
+
 // Passes one number from one stage to the next, or back.
-TaskId PlanBuilder::pass_number(const char* name, std::uint16_t of, bool send, bool forward) {
+TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send, bool forward) {
   const bool next = send == forward;  // the other end is the next stage
   const LaneKind lane = send ? (next ? LaneKind::send_next : LaneKind::send_previous)
                              : (next ? LaneKind::receive_next : LaneKind::receive_previous);
@@ -86,47 +90,47 @@ TaskId PlanBuilder::pass_number(const char* name, std::uint16_t of, bool send, b
                  .phase = Phase::step,
                  .lane = lane,
                  .operands = {number(of, send ? Access::read : Access::write)}};
-  const TaskId task = emit(op_id(op), chunks_.front().state);
-  const auto boundary = static_cast<std::int32_t>(next ? stage_ : stage_ - 1);
-  crossings_[{boundary, -1, forward, class_, Bytes{0}}].push_back(task);
+  const TaskId task = writer_.emit(op, chunks_.front().state);
+  const auto boundary = static_cast<std::int32_t>(next ? draft_.at.stage : draft_.at.stage - 1);
+  writer_.ends().crossings[{boundary, -1, forward, draft_.at.rank_class, Bytes{0}}].push_back(task);
   return task;
 }
 
 // Receives the norm that the stages before have found, from which this stage's update is made. It is received when no
 // other transfer comes any more, long before it is due, so that its sender need not wait; where the ends of the
 // pipeline share a table, behind the sum of the table's gradients, which the first stage's norm waits for.
-void PlanBuilder::receive_partial_norm() {
-  if (stage_ > 0) pass_number("receive partial norm", kNormBefore, false, true);
+void PostValidation::receive_partial_norm() {
+  if (draft_.at.stage > 0) pass_number("receive partial norm", kNormBefore, false, true);
 }
 
-std::vector<TaskId> PlanBuilder::pass_partial_norm(const std::vector<TaskId>& summed) {
-  if (shares_table()) receive_partial_norm();
-  if (stage_ > 0) {
+std::vector<TaskId> PostValidation::pass_partial_norm(const std::vector<TaskId>& summed) {
+  if (shares_table(draft_)) receive_partial_norm();
+  if (draft_.at.stage > 0) {
     const Op op = {.name = "add partial norm",
                    .work = Accumulate{1, 4, 4},
                    .phase = Phase::step,
                    .optimizer = true,
                    .operands = {number(kNormBefore, Access::read), number(partial_norm(), Access::read_write)}};
-    emit(op_id(op), chunks_.front().state, summed);
+    writer_.emit(op, chunks_.front().state, summed);
   }
-  if (!at_last_stage()) pass_number("send partial norm", partial_norm(), true, true);
-  return stage_ > 0 ? std::vector{last_of(LaneKind::compute)} : summed;
+  if (!draft_.at_last_stage()) pass_number("send partial norm", partial_norm(), true, true);
+  return draft_.at.stage > 0 ? std::vector{writer_.last_of(LaneKind::compute)} : summed;
 }
 
 // Validates the last update: the norm of all stages goes back from the last one, and the host looks at it before
 // further gradients are added to those of the update.
-void PlanBuilder::validate_update() {
+void PostValidation::validate_update() {
   plan_.slots.back().validation = static_cast<TaskId>(plan_.tasks.size());
-  if (!at_last_stage()) pass_number("receive whole norm", kWholeNorm, false, false);
-  if (stage_ > 0) pass_number("send whole norm", whole_norm(), true, false);
+  if (!draft_.at_last_stage()) pass_number("receive whole norm", kWholeNorm, false, false);
+  if (draft_.at.stage > 0) pass_number("send whole norm", whole_norm(), true, false);
   plan_.slots.back().validated = static_cast<TaskId>(plan_.tasks.size());
   const Op wait = {.name = "validate update",
                    .work = Wait{},
                    .phase = Phase::step,
                    .host_waits = true,
                    .operands = {number(whole_norm(), Access::read)}};
-  emit(op_id(wait), chunks_.front().state);
-  for (const Chunk& chunk : chunks_) zero_gradients(chunk, {});
+  writer_.emit(wait, chunks_.front().state);
+  for (const Chunk& chunk : chunks_) zero_gradients(draft_, writer_, chunk, {});
 }
 
 }  // namespace orrery

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
+#include "models/planner/step_part.h"
 #include "models/schedule/transfer_order.h"
 
 namespace orrery {
@@ -23,5 +25,27 @@ struct TurnPlace {
 // the other behind: all stages can run again what they did so far. Transfers in which several stages take part (moved
 // activations, a shared vocabulary) come behind.
 std::vector<TurnPlace> validation_places(const Schedule& schedule, const Turns& turns);
+
+// Updates that are validated in the next step.
+class PostValidation : public StepPart {
+ public:
+  PostValidation(Draft& draft, TaskWriter& writer);
+
+  void before_transfer(std::size_t turn, std::size_t transfer) override;
+  void after_turn(std::size_t turn) override;
+
+  // A number tells whether an update was right: as this stage knows it at the update (partial), or over all stages.
+  std::uint16_t partial_norm() const { return spec_.strategy.clip > 0 ? kSquaredNorm : kFoundInfinity; }
+  std::uint16_t whole_norm() const { return draft_.at_last_stage() ? partial_norm() : std::uint16_t{kWholeNorm}; }
+  // Adds to a norm that was summed over this stage those of the stages before, and passes it on.
+  std::vector<TaskId> pass_partial_norm(const std::vector<TaskId>& summed);
+
+ private:
+  TaskId pass_number(const char* name, std::uint16_t number, bool send, bool forward);
+  void receive_partial_norm();
+  void validate_update();
+
+  std::vector<TurnPlace> places_;  // by stage
+};
 
 }  // namespace orrery

@@ -1,51 +1,21 @@
-// PlanBuilder: weights that one rank alone updates (DataParallel), or that servers hold (Li et al. 2014, Scaling
-// Distributed Machine Learning with the Parameter Server). A server owns a range of keys, an equal part of every
-// bucket.
+#include "models/planner/servers.h"
+
 #include <algorithm>
 #include <cassert>
 
-#include "models/planner/plan_builder.h"
-
 namespace orrery {
 
-// Adds the servers as ranks after the workers. They stand on the workers' machines in turn, or on one machine each
-// behind those. The range of a server is kept once more by the server on the next server's machine, and so on (Li et
-// al., section 4.3).
-void PlanBuilder::add_servers() {
-  if (!row_.servers) return;
-  const Cluster& c = spec_.cluster;
-  const std::int64_t workers = plan_.ranks, node = std::max(1, c.gpus_per_node), nodes = ceil_div(workers, node);
-  const ParameterServer& p = *spec_.strategy.parameter_server;
-  plan_.servers = p.servers * p.replicas;
-  plan_.copies = p.replicas;
-  plan_.ranks += plan_.servers;
-  for (std::int64_t i = 0; i < plan_.servers; ++i) {
-    const std::int64_t s = (i + i / p.servers) % p.servers;
-    plan_.server_seats.push_back(p.colocated ? std::min(s % nodes * node + s / nodes % node, workers - 1)
-                                             : (nodes + s) * node);
-  }
-  for (std::size_t d = 0; d < kDimensions; ++d) {
-    GroupTable& table = plan_.dimensions[d];
-    const auto own = static_cast<std::int32_t>(table.groups.size());
-    const bool together = static_cast<Dimension>(d) == Dimension::model;  // servers sum the norm
-    for (std::int64_t r = workers; r < plan_.ranks; ++r) {
-      const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0
-                                 : together                                    ? own
-                                            : own + static_cast<std::int32_t>(r - workers);
-      if (group == static_cast<std::int32_t>(table.groups.size())) table.groups.add_list();
-      table.groups.add_to_last(static_cast<std::int32_t>(r));  // the world is one group
-      table.member_of.push_back(group);
-    }
-  }
+void Servers::begin_step() {
+  if (row_.master) hand_out_weights();
+  if (row_.servers && spec_.strategy.overlap.parameter_gather) pull_buckets();
 }
 
-bool PlanBuilder::updates() const {
-  return context_.duty == Duty::master || context_.duty == Duty::server ||
-         (context_.duty == Duty::worker && !row_.servers);
+void Servers::end_step() {
+  if (row_.servers && !spec_.strategy.overlap.parameter_gather) pull_buckets();
 }
 
 // DataParallel copies the weights to every rank before forward begins.
-void PlanBuilder::hand_out_weights() {
+void Servers::hand_out_weights() {
   const Chunk& chunk = chunks_.front();
   for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
     const Op op = {.name = "broadcast weights",
@@ -57,17 +27,16 @@ void PlanBuilder::hand_out_weights() {
                    .phase = Phase::step,
                    .lane = LaneKind::data_gather,
                    .operands = {state(kParameters, Access::read_write)}};
-    barrier_ = {emit(op_id(op), chunk.state)};
+    writer_.hold({writer_.emit(op, chunk.state)});
   }
 }
 
-// Sends a bucket's gradients to the rank, or to the servers, that update the weights.
-void PlanBuilder::give_gradients(const Chunk& chunk, const Bucket& bucket, TaskId after) {
+void Servers::give(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   Op op = {.name = "reduce gradients",
            .work = Collective{.kind = CollectiveKind::reduce,
                               .group = Dimension::data,
-                              .bytes = bucket.elements * gradient_width_,
-                              .width = gradient_width_,
+                              .bytes = bucket.elements * facts_.gradient_width,
+                              .width = facts_.gradient_width,
                               .first = bucket.first},
            .phase = Phase::step,
            .lane = LaneKind::data_reduce,
@@ -81,13 +50,13 @@ void PlanBuilder::give_gradients(const Chunk& chunk, const Bucket& bucket, TaskI
     push.copies = plan_.copies;
     const bool serves = context_.duty == Duty::server;
     op.operands = {serves ? state(kGradientShard, Access::write) : state(kGradients, Access::read)};
-    if (!serves && class_ == 0) pushed_.push_back(bucket.first);
+    if (!serves && draft_.at.rank_class == 0) pushed_.push_back(bucket.first);
   }
-  emit(op_id(op), chunk.state, {after});
+  writer_.emit(op, chunk.state, {after});
 }
 
 // Workers pull in the order in which forward needs the weights; servers answer in the same.
-void PlanBuilder::pull_buckets() {
+void Servers::pull_buckets() {
   const Chunk& chunk = chunks_.front();
   const bool serves = context_.duty == Duty::server;
   for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
@@ -102,13 +71,13 @@ void PlanBuilder::pull_buckets() {
                    .phase = Phase::step,
                    .lane = LaneKind::data_gather,
                    .operands = {serves ? state(kParameterShard, Access::read) : state(kParameters, Access::write)}};
-    const TaskId task = emit(op_id(op), chunk.state, {last_of(LaneKind::compute), last_of(LaneKind::cpu)});
-    for (const std::uint32_t u : bucket->units) state_writers_[u][kParameters] = task;
+    const TaskId task =
+        writer_.emit(op, chunk.state, {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::cpu)});
+    for (const std::uint32_t u : bucket->units) writer_.note_write(u, kParameters, task);
   }
 }
 
-// Tasks of a server in a step: its host's processors update the sums of what the workers push.
-void PlanBuilder::emit_server() {
+void Servers::serve() {
   const Chunk& chunk = chunks_.front();
   const bool early = spec_.strategy.overlap.parameter_gather;
   if (early) pull_buckets();
@@ -116,38 +85,38 @@ void PlanBuilder::emit_server() {
     const auto bucket =
         std::find_if(chunk.buckets.begin(), chunk.buckets.end(), [&](const Bucket& b) { return b.first == first; });
     assert(bucket != chunk.buckets.end());
-    give_gradients(chunk, *bucket, kNone);
+    give(chunk, *bucket, kNone);
   }
-  const TaskId pushed = last_of(LaneKind::data_reduce);
-  update_server(spec_.strategy.clip > 0 ? server_norm({pushed}) : std::vector{pushed});
+  const TaskId pushed = writer_.last_of(LaneKind::data_reduce);
+  update_range(spec_.strategy.clip > 0 ? norm({pushed}) : std::vector{pushed});
   if (!early) pull_buckets();
 }
 
-std::vector<TaskId> PlanBuilder::server_norm(const std::vector<TaskId>& after) {
+std::vector<TaskId> Servers::norm(const std::vector<TaskId>& after) {
   const Chunk& chunk = chunks_.front();
   const Op norm = {.name = "gradient norm",
-                   .work = SquaredNorm{chunk.own, gradient_width_},
+                   .work = SquaredNorm{chunk.weights.own, facts_.gradient_width},
                    .phase = Phase::step,
                    .lane = LaneKind::cpu,
                    .optimizer = true,
                    .operands = {state(kGradientShard, Access::read), number(kSquaredNorm, Access::write)}};
-  const TaskId own = emit(op_id(norm), chunk.state, after);
+  const TaskId own = writer_.emit(norm, chunk.state, after);
   if (plan_.servers == 1) return {own};
   const Op sum = {.name = "reduce gradient norm",
                   .work = Collective{.group = Dimension::model, .bytes = 4, .width = 4},
                   .phase = Phase::step,
                   .lane = LaneKind::model,
                   .operands = {number(kSquaredNorm, Access::read_write)}};
-  return {emit(op_id(sum), chunk.state, {own})};
+  return {writer_.emit(sum, chunk.state, {own})};
 }
 
-void PlanBuilder::update_server(const std::vector<TaskId>& after) {
+void Servers::update_range(const std::vector<TaskId>& after) {
   const Chunk& chunk = chunks_.front();
   const Optimizer& o = spec_.strategy.optimizer;
   const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0;
   Op op = {.name = "update",
-           .work = Update{.elements = chunk.own,
-                          .gradient = gradient_width_,
+           .work = Update{.elements = chunk.weights.own,
+                          .gradient = facts_.gradient_width,
                           .master = master ? o.master_bytes : 0,
                           .moment = o.moment_bytes,
                           .forward = context_.width,
@@ -160,9 +129,9 @@ void PlanBuilder::update_server(const std::vector<TaskId>& after) {
                         state(kParameterShard, Access::write)},
            .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
   std::vector<TaskId> before = after;
-  before.push_back(last_of(LaneKind::data_gather));  // the weights that are being pulled
+  before.push_back(writer_.last_of(LaneKind::data_gather));  // the weights that are being pulled
   if (spec_.strategy.clip > 0) op.operands.push_back(number(kSquaredNorm, Access::read));
-  emit(op_id(op), chunk.state, before);
+  writer_.emit(op, chunk.state, before);
 }
 
 }  // namespace orrery

@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "rank files are little-endian");
 
@@ -55,15 +55,15 @@ void visit_texts(Run& r, Visit visit) {
 }
 
 std::string header_of(const RankRun& run) {
-  json header = {{"schema", kSchema}};
+  ordered_json header = {{"schema", kSchema}};
   visit_texts(run, [&](const char* key, const auto& value) { header[key] = value; });
   header["steps"] = run.steps.size();
   header["tasks"] = run.steps.empty() ? 0 : run.steps.front().spans.size();
   header["sizes"] = run.steps.empty() ? 0 : run.steps.front().sizes.size();
   header["losses"] = run.losses.size();
-  json& memory = header["memory"] = json::object();
+  ordered_json& memory = header["memory"] = ordered_json::object();
   visit_memory(run.memory, [&](const char* key, const auto& value) { memory[key] = value; });
-  return header.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
+  return header.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
 
 [[noreturn]] void broken(const std::string& path, std::string_view what) {
@@ -114,7 +114,7 @@ void take_figure(const OrderedJsonValue& from, std::array<Bytes, kCategories>& t
 }
 
 Counts read_header(const std::string& path, const std::string& line, RankRun& run) try {
-  const json file = parse_ordered_json("header", line, "run it again");
+  const ordered_json file = parse_ordered_json("header", line, "run it again");
   const OrderedJsonValue header(file, "header");
   if (header.at("schema").text() != kSchema) header.fail(fmt::format("its schema is not {}", kSchema));
   visit_texts(run, [&](const char* key, auto& value) { take_figure(header.at(key), value); });

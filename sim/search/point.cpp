@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
-#include "models/layers/layer_builder.h"
+#include "models/layers/blocks.h"
 #include "models/partition/rank_groups.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"

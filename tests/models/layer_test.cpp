@@ -1,6 +1,6 @@
 // Bytes that a layer keeps between forward and backward, and bytes that it sends over the tensor group, against the
 // papers.
-#include "models/layers/layer_builder.h"
+#include "models/layers/blocks.h"
 
 #include <map>
 #include <set>

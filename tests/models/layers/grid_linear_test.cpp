@@ -2,7 +2,7 @@
 // (2104.05343), Tesseract (2105.14500) and 3D tensor parallelism (2105.14450).
 #include <gtest/gtest.h>
 
-#include "models/layers/layer_builder.h"
+#include "models/layers/blocks.h"
 #include "models/layers/placement.h"
 #include "tests/models/kept.h"
 

@@ -1,0 +1,80 @@
+#include "models/layers/layer_tape.h"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+Scope weight_scope(const ShardingRow& row) { return row.shards_parameters ? Scope::unit : Scope::state; }
+Scope gradient_scope(const BlockContext& c) { return unit_gradients(c.spec, c.sharding) ? Scope::unit : Scope::state; }
+
+// Transformer Engine computes the layers' products in 8 bits; embedding and output stay in bf16 (Megatron-Core).
+Precision precision_of(const BlockContext& c, BlockRole role) {
+  const Precision p = c.spec.strategy.precision;
+  return is_eight_bit(p) && role != BlockRole::layer ? Precision::bf16 : p;
+}
+
+}  // namespace
+
+bool unit_gradients(const Spec& spec, const ShardingRow& row) {
+  const bool sharded = row.shards_gradients && (row.shards_parameters || !spec.software.keep_gradients_whole);
+  return sharded || spec.strategy.offload.gradients != Device::none;
+}
+
+Averaging averaging(const Spec& spec, const ShardingRow& row) {
+  const Strategy& s = spec.strategy;
+  const Software& w = spec.software;
+  const std::int64_t group = row.hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
+  if (group == 1 || row.master || row.servers || !s.stage_replicas.empty()) return Averaging::none;
+  const bool units = unit_gradients(spec, row);
+  if (!units && w.gradient_average == "copy") return Averaging::copy;
+  const bool scales = units ? w.unit_average == "scale" ||
+                                  (w.unit_average == "scale_or_premultiply" && s.gradient_precision != Precision::fp32)
+                            : w.gradient_average == "scale";
+  return scales ? Averaging::scale : Averaging::none;
+}
+
+LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole role)
+    : tape(name, role, precision_of(c, role), weight_scope(c.sharding),
+           c.sharding.shards_parameters ? static_cast<Id>(kGathered) : static_cast<Id>(kParameters), gradient_scope(c),
+           gradient_scope(c) == Scope::unit ? static_cast<Id>(kUnitGradient) : static_cast<Id>(kGradients)),
+      context(c),
+      model(c.spec.model),
+      heads(model.heads / c.tensor),
+      kv_heads(std::max<std::int64_t>(1, model.kv_heads / c.tensor)),
+      eight_bit(is_eight_bit(precision_of(c, role))),
+      dummy_gradients(role == BlockRole::output && c.spec.software.dummy_gradients),
+      overlaps(role == BlockRole::layer && c.spec.strategy.overlap.tensor && c.sequence_parallel),
+      tiles(role == BlockRole::layer ? c.spec.strategy.offload.tiling : 1) {
+  tape.splits_backward = c.splits_backward;
+  tape.releases_weights_after_forward = c.sharding.reshards_after_forward;
+}
+
+Id activation(LayerTape& layer, const std::string& name, std::int64_t row_count, std::int64_t columns) {
+  return layer.tape.slot(name, row_count * columns * layer.context.width);
+}
+
+void tensor_all_reduce(LayerTape& layer, const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum) {
+  layer.tape.emit(name,
+                  Collective{.group = layer.context.inner.columns, .bytes = bytes, .width = width, .maximum = maximum},
+                  {.updates = {x}}, LaneKind::tensor);
+}
+
+std::int32_t vector_parameter(LayerTape& layer, const std::string& name) {
+  const BlockContext& c = layer.context;
+  if (!c.grid) return layer.tape.parameter(name, layer.model.hidden, 1, Cut::none, c.sequence_parallel);
+  return layer.tape.parameter(
+      {.name = name, .out = c.hidden, .in = 1, .cut = Cut::rows, .partial = true, .over = c.outer.columns});
+}
+
+void bias_gradient(LayerTape& layer, const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
+                   std::int32_t parameter) {
+  layer.tape.emit(name + " bias gradient", BiasGradient{row_count, columns},
+                  {.reads = {dy}, .weight_gradients = {parameter}});
+}
+
+Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std::int64_t columns, Bytes width) {
+  return layer.tape.slot_of_rows(name, rows.count * columns * width, rows.size);
+}
+
+}  // namespace orrery

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/layers/blocks.h"
+#include "models/layout/chunk.h"
+#include "models/plan/plan.h"
+#include "models/schedule/schedules.h"
+#include "models/schedule/transfer_order.h"
+#include "models/schedule/weight_versions.h"
+#include "models/spec/sharding.h"
+#include "models/spec/spec.h"
+
+namespace orrery {
+
+// Facts of a spec that many passes ask for. They never change.
+struct PlanFacts {
+  explicit PlanFacts(const Spec& s);
+
+  const Spec& spec;
+  const ShardingRow& row;
+  Bytes gradient_width = 4;
+  bool unit_gradients = false;  // gradients are reduced unit by unit
+  Averaging averaging = Averaging::none;
+  bool one_queue = false;  // Software::one_queue, on these GPUs
+  bool half = false;       // fp16, with a scale of the loss
+  bool validates = false;  // updates are validated in the next step (post_validation.h)
+
+  bool host_parameters() const { return spec.strategy.offload.parameters != Device::none; }
+  bool host_gradients() const { return spec.strategy.offload.gradients != Device::none; }
+  bool host_update() const { return spec.strategy.offload.optimizer != Device::none; }
+  bool delayed() const { return host_update() && spec.strategy.offload.delayed_update; }
+  // fp16: whether the norm, which is infinite where a gradient is, tells of infinities: it is taken before a scale must
+  // be known, or nothing else passes over the gradients. A delayed update's scale must be known before the next step
+  // begins.
+  bool norm_tells_infinity() const;
+  bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
+  // Whether two parts of the model use the word table: a tied output, or further predictions.
+  bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
+};
+
+// Ranks of a stage that do the same work.
+struct RankClass {
+  std::string name = "";
+  ExpertLoad load = ExpertLoad::busiest;
+  std::int64_t ring_block = 0;
+  Duty duty = Duty::worker;
+};
+
+// The ranks whose slot is being built: a class of a replica of a stage.
+struct SlotPlace {
+  std::uint32_t slot = 0;
+  int rank_class = 0;
+  std::int64_t stage = 0;
+  std::int64_t replica = 0;     // index of the replica among those of its stage
+  std::int64_t first_rank = 0;  // first rank of this replica; 0 without strategy.stage_replicas
+};
+
+// The blocks, weights and buffers of one slot.
+struct Layout {
+  std::vector<Chunk> chunks;
+  std::map<std::uint32_t, Regions> regions;  // regions, by unit frame
+  WeightVersions versions;                   // versions of the weights in an asynchronous schedule
+  std::uint32_t arena = kNone;               // frame of the arena of contiguous activations
+};
+
+// A plan that grows, and the values that its passes have found so far. Every pass is a function that reads some of the
+// values and adds others; none keeps the draft.
+struct Draft {
+  explicit Draft(const Spec& spec);
+
+  PlanFacts facts;
+  BlockContext context;
+  Schedule schedule;
+  Turns turns;
+  std::vector<std::int64_t> layers_of, first_layer;  // layers of each virtual stage, and the first of them
+  Plan plan;
+  std::map<std::string, std::uint32_t> blocks;  // ids of blocks that several frames share, by what tells them apart
+  std::vector<RankClass> classes;
+  SlotPlace at;
+  Layout layout;
+
+  bool asynchronous() const { return plan.steps > 1; }
+  bool at_last_stage() const { return at.stage + 1 == facts.spec.strategy.pipeline; }
+  // The rank's number among those of a replica that hold different rows of a micro-batch.
+  std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_class : 0; }
+  bool updates() const;  // whether the ranks update the weights
+
+  std::int64_t group_size(Dimension d) const;  // size of the group of the rank that is being laid out
+  std::int64_t shards(Dimension d) const;      // the number of ranks that optimizer states are cut over
+  std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
+  std::int64_t shard(const Regions& regions) const;
+  // Bytes of an element of the shard that a gather begins from.
+  Bytes shard_width() const {
+    return facts.row.fp32_shards ? facts.spec.strategy.optimizer.master_bytes : context.width;
+  }
+
+  // The chunk whose word table others on the stage may use. A stage that ends one copy of the model begins the other.
+  const Chunk& table_chunk() const;
+  // Chunks in the order of the model. Copies of a virtual stage reduce its gradients together, so all ranks take chunks
+  // in this order.
+  std::vector<Chunk*> in_model_order();
+
+  std::uint32_t add_frame(std::uint32_t block);
+  // The id of the block with this key, which make() makes where there is none yet.
+  template <class Make>
+  std::uint32_t block(const std::string& key, Make make) {
+    const auto [it, fresh] = blocks.try_emplace(key, static_cast<std::uint32_t>(plan.blocks.size()));
+    if (fresh) plan.blocks.push_back(make());
+    return it->second;
+  }
+};
+
+}  // namespace orrery

@@ -1,0 +1,95 @@
+#include "models/layout/entries.h"
+
+#include <fmt/format.h>
+
+#include "models/layout/replicas.h"
+
+namespace orrery {
+
+static std::uint32_t shared_block(Draft& draft, const std::string& key,
+                                  Block (*make)(const BlockContext&, std::vector<Op>&)) {
+  return draft.block(fmt::format("{} of {}", key, draft.context.rows),
+                     [&] { return make(draft.context, draft.plan.ops); });
+}
+
+// Layers of one kind share a block: they differ in their rows, in their attention window, in whether they are
+// recomputed, in whether their activations go to the host, in whether they have experts and in how those are loaded.
+static std::uint32_t layer_kind(Draft& draft, std::int64_t layer, std::int64_t index_in_stage) {
+  const Spec& spec = draft.facts.spec;
+  const BlockContext& context = draft.context;
+  const Recompute& r = spec.strategy.recompute;
+  const bool recompute =
+      r.any() && (!r.layers || index_in_stage < *r.layers) && (!r.every_second_layer || layer % 2 == 1);
+  const Offload& o = spec.strategy.offload;
+  const bool offload = o.activations != Device::none && (!o.activation_layers || index_in_stage < *o.activation_layers);
+  const auto& window = spec.model.sliding_window;
+  const bool experts = has_experts(spec.model, layer);
+  const bool own_loads = experts && !spec.model.moe->loads_file.empty();
+  const std::string key = fmt::format("layer {} {} {} {} {} {} {} {} {}", context.rows, static_cast<int>(context.load),
+                                      context.ring_block, recompute, offload, window ? (layer + 1) % window->every : 0,
+                                      recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
+  return draft.block(key, [&] { return layer_block(context, layer, recompute, draft.plan.ops, offload); });
+}
+
+std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
+  BlockContext& context = draft.context;
+  const Schedule& schedule = draft.schedule;
+  std::vector<Entry> entries;
+  const auto count = static_cast<std::int64_t>(draft.layers_of.size());
+  const std::int64_t virtual_stage = place % count;
+  const auto layers = static_cast<std::int32_t>(draft.facts.spec.model.layers);
+  const auto add = [&](std::uint32_t block, std::int32_t layer, bool transfer) {
+    entries.push_back({.block = block, .layer = layer, .transfer = transfer});
+  };
+  const auto cross = [&](std::int64_t boundary, const char* name, auto* make, std::int64_t layer) {
+    context.hop = hop(schedule, static_cast<std::size_t>(boundary));
+    if (context.hop == 0) return;
+    context.slices = slices_over(draft, static_cast<std::size_t>(boundary), boundary == place);
+    std::string key = name;
+    for (const Slice& s : context.slices) key += fmt::format(" {}.{}.{}", s.offset, s.first, s.rows);
+    add(shared_block(draft, key, make), static_cast<std::int32_t>(layer), true);
+  };
+  const bool shares = schedule.spreads_vocabulary();
+  if (virtual_stage == 0 && shares && has_positions_block(context))
+    add(shared_block(draft, "positions", positions_block), -1, false);
+  else if (virtual_stage == 0 && !shares)
+    add(shared_block(draft, fmt::format("embedding {}", static_cast<int>(context.duty)), embedding_block), -1, false);
+  else if (virtual_stage > 0)
+    cross(place - 1, "receive", receive_block, draft.first_layer[virtual_stage]);
+  std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
+  for (std::int64_t k = 0; k < virtual_stage; ++k) {
+    if (schedule.stage_of[place - virtual_stage + k] == schedule.stage_of[place]) before += draft.layers_of[k];
+  }
+  for (std::int64_t i = 0; i < draft.layers_of[virtual_stage]; ++i) {
+    const std::int64_t layer = draft.first_layer[virtual_stage] + i;
+    add(layer_kind(draft, layer, before + i), static_cast<std::int32_t>(layer), false);
+  }
+  if (virtual_stage == count - 1) {
+    add(shared_block(draft, "final norm", final_norm_block), layers, false);
+    if (draft.facts.spec.model.mtp_layers > 0)
+      add(shared_block(draft, fmt::format("prediction {}", static_cast<int>(context.load)), prediction_block), layers,
+          false);
+    if (!shares)
+      add(shared_block(draft, fmt::format("output {}", static_cast<int>(context.duty)), output_block), layers, false);
+  } else {
+    cross(place, "send", send_block, draft.first_layer[virtual_stage + 1] - 1);
+  }
+  return entries;
+}
+
+std::vector<Entry> vocabulary_entries(Draft& draft, bool input) {
+  const Schedule& schedule = draft.schedule;
+  SharedVocabulary& shared = draft.context.shared;
+  shared.stage = draft.at.stage;
+  shared.root = input ? schedule.stage_of.front() : schedule.stage_of[schedule.virtual_stages() - 1];
+  const auto entry = [&](const char* name, auto* make, bool transfer) {
+    const std::uint32_t block = shared_block(draft, fmt::format("{} {}", name, shared.at_root()), make);
+    return Entry{.block = block,
+                 .layer = input ? -1 : static_cast<std::int32_t>(draft.facts.spec.model.layers),
+                 .transfer = transfer};
+  };
+  if (input) return {entry("words", words_block, false), entry("words' ways", words_exchange_block, true)};
+  return {entry("hidden states' ways", hidden_exchange_block, true), entry("logits", logits_block, false)};
+}
+
+}  // namespace orrery

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "models/layout/draft.h"
+
+// Buffers of states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity,
+// Rajbhandari et al. 2021, 2104.07857).
+
+namespace orrery {
+
+// Adds the slots of a unit that its weights and gradients pass through on their way to and from the host.
+void add_staging(const Draft& draft, Block& unit, std::int64_t shard);
+// Says for each state of a chunk where it lies, and adds the host's gradients.
+void place_on_host(const Draft& draft, Block& state, std::int64_t own);
+// Adds the host buffers (tiles) that an update goes through. Two pieces of new weights are on their way at a time
+// (DeepSpeed's CPU Adam: _doubled_buffer); with an optimizer on disks three, of which one is fetched, one updated and
+// one stored. With a delayed update there is a tile for every piece: all new weights wait until the step has ended.
+void add_tiles(Draft& draft, Chunk& chunk);
+
+}  // namespace orrery

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "models/layout/draft.h"
+
+namespace orrery {
+
+// Lays out all chunks of a stage. A chunk whose word table other chunks use comes before those.
+void lay_out(Draft& draft);
+
+}  // namespace orrery

@@ -1,0 +1,92 @@
+#include "models/layout/layout_state.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "models/layout/host_buffers.h"
+#include "models/spec/asynchrony.h"
+
+namespace orrery {
+
+// Adds the buffers that a stack holds without need: others' master weights, widened shards, dummy gradients.
+static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
+  const Spec& spec = draft.facts.spec;
+  const Optimizer& o = spec.strategy.optimizer;
+  const bool whole = block.slots[kMaster].bytes > 0 && spec.software.whole_master == name_of(spec.strategy.precision);
+  block.slots[kOthersMaster] = {"others' master weights",
+                                whole ? (chunk.weights.all - chunk.weights.own) * o.master_bytes : 0,
+                                Category::optimizer};
+  const bool widens = spec.software.widens_gradient_shards && draft.facts.unit_gradients && draft.facts.row.fp32_shards;
+  const Bytes wider = std::max<Bytes>(0, o.master_bytes - draft.facts.gradient_width);
+  block.slots[kWidenedShard] = {"widened gradient shard", widens ? chunk.weights.own * wider : 0, Category::gradients};
+  // One dummy of each shape serves all chunks of a rank; chunks laid out before have theirs already.
+  std::set<std::pair<std::int64_t, std::int64_t>> known;
+  Bytes dummies = 0;
+  const auto add = [&](const Chunk& of) {
+    for (const Entry& e : of.entries) {
+      if (draft.plan.blocks[e.block].role != BlockRole::layer) continue;
+      for (const LocalParameter& p : draft.plan.blocks[e.block].parameters) {
+        const std::pair shape = {p.out / std::max<std::int64_t>(1, p.experts), p.in};
+        if (p.in > 1 && known.insert(shape).second) dummies += shape.first * shape.second * draft.context.width;
+      }
+    }
+  };
+  for (const Chunk& other : draft.layout.chunks) {
+    if (&other != &chunk) add(other);
+  }
+  dummies = 0;
+  if (spec.software.dummy_gradients && !draft.facts.unit_gradients) add(chunk);
+  block.slots[kDummyGradients] = {"dummy gradients", dummies, Category::buffers};
+}
+
+Block state_block(const Draft& draft, const Chunk& chunk) {
+  const Spec& spec = draft.facts.spec;
+  const ShardingRow& row = draft.facts.row;
+  const Optimizer& o = spec.strategy.optimizer;
+  const std::int64_t whole = chunk.weights.all;
+  const std::int64_t own = chunk.weights.own;
+  const Bytes width = draft.context.width;
+  const bool serves = draft.context.duty == Duty::server;
+  const bool master = masters_lie_apart(spec.strategy, row) && draft.updates();
+  const bool cuts_weights = row.shards_parameters || serves, cuts_gradients = draft.facts.unit_gradients || serves;
+  Block block;
+  block.name = "state";
+  block.role = BlockRole::state;
+  block.slots.resize(kStateSlots);
+  std::int64_t eight_bit = 0;
+  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec, draft.plan.blocks[e.block]);
+  // Stacks that gather eight-bit matrices keep those alone, by rows and by columns, as their parameters.
+  const bool alone = spec.software.gathers_eight_bit;
+  const std::int64_t wide = alone ? whole - eight_bit : whole;
+  block.slots[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};
+  block.slots[kParameterShard] = {
+      "parameter shard", cuts_weights ? own * (row.fp32_shards ? o.master_bytes : width) : 0, Category::parameters};
+  block.slots[kGradients] = {"gradients", cuts_gradients ? 0 : whole * draft.facts.gradient_width, Category::gradients};
+  block.slots[kGradientShard] = {"gradient shard", cuts_gradients ? own * draft.facts.gradient_width : 0,
+                                 Category::gradients};
+  block.slots[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
+  const Bytes moment = o.kind == OptimizerKind::sgd || !draft.updates() ? 0 : own * o.moment_bytes;
+  block.slots[kMoment1] = {"first moments", moment, Category::optimizer, true};
+  block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
+  block.slots[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
+                            alone ? Category::parameters : Category::buffers};
+  const bool beside = spec.software.gradient_buckets_beside && draft.facts.gradient_width != width &&
+                      !draft.facts.unit_gradients && draft.group_size(Dimension::data) > 1 && !row.shards_optimizer &&
+                      !row.master && !row.servers;
+  place_on_host(draft, block, own);
+  block.slots[kBuckets] = {"gradient buckets",
+                           draft.facts.averaging == Averaging::copy ? whole * draft.facts.gradient_width
+                           : beside                                 ? whole * width
+                                                                    : 0,
+                           Category::buffers};
+  add_held(draft, block, chunk);
+  if (!serves) return block;
+  // Pushes of several workers may be under way at once, where servers take each push by itself.
+  const std::int64_t pushes = own_pace(spec.strategy) ? draft.plan.workers() : 0;
+  block.slots[kBuckets] = {"pushed gradients", pushes * own * draft.facts.gradient_width, Category::buffers};
+  for (Slot& slot : block.slots) slot.home = Home::host;
+  return block;
+}
+
+}  // namespace orrery

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "models/layout/draft.h"
+
+namespace orrery {
+
+// Flat buffers of a chunk (ZeRO: Rajbhandari et al. 2020, section 3): 16-bit weights, gradients, fp32 master and two
+// moments, whole or one shard of each.
+Block state_block(const Draft& draft, const Chunk& chunk);
+
+}  // namespace orrery

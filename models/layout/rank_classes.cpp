@@ -1,0 +1,175 @@
+#include "models/layout/rank_classes.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/partition/rank_groups.h"
+#include "models/spec/sequence.h"
+#include "models/spec/stragglers.h"
+
+namespace orrery {
+
+void add_servers(Draft& draft) {
+  Plan& plan = draft.plan;
+  if (!draft.facts.row.servers) return;
+  const Cluster& c = draft.facts.spec.cluster;
+  const std::int64_t workers = plan.ranks, node = std::max(1, c.gpus_per_node), nodes = ceil_div(workers, node);
+  const ParameterServer& p = *draft.facts.spec.strategy.parameter_server;
+  plan.servers = p.servers * p.replicas;
+  plan.copies = p.replicas;
+  plan.ranks += plan.servers;
+  for (std::int64_t i = 0; i < plan.servers; ++i) {
+    const std::int64_t s = (i + i / p.servers) % p.servers;
+    plan.server_seats.push_back(p.colocated ? std::min(s % nodes * node + s / nodes % node, workers - 1)
+                                            : (nodes + s) * node);
+  }
+  for (std::size_t d = 0; d < kDimensions; ++d) {
+    GroupTable& table = plan.dimensions[d];
+    const auto own = static_cast<std::int32_t>(table.groups.size());
+    const bool together = static_cast<Dimension>(d) == Dimension::model;  // servers sum the norm
+    for (std::int64_t r = workers; r < plan.ranks; ++r) {
+      const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0
+                                 : together                                    ? own
+                                            : own + static_cast<std::int32_t>(r - workers);
+      if (group == static_cast<std::int32_t>(table.groups.size())) table.groups.add_list();
+      table.groups.add_to_last(static_cast<std::int32_t>(r));  // the world is one group
+      table.member_of.push_back(group);
+    }
+  }
+}
+
+// Whether ranks that hold different parts of the sequence do the same work in every layer.
+static bool ring_is_alike(const Draft& draft) {
+  const Spec& spec = draft.facts.spec;
+  const auto& window = spec.model.sliding_window;
+  const auto alike = [&](std::int64_t w) { return blocks_are_alike(spec.strategy, spec.sequence, w); };
+  return alike(0) && (!window || alike(window->window));
+}
+
+static void meet_everywhere(Draft& draft) {
+  draft.plan.meeting.clear();
+  for (std::size_t d = 0; d < kDimensions; ++d) draft.plan.meeting.push_back(static_cast<Dimension>(d));
+}
+
+// The values of a coordinate, sorted by how ranks lag there: `first` names for each value the first one at which ranks
+// with the same other coordinates lag alike, `lags` says whether any rank lags at it.
+struct Alike {
+  std::vector<std::int64_t> first;
+  std::vector<bool> lags;
+};
+
+static Alike alike(const std::vector<Coordinates>& at, const std::vector<double>& slow, std::int64_t Coordinates::*axis,
+                   std::int64_t values) {
+  using Others = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  std::vector<std::map<Others, double>> lags(static_cast<std::size_t>(values));
+  for (std::size_t r = 0; r < slow.size(); ++r) {
+    if (slow[r] == 1) continue;
+    Coordinates others = at[r];
+    const std::int64_t value = std::exchange(others.*axis, 0);
+    lags[static_cast<std::size_t>(value)][{others.data, others.tensor, others.context, others.pipeline}] = slow[r];
+  }
+  Alike result;
+  for (const auto& own : lags) {
+    result.first.push_back(std::find(lags.begin(), lags.end(), own) - lags.begin());
+    result.lags.push_back(!own.empty());
+  }
+  return result;
+}
+
+// ", replica 3", ", replica 3 and 2 alike", ", other replicas"; nothing where all are alike.
+static std::string class_name(std::string_view what, std::string_view others, const Alike& all, std::int64_t value) {
+  const auto at = static_cast<std::size_t>(value);
+  const auto same = std::count(all.first.begin(), all.first.end(), all.first[at]);
+  if (same == std::ssize(all.first)) return "";
+  if (!all.lags[at]) return fmt::format(", {}", others);
+  return fmt::format(", {} {}{}", what, all.first[at], same > 1 ? fmt::format(" and {} alike", same - 1) : "");
+}
+
+// Makes every value of the coordinate a class of its own.
+static void keep_apart(Alike& all) {
+  std::iota(all.first.begin(), all.first.end(), 0);
+  all.lags.assign(all.lags.size(), true);
+}
+
+// Replicas whose same places lag alike form one class, and so do places of a tensor and of a context group, unless some
+// of the plan's groups hold a part of such a group alone: grids, copies of key and value heads, rings of Ulysses
+// groups. So every group of a class's first rank holds the first ranks of other classes.
+static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool master) {
+  Plan& plan = draft.plan;
+  const Strategy& s = draft.facts.spec.strategy;
+  const std::vector<Coordinates> at = coordinates(s);
+  const Alike replicas = alike(at, slow, &Coordinates::data, s.data);
+  Alike tensors = alike(at, slow, &Coordinates::tensor, s.tensor);
+  Alike contexts = alike(at, slow, &Coordinates::context, s.context);
+  const bool lags = std::any_of(slow.begin(), slow.end(), [](double times) { return times > 1; });
+  if (lags && (s.on_grid() || draft.context.kv_copies > 1)) keep_apart(tensors);
+  if (lags && s.context_ring > 1 && s.context_ulysses > 1) keep_apart(contexts);
+  std::map<std::string, std::uint16_t> known;
+  draft.classes.clear();
+  for (std::int64_t r = 0; r < plan.ranks; ++r) {
+    RankClass c;
+    if (r >= plan.workers()) {
+      c = {", servers", ExpertLoad::busiest, 0, Duty::server};
+    } else {
+      if (master) c.duty = at[r].data == 0 ? Duty::master : Duty::replica;
+      if (master) c.name = c.duty == Duty::master ? ", master" : ", replicas";
+      if (draft.facts.row.servers) c.name = ", workers";
+      c.name += class_name("replica", "other replicas", replicas, at[r].data);
+      c.name += class_name("tensor", "other tensor ranks", tensors, at[r].tensor);
+      c.name += class_name("context", "other context ranks", contexts, at[r].context);
+    }
+    const auto [it, fresh] = known.try_emplace(c.name, static_cast<std::uint16_t>(draft.classes.size()));
+    if (fresh) draft.classes.push_back(c);
+    plan.class_of_rank.push_back(it->second);
+  }
+  meet_everywhere(draft);
+}
+
+void tell_classes_apart(Draft& draft) {
+  const Spec& spec = draft.facts.spec;
+  Plan& plan = draft.plan;
+  draft.classes = {{}};
+  const std::vector<double> slow = slowdowns(spec);
+  const bool uneven = unevenly_loaded(spec), ring = !ring_is_alike(draft);
+  const bool lags = std::any_of(slow.begin(), slow.end(), [](double s) { return s > 1; });
+  if (uneven && ring)
+    throw Error(
+        "model.moe.imbalance: not built yet with context parallelism whose ranks differ; choose zigzag or uniform");
+  if (ring && lags)
+    throw Error("cluster.stragglers: not built yet with context parallelism whose ranks differ; choose zigzag");
+  if (uneven) {
+    const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
+    plan.class_of_rank.assign(static_cast<std::size_t>(plan.ranks), 1);
+    for (const auto& group : table.groups) plan.class_of_rank[group.front()] = 0;
+    plan.meeting = {Dimension::expert, Dimension::model, Dimension::world};
+    draft.classes = {{", busiest experts", ExpertLoad::busiest, 0}, {", other experts", ExpertLoad::others, 0}};
+  }
+  const bool of_one_rank = uneven && plan.ranks == spec.strategy.pipeline * std::ssize(draft.classes);
+  if (ring || of_one_rank || !spec.strategy.stage_replicas.empty()) meet_everywhere(draft);
+  if (ring) {
+    for (const Coordinates& c : coordinates(spec.strategy))
+      plan.class_of_rank.push_back(static_cast<std::uint16_t>(c.context / spec.strategy.context_ulysses));
+    draft.classes.clear();
+    for (std::int64_t block = 0; block < spec.strategy.context_ring; ++block)
+      draft.classes.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
+  }
+  // The slices of each tensor rank go to other ranks, so that each tensor rank is a class.
+  if (spec.strategy.row_parts() > 1) {
+    for (const Coordinates& c : coordinates(spec.strategy))
+      plan.class_of_rank.push_back(static_cast<std::uint16_t>(c.tensor));
+    draft.classes.clear();
+    for (std::int64_t t = 0; t < spec.strategy.tensor; ++t)
+      draft.classes.push_back({.name = fmt::format(", tensor {}", t)});
+  }
+  const bool master = draft.facts.row.master && spec.strategy.data > 1;
+  if (lags || master || draft.facts.row.servers) tell_ranks_apart(draft, slow, master);
+}
+
+}  // namespace orrery

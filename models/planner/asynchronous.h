@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "models/planner/step_part.h"
+
+namespace orrery {
+
+// Whether an update comes after this action, and not at the end of the plan.
+bool ends_update(const Draft& draft, const Action& action);
+
+// Updates in a schedule without flushes, between a micro-batch's forward and its backward: plans hold several steps and
+// several versions of the weights.
+class AsynchronousUpdates : public StepPart {
+ public:
+  using StepPart::StepPart;
+
+  void begin_slot() override { updates_ = 0; }
+  void end_step() override { ++updates_; }
+  // Puts the newest weights where the weights were before the first update, so that the plan can run again.
+  void end_slot() override;
+
+  // The frame on which the next update of a chunk works. Weights that are updated in place are first copied to the
+  // place of the new version.
+  std::uint32_t begin(const Chunk& chunk, bool in_place);
+
+ private:
+  std::uint32_t update_frame(const Chunk& chunk, std::uint32_t from, std::uint32_t to);
+  void copy_weights(const Chunk& chunk, std::uint32_t frame);
+
+  std::int64_t updates_ = 0;  // updates written so far
+};
+
+}  // namespace orrery

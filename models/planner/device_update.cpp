@@ -1,0 +1,89 @@
+#include "models/planner/device_update.h"
+
+#include <variant>
+
+#include "models/planner/gradient_ops.h"
+
+namespace orrery {
+
+// Passes on the number that tells whether an update was right, where updates are validated in the next step.
+std::vector<TaskId> DeviceUpdate::pass(const std::vector<TaskId>& summed, std::uint16_t number) {
+  const bool passes = validation_ != nullptr && number == validation_->partial_norm();
+  return passes ? validation_->pass_partial_norm(summed) : summed;
+}
+
+// fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
+// step is skipped where any rank found one.
+void DeviceUpdate::unscale(const std::vector<TaskId>& after) {
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {
+        .name = "unscale gradients",
+        .work = Multiply{chunk.weights.own, facts_.gradient_width, 0, true},
+        .phase = Phase::step,
+        .optimizer = true,
+        .operands = {number(kLossScale, Access::read), optimizer_gradients(draft_, Access::read_write),
+                     number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
+    writer_.emit(op, chunk.state, after);
+  }
+  pass(sum_over_model(draft_, writer_, "reduce found infinity", kFoundInfinity, true), kFoundInfinity);
+}
+
+std::vector<TaskId> DeviceUpdate::gradient_norm(const std::vector<TaskId>& after) {
+  const std::vector<TaskId> summed = pass(device_norm(draft_, writer_, kSquaredNorm, after), kSquaredNorm);
+  if (spec_.software.fused_clip || facts_.validates) return summed;
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {.name = "clip gradients",
+                   .work = Multiply{chunk.weights.own, facts_.gradient_width},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {number(kSquaredNorm, Access::read), optimizer_gradients(draft_, Access::read_write)}};
+    writer_.emit(op, chunk.state, summed);
+  }
+  return summed;
+}
+
+void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& after) {
+  const Strategy& s = spec_.strategy;
+  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
+  const std::uint32_t frame = asynchronous_ != nullptr ? asynchronous_->begin(chunk, !master) : chunk.state;
+  Op update = {.name = "update",
+               .work = Update{chunk.weights.own, facts_.gradient_width, master ? s.optimizer.master_bytes : 0,
+                              s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2,
+                              spec_.software.fused_optimizer},
+               .phase = Phase::step,
+               .optimizer = true,
+               .operands = {optimizer_gradients(draft_, Access::read), state(kMaster, Access::read_write),
+                            state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
+                            state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
+               .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+  if (s.clip > 0 && spec_.software.fused_clip && !facts_.validates)
+    update.operands.push_back(number(kSquaredNorm, Access::read));
+  if (facts_.validates) {
+    for (const std::uint16_t of : {validation_->partial_norm(), validation_->whole_norm()})
+      update.operands.push_back(number(of, Access::read));
+    std::get<Update>(update.work).validated = true;
+  }
+  if (s.precision == Precision::fp16) {
+    update.operands.push_back(number(kFoundInfinity, Access::read));
+    update.operands.push_back(number(kLossScale, Access::read_write));
+  }
+  writer_.emit(update, frame, after);
+  if (!facts_.validates) zero_gradients(draft_, writer_, chunk, {});
+}
+
+// No pass unscales where the update itself multiplies by the clip coefficient: the norm of infinite gradients is
+// infinite.
+void DeviceUpdate::update() {
+  std::vector<TaskId> after = after_reductions(writer_);
+  if (!draft_.updates()) {
+    for (const Chunk& chunk : chunks_) zero_gradients(draft_, writer_, chunk, after);
+    return;
+  }
+  const bool clips = spec_.strategy.clip > 0;
+  if (facts_.half && !(clips && spec_.software.fused_clip)) unscale(after);
+  if (clips) after = gradient_norm(after);
+  for (const Chunk& chunk : chunks_) update_chunk(chunk, after);
+}
+
+}  // namespace orrery

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/planner/asynchronous.h"
+#include "models/planner/post_validation.h"
+#include "models/planner/step_part.h"
+
+namespace orrery {
+
+// The optimizer on the device: unscales gradients, takes their norm, clips and updates.
+class DeviceUpdate : public StepPart {
+ public:
+  // validation, asynchronous: null where updates are not validated later, or none comes while micro-batches are on
+  // their way.
+  DeviceUpdate(Draft& draft, TaskWriter& writer, PostValidation* validation, AsynchronousUpdates* asynchronous)
+      : StepPart(draft, writer), validation_(validation), asynchronous_(asynchronous) {}
+
+  void update() override;
+
+ private:
+  std::vector<TaskId> pass(const std::vector<TaskId>& summed, std::uint16_t number);
+  void unscale(const std::vector<TaskId>& after);
+  std::vector<TaskId> gradient_norm(const std::vector<TaskId>& after);
+  void update_chunk(const Chunk& chunk, const std::vector<TaskId>& after);
+
+  PostValidation* validation_;
+  AsynchronousUpdates* asynchronous_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/planner/step_part.h"
+
+namespace orrery {
+
+using StepParts = std::vector<std::unique_ptr<StepPart>>;
+
+// Writes the tasks of a slot in the order in which its host issues them: the schedule's actions, op by op, with the
+// transfers between them. Everything else is the parts', who are asked at every hook.
+class StepWalk : public StepView {
+ public:
+  StepWalk(Draft& draft, TaskWriter& writer, const StepParts& parts) : StepView(draft, writer), parts_(parts) {}
+
+  void write_slot();  // the slot that was laid out last
+
+ private:
+  void walk();
+  void end_step();
+  void turn(std::size_t turn);
+  void issue(const Crossing& crossing);
+  void cross(const Crossing& crossing);
+  void wait_for_input(const Action& action);
+  Pass begin(const Action& action) const;
+  void run(std::span<const Action> woven, bool steady);
+  bool adds_late(const Pass& pass, const Op& op) const;
+  bool issue_next(Pass& pass);  // issues one op; true if the op is a transfer
+
+  template <class Hook, class... Arguments>
+  void tell(Hook hook, const Arguments&... arguments) {
+    for (const auto& part : parts_) ((*part).*hook)(arguments...);
+  }
+
+  const StepParts& parts_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/planner/step_part.h"
+
+namespace orrery {
+
+// The gradients that the optimizer reads: a shard of them, where units are reduced one by one.
+Operand optimizer_gradients(const Draft& draft, Access access);
+
+// Takes the mean of gradients over data ranks, where the stack does so in a pass of its own.
+void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const Operand& gradients, std::int64_t first,
+             std::int64_t elements);
+
+void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const std::vector<TaskId>& after);
+
+// The last tasks of all lanes on which gradients are summed.
+std::vector<TaskId> after_reductions(const TaskWriter& writer);
+
+// Sums one number over all ranks that hold a part of the model; with post-update validation over this stage alone, as
+// the sum over stages comes later. Returns the tasks after which the sum is there.
+std::vector<TaskId> sum_over_model(const Draft& draft, TaskWriter& writer, const char* name, std::uint16_t number,
+                                   bool maximum);
+
+// Sums the squares of all gradients on the device, and over the ranks of the model.
+std::vector<TaskId> device_norm(const Draft& draft, TaskWriter& writer, std::uint16_t number,
+                                const std::vector<TaskId>& after);
+
+}  // namespace orrery

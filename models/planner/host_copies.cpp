@@ -1,0 +1,38 @@
+#include "models/planner/host_copies.h"
+
+namespace orrery {
+
+static LaneKind lane_of(Home from, Home to) {
+  if (from == Home::nvme) return LaneKind::fetch;
+  if (to == Home::nvme) return LaneKind::store;
+  return from == Home::device ? LaneKind::down : LaneKind::up;
+}
+
+Op copy_op(const char* name, Phase phase, const PlaceCopy& work, const Operand& from, const Operand& to) {
+  return {.name = name, .work = work, .phase = phase, .lane = lane_of(work.from, work.to), .operands = {from, to}};
+}
+
+std::uint16_t arriving_gradients(const PlanFacts& facts) {
+  if (facts.delayed()) return kNextGradients;
+  return due_gradients(facts);
+}
+
+std::uint16_t due_gradients(const PlanFacts& facts) {
+  if (facts.host_gradients()) return kGradientShard;
+  return kHostGradients;
+}
+
+void offload_bucket(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const Bucket& bucket,
+                    const std::vector<TaskId>& after) {
+  const PlaceCopy work = {.bytes = draft.shard(bucket.elements, bucket.group) * draft.facts.gradient_width,
+                          .from = Home::device,
+                          .to = Home::host,
+                          .first = bucket.first,
+                          .elements = bucket.elements,
+                          .width = draft.facts.gradient_width};
+  writer.emit(copy_op("gradients down", Phase::step, work, state(kGradients, Access::read),
+                      state(arriving_gradients(draft.facts), Access::write)),
+              chunk.state, after);
+}
+
+}  // namespace orrery

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/planner/step_part.h"
+
+// Copies of states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity,
+// Rajbhandari et al. 2021, 2104.07857), to the device and back. Every rank moves its own shards over its own link.
+
+namespace orrery {
+
+// A copy on the lane between the two places that `work` names.
+Op copy_op(const char* name, Phase phase, const PlaceCopy& work, const Operand& from, const Operand& to);
+
+// The state slot in which gradients arrive on the host: a delayed update of the step before does not read there.
+std::uint16_t arriving_gradients(const PlanFacts& facts);
+// The state slot of the gradients that the host's update reads.
+std::uint16_t due_gradients(const PlanFacts& facts);
+
+// Offloads a bucket's gradients from the device.
+void offload_bucket(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const Bucket& bucket,
+                    const std::vector<TaskId>& after);
+
+}  // namespace orrery

@@ -1,0 +1,108 @@
+#include "models/planner/order.h"
+
+#include <algorithm>
+
+#include "models/cost/host_time.h"
+#include "models/layout/entries.h"
+#include "models/layout/replicas.h"
+#include "models/partition/layers_of_stages.h"
+#include "models/planner/order_time.h"
+#include "models/planner/refusals.h"
+#include "models/schedule/schedule_file.h"
+
+namespace orrery {
+
+// Sets the number of steps in a plan: two steps to compare lie between those that fill the pipeline and those that
+// empty it. The pipeline is filled when the last stage's gradients have come back to the first a few times, p
+// micro-batches each.
+static void take_steps(Draft& draft, Updates updates) {
+  Plan& plan = draft.plan;
+  if (updates == Updates::flush) return;
+  const std::int64_t p = draft.facts.spec.strategy.pipeline, m = plan.micro_batches;
+  const std::int64_t fill = ceil_div(3 * p, m), drain = ceil_div(p, m);
+  plan.reported = fill + 1;
+  plan.steps = fill + 2 + drain;
+  plan.micro_batches = m * plan.steps;
+  plan.update_every = updates == Updates::every_step ? m : 1;
+}
+
+static void place_ends(Draft& draft) {
+  BlockContext& context = draft.context;
+  context.ends_meet = ends_meet(draft.schedule) || draft.schedule.spreads_vocabulary();
+  context.ends_interleave = context.ends_meet && draft.facts.spec.strategy.pipeline > 1;
+}
+
+// The time of a phase of a stage: what its device computes, or what its host takes to issue that, whichever is more.
+struct PhaseLength {
+  double device = 0, host = 0;  // nanoseconds
+  std::int64_t whole() const { return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(device, host))); }
+};
+
+// Times of each phase on every virtual stage, then of a stage's part of the output layer and of the lookups, where
+// stages share them.
+static std::vector<PhaseTimes> phase_times(Draft& draft) {
+  constexpr double kNanoseconds = 1e9;
+  const Plan& plan = draft.plan;
+  const Software& software = draft.facts.spec.software;
+  OrderClock clock(draft.facts.spec, plan.dimensions);
+  const auto add = [&](PhaseLength& length, std::uint32_t id) {
+    length.device += clock.time(plan.ops[id], draft.context.width);
+    length.host += kNanoseconds * host_time(plan.ops[id], software);
+  };
+  std::vector<PhaseTimes> times;
+  const std::size_t stages = draft.layers_of.size();
+  for (std::size_t k = 0; k < stages + (draft.schedule.spreads_vocabulary() ? 2 : 0); ++k) {
+    enter(draft, k < stages ? draft.schedule.stage_of[k] : 0, 0);
+    PhaseLength forward, input, weight;
+    for (const Entry& entry :
+         k < stages ? entries_of(draft, static_cast<std::int64_t>(k)) : vocabulary_entries(draft, k > stages)) {
+      const Block& block = plan.blocks[entry.block];
+      if (entry.transfer) continue;
+      for (const std::uint32_t id : block.forward) add(forward, id);
+      for (std::size_t i = 0; i < block.backward.size(); ++i)
+        add(i < block.input_gradients ? input : weight, block.backward[i]);
+      if (block.role != BlockRole::layer || software.cuda_graphs) continue;
+      for (PhaseLength* pass : {&forward, &input}) pass->host += kNanoseconds * kMicrosecond * software.layer_us;
+    }
+    times.push_back({forward.whole(), input.whole(), weight.whole()});
+  }
+  return times;
+}
+
+void choose_schedule(Draft& draft) {
+  const Spec& spec = draft.facts.spec;
+  BlockContext& context = draft.context;
+  Schedule& schedule = draft.schedule;
+  const Strategy& s = spec.strategy;
+  const bool own = s.schedule == "file";
+  if (!own) take_steps(draft, find_schedule(s.schedule).updates);
+  ScheduleShape shape = {s.pipeline, draft.plan.micro_batches, s.virtual_stages, {}, s.overlap.micro_batches};
+  if (own) {
+    schedule = parse_schedule(s.schedule_text, s.schedule_file, shape);
+    context.splits_backward = splits_backward(schedule);
+    place_ends(draft);
+  } else {
+    const ScheduleRow& row = find_schedule(s.schedule);
+    schedule = place_chunks(row, shape);
+    context.splits_backward = row.splits;
+    place_ends(draft);
+    context.shared.barriers = schedule.barriers;
+    // Phase times are taken from blocks, which are not built for all strategies with stage replicas: refuse those
+    // first.
+    if (!s.stage_replicas.empty()) refuse_replicas(draft);
+    if (row.splits || schedule.spreads_vocabulary()) shape.times = phase_times(draft);
+    shape.group = interleave_group(spec);
+    shape.extra_warm_up = s.extra_warm_up;
+    schedule.order = said_at(spec, "strategy.schedule", [&] { return row.orders(shape); });
+    if (row.moves != nullptr) schedule.moves = row.moves(schedule.order);
+  }
+  refuse_units(draft);
+  if (schedule.copies > 1) refuse_both_ways(draft);
+  if (schedule.spreads_vocabulary()) refuse_shared_vocabulary(draft);
+  if (draft.asynchronous()) refuse_asynchronous(draft);
+  if (!schedule.moves.empty()) refuse_moves(draft);
+  if (!s.stage_replicas.empty()) refuse_replicas(draft);
+  draft.turns = order_transfers(schedule, schedule.spreads_vocabulary() ? shape.times : std::vector<PhaseTimes>());
+}
+
+}  // namespace orrery

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/planner/step_part.h"
+
+namespace orrery {
+
+// Weights that one rank alone updates (DataParallel), or that servers hold (Li et al. 2014, Scaling Distributed Machine
+// Learning with the Parameter Server). A server owns a range of keys, an equal part of every bucket.
+class Servers : public StepPart {
+ public:
+  using StepPart::StepPart;
+
+  void serve() override;  // the host's processors update the sums of what the workers push
+  void begin_step() override;
+  void end_step() override;
+
+  // Sends a bucket's gradients to the rank, or to the servers, that update the weights.
+  void give(const Chunk& chunk, const Bucket& bucket, TaskId after);
+
+ private:
+  void hand_out_weights();
+  void pull_buckets();
+  std::vector<TaskId> norm(const std::vector<TaskId>& after);
+  void update_range(const std::vector<TaskId>& after);
+
+  std::vector<std::int64_t> pushed_;  // first elements of buckets, in the order in which workers push them
+};
+
+}  // namespace orrery

@@ -1,0 +1,295 @@
+#include "models/planner/units.h"
+
+#include <algorithm>
+
+#include "models/layout/unit_frames.h"
+#include "models/planner/gradient_ops.h"
+
+namespace orrery {
+
+Units::Units(Draft& draft, TaskWriter& writer, HostUnits* host) : StepPart(draft, writer), host_(host) {
+  writer.watch(*this);
+}
+
+void Units::begin_slot() {
+  gathered_.clear();
+  reduced_.clear();
+  released_.clear();
+  arrived_.clear();
+}
+
+void Units::issued(const Op& op, std::uint32_t frame, TaskId task) {
+  for (const Operand& operand : op.frees) {
+    if (operand.scope != Scope::unit || operand.slot != kGathered) continue;
+    gathered_[frame_of(plan_, frame, operand)] = false;
+    released_.push_back(task);
+  }
+}
+
+void Units::before_block(const Pass& pass) {
+  if (row_.shards_parameters && !pass.weights_alone()) gather_for(pass);
+}
+
+void Units::before_op(const Pass& pass, std::span<const std::uint32_t> ops) {
+  if (!tiles()) return;
+  gather_tiles(chunks_[pass.action.chunk].frame_of(pass.action.micro_batch, pass.entry()), ops,
+               pass.forward() ? Phase::forward : Phase::backward);
+}
+
+void Units::after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op, TaskId) {
+  const Chunk& chunk = chunks_[pass.action.chunk];
+  if (tiles()) reduce_tiles(chunk, chunk.frame_of(pass.action.micro_batch, e), op);
+}
+
+void Units::after_block(const Pass& pass) {
+  const Chunk& chunk = chunks_[pass.action.chunk];
+  const Entry& entry = chunk.entries[pass.entry()];
+  if (pass.ends_backward() && facts_.unit_gradients && reduces_apart(entry))
+    reduce_unit(entry.owns ? chunk : draft_.table_chunk(), entry.unit);
+}
+
+// Gathers the units that the action's next blocks read: the next one, and prefetch_units further ones. Units
+// on disks are fetched to the host further ahead, by as many units again and one.
+void Units::gather_for(const Pass& pass) {
+  const Chunk& chunk = chunks_[pass.action.chunk];
+  std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
+  const Phase phase = pass.forward() ? Phase::forward : Phase::backward;
+  const std::int64_t farthest = spec_.strategy.offload.parameters == Device::nvme ? -1 - ahead : 0;
+  for (std::size_t i = pass.at; i < pass.entries.size() && ahead >= farthest; ++i) {
+    const Entry& entry = chunk.entries[pass.entries[i]];
+    if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
+    // A tied output's weights lie in the embedding's state.
+    const std::uint32_t state_frame = plan_.frames[chunk.frames[pass.entries[i]]].state;
+    if (ahead >= 0 && phase == Phase::forward && lends_table(draft_, entry))
+      gather_unit(plan_.frames[entry.unit].previous, draft_.table_chunk().state, phase);
+    if (ahead >= 0)
+      gather_unit(entry.unit, state_frame, phase);
+    else if (!gathered_[entry.unit])
+      host_->fetch(entry.unit, state_frame, phase);
+    --ahead;
+  }
+  const Entry& own = chunk.entries[pass.entry()];
+  if (plan_.blocks[own.block].parameters.empty()) return;
+  if (phase == Phase::forward && lends_table(draft_, own)) copy_out(plan_.frames[own.unit].previous, phase);
+  copy_out(own.unit, phase);
+}
+
+// Whether an entry's backward needs the entry's weights. Where backward runs in two parts, a unit that it does not read
+// is not gathered: the unit would be given up in another part than the one that it was gathered for.
+bool Units::runs_back_with(const Entry& entry) const {
+  const std::vector<std::uint32_t>& ops = plan_.blocks[entry.block].backward;
+  const auto reads = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
+  return !context_.splits_backward || std::any_of(ops.begin(), ops.end(), [&](std::uint32_t op) {
+    return std::any_of(plan_.ops[op].operands.begin(), plan_.ops[op].operands.end(), reads);
+  });
+}
+
+// When units_in_flight units were given up that nobody has waited for, the issuing thread waits for the first of them
+// (FSDP's limit_all_gathers: a queue of the events that record when a unit was freed). Units that stay do not count.
+void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
+  if (gathered_[unit_frame]) return;
+  gathered_[unit_frame] = true;
+  plan_.frames[unit_frame].unit = unit_frame;
+  plan_.frames[unit_frame].state = state_frame;
+  std::vector<TaskId> after;
+  if (!spec_.strategy.overlap.parameter_gather) after.push_back(writer_.last_of(LaneKind::compute));
+  if (static_cast<std::int64_t>(released_.size()) >= spec_.strategy.units_in_flight) {
+    after.push_back(released_.front());
+    released_.pop_front();
+  }
+  const Regions& regions = draft_.layout.regions.at(unit_frame);
+  if (facts_.host_parameters()) host_->upload(unit_frame, state_frame, phase, after);
+  if (row_.fp32_shards) {
+    const Operand raised = unit(kRaisedShard, Access::read);
+    Op cast = {.name = "cast shard",
+               .work = Cast{draft_.shard(regions), spec_.strategy.optimizer.master_bytes, context_.width},
+               .phase = phase,
+               .lane = LaneKind::data_gather,
+               .host_waits = !facts_.host_parameters(),
+               .operands = {facts_.host_parameters() ? raised : state(kParameterShard, Access::read),
+                            unit(kCastShard, Access::write)},
+               .allocates = {unit(kCastShard, Access::write)}};
+    if (facts_.host_parameters()) cast.frees = {raised};
+    writer_.emit(cast, unit_frame, after);
+  }
+  if (host_ != nullptr && host_->copied_alone(unit_frame)) return;
+  for (const Region& r : regions) writer_.emit(gather_op(r, regions, phase), unit_frame, after);
+  if (copies_out(draft_, regions)) arrived_.insert(unit_frame);
+}
+
+// FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out): a gathered unit lies
+// rank by rank in its buffer; a block's first op waits until the weights have been copied out of it, in the compute
+// stream.
+void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
+  if (arrived_.erase(unit_frame) == 0) return;
+  const Regions& regions = draft_.layout.regions.at(unit_frame);
+  const Op copy = {.name = "copy unit out",
+                   .work = Cast{regions.back().first + regions.back().elements, context_.width, context_.width},
+                   .phase = phase,
+                   .operands = {unit(kArrived, Access::read), unit(kGathered, Access::write)},
+                   .allocates = {unit(kGathered, Access::write)},
+                   .frees = {unit(kArrived, Access::read)}};
+  writer_.emit(copy, unit_frame);
+}
+
+// Gathers tiles of weights right before the op that reads them, and as many tiles ahead as units elsewhere. ops: those
+// still to be issued, the next one first.
+void Units::gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase) {
+  std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
+  for (std::size_t i = 0; i < ops.size() && ahead >= 0; ++i) {
+    const std::vector<Operand> operands = plan_.ops[ops[i]].operands;  // a copy: gathers add to plan_.ops
+    for (const Operand& o : operands) {
+      if (o.tile == 0 || o.slot != kGathered) continue;
+      gather_unit(frame_of(plan_, frame, o), plan_.frames[frame].state, phase);
+      --ahead;
+    }
+  }
+}
+
+// Reduces the gradients of weight tiles as soon as the op that makes them is issued.
+void Units::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op) {
+  const std::vector<Operand> operands = plan_.ops[op].operands;
+  for (const Operand& o : operands) {
+    if (o.tile > 0 && o.slot == kUnitGradient) reduce_unit(chunk, frame_of(plan_, frame, o));
+  }
+}
+
+// A group of one rank copies its shard, which is the whole region. A region among several is gathered by a collective
+// even so, because a collective knows the region's place.
+Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const {
+  const bool first = region.first == 0, last = region.first == all.back().first;
+  const bool apart = row_.fp32_shards || facts_.host_parameters();  // the shard is in a buffer of the unit's
+  const Operand to = unit(copies_out(draft_, all) ? kArrived : kGathered, Access::write);
+  const Collective gather = {.kind = CollectiveKind::all_gather,
+                             .group = region.group,
+                             .bytes = region.elements * context_.width,
+                             .width = context_.width,
+                             .first = region.first};
+  Op op = {.name = "gather unit",
+           .work = gather,
+           .phase = phase,
+           .lane = LaneKind::data_gather,
+           .host_waits = first && !apart,
+           .operands = {to}};
+  if (first) op.allocates.push_back(to);
+  op.operands.push_back(apart ? unit(kCastShard, Access::read) : state(kParameterShard, Access::read));
+  if (last && apart) op.frees.push_back(unit(kCastShard, Access::read));
+  if (draft_.group_size(region.group) > 1 || all.size() > 1) return op;
+  op.name = "copy unit";
+  op.work = Cast{region.elements, context_.width, context_.width};
+  return op;
+}
+
+// Whether an entry reduces its unit's gradient by itself. Lookups and logits that share a table run back one after the
+// other, and the table's gradient is reduced behind both; where passes of other micro-batches stand between the two,
+// each reduces the gradient that it made.
+bool Units::reduces_apart(const Entry& entry) const { return entry.owns || context_.ends_interleave; }
+
+std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) const {
+  std::int64_t users = 0;
+  for (const Chunk& c : chunks_) {
+    users += std::count_if(c.entries.begin(), c.entries.end(),
+                           [&](const Entry& e) { return e.unit == unit_frame && reduces_apart(e); });
+  }
+  return std::max<std::int64_t>(1, users) * chunk.micro_batches;
+}
+
+// Brings a unit's gradient into the form in which it is reduced. Returns its slot.
+UnitSlot Units::prepare_gradient(std::uint32_t unit_frame, const Regions& regions) {
+  const std::int64_t elements = regions.back().first + regions.back().elements;
+  UnitSlot source = kUnitGradient;
+  const auto copied = [&](const char* name, Bytes width, UnitSlot to) {
+    const Op copy = {.name = name,
+                     .work = Cast{elements, context_.width, width},
+                     .phase = Phase::backward,
+                     .operands = {unit(source, Access::read), unit(to, Access::write)},
+                     .allocates = {unit(to, Access::write)},
+                     .frees = {unit(source, Access::read)}};
+    writer_.emit(copy, unit_frame);
+    source = to;
+  };
+  if (joins_gradients(draft_, regions)) copied("join gradients", context_.width, kJoinedGradient);
+  if (facts_.gradient_width != context_.width) copied("cast gradients", facts_.gradient_width, kCastGradient);
+  average(draft_, writer_, unit_frame, unit(source, Access::read_write), 0, elements);
+  return source;
+}
+
+// Reduces a gradient, region by region, into the sum of this rank's shards. begins: the sum's buffer is still empty.
+// Returns the lane of the reduction.
+LaneKind Units::reduce_regions(std::uint32_t unit_frame, const Regions& regions, UnitSlot source, bool begins) {
+  const Access how = begins ? Access::write : Access::read_write;
+  const Operand sum = facts_.host_gradients() ? unit(kReduced, how) : state(kGradientShard, how);
+  const bool alone = regions.size() == 1 && draft_.group_size(regions.front().group) == 1;
+  const Bytes width = facts_.gradient_width;
+  const LaneKind lane = alone ? LaneKind::compute : LaneKind::data_reduce;
+  for (const Region& r : regions) {
+    Op reduce = {.name = "reduce unit",
+                 .work = Collective{.kind = CollectiveKind::reduce_scatter,
+                                    .group = r.group,
+                                    .bytes = r.elements * width,
+                                    .width = width,
+                                    .first = r.first},
+                 .phase = Phase::backward,
+                 .lane = lane,
+                 .operands = {unit(source, Access::read), sum}};
+    if (begins) reduce.allocates.push_back(sum);
+    if (r.first == regions.back().first) reduce.frees.push_back(unit(source, Access::read));
+    if (alone) {
+      reduce.name = begins ? "copy unit gradients" : "add unit";
+      reduce.work = Accumulate{r.elements, width, width};
+      if (begins) reduce.work = Cast{r.elements, width, width};
+    }
+    writer_.emit(reduce, unit_frame);
+  }
+  return lane;
+}
+
+// Reduces a unit's gradient to the ranks that own its shards; sums over replicas of a shard follow at the last
+// micro-batch.
+void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
+  const Regions& regions = draft_.layout.regions.at(unit_frame);
+  if (regions.empty()) return;
+  std::int64_t& reduced = reduced_[unit_frame];
+  const bool first_micro_batch = reduced == 0, last_micro_batch = ++reduced == reductions_of(chunk, unit_frame);
+  plan_.frames[unit_frame].unit = unit_frame;
+  plan_.frames[unit_frame].state = chunk.state;
+  const UnitSlot source = prepare_gradient(unit_frame, regions);
+  const bool on_host = facts_.host_gradients();
+  if (on_host && !first_micro_batch) host_->upload_gradients(unit_frame);
+  const LaneKind lane = reduce_regions(unit_frame, regions, source, on_host && first_micro_batch);
+  const Access both = Access::read_write;
+  if (row_.hybrid && last_micro_batch)
+    reduce_replicas(unit_frame, on_host ? unit(kReduced, both) : state(kGradientShard, both));
+  if (facts_.host_update() && last_micro_batch)
+    host_->finish(chunk, unit_frame, lane);
+  else if (on_host)
+    host_->offload_gradients(unit_frame, kNone);
+  if (!spec_.strategy.overlap.gradient_reduce)
+    writer_.hold({writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::replicate)});
+}
+
+// Sums a unit's shards over their replicas. Replicas of experts' shards lie on other ranks than those of other weights.
+void Units::reduce_replicas(std::uint32_t unit_frame, const Operand& gradients) {
+  Regions runs;
+  std::int64_t first = 0;
+  for (const Region& r : draft_.layout.regions.at(unit_frame)) {
+    const Dimension group = r.group == Dimension::expert_data ? Dimension::expert_replicate : Dimension::replicate;
+    if (runs.empty() || runs.back().group != group) runs.push_back({first, 0, group});
+    runs.back().elements += draft_.shard(r.elements, r.group);
+    first += draft_.shard(r.elements, r.group);
+  }
+  for (const Region& r : runs) {
+    if (draft_.group_size(r.group) == 1) continue;
+    const Op replicas = {.name = "reduce replicas",
+                         .work = Collective{.group = r.group,
+                                            .bytes = r.elements * facts_.gradient_width,
+                                            .width = facts_.gradient_width,
+                                            .first = r.first},
+                         .phase = Phase::backward,
+                         .lane = LaneKind::replicate,
+                         .operands = {gradients}};
+    writer_.emit(replicas, unit_frame, {writer_.last_of(LaneKind::data_reduce)});
+  }
+}
+
+}  // namespace orrery

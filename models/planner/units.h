@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <span>
+
+#include "models/planner/host_units.h"
+#include "models/planner/step_part.h"
+
+namespace orrery {
+
+// Weights that are gathered unit by unit before they are used, and gradients that are reduced unit by unit (ZeRO-2 and
+// 3, FSDP).
+class Units : public StepPart {
+ public:
+  // host: where parameters or gradients are offloaded.
+  Units(Draft& draft, TaskWriter& writer, HostUnits* host);
+
+  void begin_slot() override;
+  void before_block(const Pass& pass) override;
+  void before_op(const Pass& pass, std::span<const std::uint32_t> ops) override;
+  void after_backward_op(const Pass& pass, std::size_t entry, std::uint32_t op, TaskId task) override;
+  void after_block(const Pass& pass) override;
+  void issued(const Op& op, std::uint32_t frame, TaskId task) override;
+
+ private:
+  bool tiles() const { return row_.shards_parameters && spec_.strategy.offload.tiling > 1; }
+  void gather_for(const Pass& pass);
+  bool runs_back_with(const Entry& entry) const;
+  void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
+  void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
+  void copy_out(std::uint32_t unit, Phase phase);
+  Op gather_op(const Region& region, const Regions& all, Phase phase) const;
+  bool reduces_apart(const Entry& entry) const;
+  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // counted over all micro-batches
+  UnitSlot prepare_gradient(std::uint32_t unit, const Regions& regions);
+  LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, UnitSlot source, bool begins);
+  void reduce_unit(const Chunk& chunk, std::uint32_t unit);
+  void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
+  void reduce_replicas(std::uint32_t unit, const Operand& gradients);
+
+  HostUnits* host_;
+  std::map<std::uint32_t, bool> gathered_;         // whether the unit is gathered, by unit frame
+  std::map<std::uint32_t, std::int64_t> reduced_;  // micro-batches reduced so far, by unit frame
+  std::set<std::uint32_t> arrived_;                // unit frames gathered, not yet copied out
+  std::deque<TaskId> released_;                    // tasks after which a gathered unit was given up, not yet waited for
+};
+
+}  // namespace orrery
