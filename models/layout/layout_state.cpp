@@ -13,7 +13,9 @@ namespace orrery {
 static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   const Spec& spec = draft.facts.spec;
   const Optimizer& o = spec.strategy.optimizer;
-  const bool whole = block.slots[kMaster].bytes > 0 && spec.software.whole_master == name_of(spec.strategy.precision);
+  // The habit is that of shards over ranks: servers hold masters of their own ranges alone.
+  const bool whole = block.slots[kMaster].bytes > 0 && draft.facts.row.shards_optimizer &&
+                     spec.software.whole_master == name_of(spec.strategy.precision);
   block.slots[kOthersMaster] = {"others' master weights",
                                 whole ? (chunk.weights.all - chunk.weights.own) * o.master_bytes : 0,
                                 Category::optimizer};

@@ -65,6 +65,24 @@ struct Alike {
   std::vector<bool> lags;
 };
 
+// Slowdowns, and with their sign turned the slowest one beside which a rank stands on a NIC: that rank's transfers meet
+// the laggard's at other times than those of other ranks meet each other's.
+static std::vector<double> lags_felt(const Cluster& c, const std::vector<double>& slow) {
+  const auto gpus = static_cast<std::size_t>(std::max(1, c.gpus_per_node));
+  const auto nics = static_cast<std::size_t>(std::clamp(c.nics, 1, std::max(1, c.gpus_per_node)));
+  const auto nic_of = [&](std::size_t rank) { return rank / gpus * nics + rank % gpus * nics / gpus; };
+  std::vector<double> felt = slow;
+  if (slow.size() <= gpus) return felt;  // no transfer leaves the node
+  for (std::size_t r = 0; r < slow.size(); ++r) {
+    if (slow[r] > 1) continue;
+    const std::size_t node = r / gpus * gpus;
+    for (std::size_t other = node; other < std::min(node + gpus, slow.size()); ++other) {
+      if (slow[other] > 1 && nic_of(other) == nic_of(r)) felt[r] = std::min(felt[r], -slow[other]);
+    }
+  }
+  return felt;
+}
+
 static Alike alike(const std::vector<Coordinates>& at, const std::vector<double>& slow, std::int64_t Coordinates::*axis,
                    std::int64_t values) {
   using Others = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
@@ -105,9 +123,10 @@ static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool
   Plan& plan = draft.plan;
   const Strategy& s = draft.facts.spec.strategy;
   const std::vector<Coordinates> at = coordinates(s);
-  const Alike replicas = alike(at, slow, &Coordinates::data, s.data);
-  Alike tensors = alike(at, slow, &Coordinates::tensor, s.tensor);
-  Alike contexts = alike(at, slow, &Coordinates::context, s.context);
+  const std::vector<double> felt = lags_felt(draft.facts.spec.cluster, slow);
+  const Alike replicas = alike(at, felt, &Coordinates::data, s.data);
+  Alike tensors = alike(at, felt, &Coordinates::tensor, s.tensor);
+  Alike contexts = alike(at, felt, &Coordinates::context, s.context);
   const bool lags = std::any_of(slow.begin(), slow.end(), [](double times) { return times > 1; });
   if (lags && (s.on_grid() || draft.context.kv_copies > 1)) keep_apart(tensors);
   if (lags && s.context_ring > 1 && s.context_ulysses > 1) keep_apart(contexts);

@@ -43,8 +43,8 @@ TEST(Formulas, StatesAreWhatThePlanHolds) {
 // A stack that keeps whole masters keeps none where the shard of the parameters is the master.
 TEST(Formulas, WholeMastersLieBesideNarrowerShardsAlone) {
   for (const char* sharding : {"zero1", "zero3", "fsdp"}) {
-    const Spec spec = spec_of({"software=megatron-deepspeed-2022", "strategy.precision=bf16",
-                               fmt::format("strategy.sharding={}", sharding)});
+    const Spec spec = spec_of(
+        {"software=megatron-deepspeed-2022", "strategy.precision=bf16", fmt::format("strategy.sharding={}", sharding)});
     const Prediction p = predict(spec);
     const double formula =
         state_formula(spec, p.plan).bytes(static_cast<double>(elements_of(p.plan, 0, Dimension::data)));

@@ -169,6 +169,14 @@ TEST(Predict, StragglersUnfoldTheirReplicas) {
   }
 }
 
+// A rank beside a laggard on a NIC meets its transfers at other times than ranks elsewhere meet each other's.
+TEST(Predict, StragglersUnfoldTheRanksOnTheirNics) {
+  Spec spec = gpt_spec("tensor: 4, data: 2, sharding: fsdp-grad-op, global_batch: 8", "megatron-core",
+                       "{gpu: h800-sxm, gpus_per_node: 4, nodes: 2, nics: 2, nic_Gbps: 100, fabric: infiniband}");
+  spec.cluster.stragglers = {{0, 1.3}};
+  EXPECT_EQ(predict(spec, true).trace.step_time, predict(spec).trace.step_time);
+}
+
 // Copies of a model, and a vocabulary that stages share, have groups across stages, in which the ranks with busy
 // experts and the others are classes apart: the others wait for the busy ones elsewhere then, which leaves the step as
 // it is.
