@@ -136,7 +136,6 @@ Broken offload_rules(const Spec& spec);     // rules of tensors that may leave t
 Broken schedule_rules(const Spec& spec);    // rules of schedules' options
 Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp
 Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, grid.cpp
-Broken partner_rules(const Spec& spec);     // rules of keys that mean nothing without another one
 Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
 
 }  // namespace orrery

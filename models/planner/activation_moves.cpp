@@ -7,18 +7,6 @@
 
 namespace orrery {
 
-// Refuses strategies whose activations another stage could not know the sizes of, or find again.
-void PlanBuilder::refuse_moves() const {
-  const Strategy& s = spec_.strategy;
-  const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
-    if (asked) refuse_with(key, "leaves activations with another stage", why);
-  };
-  refuse(spec_.model.moe.has_value(), "strategy.schedule",
-         "not built yet with experts, whose sizes that stage does not know: choose 1f1b");
-  refuse(s.offload.any(), "strategy.offload", "not built yet with offload: leave it out");
-  refuse(s.contiguous_activations, "strategy.contiguous_activations", "they cannot lie in one buffer: leave it out");
-}
-
 void PlanBuilder::note_alive(const Op& op, std::uint32_t frame) {
   const auto set = [&](const std::vector<Operand>& operands, char on) {
     for (const Operand& o : operands) alive_[plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot] = on;

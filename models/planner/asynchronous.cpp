@@ -18,24 +18,12 @@ void PlanBuilder::take_steps(Updates updates) {
   plan_.update_every = updates == Updates::every_step ? m : 1;
 }
 
-// Refuses what is impossible, or not built yet, where weights change while micro-batches are on their way.
-void PlanBuilder::refuse_asynchronous() const {
-  const Strategy& s = spec_.strategy;
-  const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
-    if (asked) refuse_with(key, "updates weights while micro-batches are on their way", why);
-  };
-  refuse(s.clip > 0 && s.pipeline > 1, "strategy.clip",
-         "a norm over all stages would wait for each of them: set it to 0");
-  refuse(s.precision == Precision::fp16, "strategy.precision", "a loss scale over all stages likewise: choose bf16");
-  refuse(is_eight_bit(s.precision), "strategy.precision", "not built yet with casts to 8 bits: choose bf16");
-  refuse(s.sharding != Sharding::none, "strategy.sharding", "not built yet with shards of them: choose none");
-  refuse(s.offload.any(), "strategy.offload", "not built yet with offload: leave it out");
-  const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
-  refuse(shared && s.pipeline > 1, "strategy.schedule",
-         "not built yet for tied embeddings and multi-token prediction: choose another, or a model without them");
-  refuse(updates_by_step() && plan_.update_every < s.pipeline, "strategy.global_batch",
-         "two versions are enough for steps of at least as many micro-batches as stages: choose more of them, or "
-         "a schedule that updates after each");
+// Refuses steps of fewer micro-batches than stages where two versions of the weights are to be enough.
+void PlanBuilder::refuse_short_steps() const {
+  if (updates_by_step() && plan_.update_every < spec_.strategy.pipeline)
+    refuse_with("strategy.global_batch", "updates weights while micro-batches are on their way",
+                "two versions are enough for steps of at least as many micro-batches as stages: choose more of them, "
+                "or a schedule that updates after each");
 }
 
 // Whether the schedule updates once a step (PipeDream-2BW), of however many micro-batches.

@@ -82,12 +82,9 @@ class PlanBuilder {
 
  private:
   void choose_schedule();
-  void refuse_units() const;
   void place_ends();
-  void refuse_both_ways() const;
-  void refuse_shared_vocabulary() const;
+  void refuse_odd_copies() const;
   void refuse_with(std::string_view key, std::string_view what, std::string_view why) const;
-  void refuse_key(std::string_view key, std::string_view why) const;
   void tell_classes_apart();
   void tell_ranks_apart(const std::vector<double>& slow, bool master);
   void meet_everywhere();
@@ -97,7 +94,6 @@ class PlanBuilder {
   std::vector<Slice> slices_over(std::size_t boundary, bool upstream) const;
   std::int64_t row_part() const { return spec_.strategy.row_parts() > 1 ? class_ : 0; }
   bool shares_table_unlike() const;
-  void refuse_replicas() const;
 
   // post_validation.cpp: updates that are validated in the next step.
   bool validates() const;
@@ -115,7 +111,7 @@ class PlanBuilder {
   bool asynchronous() const { return plan_.steps > 1; }
   bool updates_by_step() const;
   void take_steps(Updates updates);
-  void refuse_asynchronous() const;
+  void refuse_short_steps() const;
   void add_versions(Chunk& chunk);
   std::uint32_t version(const Chunk& chunk, std::int64_t updates) const;
   std::uint32_t weights_of(const Chunk& chunk, std::int32_t micro_batch) const;
@@ -184,7 +180,6 @@ class PlanBuilder {
     std::uint16_t slot = 0;
     Bytes bytes = 0;
   };
-  void refuse_moves() const;
   std::vector<Parcel> parcels_of(const ActivationMove& move) const;
   std::uint32_t guest_frame(const std::vector<Parcel>& parcels, std::int32_t micro_batch);
   void emit_move(const Crossing& crossing);

@@ -61,24 +61,4 @@ bool PlanBuilder::shares_table_unlike() const {
   return spec_.model.tied_embeddings && !context_.ends_meet && end && spec_.strategy.ends_unlike();
 }
 
-// Refuses what replicas of stages cannot do, or not yet.
-void PlanBuilder::refuse_replicas() const {
-  const Strategy& s = spec_.strategy;
-  const auto refuse = [&](bool asked, std::string_view key, std::string_view what) {
-    if (asked) refuse_key(key, fmt::format("not built yet with strategy.stage_replicas: {}", what));
-  };
-  refuse(schedule_.copies > 1 || asynchronous() || !schedule_.moves.empty() || schedule_.spreads_vocabulary(),
-         "strategy.schedule", "choose dapple, or another that has one copy of the model and updates it once a step");
-  refuse(s.context > 1, "strategy.context", "choose 1");
-  refuse(s.on_grid(), "strategy.tensor_kind", "choose 1d");
-  refuse(spec_.model.moe.has_value(), "model.moe", "choose a model without experts");
-  refuse(spec_.model.tied_embeddings && !context_.ends_meet && unit_gradients_ && s.ends_unlike(), "strategy.sharding",
-         "the ends of the pipeline share a word table, whose gradients are reduced unit by unit over unlike numbers of "
-         "ranks; choose none or zero1, or as many ranks for the last stage as for the first");
-  refuse(spec_.model.mtp_layers > 0, "model.mtp_layers", "set it to 0");
-  refuse(row_.hybrid || row_.master || row_.servers, "strategy.sharding", "choose none, zero1, zero2, zero3 or fsdp");
-  refuse(s.offload.any(), "strategy.offload", "leave it out");
-  refuse(!spec_.cluster.stragglers.empty() || spec_.cluster.straggler_share > 0, "cluster.stragglers", "leave it out");
-}
-
 }  // namespace orrery
