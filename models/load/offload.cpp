@@ -1,8 +1,55 @@
-// The rules of tensors that may leave the device: the machine has room and a way for them.
+// Tensors that may leave the device: their places, and the rules of machines that have room and a way for them.
+#include "models/base/names.h"
 #include "models/load/features.h"
 #include "models/load/reader.h"
 
 namespace orrery {
+namespace {
+
+constexpr Named<Device> kDevices[] = {{"none", Device::none}, {"cpu", Device::cpu}, {"nvme", Device::nvme}};
+
+constexpr SpecKey kOffloadKeys[] = {
+    {"optimizer", "place of master weights and moments; the host updates", "cpu", "none | cpu | nvme"},
+    {"parameters", "place of the weights between uses", "cpu", "none | cpu | nvme"},
+    {"gradients", "place of gradient shards", "cpu", "none | cpu | nvme"},
+    {"activations", "place of kept activations", "cpu", "none | cpu | nvme"},
+    {"tiling", "parts that each weight is cut into, gathered one by one (ZeRO-Infinity)", "4"},
+};
+constexpr SpecKey kOffloadedOptimizerKeys[] = {
+    {"device", "place of master weights and moments", "nvme", "none | cpu | nvme"},
+    {"delayed_update", "the update runs beside the next step (ZeRO-Offload)", "true"},
+    {"tile", "elements that are updated and uploaded at a time", "128Mi"},
+};
+constexpr SpecKey kOffloadedActivationKeys[] = {
+    {"device", "place of kept activations", "cpu", "none | cpu | nvme"},
+    {"layers", "layers of each stage whose activations leave", "4", "", "all"},
+};
+
+void take_device(const SpecSection& section, std::string_view key, Device& device) {
+  const auto find = [](std::string_view word) { return find_named(kDevices, "device", word); };
+  section.take_named(
+      key, device, find, [](Device d) { return name_in(kDevices, d); }, "default");
+}
+
+}  // namespace
+
+void read_offload(const SpecSection& section, Offload& o) {
+  SpecReader& reader = section.reader();
+  const SpecSection map(reader, section.find("offload"), "strategy.offload", kOffloadKeys);
+  const SpecSection optimizer(reader, map.find("optimizer"), "strategy.offload.optimizer", kOffloadedOptimizerKeys,
+                              "device");
+  take_device(optimizer, "device", o.optimizer);
+  optimizer.take("delayed_update", o.delayed_update);
+  optimizer.take("tile", o.tile);
+  take_device(map, "parameters", o.parameters);
+  take_device(map, "gradients", o.gradients);
+  const SpecSection activations(reader, map.find("activations"), "strategy.offload.activations",
+                                kOffloadedActivationKeys, "device");
+  take_device(activations, "device", o.activations);
+  activations.take("layers", o.activation_layers);
+  map.take("tiling", o.tiling);
+}
+
 Broken offload_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Offload& o = s.offload;

@@ -10,6 +10,7 @@
 #include "models/load/combinations.h"
 #include "models/load/hugging_face.h"
 #include "models/load/load_spec.h"
+#include "models/load/reference.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/cluster.h"
 #include "models/spec/recipes.h"
@@ -132,13 +133,23 @@ Table limits() {
   return t;
 }
 
+// Every key of a spec, as the parser accepts it.
+Table keys() {
+  Table t;
+  t.columns = {{"key", "", Align::left},     {"type", "", Align::left},    {"unit", "", Align::left},
+               {"default", "", Align::left}, {"meaning", "", Align::left}, {"example", "", Align::left}};
+  for (const KeyReference& k : spec_reference())
+    t.rows.push_back({k.key, k.type, k.unit.empty() ? "-" : k.unit, k.otherwise, k.meaning, k.example});
+  return t;
+}
+
 struct NamedList {
   std::string_view name;
   Table (*make)();
 };
 constexpr NamedList kLists[] = {{"models", models},       {"clusters", clusters},   {"gpus", gpus},
                                 {"schedules", schedules}, {"shardings", shardings}, {"software", software},
-                                {"recipes", recipes},     {"limits", limits}};
+                                {"recipes", recipes},     {"limits", limits},       {"keys", keys}};
 
 // A figure as a number, "-" as null.
 ordered_json value_of(const std::string& cell) {
