@@ -201,7 +201,7 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
   return result;
 }
 
-// Whether the planner (make_plan.cpp) builds gradients that are reduced unit by unit here.
+// Whether the planner (combinations.h) builds gradients that are reduced unit by unit here.
 bool Space::builds_units(const Degrees& l, const ScheduleRow& schedule, const ShardingRow& row) const {
   if (schedule.placement == ChunkPlacement::both_ways && !reduces_in_one_order(l, schedule)) return false;
   if (schedule.placement != ChunkPlacement::in_turn && base_.model.mtp_layers > 0) return false;

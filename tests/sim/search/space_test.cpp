@@ -7,6 +7,7 @@
 #include <set>
 
 #include "models/base/error.h"
+#include "models/load/combinations.h"
 #include "models/load/load_spec.h"
 #include "models/plan/hash.h"
 #include "models/planner/make_plan.h"
@@ -217,6 +218,15 @@ TEST(SearchSpace, OffloadObeysItsRules) {
   }
   const auto off_disks = [](std::string_view name) { return name.find("nvme") == std::string_view::npos; };
   EXPECT_EQ(std::ssize(seen), std::count_if(offload_names().begin(), offload_names().end(), off_disks));
+}
+
+// The search tries the schedules that the table of limits leaves it.
+TEST(SearchSpace, KnowsTheSchedulesThatNoLimitNames) {
+  for (const ScheduleRow& row : schedule_rows()) {
+    Spec spec;
+    spec.strategy.schedule = row.name;
+    EXPECT_EQ(has_bounds(row), first_limit(spec, Limit::search) == nullptr) << row.name;
+  }
 }
 
 // Values that mean nothing, and schedules that search does not know: the line, the key, what is wrong.
