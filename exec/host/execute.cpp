@@ -10,7 +10,7 @@
 #include "kernels/cuda/attention_limits.h"
 #include "models/base/error.h"
 #include "models/layers/blocks.h"
-#include "models/schedule/schedules.h"
+#include "models/load/combinations.h"
 
 namespace orrery {
 namespace {
@@ -199,19 +199,6 @@ class HostThread {
 
 }  // namespace
 
-// Throws for a sequence that is cut over ranks in a way GPU ranks cannot execute: they exchange whole heads (Ulysses),
-// in the order of the heads' positions.
-static void check_context(const Spec& spec, std::string_view ranks) {
-  const Strategy& s = spec.strategy;
-  if (ranks == "CPU" || s.context == 1) return;
-  const bool whole = spec.model.kv_heads / s.tensor >= s.context_ulysses;
-  if (s.context_ring == 1 && s.micro_batch == 1 && s.attention == Attention::flash && whole) return;
-  throw Error(
-      fmt::format("strategy.context: {} ranks execute context_kind: ulysses with micro_batch: 1, attention: "
-                  "flash and a key/value head for each rank; choose 1",
-                  ranks));
-}
-
 static void check_head_dim(const Spec& spec, std::string_view ranks) {
   const std::int64_t head_dim = spec.model.head_dim;
   const bool sixteen_bits = spec.strategy.precision != Precision::fp32;
@@ -224,42 +211,8 @@ static void check_head_dim(const Spec& spec, std::string_view ranks) {
 }
 
 void check_executable(const Spec& spec, std::string_view ranks) {
-  const Strategy& s = spec.strategy;
-  const Model& m = spec.model;
-  const auto narrow = [](Precision p) { return p == Precision::fp32 || p == Precision::bf16; };
-  const std::pair<bool, const char*> limits[] = {
-      {!narrow(s.precision), "strategy.precision: {} ranks execute fp32 and bf16"},
-      {!narrow(s.gradient_precision), "strategy.gradient_precision: {} ranks execute fp32 and bf16"},
-      {s.optimizer.moment_bytes != 4 || s.optimizer.master_bytes != 4,
-       "strategy.optimizer: {} ranks keep master weights and moments in fp32"},
-      {m.positions == Positions::alibi, "model.positions: {} ranks execute rope, learned and none"},
-      {m.mtp_layers > 0 && ranks != "CPU",
-       "model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0"},
-      {spec.software.validates_after_update && ranks != "CPU",
-       "software.validates_after_update: {} ranks do not set updates right later"},
-      {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
-      {spec.software.fused_cross_entropy && spec.software.fused_loss_on != "copy" && ranks != "CPU",
-       "software.fused_loss_on: {} ranks execute copy"},
-      {s.on_grid() && ranks != "CPU", "strategy.tensor_kind: {} ranks execute 1d"},
-      {row_of(s.sharding).master && ranks != "CPU", "strategy.sharding: {} ranks do not execute data-parallel"},
-      {row_of(s.sharding).servers && ranks != "CPU", "strategy.sharding: {} ranks do not execute parameter-server"},
-      {s.overlap.tensor && s.tensor > 1 && ranks != "CPU",
-       "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
-      {spec.software.own_rows_first && s.tensor > 1 && s.sequence_parallel && ranks != "CPU",
-       "software.own_rows_first: {} ranks do not cut products into pieces"},
-  };
-  check_context(spec, ranks);
+  refuse_combinations(spec, ranks == "CPU" ? Limit::ranks : Limit::gpu_ranks);
   check_head_dim(spec, ranks);
-  const ScheduleRow* row = schedule_in_table(s.schedule);
-  if (ranks == "GPU" && row != nullptr && row->updates != Updates::flush)
-    throw Error(fmt::format("strategy.schedule: GPU ranks do not execute {}; choose {}", s.schedule, kPlainSchedule));
-  if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");
-  if (m.moe && m.moe->hierarchical_dispatch && ranks != "CPU")
-    throw Error(fmt::format("model.moe.dispatch: {} ranks execute flat all-to-all; choose flat", ranks));
-  if (ranks == "GPU" && m.mla) throw Error("model.mla: GPU ranks do not execute latent attention; choose another");
-  for (const auto& [breaks, line] : limits) {
-    if (breaks) throw Error(fmt::format(fmt::runtime(std::string(line) + "; choose another"), ranks));
-  }
 }
 
 Execution execute(const Rank& rank, RankDevice& device, const Text& text, const ExecuteOptions& options) {

@@ -6,6 +6,7 @@
 
 #include "models/layers/expert_sizes.h"
 #include "models/plan/plan.h"
+#include "models/spec/gradients.h"
 #include "models/spec/sharding.h"
 #include "models/spec/spec.h"
 
@@ -78,16 +79,6 @@ Home home_of(Device d);
 
 // Elements that products of a block read in fp8 where the stack computes those in 8 bits.
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
-
-// Whether gradients live in a unit's own buffer until they are reduced, rather than in the chunk's flat one.
-bool unit_gradients(const Spec& spec, const ShardingRow& row);
-
-// How gradients become their mean over the data ranks: by a pass that divides them before they are reduced, or by a
-// divided copy into buckets, which are reduced and copied back; each rank's loss is then the mean over its own tokens.
-// none: the loss is the mean over the tokens of all data ranks, and gradients are summed. Stages of unlike replicas
-// have no such mean in common.
-enum class Averaging : std::uint8_t { none, scale, copy };
-Averaging averaging(const Spec& spec, const ShardingRow& row);
 
 // The duty of a rank beside computing. master and replica: ranks of DataParallel, whose rank 0 has all ranks' inputs,
 // outputs and losses. server: the rank holds weights, and runs no block.

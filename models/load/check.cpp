@@ -1,10 +1,11 @@
-// The rules that a spec must obey before anything is planned (contract, "How the degrees interact"). Each says which
-// one is broken, in the user's words. The planner refuses what a feature can not do yet.
+// The rules that a spec must obey before anything is planned. Each says which one is broken, in the user's words.
+// Features that are not built together are rows of combinations.h, which the planner asks.
 #include <algorithm>
 #include <numeric>
 
 #include "models/base/names.h"
 #include "models/base/sensible.h"
+#include "models/load/combinations.h"
 #include "models/load/reader.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sequence.h"
@@ -294,12 +295,7 @@ Broken batch_rules(const Spec& spec) {
 
 Broken expert_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  if (!spec.model.moe) {
-    if (s.expert > 1) return broken("expert", "expert: {} needs a model with experts (model.moe)", s.expert);
-    if (s.expert_tensor > 1)
-      return broken("expert_tensor", "expert_tensor: {} needs a model with experts (model.moe)", s.expert_tensor);
-    return {};
-  }
+  if (!spec.model.moe) return {};
   const Moe& moe = *spec.model.moe;
   Broken b = divides("expert", s.expert, "experts", moe.experts);
   if (b.what.empty()) b = divides("expert_tensor", s.expert_tensor, "moe.feed_forward", moe.feed_forward);
@@ -325,17 +321,6 @@ Broken sharding_rules(const Spec& spec) {
   if (row_of(s.sharding).hybrid) {
     if (Broken b = in_range({{"shard_group", s.shard_group, 1, kMostRanks}}); !b.what.empty()) return b;
     return divides("shard_group", s.shard_group, "data * context", s.data * s.context);
-  }
-  if (s.shard_group != 0) {
-    return broken("shard_group", "shard_group: only sharding: hsdp has groups, not {}", name_of(s.sharding));
-  }
-  if (row_of(s.sharding).master && spec.gpus > spec.cluster.gpus_per_node) {
-    return broken("sharding", "sharding: data-parallel is one process on one node; {} GPUs are more: choose none",
-                  spec.gpus);
-  }
-  if (s.parameter_server && !row_of(s.sharding).servers) {
-    return broken("parameter_server", "parameter_server: needs sharding: parameter-server, not {}",
-                  name_of(s.sharding));
   }
   if (!s.parameter_server) return {};
   const ParameterServer& p = *s.parameter_server;
@@ -390,10 +375,16 @@ Broken rank_order_rules(const Spec& spec) {
   return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", shown, rest.front());
 }
 
+// The rules of values that mean nothing together, rows of one table (combinations.h).
+static Broken pair_rules(const Spec& spec) {
+  const Pair* pair = first_limit(spec, Limit::spec);
+  return pair == nullptr ? Broken{} : Broken{refused_key(spec, *pair), refusal(spec, *pair)};
+}
+
 Broken first_broken(const Spec& spec) {
   return first_of(spec, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules, software_rules, tensor_rules,
-                  partner_rules, sequence_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules,
-                  schedule_rules, precision_rules, offload_rules, rank_order_rules);
+                  sequence_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules, schedule_rules,
+                  precision_rules, offload_rules, rank_order_rules, pair_rules);
 }
 
 }  // namespace orrery

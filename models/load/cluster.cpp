@@ -6,17 +6,55 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr double kTB = 1e12;
 
-constexpr std::string_view kClusterKeys[] = {"node",     "nodes",  "gpu",           "gpus_per_node", "nics",
-                                             "nic_Gbps", "fabric", "nvlink_domain", "amd_cpu",       "oversubscription",
-                                             "host",     "nvme",   "pcie",          "power_kW",      "stragglers",
-                                             "failures"};
-constexpr std::string_view kOversubscriptionKeys[] = {"above_gpus", "ratio"};
-constexpr std::string_view kHostKeys[] = {"cpu", "dram_GiB", "dram_GBps"};
-constexpr std::string_view kNvmeKeys[] = {"TB", "read_GBps", "write_GBps"};
-constexpr std::string_view kPcieKeys[] = {"gpus_per_switch"};
-constexpr std::string_view kStragglerKeys[] = {"rank", "slowdown"};
-constexpr std::string_view kStragglerShareKeys[] = {"share", "slowdown"};
-constexpr std::string_view kFailureKeys[] = {"node_mtbf_hours", "restart_s", "checkpoint_every"};
+constexpr SpecKey kClusterKeys[] = {
+    {"node", "built-in node (orrery list clusters); localhost: this machine", "dgx-h100", "name"},
+    {"nodes", "nodes of the cluster", "8"},
+    {"gpu", "GPU of a node that is given by its parts (orrery list gpus)", "h100-sxm", "name", "the node's"},
+    {"gpus_per_node", "GPUs of a node", "8", "", "the node's, or 8"},
+    {"nics", "network interfaces of a node", "8"},
+    {"nic_Gbps", "rate of one interface, each way", "400"},
+    {"fabric", "kind of network", "roce", "infiniband | roce | efa | omni-path | ethernet"},
+    {"nvlink_domain", "GPUs that reach each other over NVLink", "72"},
+    {"amd_cpu", "hosts have AMD processors", "true"},
+    {"oversubscription", "larger jobs share the network's upper links", "{above_gpus: 3072, ratio: 7}"},
+    {"host", "memory of a node's host", "{dram_GiB: 2048, dram_GBps: 400}"},
+    {"nvme", "disks of a node", "{TB: 30, read_GBps: 25, write_GBps: 20}"},
+    {"pcie", "GPUs and their PCIe switches", "{gpus_per_switch: 2}"},
+    {"power_kW", "power of a node", "10.2"},
+    {"stragglers", "ranks whose compute is slow, by name or by share", "[{rank: 5, slowdown: 1.2}]",
+     "list of maps, or a map", "none"},
+    {"failures", "failures of nodes, for goodput and search", "{restart_s: 300}"},
+};
+constexpr SpecKey kOversubscriptionKeys[] = {
+    {"above_gpus", "GPUs of a job from which on it holds; 0: never", "3072"},
+    {"ratio", "rate below over rate above", "7"},
+};
+constexpr SpecKey kHostKeys[] = {
+    {"cpu", "name of the processor; AMD's are told by it", "AMD EPYC 9654"},
+    {"dram_GiB", "memory", "2048"},
+    {"dram_GBps", "rate of the memory", "400"},
+};
+constexpr SpecKey kNvmeKeys[] = {
+    {"TB", "room on disks", "30"},
+    {"read_GBps", "rate of reading", "25"},
+    {"write_GBps", "rate of writing", "20"},
+};
+constexpr SpecKey kPcieKeys[] = {
+    {"gpus_per_switch", "GPUs that share a PCIe switch", "2"},
+};
+constexpr SpecKey kStragglerKeys[] = {
+    {"rank", "a slow rank", "5"},
+    {"slowdown", "factor on the time of the rank's compute", "1.2"},
+};
+constexpr SpecKey kStragglerShareKeys[] = {
+    {"share", "share of ranks that are slow, drawn by the seed", "0.1"},
+    {"slowdown", "factor on the time of a slow rank's compute", "1.2"},
+};
+constexpr SpecKey kFailureKeys[] = {
+    {"node_mtbf_hours", "mean time between failures of a node", "50000"},
+    {"restart_s", "time of a restart; 0: not known", "300"},
+    {"checkpoint_every", "steps between checkpoints; 0: as often as loses least", "500"},
+};
 
 // Reads a size that users write in its unit and the program keeps in bytes.
 void take_bytes(const SpecSection& section, std::string_view key, Bytes& bytes, double unit, std::string_view from) {

@@ -31,9 +31,6 @@ Broken grid_rules(const Spec& spec) {
   if (s.micro_batch % parts != 0)
     return broken("micro_batch", "micro_batch: {} is not a multiple of {}: a {} grid of side {} cuts it into {} parts",
                   s.micro_batch, parts, s.tensor_kind, q, parts);
-  if (s.sequence_parallel)
-    return broken("sequence_parallel", "sequence_parallel: a {} grid cuts activations itself; leave it out",
-                  s.tensor_kind);
   return {};
 }
 

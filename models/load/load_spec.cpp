@@ -17,8 +17,19 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kTopKeys[] = {"model",    "sequence", "cluster", "gpus",  "software",
-                                         "strategy", "steps",    "seed",    "search"};
+constexpr SpecKey kTopKeys[] = {
+    {"model", "built-in name, a Hugging Face config.json, or a map", "llama-3.1-70b", "name | path | map", "required"},
+    {"sequence", "tokens of a sample", "8192"},
+    {"cluster", "name of a node, or a map", "{node: dgx-h100, nodes: 8}", "name | map", "required"},
+    {"gpus", "GPUs in use; the first nodes are filled", "64", "whole number",
+     "all of the cluster, or the product of the degrees"},
+    {"software", "name of a training stack, or a map", "torchtitan", "name | map", "megatron-core"},
+    {"strategy", "how the model is laid out over GPUs", "{tensor: 8, pipeline: 4}"},
+    {"steps", "training steps that `orrery run` makes", "5"},
+    {"seed", "seed of initial weights, data and stragglers", "1"},
+    {"search", "lists of values of strategy keys that `orrery search` chooses from", "{tensor: [1, 2, 4, 8]}",
+     "map of lists", "-"},
+};
 
 struct Alias {
   std::string_view given;
@@ -102,39 +113,12 @@ void apply_override(SpecNode& root, const std::string& option) {
 void sort_origins(std::vector<Origin>& origins) {
   const auto rank = [](const Origin& origin) {
     const std::string_view top = std::string_view(origin.key).substr(0, origin.key.find('.'));
-    return std::find(std::begin(kTopKeys), std::end(kTopKeys), top);
+    return std::ranges::find(kTopKeys, top, &SpecKey::name);
   };
   std::stable_sort(origins.begin(), origins.end(), [&](const Origin& a, const Origin& b) { return rank(a) < rank(b); });
 }
 
 }  // namespace
-
-// torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand. Blocks are
-// compiled, the loss is not (torchtitan compiles the loss too since 2025: fused_cross_entropy).
-void fuse(Software& software) {
-  for (bool* kernel : {&software.fused_softmax, &software.fused_activation, &software.fused_residual,
-                       &software.fused_norm, &software.fused_rotary}) {
-    *kernel = true;
-  }
-}
-
-Software read_software(SpecReader& reader, const SpecNode* node) {
-  std::vector<std::string_view> known{"profile"};
-  for (const SoftwareKey& key : software_keys()) known.push_back(key.name);
-  const SpecSection section(reader, node, "software", known, "profile");
-  std::string profile = "megatron-core";
-  section.take("profile", profile);
-  const SpecNode* given = section.find("profile");
-  Software software =
-      given ? section.located(*given, "profile", [&] { return find_software(profile); }) : find_software(profile);
-  section.take("compile", software.compile, "profile " + profile);
-  if (software.compile) fuse(software);
-  for (const SoftwareKey& key : software_keys()) {
-    if (key.name == "compile") continue;  // `compile` was read first: other keys depend on it
-    std::visit([&](auto field) { section.take(key.name, software.*field, "profile " + profile); }, key.field);
-  }
-  return software;
-}
 
 // Takes the stack's habit for a key of the model that the spec leaves out.
 static void take_habits(SpecReader& reader, Spec& spec) {
@@ -177,8 +161,8 @@ static void settle_sharding(Spec& spec) {
 }
 
 static OpenSpec read_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
-                          bool open) {
-  SpecReader reader{path, {}};
+                          bool open, SpecKeyBook* book = nullptr) {
+  SpecReader reader{path, {}, book};
   SpecNode root = parse_tree(text, path);
   rename_aliases(reader, root);
   for (const std::string& option : overrides) apply_override(root, option);
@@ -212,8 +196,9 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
 Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   return read_spec(text, path, overrides, false).spec;
 }
-OpenSpec parse_open_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
-  return read_spec(text, path, overrides, true);
+OpenSpec parse_open_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
+                         SpecKeyBook* book) {
+  return read_spec(text, path, overrides, true, book);
 }
 // Reads a spec's text; a recipe gets the path "bloom-176b.recipe".
 SpecText read_spec_text(const std::string& path) {

@@ -12,41 +12,70 @@ constexpr Named<Positions> kPositions[] = {
     {"rope", Positions::rope}, {"learned", Positions::learned}, {"alibi", Positions::alibi}, {"none", Positions::none}};
 constexpr Named<Norm> kNorms[] = {{"rmsnorm", Norm::rmsnorm}, {"layernorm", Norm::layernorm}};
 
-constexpr std::string_view kModelKeys[] = {"base",
-                                           "name",
-                                           "layers",
-                                           "hidden",
-                                           "heads",
-                                           "kv_heads",
-                                           "head_dim",
-                                           "feed_forward",
-                                           "gated",
-                                           "vocab",
-                                           "tied_embeddings",
-                                           "positions",
-                                           "max_positions",
-                                           "norm",
-                                           "bias",
-                                           "qkv_bias",
-                                           "qk_norm",
-                                           "post_norms",
-                                           "dropout",
-                                           "parallel_block",
-                                           "sliding_window",
-                                           "moe",
-                                           "mla",
-                                           "mtp_layers",
-                                           "scaled_embedding",
-                                           "attention_softcap",
-                                           "logit_softcap"};
-constexpr std::string_view kMoeKeys[] = {"experts",     "top_k",           "feed_forward",    "shared_feed_forward",
-                                         "first_layer", "every",           "capacity_factor", "pad_to_capacity",
-                                         "imbalance",   "score",           "aux_loss",        "dispatch",
-                                         "shared_gate", "correction_bias", "expert_groups",   "top_groups"};
-constexpr std::string_view kMlaKeys[] = {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
-                                         "v_head_dim"};
-constexpr std::string_view kWindowKeys[] = {"window", "every"};
-constexpr std::string_view kImbalanceKeys[] = {"zipf"};
+constexpr SpecKey kModelKeys[] = {
+    {"base", "built-in name (orrery list models), a Hugging Face config.json, or its folder; other keys change it",
+     "llama-3.1-8b", "name or path"},
+    {"name", "name in tables", "my-model", "", "the base's, or layers x hidden"},
+    {"layers", "Transformer layers", "80"},
+    {"hidden", "width of the hidden states", "8192"},
+    {"heads", "attention heads", "64"},
+    {"kv_heads", "heads of keys and values", "8"},
+    {"head_dim", "width of a head", "128"},
+    {"feed_forward", "width of the MLP", "28672", "", "required; with experts in all layers theirs"},
+    {"gated", "MLP of three matrices (SwiGLU) instead of two (GeLU)", "false"},
+    {"vocab", "tokens of the vocabulary", "128256"},
+    {"tied_embeddings", "the output shares the embedding's matrix", "true"},
+    {"positions", "position encoding", "learned", "rope | learned | alibi | none"},
+    {"max_positions", "rows of a learned position table; 0: the sequence", "2048"},
+    {"norm", "normalization", "layernorm", "rmsnorm | layernorm"},
+    {"bias", "a bias on every linear layer", "true"},
+    {"qkv_bias", "a bias on queries, keys and values", "true"},
+    {"qk_norm", "a norm of each head of queries and keys", "true"},
+    {"post_norms", "further norms behind attention and MLP (Gemma 2)", "true"},
+    {"dropout", "dropout probability", "0.1", "", "0, or the stack's"},
+    {"parallel_block", "attention and MLP side by side (PaLM)", "true"},
+    {"sliding_window", "attention within a window", "4096"},
+    {"moe", "mixture of experts", "{experts: 8, top_k: 2, feed_forward: 14336}"},
+    {"mla", "multi-head latent attention (DeepSeek-V2)",
+     "{q_lora_rank: 1536, kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128}"},
+    {"mtp_layers", "layers of multi-token prediction", "1"},
+    {"scaled_embedding", "embeddings are multiplied by sqrt(hidden) (Gemma)", "true"},
+    {"attention_softcap", "cap of attention scores; 0: none (Gemma 2)", "50"},
+    {"logit_softcap", "cap of logits; 0: none", "30"},
+};
+constexpr SpecKey kMoeKeys[] = {
+    {"experts", "experts of a layer", "64", "", "required"},
+    {"top_k", "experts of a token", "6", "", "required"},
+    {"feed_forward", "width of one expert", "1408", "", "required"},
+    {"shared_feed_forward", "width of all shared experts together", "2816"},
+    {"first_layer", "first layer with experts", "1"},
+    {"every", "layers from one with experts to the next", "2"},
+    {"capacity_factor", "most tokens of an expert over the mean", "1.25", "", "no token is dropped"},
+    {"pad_to_capacity", "experts compute as many rows as their capacity", "true"},
+    {"imbalance", "tokens of the busiest expert rank over the mean, a Zipf exponent, or a file of counts", "1.2",
+     "number | {zipf: S} | path", "1"},
+    {"score", "scores that choose experts", "sigmoid"},
+    {"aux_loss", "weight of the load-balancing loss; 0: none", "0.001"},
+    {"dispatch", "all-to-all over all ranks at once, or within nodes first", "hierarchical"},
+    {"shared_gate", "a sigmoid gate on the shared experts (Qwen1.5-MoE)", "true"},
+    {"correction_bias", "a bias for each expert steers the choice (DeepSeek-V3)", "true"},
+    {"expert_groups", "groups of experts, of which a token takes top_groups", "8"},
+    {"top_groups", "groups that a token's experts lie in", "4"},
+};
+constexpr SpecKey kMlaKeys[] = {
+    {"q_lora_rank", "width of compressed queries; 0: none", "1536"},
+    {"kv_lora_rank", "width of compressed keys and values", "512", "", "required"},
+    {"qk_nope_head_dim", "width of a head without positions", "128", "", "required"},
+    {"qk_rope_head_dim", "width of a head with rotary positions", "64", "", "required"},
+    {"v_head_dim", "width of a head of values", "128", "", "required"},
+};
+constexpr SpecKey kWindowKeys[] = {
+    {"window", "tokens that a token attends to", "4096", "", "required"},
+    {"every", "every so manyth layer attends to all tokens; 1: none does", "2"},
+};
+constexpr SpecKey kImbalanceKeys[] = {
+    {"zipf", "expert loads fall as rank to the power of minus this", "0.5"},
+};
 constexpr std::string_view kScores[] = {"softmax", "sigmoid"};
 constexpr std::string_view kDispatches[] = {"flat", "hierarchical"};
 

@@ -1,57 +1,59 @@
-// The rules of tensors that may leave the device (contract, "Spec").
-#include <algorithm>
-
+// Tensors that may leave the device: their places, and the rules of machines that have room and a way for them.
+#include "models/base/names.h"
+#include "models/load/features.h"
 #include "models/load/reader.h"
-#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {
 
-// Whether a sharding has a feature. A sharding without a row is not built yet: the planner refuses it.
-bool has(Sharding s, bool ShardingRow::*what) {
-  const auto& rows = sharding_rows();
-  return std::any_of(rows.begin(), rows.end(), [&](const ShardingRow& r) { return r.kind == s && r.*what; });
+constexpr Named<Device> kDevices[] = {{"none", Device::none}, {"cpu", Device::cpu}, {"nvme", Device::nvme}};
+
+constexpr SpecKey kOffloadKeys[] = {
+    {"optimizer", "place of master weights and moments; the host updates", "cpu", "none | cpu | nvme"},
+    {"parameters", "place of the weights between uses", "cpu", "none | cpu | nvme"},
+    {"gradients", "place of gradient shards", "cpu", "none | cpu | nvme"},
+    {"activations", "place of kept activations", "cpu", "none | cpu | nvme"},
+    {"tiling", "parts that each weight is cut into, gathered one by one (ZeRO-Infinity)", "4"},
+};
+constexpr SpecKey kOffloadedOptimizerKeys[] = {
+    {"device", "place of master weights and moments", "nvme", "none | cpu | nvme"},
+    {"delayed_update", "the update runs beside the next step (ZeRO-Offload)", "true"},
+    {"tile", "elements that are updated and uploaded at a time", "128Mi"},
+};
+constexpr SpecKey kOffloadedActivationKeys[] = {
+    {"device", "place of kept activations", "cpu", "none | cpu | nvme"},
+    {"layers", "layers of each stage whose activations leave", "4", "", "all"},
+};
+
+void take_device(const SpecSection& section, std::string_view key, Device& device) {
+  const auto find = [](std::string_view word) { return find_named(kDevices, "device", word); };
+  section.take_named(
+      key, device, find, [](Device d) { return name_in(kDevices, d); }, "default");
 }
 
 }  // namespace
 
+void read_offload(const SpecSection& section, Offload& o) {
+  SpecReader& reader = section.reader();
+  const SpecSection map(reader, section.find("offload"), "strategy.offload", kOffloadKeys);
+  const SpecSection optimizer(reader, map.find("optimizer"), "strategy.offload.optimizer", kOffloadedOptimizerKeys,
+                              "device");
+  take_device(optimizer, "device", o.optimizer);
+  optimizer.take("delayed_update", o.delayed_update);
+  optimizer.take("tile", o.tile);
+  take_device(map, "parameters", o.parameters);
+  take_device(map, "gradients", o.gradients);
+  const SpecSection activations(reader, map.find("activations"), "strategy.offload.activations",
+                                kOffloadedActivationKeys, "device");
+  take_device(activations, "device", o.activations);
+  activations.take("layers", o.activation_layers);
+  map.take("tiling", o.tiling);
+}
+
 Broken offload_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Offload& o = s.offload;
-  const auto word = [](Device d) { return d == Device::cpu ? "cpu" : "nvme"; };
-  const bool state_on_disk = o.optimizer == Device::nvme || o.parameters == Device::nvme || o.gradients == Device::nvme;
-  const bool disk = state_on_disk || o.activations == Device::nvme;
-  if (o.gradients != Device::none && o.optimizer == Device::none)
-    return broken("offload.gradients", "offload.gradients: {} needs offload.optimizer: cpu or nvme, which reads them",
-                  word(o.gradients));
-  if (o.parameters != Device::none &&
-      (o.optimizer == Device::none || !has(s.sharding, &ShardingRow::shards_parameters)))
-    return broken("offload.parameters",
-                  "offload.parameters: {} needs sharding: zero3 or fsdp, which gather them before use, and "
-                  "offload.optimizer, which updates them",
-                  word(o.parameters));
-  if (state_on_disk && has(s.sharding, &ShardingRow::fp32_shards))
-    return broken("offload",
-                  "offload: nvme with sharding: {}, which leaves the device for the host alone; choose zero3",
-                  name_of(s.sharding));
-  if (o.optimizer != Device::none && s.sharding == Sharding::none && s.data * s.context > 1)
-    return broken("offload.optimizer",
-                  "offload.optimizer: {} with sharding: none, every one of {} ranks would update everything; choose "
-                  "sharding: zero2",
-                  word(o.optimizer), s.data * s.context);
-  if (o.delayed_update && (o.optimizer != Device::cpu || o.parameters != Device::none || o.gradients == Device::nvme))
-    return broken("offload.optimizer",
-                  "offload.optimizer.delayed_update: needs optimizer: cpu and nothing on disks, "
-                  "and parameters on the device");
-  if (s.partition_activations && (!s.recompute.layer || s.tensor == 1 || s.sequence_parallel))
-    return broken(
-        "partition_activations",
-        "partition_activations: cuts the inputs that recompute: full keeps over a tensor group that all holds "
-        "them; recompute: full, tensor above 1 and sequence_parallel: false are needed");
-  if (s.contiguous_activations && (!s.recompute.layer || o.activations != Device::none))
-    return broken("contiguous_activations",
-                  "contiguous_activations: places the inputs that recompute: full keeps on the device; recompute: full "
-                  "and offload.activations: none are needed");
+  const bool disk = feature::is::state_on_disk(spec) || o.activations == Device::nvme;
   if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
   if (spec.cluster.gpu.memory_bytes == 0) return {};  // no known GPU: the machine at hand, as measured
   if (o.any() && spec.cluster.gpu.pcie_GBps <= 0)

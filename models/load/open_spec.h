@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/load/reference.h"
 #include "models/spec/spec.h"
 
 namespace orrery {
@@ -24,8 +25,9 @@ struct OpenSpec {
   std::vector<std::string> overrides;  // overrides that were applied
 };
 OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides = {});
+// book, if given, takes note of the maps that are read.
 OpenSpec parse_open_spec(const std::string& text, const std::string& path,
-                         const std::vector<std::string>& overrides = {});
+                         const std::vector<std::string>& overrides = {}, SpecKeyBook* book = nullptr);
 
 // Whether the user gave a value, in the file or by --set.
 bool is_given(const Origin& origin);

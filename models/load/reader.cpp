@@ -78,6 +78,13 @@ void convert(const SpecReader& reader, const SpecNode& node, const std::string& 
   for (const SpecNode& item : node.items) convert(reader, item, key, value.emplace_back());
 }
 
+std::string_view type_of(std::int64_t) { return "whole number"; }
+std::string_view type_of(int) { return "whole number"; }
+std::string_view type_of(double) { return "number"; }
+std::string_view type_of(bool) { return "true or false"; }
+std::string_view type_of(const std::string&) { return "text"; }
+std::string_view type_of(const std::vector<std::int64_t>&) { return "list of whole numbers"; }
+
 std::string to_text(std::int64_t value) { return fmt::format("{}", value); }
 std::string to_text(int value) { return fmt::format("{}", value); }
 std::string to_text(double value) { return fmt::format("{}", value); }
@@ -87,9 +94,10 @@ std::string to_text(const std::vector<std::int64_t>& value) {
   return value.empty() ? "null" : fmt::format("[{}]", fmt::join(value, ", "));
 }
 
-SpecSection::SpecSection(SpecReader& reader, const SpecNode* node, std::string path,
-                         std::span<const std::string_view> known, std::string_view short_key)
+SpecSection::SpecSection(SpecReader& reader, const SpecNode* node, std::string path, std::span<const SpecKey> known,
+                         std::string_view short_key)
     : reader_(&reader), node_(node), path_(std::move(path)) {
+  if (reader.book != nullptr) reader.book->maps.push_back({path_, known});
   if (node == nullptr || node->kind == SpecNode::Kind::null) {
     node_ = &wrapped_;
     return;
@@ -104,9 +112,10 @@ SpecSection::SpecSection(SpecReader& reader, const SpecNode* node, std::string p
     reader.fail(*node, path_.empty() ? "spec" : path_, "keys with values are needed here");
   for (std::size_t i = 0; i < node->keys.size(); ++i) {
     const std::string& key = node->keys[i];
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      reader.fail(node->items[i], name(key.substr(0, kLongestValue)), unknown_name("key", key, known));
-    }
+    if (std::ranges::find(known, key, &SpecKey::name) != known.end()) continue;
+    std::vector<std::string_view> names;
+    for (const SpecKey& k : known) names.push_back(k.name);
+    reader.fail(node->items[i], name(key.substr(0, kLongestValue)), unknown_name("key", key, names));
   }
 }
 
@@ -133,6 +142,7 @@ bool SpecSection::take_word(std::string_view key, std::string& value, std::span<
     if (std::find(words.begin(), words.end(), word) == words.end()) throw Error(unknown_name("word", word, words));
     return word;
   };
+  if (reader_->book != nullptr) note_type(key, fmt::format("{}", fmt::join(words, " | ")));
   return take_named(
       key, value, known, [](const std::string& word) { return word; }, otherwise);
 }
@@ -140,6 +150,10 @@ bool SpecSection::take_word(std::string_view key, std::string& value, std::span<
 void SpecSection::record(std::string_view key, std::string value, const SpecNode* node,
                          std::string_view otherwise) const {
   reader_->origins.push_back({name(key), std::move(value), node ? reader_->where(*node) : std::string(otherwise)});
+}
+
+void SpecSection::note_type(std::string_view key, std::string_view type) const {
+  if (reader_->book != nullptr) reader_->book->types[name(key)] = type;
 }
 
 std::string beside(const std::string& spec_path, const std::string& file) {

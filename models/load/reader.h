@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/load/reference.h"
 #include "models/load/tree.h"
 #include "models/spec/spec.h"
 
@@ -18,6 +19,7 @@ namespace orrery {
 struct SpecReader {
   std::string path;
   std::vector<Origin> origins;
+  SpecKeyBook* book = nullptr;  // takes note of maps and types, for the reference; null: nobody asks
 
   std::string where(const SpecNode& node) const;  // the place of a node: "spec.yaml:12" or "--set"
   [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
@@ -31,6 +33,14 @@ void convert(const SpecReader& reader, const SpecNode& node, const std::string& 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::string& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::vector<std::int64_t>& value);
 
+// The kind of value that a convert() reads, in words: "whole number".
+std::string_view type_of(std::int64_t);
+std::string_view type_of(int);
+std::string_view type_of(double);
+std::string_view type_of(bool);
+std::string_view type_of(const std::string&);
+std::string_view type_of(const std::vector<std::int64_t>&);
+
 std::string to_text(std::int64_t value);
 std::string to_text(int value);
 std::string to_text(double value);
@@ -38,12 +48,12 @@ std::string to_text(bool value);
 std::string to_text(const std::string& value);
 std::string to_text(const std::vector<std::int64_t>& value);
 
-// A map of the spec with a fixed set of keys. The constructor refuses unknown ones, naming the nearest known; a null or
-// absent map has no keys. A scalar stands for {short_key: scalar} where short_key is given. null values count as
-// absent.
+// A map of the spec with a fixed set of keys, each with its meaning (reference.h). The constructor refuses unknown
+// ones, naming the nearest known; a null or absent map has no keys. A scalar stands for {short_key: scalar} where
+// short_key is given. null values count as absent.
 class SpecSection {
  public:
-  SpecSection(SpecReader& reader, const SpecNode* node, std::string path, std::span<const std::string_view> known,
+  SpecSection(SpecReader& reader, const SpecNode* node, std::string path, std::span<const SpecKey> known,
               std::string_view short_key = "");
 
   SpecSection(const SpecSection&) = delete;
@@ -57,6 +67,7 @@ class SpecSection {
   template <class T>
   bool take(std::string_view key, T& value, std::string_view otherwise = "default") const {
     const SpecNode* node = find(key);
+    note_type(key, type_of(value));
     if (node != nullptr) convert(*reader_, *node, name(key), value);
     record(key, to_text(value), node, otherwise);
     return node != nullptr;
@@ -64,6 +75,7 @@ class SpecSection {
   template <class T>
   bool take(std::string_view key, std::optional<T>& value) const {
     const SpecNode* node = find(key);
+    note_type(key, type_of(T()));
     if (node != nullptr) convert(*reader_, *node, name(key), value.emplace());
     record(key, value ? to_text(*value) : "null", node, "default");
     return node != nullptr;
@@ -97,6 +109,7 @@ class SpecSection {
     }
   }
   void record(std::string_view key, std::string value, const SpecNode* node, std::string_view otherwise) const;
+  void note_type(std::string_view key, std::string_view type) const;  // for the reference
 
  private:
   SpecReader* reader_;
@@ -114,6 +127,7 @@ void plan_replicas(const SpecSection& section, Spec& spec);
 Model read_model(SpecReader& reader, const SpecNode* node);
 Cluster read_cluster(SpecReader& reader, const SpecNode* node);
 Software read_software(SpecReader& reader, const SpecNode* node);
+void read_offload(const SpecSection& strategy, Offload& o);
 // Fills spec.strategy and spec.gpus; model, cluster and software are already there.
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec);
 
@@ -136,7 +150,6 @@ Broken offload_rules(const Spec& spec);     // rules of tensors that may leave t
 Broken schedule_rules(const Spec& spec);    // rules of schedules' options
 Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp
 Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, grid.cpp
-Broken partner_rules(const Spec& spec);     // rules of keys that mean nothing without another one
 Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
 
 }  // namespace orrery

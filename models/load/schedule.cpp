@@ -34,16 +34,7 @@ Broken interleave_rules(const Spec& spec) {
 }  // namespace
 
 Broken schedule_rules(const Spec& spec) {
-  const Strategy& s = spec.strategy;
   if (Broken b = replica_rules(spec); !b.what.empty()) return b;
-  if ((s.interleave_group != 0 || s.extra_warm_up != 0) && !takes_turns(s)) {
-    const std::string_view key = s.interleave_group != 0 ? "interleave_group" : "extra_warm_up";
-    return broken(std::string(key), "{}: an option of schedule: interleaved, not of {}", key, s.schedule);
-  }
-  const ScheduleRow* row = schedule_in_table(s.schedule);
-  if (s.vertical_sync && (row == nullptr || row->updates != Updates::every_micro_batch)) {
-    return broken("vertical_sync", "vertical_sync: an option of schedule: pipedream, not of {}", s.schedule);
-  }
   return interleave_rules(spec);
 }
 

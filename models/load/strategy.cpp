@@ -10,7 +10,6 @@ namespace orrery {
 namespace {
 
 constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
-constexpr Named<Device> kDevices[] = {{"none", Device::none}, {"cpu", Device::cpu}, {"nvme", Device::nvme}};
 constexpr Named<OptimizerKind> kOptimizers[] = {
     {"adamw", OptimizerKind::adamw}, {"adam", OptimizerKind::adam}, {"sgd", OptimizerKind::sgd}};
 // Named parts of a layer; "selective" is attention alone (Korthikanti et al. 2022).
@@ -24,58 +23,88 @@ constexpr Named<bool Recompute::*> kRecomputed[] = {{"full", &Recompute::layer},
                                                     {"moe_activation", &Recompute::moe_activation},
                                                     {"mla_up_proj", &Recompute::mla_up_proj}};
 
-constexpr std::string_view kStrategyKeys[] = {"tensor",
-                                              "tensor_kind",
-                                              "tensor_depth",
-                                              "sequence_parallel",
-                                              "pipeline",
-                                              "virtual_stages",
-                                              "schedule",
-                                              "interleave_group",
-                                              "extra_warm_up",
-                                              "vertical_sync",
-                                              "stage_layers",
-                                              "stage_replicas",
-                                              "context",
-                                              "context_kind",
-                                              "context_order",
-                                              "expert",
-                                              "expert_tensor",
-                                              "data",
-                                              "rank_order",
-                                              "sharding",
-                                              "shard_group",
-                                              "parameter_server",
-                                              "bucket_MiB",
-                                              "fused_buffers",
-                                              "prefetch_units",
-                                              "units_in_flight",
-                                              "micro_batch",
-                                              "global_batch",
-                                              "precision",
-                                              "gradient_precision",
-                                              "optimizer",
-                                              "clip",
-                                              "recompute",
-                                              "recompute_layers",
-                                              "partition_activations",
-                                              "contiguous_activations",
-                                              "attention",
-                                              "overlap",
-                                              "offload"};
+constexpr SpecKey kStrategyKeys[] = {
+    {"tensor", "ranks that cut each layer's matrices (tensor parallelism)", "8"},
+    {"tensor_kind", "grid of the tensor ranks", "2d"},
+    {"tensor_depth", "layers of a 2.5d grid", "2", "", "the deepest, at most a cube"},
+    {"sequence_parallel", "activations between matrix products are cut over tensor ranks", "true", "",
+     "tensor > 1, if the stack does"},
+    {"pipeline", "stages of the pipeline", "4"},
+    {"virtual_stages", "chunks of layers that each stage holds", "2", "", "those of the schedule"},
+    {"schedule", "order of forwards and backwards (orrery list schedules), or a file of orders", kPlainSchedule,
+     "name | {file: order.txt}", "1f1b; interleaved where virtual_stages > 1; or the stack's"},
+    {"interleave_group", "interleaved: micro-batches of a chunk's turn; 0: the stack's", "8"},
+    {"extra_warm_up", "interleaved: forwards beyond the usual before the first backward", "1"},
+    {"vertical_sync", "pipedream: all stages use the weights that the first one has", "true"},
+    {"stage_layers", "layers of each virtual stage in model order", "[9, 8, 8, 7]", "", "the stack's rule"},
+    {"stage_replicas", "ranks of each stage that share every micro-batch (DAPPLE)", "[2, 1]",
+     "list of whole numbers, or planned"},
+    {"context", "ranks that cut the sequence (context parallelism)", "2"},
+    {"context_kind", "how context ranks attend to the whole sequence, or how many do so each way", "ulysses",
+     "ring | allgather | ulysses | {ring: N, ulysses: N}"},
+    {"context_order", "parts of the sequence that a context rank has: both ends, or one block", "contiguous"},
+    {"expert", "ranks that share out the experts (expert parallelism)", "8"},
+    {"expert_tensor", "ranks that cut each expert's matrices", "2", "", "1, or tensor where the stack does"},
+    {"data", "copies of the model, with samples of their own", "2"},
+    {"rank_order", "order of ranks, innermost first; ranks fill a node before the next", "tp-cp-dp-pp"},
+    {"sharding", "data-parallel variant (orrery list shardings)", "zero1",
+     "none | zero1 | zero2 | zero3 | fsdp | fsdp-grad-op | hsdp | data-parallel | parameter-server"},
+    {"shard_group", "hsdp: ranks that share one set of shards", "8", "", "data ranks of a node"},
+    {"parameter_server", "servers that hold the weights, with sharding: parameter-server", "{servers: 8}"},
+    {"bucket_MiB", "gradients in a bucket; 0: one bucket for each parameter", "25"},
+    {"fused_buffers", "gradients are reduced in one buffer beside them", "true"},
+    {"prefetch_units", "units gathered ahead of use", "2"},
+    {"units_in_flight", "most units that are gathered at once", "2"},
+    {"micro_batch", "sequences of a micro-batch", "2"},
+    {"global_batch", "sequences of a step", "512"},
+    {"precision", "precision of matrix products", "bf16", "fp32 | tf32 | fp16 | bf16 | fp8 | mxfp8 | nvfp4"},
+    {"gradient_precision", "precision in which gradients accumulate and reduce", "fp32",
+     "fp32 | tf32 | fp16 | bf16 | fp8 | mxfp8 | nvfp4"},
+    {"optimizer", "optimizer and widths of its states", "adamw"},
+    {"clip", "most gradient norm; 0: none is taken", "1"},
+    {"recompute",
+     "parts of a layer that backward runs again: attention, norm, mlp, activation, moe, moe_activation, mla_up_proj",
+     "selective", "none | selective | full | list of parts"},
+    {"recompute_layers", "layers of each stage that recompute", "4", "", "all"},
+    {"partition_activations", "tensor ranks cut the kept inputs of recomputed layers (ZeRO-R)", "true"},
+    {"contiguous_activations", "kept inputs of recomputed layers lie in one buffer, taken beforehand", "true"},
+    {"attention", "kernel of attention", "unfused", "flash | unfused"},
+    {"overlap", "communication that runs under compute", "{tensor: true}"},
+    {"offload", "states and activations that lie on the host or on disks", "{optimizer: cpu}"},
+};
 constexpr std::string_view kTensorKinds[] = {"1d", "2d", "2.5d", "3d"};
-constexpr std::string_view kScheduleKeys[] = {"file"};
+constexpr SpecKey kScheduleKeys[] = {
+    {"file", "file with a line of actions for each stage: F0 F1 B0 ...", "order.txt", "path"},
+};
 constexpr std::string_view kContextOrders[] = {"zigzag", "contiguous"};
 constexpr std::string_view kContextKinds[] = {"ring", "allgather", "ulysses"};
-constexpr std::string_view kContextKeys[] = {"ring", "ulysses"};
-constexpr std::string_view kServerKeys[] = {"servers", "colocated", "mode", "staleness", "replicas", "snapshot_every"};
+constexpr SpecKey kContextKeys[] = {
+    {"ring", "ranks of each ring", "2"},
+    {"ulysses", "ranks that exchange heads", "2"},
+};
+constexpr SpecKey kServerKeys[] = {
+    {"servers", "servers, each with a range of the weights", "8"},
+    {"colocated", "servers run on the workers' nodes", "false"},
+    {"mode", "workers wait for each other's updates: always, never, or by staleness", "ssp"},
+    {"staleness", "ssp: steps that a worker may run ahead", "4"},
+    {"replicas", "servers that hold the same range, a chain", "2"},
+    {"snapshot_every", "steps between snapshots; 0: never", "100"},
+};
 constexpr std::string_view kServerModes[] = {"sync", "async", "ssp"};
-constexpr std::string_view kOptimizerKeys[] = {"name", "master", "moments"};
-constexpr std::string_view kOverlapKeys[] = {"gradient_reduce", "parameter_gather", "tensor",       "pipeline",
-                                             "pipeline_ends",   "expert",           "micro_batches"};
-constexpr std::string_view kOffloadKeys[] = {"optimizer", "parameters", "gradients", "activations", "tiling"};
-constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update", "tile"};
-constexpr std::string_view kOffloadedActivationKeys[] = {"device", "layers"};
+constexpr SpecKey kOptimizerKeys[] = {
+    {"name", "optimizer", "sgd", "adamw | adam | sgd"},
+    {"master", "precision of master weights", "fp32", "fp32 | bf16"},
+    {"moments", "precision of moments", "bf16", "fp32 | bf16"},
+};
+constexpr SpecKey kOverlapKeys[] = {
+    {"gradient_reduce", "gradients are reduced under backward", "false"},
+    {"parameter_gather", "parameters are gathered under forward", "false"},
+    {"tensor", "tensor-parallel transfers run in pieces under their products (user buffers)", "true"},
+    {"pipeline", "sends and receives run under compute", "false"},
+    {"pipeline_ends", "they do so in warm-up and flush too", "false"},
+    {"expert", "tokens travel to experts under the shared experts", "true"},
+    {"micro_batches", "a forward and a backward are woven, each computing during the other's transfers", "true"},
+};
 
 std::string_view precision_name(Precision p) { return name_of(p); }
 
@@ -314,29 +343,6 @@ void read_overlap(const SpecSection& section, const Software& software, Strategy
   map.take("pipeline_ends", o.pipeline_ends);
   map.take("expert", o.expert);
   map.take("micro_batches", o.micro_batches);
-}
-
-void take_device(const SpecSection& section, std::string_view key, Device& device) {
-  const auto find = [](std::string_view word) { return find_named(kDevices, "device", word); };
-  section.take_named(
-      key, device, find, [](Device d) { return name_in(kDevices, d); }, "default");
-}
-
-void read_offload(const SpecSection& section, Offload& o) {
-  SpecReader& reader = section.reader();
-  const SpecSection map(reader, section.find("offload"), "strategy.offload", kOffloadKeys);
-  const SpecSection optimizer(reader, map.find("optimizer"), "strategy.offload.optimizer", kOffloadedOptimizerKeys,
-                              "device");
-  take_device(optimizer, "device", o.optimizer);
-  optimizer.take("delayed_update", o.delayed_update);
-  optimizer.take("tile", o.tile);
-  take_device(map, "parameters", o.parameters);
-  take_device(map, "gradients", o.gradients);
-  const SpecSection activations(reader, map.find("activations"), "strategy.offload.activations",
-                                kOffloadedActivationKeys, "device");
-  take_device(activations, "device", o.activations);
-  activations.take("layers", o.activation_layers);
-  map.take("tiling", o.tiling);
 }
 
 }  // namespace

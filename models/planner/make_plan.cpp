@@ -6,6 +6,7 @@
 #include "models/layout/layout.h"
 #include "models/layout/rank_classes.h"
 #include "models/layout/replicas.h"
+#include "models/load/combinations.h"
 #include "models/plan/check.h"
 #include "models/planner/activation_moves.h"
 #include "models/planner/activation_offload.h"
@@ -75,7 +76,8 @@ static void enter_class(Draft& draft, int number) {
 }
 
 Plan make_unchecked_plan(const Spec& spec) {
-  refuse_what_is_not_built(spec);
+  refuse_combinations(spec, Limit::plan);
+  refuse_virtual_stages(spec);
   Draft draft(spec);
   add_servers(draft);
   choose_schedule(draft);

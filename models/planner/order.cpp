@@ -87,21 +87,14 @@ void choose_schedule(Draft& draft) {
     context.splits_backward = row.splits;
     place_ends(draft);
     context.shared.barriers = schedule.barriers;
-    // Phase times are taken from blocks, which are not built for all strategies with stage replicas: refuse those
-    // first.
-    if (!s.stage_replicas.empty()) refuse_replicas(draft);
     if (row.splits || schedule.spreads_vocabulary()) shape.times = phase_times(draft);
     shape.group = interleave_group(spec);
     shape.extra_warm_up = s.extra_warm_up;
     schedule.order = said_at(spec, "strategy.schedule", [&] { return row.orders(shape); });
     if (row.moves != nullptr) schedule.moves = row.moves(schedule.order);
   }
-  refuse_units(draft);
-  if (schedule.copies > 1) refuse_both_ways(draft);
-  if (schedule.spreads_vocabulary()) refuse_shared_vocabulary(draft);
-  if (draft.asynchronous()) refuse_asynchronous(draft);
-  if (!schedule.moves.empty()) refuse_moves(draft);
-  if (!s.stage_replicas.empty()) refuse_replicas(draft);
+  if (schedule.copies > 1) refuse_odd_copies(draft);
+  if (draft.asynchronous()) refuse_short_steps(draft);
   draft.turns = order_transfers(schedule, schedule.spreads_vocabulary() ? shape.times : std::vector<PhaseTimes>());
 }
 

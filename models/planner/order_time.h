@@ -13,10 +13,10 @@ namespace orrery {
 
 // The time of an op, in nanoseconds, for orders of pipeline schedules that fit the times of stages: a kernel by the
 // built-in profile of the spec's GPU, a collective by NCCL's model of the first rank's group, where the rank order puts
-// it. So orders are found with the times that the simulator takes for a stage by itself, and are still a function of the
-// spec alone: they know nothing of a measured profile and of contention. A GPU without built-in times counts at its peak
-// rates, and on a machine without known peaks operations are counted. Copies to and from the host are left out, which
-// run beside compute.
+// it. So orders are found with the times that the simulator takes for a stage by itself, and are still a function of
+// the spec alone: they know nothing of a measured profile and of contention. A GPU without built-in times counts at its
+// peak rates, and on a machine without known peaks operations are counted. Copies to and from the host are left out,
+// which run beside compute.
 class OrderClock {
  public:
   // groups: Plan::dimensions. Both must outlive the clock.

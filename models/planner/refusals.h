@@ -21,20 +21,14 @@ auto said_at(const Spec& spec, std::string_view key, Function function) {
   }
 }
 
-// Refuses what only later versions will plan or price. Better a clear line than a prediction that silently leaves a
-// feature out.
-void refuse_what_is_not_built(const Spec& spec);
-// Refuses what gathering and reducing unit by unit cannot do yet where a stage has both ends of the model.
-void refuse_units(const Draft& draft);
-// Refuses what is impossible, or not built yet, with several copies of a model.
-void refuse_both_ways(const Draft& draft);
-// Refuses what is not built yet for stages that share the vocabulary.
-void refuse_shared_vocabulary(const Draft& draft);
-// Refuses what replicas of stages cannot do, or not yet.
-void refuse_replicas(const Draft& draft);
-// Refuses what is impossible, or not built yet, where weights change while micro-batches are on their way.
-void refuse_asynchronous(const Draft& draft);
-// Refuses strategies whose activations another stage could not know the sizes of, or find again.
-void refuse_moves(const Draft& draft);
+// The planner refuses values here that fit no schedule; what does not go together is refused by the table of
+// combinations (models/load/combinations.h).
+
+// Refuses numbers of virtual stages that the schedule does not have.
+void refuse_virtual_stages(const Spec& spec);
+// Refuses numbers of stages and micro-batches that copies of a model cannot share.
+void refuse_odd_copies(const Draft& draft);
+// Refuses steps of fewer micro-batches than stages where two versions of the weights are to be enough.
+void refuse_short_steps(const Draft& draft);
 
 }  // namespace orrery

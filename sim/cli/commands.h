@@ -84,9 +84,9 @@ struct ExplainOptions {
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
 
-// Lists names. what: models, clusters, gpus, schedules, shardings, software or recipes. Throws Error naming these words
-// for anything else.
-Outcome list_command(std::string_view what, const Common& common);
+// Lists names. what: models, clusters, gpus, schedules, shardings, software, recipes or limits. Throws Error naming
+// these words for anything else. markdown: as a Markdown table.
+Outcome list_command(std::string_view what, const Common& common, bool markdown = false);
 std::vector<std::string_view> list_names();
 
 }  // namespace orrery

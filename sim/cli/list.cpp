@@ -7,8 +7,10 @@
 
 #include "models/base/data.h"
 #include "models/base/names.h"
+#include "models/load/combinations.h"
 #include "models/load/hugging_face.h"
 #include "models/load/load_spec.h"
+#include "models/load/reference.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/cluster.h"
 #include "models/spec/recipes.h"
@@ -117,13 +119,37 @@ Table recipes() {
   return t;
 }
 
+// Features that do not go together, as combinations.h refuses them.
+Table limits() {
+  Table t;
+  t.columns = {{"limit", "", Align::left},
+               {"with", "", Align::left},
+               {"refused by", "", Align::left},
+               {"why", "", Align::left},
+               {"instead", "", Align::left}};
+  for (const Pair& p : combinations())
+    t.rows.push_back({std::string(p.a->text), p.b == nullptr ? "-" : std::string(p.b->text),
+                      std::string(name_of(p.which)), std::string(p.why), std::string(p.advice)});
+  return t;
+}
+
+// Every key of a spec, as the parser accepts it.
+Table keys() {
+  Table t;
+  t.columns = {{"key", "", Align::left},     {"type", "", Align::left},    {"unit", "", Align::left},
+               {"default", "", Align::left}, {"meaning", "", Align::left}, {"example", "", Align::left}};
+  for (const KeyReference& k : spec_reference())
+    t.rows.push_back({k.key, k.type, k.unit.empty() ? "-" : k.unit, k.otherwise, k.meaning, k.example});
+  return t;
+}
+
 struct NamedList {
   std::string_view name;
   Table (*make)();
 };
 constexpr NamedList kLists[] = {{"models", models},       {"clusters", clusters},   {"gpus", gpus},
                                 {"schedules", schedules}, {"shardings", shardings}, {"software", software},
-                                {"recipes", recipes}};
+                                {"recipes", recipes},     {"limits", limits},       {"keys", keys}};
 
 // A figure as a number, "-" as null.
 ordered_json value_of(const std::string& cell) {
@@ -147,6 +173,25 @@ std::string to_json(const Table& table) {
   return list.dump(2) + '\n';
 }
 
+// A table as Markdown, for the pages that scripts/print_pages writes.
+std::string to_markdown(const Table& table) {
+  std::string head = "|", rule = "|", body;
+  for (const Column& c : table.columns) {
+    head += c.unit.empty() ? fmt::format(" {} |", c.name) : fmt::format(" {} ({}) |", c.name, c.unit);
+    rule += c.align == Align::left ? " --- |" : " ---: |";
+  }
+  for (const std::vector<std::string>& cells : table.rows) {
+    body += '|';
+    for (const std::string& cell : cells) {
+      body += ' ';
+      for (const char c : cell) body += c == '|' ? "\\|" : std::string(1, c);
+      body += " |";
+    }
+    body += '\n';
+  }
+  return fmt::format("{}\n{}\n{}", head, rule, body);
+}
+
 }  // namespace
 
 std::vector<std::string_view> list_names() {
@@ -155,11 +200,11 @@ std::vector<std::string_view> list_names() {
   return names;
 }
 
-Outcome list_command(std::string_view what, const Common& common) {
+Outcome list_command(std::string_view what, const Common& common, bool markdown) {
   for (const NamedList& list : kLists) {
     if (list.name != what) continue;
     const Table table = list.make();
-    return {common.json ? to_json(table) : print(table)};
+    return {common.json ? to_json(table) : markdown ? to_markdown(table) : print(table)};
   }
   throw Error(unknown_name("list", what, list_names()));
 }

@@ -47,7 +47,7 @@ struct Options {
   orrery::CalibrateOptions calibrate;
   orrery::ValidateOptions validate;
   std::string list;
-  bool json = false, quiet = false;
+  bool json = false, markdown = false, quiet = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
@@ -230,6 +230,7 @@ void add_list(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("list", "what is built in");
   c.add_option("WHAT", o.list, fmt::format("{}", fmt::join(orrery::list_names(), ", ")))->required()->type_name("");
   c.add_flag("--json", o.json, "print a list of objects");
+  c.add_flag("--markdown", o.markdown, "print a table as pages of docs/ hold it");
 }
 
 void set_up(CLI::App& app, Options& o) {
@@ -350,7 +351,7 @@ orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrer
   if (name == "calibrate") return orrery::calibrate_command(o.calibrate, common);
   if (name == "validate") return orrery::validate_command(o.validate, common);
   if (name == "run") return orrery::run_command(o.run, common);
-  return orrery::list_command(o.list, common);
+  return orrery::list_command(o.list, common, o.markdown);
 }
 
 void write_out(const std::string& text) {

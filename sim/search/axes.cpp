@@ -7,6 +7,7 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/load/combinations.h"
 #include "models/load/reader.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
@@ -87,27 +88,34 @@ void check_rank_order(const std::string& order) {
 
 }  // namespace
 
-// Bounds hold only where all ranks do the same work; in the baselines refused here (fewer cases, or more machines)
-// ranks differ.
-static void check_sharding(const std::string& from, const std::string& name) {
-  const ShardingRow& row = row_of(find_sharding(name));
-  if (!row.master && !row.servers) return;
-  throw Error(
-      fmt::format("{}: strategy.sharding: search does not know {}; leave the key out or name another", from, name));
+// Refuses a value of a range that no strategy of the search may have.
+static void refuse_value(const SearchRange& range, const Spec& with_value) {
+  if (const Pair* limit = first_limit(with_value, Limit::search); limit != nullptr)
+    throw Error(fmt::format("{}: {}", range.from, refusal(with_value, *limit)));
+}
+
+static void check_sharding(const SearchRange& range, const std::string& name) {
+  Spec spec;
+  spec.strategy.sharding = find_sharding(name);
+  refuse_value(range, spec);
+}
+
+static void check_schedule(const SearchRange& range, const std::string& name) {
+  Spec spec;
+  spec.strategy.schedule = name;
+  if (name != "file" && find_schedule(name).plans_stages)
+    throw Error(
+        fmt::format("{}: schedule: {} cuts its stages unlike the others; search it by itself, as "
+                    "strategy.schedule",
+                    range.from, name));
+  refuse_value(range, spec);
 }
 
 // Bounds hold for steps that end before the next one begins, with activations that stay on their rank, and a vocabulary
-// at the ends of the pipeline.
+// at the ends of the pipeline. The rows of Limit::search refuse the other schedules.
 bool has_bounds(const ScheduleRow& row) {
   return row.updates == Updates::flush && row.moves == nullptr && row.vocabulary_barriers == 0 &&
          model_copies(row.name) <= 2;
-}
-
-void Space::check_schedule(const std::string& from, const std::string& name) const {
-  const std::string where = from + ": strategy.schedule: ";
-  if (name == "file") throw Error(where + "search does not know order files; leave the key out or name a schedule");
-  if (!has_bounds(find_schedule(name)))
-    throw Error(where + fmt::format("search does not know {} yet; leave the key out or name another", name));
 }
 
 bool Space::splits() const {
@@ -127,8 +135,6 @@ void Space::take_given(const Origin& origin) {
   bucket_given_ = bucket_given_ || key == "bucket_MiB";
   const auto fixed = [&](auto& axis, auto value) { axis = {false, {value}}; };
   const Strategy& s = base_.strategy;
-  if (key == "tensor_kind" && s.tensor_kind != "1d")
-    throw Error(origin.from + ": strategy.tensor_kind: search knows 1d alone; leave the key out");
   if (key == "tensor") fixed(tensor_, s.tensor);
   if (key == "context") fixed(context_, s.context);
   if (key == "pipeline") fixed(pipeline_, s.pipeline);
@@ -139,14 +145,8 @@ void Space::take_given(const Origin& origin) {
   if (key == "micro_batch") fixed(micro_batch_, s.micro_batch);
   if (key == "shard_group") fixed(shard_group_, s.shard_group);
   if (key == "recompute_layers") fixed(recompute_layers_, s.recompute.layers.value_or(-1));
-  if (whole == "schedule") {
-    check_schedule(origin.from, s.schedule);
-    fixed(schedule_, s.schedule);
-  }
-  if (key == "sharding") {
-    check_sharding(origin.from, std::string(name_of(s.sharding)));
-    fixed(sharding_, std::string(name_of(s.sharding)));
-  }
+  if (whole == "schedule") fixed(schedule_, s.schedule);
+  if (key == "sharding") fixed(sharding_, std::string(name_of(s.sharding)));
   if (key.starts_with("offload.")) take_offload(key.substr(key.find('.') + 1));
   if (key == "recompute") fixed(recompute_, origin.value);
   if (whole == "context_kind") fixed(context_kind_, s.context_kind);
@@ -176,17 +176,8 @@ void Space::take_range(const SearchRange& range) {
       {"micro_batch", plain(micro_batch_)},
       {"shard_group", plain(shard_group_)},
       {"recompute_layers", plain(recompute_layers_)},
-      {"schedule", names(schedule_,
-                         [&](const std::string& name) {
-                           const ScheduleRow* row = schedule_in_table(name);
-                           if (row != nullptr && row->plans_stages)
-                             throw Error(
-                                 fmt::format("{}: schedule: {} cuts its stages unlike the others; search it "
-                                             "by itself, as strategy.schedule",
-                                             range.from, name));
-                           check_schedule(range.from, name);
-                         })},
-      {"sharding", names(sharding_, [&](const std::string& name) { check_sharding(range.from, name); })},
+      {"schedule", names(schedule_, [&](const std::string& name) { check_schedule(range, name); })},
+      {"sharding", names(sharding_, [&](const std::string& name) { check_sharding(range, name); })},
       {"offload", names(offload_, check_offload)},
       {"offload_activations", names(activations_, check_activations)},
       {"offload_activation_layers", plain(activation_layers_)},

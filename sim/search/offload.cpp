@@ -156,7 +156,7 @@ bool Space::offloads_gradients() const {
                      [](const auto& named) { return named.second.gradients != Device::none; });
 }
 
-// The places of the states that models/load/offload.cpp and the planner (make_plan.cpp) allow for a cell.
+// The places of the states that the table of limits (combinations.h) allows for a cell.
 std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);

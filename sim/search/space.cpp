@@ -10,6 +10,7 @@
 
 #include "models/base/error.h"
 #include "models/layers/blocks.h"
+#include "models/load/combinations.h"
 #include "models/partition/layers_of_stages.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sequence.h"
@@ -48,16 +49,13 @@ Space::Space(OpenSpec open, std::int64_t gpus)
     : base_(std::move(open.spec)), path_(std::move(open.path)), overrides_(std::move(open.overrides)), gpus_(gpus) {
   if (gpus_ < 1 || gpus_ > gpus_of(base_.cluster))
     throw Error(fmt::format("--gpus: {} is not between 1 and the cluster's {}", gpus_, gpus_of(base_.cluster)));
+  refuse_combinations(base_, Limit::search);
   base_.gpus = gpus_;  // a step waits for the slowest of all GPUs
   for (const Origin& origin : base_.origins) take_given(origin);
   for (const SearchRange& range : open.search) take_range(range);
   find_offloads();
   if (!batch_given_)
     throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
-  for (const auto& [given, key] : {std::pair{base_.strategy.overlap.micro_batches, "strategy.overlap.micro_batches"},
-                                   std::pair{!base_.strategy.stage_replicas.empty(), "strategy.stage_replicas"},
-                                   std::pair{base_.software.validates_after_update, "software.validates_after_update"}})
-    if (given) throw Error(fmt::format("{}: {}: search does not know it yet; leave it out", path_, key), 2);
 }
 
 std::vector<std::string_view> Space::left_out() const {
@@ -203,7 +201,7 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
   return result;
 }
 
-// Whether the planner (make_plan.cpp) builds gradients that are reduced unit by unit here.
+// Whether the planner (combinations.h) builds gradients that are reduced unit by unit here.
 bool Space::builds_units(const Degrees& l, const ScheduleRow& schedule, const ShardingRow& row) const {
   if (schedule.placement == ChunkPlacement::both_ways && !reduces_in_one_order(l, schedule)) return false;
   if (schedule.placement != ChunkPlacement::in_turn && base_.model.mtp_layers > 0) return false;

@@ -150,7 +150,6 @@ class Space {
  private:
   void take_given(const Origin& origin);
   void take_range(const SearchRange& range);
-  void check_schedule(const std::string& from, const std::string& name) const;
   bool valid(const Degrees& layout) const;
   bool can_cut(const Degrees& layout) const;
   void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;

@@ -106,8 +106,10 @@ TEST(Execute, ReportsItsMemory) {
 
 TEST(Execute, RefusesWhatCpuRanksCannotRun) {
   const std::pair<const char*, const char*> cases[] = {
-      {"precision: fp16", "strategy.precision: CPU ranks execute fp32 and bf16; choose another"},
-      {"precision: fp8", "strategy.precision: CPU ranks execute fp32 and bf16; choose another"},
+      {"precision: fp16",
+       "test:5: strategy.precision: a precision other than fp32 and bf16: no ranks execute it; choose fp32 or bf16"},
+      {"precision: fp8",
+       "test:5: strategy.precision: a precision other than fp32 and bf16: no ranks execute it; choose fp32 or bf16"},
   };
   const auto refusal = [](const Spec& spec, const char* ranks = "CPU") -> std::string {
     try {
@@ -119,19 +121,23 @@ TEST(Execute, RefusesWhatCpuRanksCannotRun) {
   };
   for (const auto& [strategy, line] : cases) EXPECT_EQ(refusal(spec_of(test::kTiny, strategy)), line);
   EXPECT_EQ(refusal(spec_of(test::kTiny + ", positions: alibi", "global_batch: 1")),
-            "model.positions: CPU ranks execute rope, learned and none; choose another");
+            "test:1: model.positions: alibi: no ranks execute it; choose rope, learned or none");
   for (const char* cap : {", logit_softcap: 30", ", attention_softcap: 50"})
     EXPECT_EQ(refusal(spec_of(test::kTiny + cap, "global_batch: 1")),
-              "model: CPU ranks do not execute soft caps; choose another");
+              "test:1: model: soft caps: no ranks execute them; choose another model");
   EXPECT_EQ(refusal(spec_of(test::kTiny, "tensor: 2")), "");
   const Spec pieces = spec_of(test::kTiny, "tensor: 2, sequence_parallel: true, overlap: {tensor: true}");
   EXPECT_EQ(refusal(pieces), "");
   EXPECT_EQ(refusal(pieces, "GPU"),
-            "strategy.overlap.tensor: GPU ranks do not cut products into pieces; choose another");
+            "test:5: strategy.overlap.tensor: products cut into pieces by overlap.tensor: GPU ranks do not execute "
+            "them; leave "
+            "it out");
   const Spec later = spec_of(test::kTiny, "pipeline: 2", 16, "profile: orrery, validates_after_update: true");
   EXPECT_EQ(refusal(later), "");
   EXPECT_EQ(refusal(later, "GPU"),
-            "software.validates_after_update: GPU ranks do not set updates right later; choose another");
+            "test:4: software.validates_after_update: validates_after_update: GPU ranks do not set updates right "
+            "later; leave it "
+            "out");
   EXPECT_EQ(refusal(spec_of(test::kTiny, "precision: bf16, gradient_precision: bf16")), "");
 }
 

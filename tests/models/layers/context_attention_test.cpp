@@ -147,7 +147,7 @@ TEST(ContextAttention, BrokenLayoutsAreRefused) {
       {"context: 32", "context: zigzag order cuts the sequence: 96 in 64 parts; choose context_order: contiguous"},
       {"context: 3, context_kind: ulysses", "does not divide heads / tensor: 8"},
       {"context: 4, context_kind: {ring: 2, ulysses: 4}", "context: 4 is not ring * ulysses = 2 * 4"},
-      {"context: 2, attention: unfused", "strategy.attention: unfused with context above 1"},
+      {"context: 2, attention: unfused", "strategy.attention: unfused attention with a context ring"},
       {"context: 2, context_kind: ulysses, attention: unfused, micro_batch: 2, global_batch: 2", "micro_batch: 1"},
   };
   for (const auto& [strategy, part] : cases) {

@@ -176,11 +176,12 @@ TEST(Grid, RefusesWhatItCannotCut) {
       {"tensor: 8, tensor_kind: 3d, micro_batch: 2", "micro_batch: 2 is not a multiple of 4"},
       {"tensor: 2, tensor_kind: 2.5d, tensor_depth: 2", "tensor: 2 makes no 2.5d grid"},
       {"tensor: 9, tensor_kind: 2d, micro_batch: 3", "the side 3 of its grid does not divide heads: 8"},
-      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, sequence_parallel: true", "sequence_parallel: a 2d grid"},
-      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, context: 2", "other than 1d with context"},
-      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, precision: fp8", "other than 1d with eight-bit products"},
-      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, sharding: hsdp", "other than 1d with hsdp"},
-      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, offload: {optimizer: cpu}", "other than 1d with offload"}};
+      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, sequence_parallel: true",
+       "a grid cuts activations itself; leave sequence_parallel out"},
+      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, context: 2", "(2d, 2.5d, 3d) with context above 1"},
+      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, precision: fp8", "(2d, 2.5d, 3d) with eight-bit products"},
+      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, sharding: hsdp", "(2d, 2.5d, 3d) with hsdp"},
+      {"tensor: 4, tensor_kind: 2d, micro_batch: 2, offload: {optimizer: cpu}", "(2d, 2.5d, 3d) with offload"}};
   for (const auto& [keys, what] : cases) {
     try {
       make_plan(spec_of(kGridModel, keys, kGridSequence));

@@ -144,13 +144,17 @@ TEST(Replicas, SumAWordTableOverBothEnds) {
 
 TEST(Replicas, AreRefusedWhereTheyAreNotBuilt) {
   for (const auto& [more, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"schedule: pipedream, clip: 0", "strategy.schedule: not built yet with strategy.stage_replicas"},
-           {"schedule: chimera, overlap: {gradient_reduce: false}", "strategy.schedule: not built yet"},
-           {"schedule: vocab-1f1b", "strategy.schedule: not built yet"},
-           {"schedule: vocab-v-half, tensor: 4, tensor_kind: 2d", "strategy.schedule: not built yet"},
-           {"schedule: dapple, context: 2", "strategy.context: not built yet"},
+           {"schedule: pipedream, clip: 0",
+            "updates while micro-batches are on their way (pipedream) with stage_replicas: not built yet"},
+           {"schedule: chimera, overlap: {gradient_reduce: false}",
+            "several copies of the model (dualpipe, chimera) with stage_replicas"},
+           {"schedule: vocab-1f1b", "a vocabulary that all stages share with stage_replicas"},
+           {"schedule: vocab-v-half, tensor: 4, tensor_kind: 2d",
+            "(2d, 2.5d, 3d) with a vocabulary that all stages share"},
+           {"schedule: dapple, context: 2", "strategy.context: context above 1 with stage_replicas: not built yet"},
            {"schedule: dapple, sharding: hsdp, shard_group: 1", "choose none, zero1, zero2, zero3 or fsdp"},
-           {"schedule: dapple, sharding: zero1, offload: {optimizer: cpu}", "strategy.offload: not built yet"}}) {
+           {"schedule: dapple, sharding: zero1, offload: {optimizer: cpu}",
+            "strategy.offload: offload with stage_replicas: not built yet"}}) {
     try {
       plan_with("pipeline: 2, stage_replicas: [2, 1], micro_batch: 2, global_batch: 8, " + more);
       FAIL() << more;

@@ -68,8 +68,10 @@ TEST(Moves, RefuseWhatTheOtherStageCannotKeep) {
       EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << e.what();
     }
   };
-  refused(kSmall, ", offload: {activations: cpu}", "strategy.offload: bpipe leaves activations with another stage");
-  refused(std::string(kSmall) + ", moe: {experts: 4, top_k: 2, feed_forward: 64}", "", "not built yet with experts");
+  refused(kSmall, ", offload: {activations: cpu}",
+          "strategy.offload: offload with activations that another stage keeps (bpipe)");
+  refused(std::string(kSmall) + ", moe: {experts: 4, top_k: 2, feed_forward: 64}", "",
+          "with experts: not built yet: the other stage does not know their sizes");
 }
 
 }  // namespace

@@ -68,14 +68,15 @@ TEST(Asynchronous, RefusesWhatWouldWaitForAllStages) {
     }
   };
   const std::string some = "pipeline: 4, global_batch: 8, schedule: pipedream";
-  refused(some, "strategy.clip: pipedream updates weights while micro-batches are on their way");
+  refused(some, "clip above 0 with updates on their way over several stages");
   refused(some + ", clip: 0, precision: fp16", "strategy.precision");
   refused(some + ", clip: 0, precision: fp8", "strategy.precision");
   refused(some + ", clip: 0, sharding: zero1, data: 2", "strategy.sharding");
   refused(some + ", clip: 0, offload: {optimizer: cpu}", "strategy.offload");
   refused("clip: 0, pipeline: 4, global_batch: 2, schedule: pipedream-2bw", "strategy.global_batch");
   refused("clip: 0, pipeline: 4, global_batch: 1, schedule: pipedream-2bw", "strategy.global_batch");
-  refused("vertical_sync: true, pipeline: 2, global_batch: 2", "vertical_sync: an option of schedule: pipedream");
+  refused("vertical_sync: true, pipeline: 2, global_batch: 2",
+          "strategy.vertical_sync: vertical_sync with a schedule that does not update after every micro-batch");
 }
 
 }  // namespace

@@ -230,23 +230,25 @@ TEST(MakePlan, RefusesWhatItCannotPlan) {
            {"pipeline: 4, schedule: dualpipe, global_batch: 4", "needs at least 4 micro-batches over each copy"},
            {"pipeline: 2, virtual_stages: 4, schedule: zb-v, global_batch: 4", "zb-v has 2 a stage"},
            {"data: 2, sharding: zero3, overlap: {micro_batches: true}, global_batch: 8",
-            "weaves passes over the same weights; not built yet where they are gathered: choose zero2 or less"},
+            "woven passes over the same weights: not built yet: one pass gives up weights that the other reads; choose "
+            "zero2 or "
+            "less"},
            {"pipeline: 2, virtual_stages: 2, schedule: interleaved, data: 2, sharding: fsdp, overlap: {micro_batches: "
             "true}, global_batch: 16",
-            "weaves passes over the same weights"},
+            "woven passes over the same weights"},
            {"context: 2, attention: unfused", "not built yet"},
            {"tensor: 2, data: 2, sharding: data-parallel, global_batch: 4",
-            "strategy.tensor above 1 with sharding: data-parallel: not built yet"},
+            "strategy.tensor: tensor above 1 with data-parallel or parameter-server: not built yet"},
            {"pipeline: 2, data: 2, sharding: parameter-server, global_batch: 4",
-            "strategy.pipeline above 1 with sharding: parameter-server: not built yet"},
+            "strategy.pipeline: pipeline above 1 with data-parallel or parameter-server: not built yet"},
            {"data: 2, sharding: parameter-server, parameter_server: {mode: async}, global_batch: 4",
-            "strategy.clip above 0 where servers take each worker's gradients by themselves: not built yet; set it to "
+            "clip above 0 with mode: async or ssp: there is no sum of gradients whose norm could be taken; set clip: "
             "0"},
            {"data: 2, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2}, global_batch: 4",
-            "strategy.clip above 0 where servers have replicas: not built yet; set it to 0"},
+            "clip above 0 with several replicas of servers: not built yet; set clip: 0"},
            {"data: 2, clip: 0, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2, mode: async}, "
             "global_batch: 4",
-            "strategy.parameter_server.replicas above 1 with a mode other than sync: not built yet"}}) {
+            "several replicas of servers with mode: async or ssp: not built yet"}}) {
     try {
       make_plan(spec_of(test::kSmall, strategy));
       ADD_FAILURE() << strategy;

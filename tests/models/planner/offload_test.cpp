@@ -293,9 +293,10 @@ TEST(Offload, RefusesWhatIsNotBuilt) {
       {"contiguous_activations: true", "recompute: full"},
       {"recompute: full, contiguous_activations: true, offload: {activations: cpu}", "offload.activations: none"},
       {"data: 2, sharding: fsdp, offload: {optimizer: nvme}", "for the host alone; choose zero3"},
-      {"data: 2, offload: {optimizer: cpu}", "choose sharding: zero2"},
-      {"offload: {gradients: cpu}", "needs offload.optimizer"},
-      {"data: 2, sharding: zero2, offload: {optimizer: cpu, parameters: cpu}", "needs sharding: zero3"},
+      {"data: 2, offload: {optimizer: cpu}", "every rank would update everything; choose zero2"},
+      {"offload: {gradients: cpu}", "set offload.optimizer: cpu or nvme"},
+      {"data: 2, sharding: zero2, offload: {optimizer: cpu, parameters: cpu}",
+       "nothing gathers them before use; choose zero3 or fsdp"},
       {"offload: {optimizer: {device: nvme, delayed_update: true}}", "delayed_update"},
       {"partition_activations: true", "recompute: full"}};
   for (const auto& [strategy, line] : cases) {

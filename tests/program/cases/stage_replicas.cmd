@@ -4,4 +4,4 @@ $ orrery explain dapple.yaml
 $ ! orrery search dapple.yaml
 stdout strategy\.stage_replicas +\[[0-9, ]+\] +DAPPLE's planner
 stdout stages of [0-9, ]+ ranks
-stderr dapple\.yaml: strategy\.stage_replicas: search does not know it yet; leave it out
+stderr dapple\.yaml: strategy\.stage_replicas: stage_replicas: search has no bounds for it yet; leave it out

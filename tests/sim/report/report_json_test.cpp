@@ -1,5 +1,8 @@
 #include "sim/report/report.h"
 
+#include <fstream>
+#include <set>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +48,47 @@ TEST(ReportJson, HasEveryKeyOfTheSchema) {
   }
   EXPECT_TRUE(r.at("cost").at("usd").is_null());
   for (const char* key : {"tasks", "ranks_simulated", "ranks", "wall_s"}) EXPECT_TRUE(r.at("simulation").contains(key));
+}
+
+// The keys of a value, with those inside it: "time_s.compute", "memory.ranks[].name".
+void collect_keys(const json& value, const std::string& at, std::set<std::string>& keys) {
+  if (value.is_object()) {
+    for (const auto& [key, inside] : value.items()) collect_keys(inside, at.empty() ? key : at + "." + key, keys);
+  } else if (value.is_array() && !value.empty() && value[0].is_object()) {
+    for (const json& item : value) collect_keys(item, at + "[]", keys);
+  } else {
+    keys.insert(at);
+  }
+}
+
+// The first cells of the rows of docs/reference.md's table of report keys: `a`, `b`.
+std::set<std::string> keys_of_page() {
+  std::ifstream page(std::string(ORRERY_SOURCE_DIR) + "/docs/reference.md");
+  std::set<std::string> keys;
+  bool inside = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("## ")) inside = line == "## Keys of a report";
+    if (!inside || !line.starts_with("| `")) continue;
+    const std::string cell = line.substr(0, line.find(" |"));
+    for (std::size_t tick = cell.find('`'); tick != std::string::npos;) {
+      const std::size_t end = cell.find('`', tick + 1);
+      keys.insert(cell.substr(tick + 1, end - tick - 1));
+      tick = cell.find('`', end + 1);
+    }
+  }
+  return keys;
+}
+
+TEST(ReportJson, ThePageHasEveryKey) {
+  Report r;
+  r.memory.ranks.emplace_back();
+  r.communication.emplace_back();
+  r.weights.emplace_back();
+  r.losses = {1};
+  r.set_right_s = 1;
+  std::set<std::string> keys;
+  collect_keys(json::parse(to_json(r)), "", keys);
+  EXPECT_EQ(keys_of_page(), keys);
 }
 
 TEST(ReportJson, PartsSumToTheWhole) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "models/base/error.h"
+#include "models/load/combinations.h"
 #include "models/load/load_spec.h"
 #include "models/plan/hash.h"
 #include "models/planner/make_plan.h"
@@ -219,6 +220,15 @@ TEST(SearchSpace, OffloadObeysItsRules) {
   EXPECT_EQ(std::ssize(seen), std::count_if(offload_names().begin(), offload_names().end(), off_disks));
 }
 
+// The search tries the schedules that the table of limits leaves it.
+TEST(SearchSpace, KnowsTheSchedulesThatNoLimitNames) {
+  for (const ScheduleRow& row : schedule_rows()) {
+    Spec spec;
+    spec.strategy.schedule = row.name;
+    EXPECT_EQ(has_bounds(row), first_limit(spec, Limit::search) == nullptr) << row.name;
+  }
+}
+
 // Values that mean nothing, and schedules that search does not know: the line, the key, what is wrong.
 TEST(SearchSpace, RefusesValues) {
   const struct {
@@ -233,7 +243,8 @@ TEST(SearchSpace, RefusesValues) {
       {"}\nsearch: {sharding: [zero9]", "search.sharding: unknown"},
       {"}\nsearch: {overlap_tensor: [maybe]", "neither true nor false"},
       {"}\nsearch: {offload: [optimiser]", "search.offload: unknown offload optimiser; did you mean optimizer"},
-      {"schedule: {file: order.txt}", "t.yaml:4: strategy.schedule: search does not know order files"},
+      {"schedule: {file: order.txt}",
+       "t.yaml:4: strategy.schedule: an order from a file: search has no bounds for it yet"},
   };
   for (const auto& c : cases) {
     try {

@@ -1,0 +1,268 @@
+#include "models/load/combinations.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/load/features.h"
+#include "models/load/open_spec.h"
+
+namespace orrery {
+namespace feature {
+namespace {
+
+constexpr std::string_view kNotYet = "not built yet", kOut = "leave it out";
+constexpr const Feature* kAlone = nullptr;
+
+// Rows stand in the order in which they refuse: keys without their partner, then features that are not built together.
+constexpr Pair kPairs[] = {
+    // Keys that mean nothing without another one, or beside it.
+    {&kDepth, &kNoDepth, "it is the depth of a 2.5d grid", "set tensor_kind: 2.5d", Limit::spec},
+    {&kRecomputedExperts, &kNoExperts, "there are no experts to run again", "leave moe and moe_activation out",
+     Limit::spec},
+    {&kRecomputedLatent, &kNoLatent, "there is no such product", "leave mla_up_proj out", Limit::spec},
+    {&kExpertOverlap, &kNoSharedExperts, "there are no shared experts to compute meanwhile", kOut, Limit::spec},
+    {&kWoven, &kNotWoven, "there is no order to weave", kOut, Limit::spec},
+    {&kStaleness, &kNotBounded, "that mode has no bound", "choose mode: ssp", Limit::spec},
+    {&kActivationLayers, &kDeviceActivations, "they go nowhere", "give a device: cpu", Limit::spec},
+    {&kExpertRanks, &kNoExperts, "there are no experts to share out", kOut, Limit::spec},
+    {&kExpertTensor, &kNoExperts, "there are no experts to cut", kOut, Limit::spec},
+    {&kShardGroup, &kNotHybrid, "only hsdp has groups", kOut, Limit::spec},
+    {&kServerKeys, &kNoServers, "there are no servers", "choose sharding: parameter-server", Limit::spec},
+    {&kTurns, &kNoTurns, "it is an option of interleaved", kOut, Limit::spec},
+    {&kWarmUp, &kNoTurns, "it is an option of interleaved", kOut, Limit::spec},
+    {&kVerticalSync, &kOneVersion, "it is an option of pipedream", kOut, Limit::spec},
+    {&kHostGradients, &kDeviceUpdate, "only the host's update reads them there", "set offload.optimizer: cpu or nvme",
+     Limit::spec},
+    {&kHostWeights, &kDeviceUpdate, "only the host's update writes them there", "set offload.optimizer: cpu or nvme",
+     Limit::spec},
+    {&kHostWeights, &kNotGathered, "nothing gathers them before use", "choose zero3 or fsdp", Limit::spec},
+    {&kDelayed, &kDeviceUpdate, "it is an option of the host's update", "set optimizer: cpu", Limit::spec},
+    {&kDelayed, &kDiskStates, "it needs the states in the host's memory", "choose cpu", Limit::spec},
+    {&kDelayed, &kHostWeights, "it needs the weights on the device", "leave offload.parameters out", Limit::spec},
+    {&kPartitioned, &kNotWhole, "it cuts the inputs of recomputed layers", "set recompute: full", Limit::spec},
+    {&kPartitioned, &kNoTensor, "there are no tensor ranks to cut them over", kOut, Limit::spec},
+    {&kPartitioned, &kSequence, "sequence_parallel cuts them already", kOut, Limit::spec},
+    {&kContiguous, &kNotWhole, "it places the inputs of recomputed layers", "set recompute: full", Limit::spec},
+    {&kContiguous, &kHostActivations, "it places inputs that stay on the device", "set offload.activations: none",
+     Limit::spec},
+    {&kGrid, &kSequence, "a grid cuts activations itself", "leave sequence_parallel out", Limit::spec},
+    {&kMaster, &kNodes, "it is one process on one node", "choose none", Limit::spec},
+    {&kDiskStates, &kWideShards, "it leaves the device for the host alone", "choose zero3", Limit::spec},
+    {&kHostUpdate, &kWholeStates, "every rank would update everything", "choose zero2", Limit::spec},
+    {&kValidates, &kShards, "it is built for states that are whole", "choose none", Limit::spec},
+
+    // Features that exclude each other.
+    {&kClip, &kOwnPace, "there is no sum of gradients whose norm could be taken", "set clip: 0"},
+    {&kClip, &kChains, kNotYet, "set clip: 0"},
+    {&kClip, &kAsynchronousStages, "a norm over all stages would wait for each of them", "set clip: 0"},
+    {&kHalf, &kAsynchronous, "a loss scale over all stages would wait for each of them", "choose bf16"},
+    {&kUnitGradients, &kCopiesApart, "they would reduce in orders that differ", "choose dualpipe, or zero1 or none"},
+    {&kEarlyReduce, &kCopies, "the copies reduce in one order, after the last backward", kOut},
+    {&kLossMetrics, &kVocabulary, "no stage has all logits", "set loss_metrics: 0"},
+    {&kLossInPlace, &kVocabulary, "a stage's part of the loss is of an fp32 copy", "choose copy"},
+    {&kEvicted, &kExperts, "not built yet: the other stage does not know their sizes", "choose 1f1b"},
+    {&kContiguous, &kEvicted, "they cannot lie in one buffer", kOut},
+    {&kGathered, &kWovenEnds, "not built yet: one pass gives up weights that the other reads", "choose zero2 or less"},
+    {&kGathered, &kWovenChunk, "not built yet: one pass gives up weights that the other reads",
+     "choose zero2 or less, or leave overlap.micro_batches out"},
+    {&kUnitGradients, &kUnlikeEnds, "not built yet: unlike numbers of ranks would reduce a table unit by unit",
+     "choose none or zero1, or as many ranks for the last stage as for the first"},
+
+    // Models.
+    {&kBias, &kGatedExperts, kNotYet, "choose another model"},
+    {&kParallelBlock, &kExperts, kNotYet, "choose another model"},
+    {&kNotRope, &kLatent, kNotYet, "choose rope"},
+    {&kPredictions, &kTied, kNotYet, "set mtp_layers: 0"},
+    {&kPredictions, &kLearned, kNotYet, "set mtp_layers: 0"},
+    {&kPostNorms, &kParallelBlock, kNotYet, "choose another model"},
+    {&kNoSequence, &kExperts, kNotYet, "set sequence_parallel: true"},
+    {&kUnfused, &kLatent, kNotYet, "choose flash"},
+    {&kUnfused, &kRing, kNotYet, "choose flash, or context_kind: ulysses and micro_batch: 1"},
+
+    // Tensor ranks.
+    {&kGrid, &kExperts, kNotYet, "choose 1d"},
+    {&kGrid, &kLatent, kNotYet, "choose 1d"},
+    {&kGrid, &kPredictions, kNotYet, "choose 1d"},
+    {&kGrid, &kContext, kNotYet, "choose 1d"},
+    {&kGrid, &kEightBit, kNotYet, "choose 1d"},
+    {&kGrid, &kOffload, kNotYet, "choose 1d"},
+    {&kGrid, &kTiling, kNotYet, "choose 1d"},
+    {&kGrid, &kPartitioned, kNotYet, "choose 1d"},
+    {&kGrid, &kTensorOverlap, kNotYet, "choose 1d"},
+    {&kGrid, &kHybrid, kNotYet, "choose 1d"},
+    {&kGrid, &kCopies, kNotYet, "choose 1d"},
+    {&kGrid, &kVocabulary, kNotYet, "choose 1d"},
+    {&kGrid, &kReplicas, kNotYet, "choose 1d"},
+    {&kTensorOverlap, &kNoSequence, kNotYet, "set sequence_parallel: true"},
+
+    // Data-parallel ranks, servers and offload.
+    {&kFusedBuffers, &kUnitGradients, kNotYet, kOut},
+    {&kFusedBuffers, &kCopiedGradients, kNotYet, kOut},
+    {&kFusedBuffers, &kApart, kNotYet, kOut},
+    {&kTiling, &kEightBit, kNotYet, kOut},
+    {&kTiling, &kTensorOverlap, kNotYet, kOut},
+    {&kTiling, &kOwnRows, kNotYet, kOut},
+    {&kHostUpdate, &kCopiedGradients, kNotYet, kOut},
+    {&kChains, &kOwnPace, kNotYet, "choose mode: sync"},
+    {&kSnapshots, &kChains, kNotYet, kOut},
+    {&kSnapshots, &kOwnPace, kNotYet, kOut},
+    {&kSnapshots, &kLateGather, kNotYet, kOut},
+    {&kTensor, &kApart, kNotYet, "choose 1"},
+    {&kPipeline, &kApart, kNotYet, "choose 1"},
+    {&kContext, &kApart, kNotYet, "choose 1"},
+    {&kExperts, &kApart, kNotYet, "choose another model"},
+    {&kPredictions, &kApart, kNotYet, "set mtp_layers: 0"},
+    {&kOffload, &kApart, kNotYet, kOut},
+    {&kHalf, &kApart, kNotYet, "choose bf16"},
+    {&kEightBit, &kApart, kNotYet, "choose bf16"},
+
+    // Pipelines.
+    {&kEightBit, &kAsynchronous, kNotYet, "choose bf16"},
+    {&kShards, &kAsynchronous, kNotYet, "choose none"},
+    {&kOffload, &kAsynchronous, kNotYet, kOut},
+    {&kAsynchronousStages, &kTied, kNotYet, "choose another schedule, or an untied model"},
+    {&kAsynchronousStages, &kPredictions, kNotYet, "choose another schedule, or mtp_layers: 0"},
+    {&kVocabulary, &kPredictions, kNotYet, "choose another schedule, or mtp_layers: 0"},
+    {&kVocabulary, &kCappedLogits, kNotYet, "choose another schedule"},
+    {&kOffload, &kEvicted, kNotYet, kOut},
+    {&kUnitEnds, &kPredictions, kNotYet, "choose zero1 or none, and gradients on the device"},
+    {&kLater, &kExperts, kNotYet, kOut},
+    {&kLater, &kOffload, kNotYet, kOut},
+    {&kLater, &kReplicas, kNotYet, kOut},
+    {&kLater, &kCopies, kNotYet, kOut},
+    {&kCopies, &kReplicas, kNotYet, "choose a schedule with one copy of the model"},
+    {&kAsynchronous, &kReplicas, kNotYet, "choose a schedule with one update a step"},
+    {&kEvicted, &kReplicas, kNotYet, "choose 1f1b"},
+    {&kVocabulary, &kReplicas, kNotYet, "choose 1f1b"},
+    {&kContext, &kReplicas, kNotYet, "choose 1"},
+    {&kExperts, &kReplicas, kNotYet, "choose another model"},
+    {&kPredictions, &kReplicas, kNotYet, "set mtp_layers: 0"},
+    {&kHybrid, &kReplicas, kNotYet, "choose none, zero1, zero2, zero3 or fsdp"},
+    {&kApart, &kReplicas, kNotYet, "choose none, zero1, zero2, zero3 or fsdp"},
+    {&kOffload, &kReplicas, kNotYet, kOut},
+
+    // The cluster.
+    {&kStragglers, &kReplicas, kNotYet, kOut},
+    {&kStragglers, &kHybrid, kNotYet, kOut},
+    {&kStragglers, &kExperts, kNotYet, kOut},
+    {&kStragglers, &kCopies, kNotYet, kOut},
+    {&kFailures, kAlone, "not built yet: a simulated step has none", kOut},
+
+    // Execution.
+    {&kUnexecuted, kAlone, "no ranks execute it", "choose fp32 or bf16", Limit::ranks},
+    {&kHalfGradients, kAlone, "no ranks execute them", "choose fp32 or bf16", Limit::ranks},
+    {&kNarrowStates, kAlone, "no ranks keep them", "choose fp32", Limit::ranks},
+    {&kAlibi, kAlone, "no ranks execute it", "choose rope, learned or none", Limit::ranks},
+    {&kCaps, kAlone, "no ranks execute them", "choose another model", Limit::ranks},
+    {&kExperts, kAlone, "GPU ranks do not execute them", "choose another model", Limit::gpu_ranks},
+    {&kLatent, kAlone, "GPU ranks do not execute it", "choose another model", Limit::gpu_ranks},
+    {&kPredictions, kAlone, "GPU ranks do not execute it", "set mtp_layers: 0", Limit::gpu_ranks},
+    {&kGrid, kAlone, "GPU ranks do not execute it", "choose 1d", Limit::gpu_ranks},
+    {&kPieces, kAlone, "GPU ranks do not execute them", kOut, Limit::gpu_ranks},
+    {&kOwnRows, kAlone, "GPU ranks do not execute them", kOut, Limit::gpu_ranks},
+    {&kRing, kAlone, "GPU ranks exchange whole heads of one sequence", "choose ulysses and micro_batch: 1",
+     Limit::gpu_ranks},
+    {&kContext, &kUnfused, "GPU ranks exchange heads for flash attention", "choose flash", Limit::gpu_ranks},
+    {&kFewHeads, kAlone, "GPU ranks exchange whole heads", "choose fewer context ranks", Limit::gpu_ranks},
+    {&kAsynchronous, kAlone, "GPU ranks do not execute them", "choose 1f1b", Limit::gpu_ranks},
+    {&kValidates, kAlone, "GPU ranks do not set updates right later", kOut, Limit::gpu_ranks},
+    {&kLossInPlace, kAlone, "GPU ranks work on a copy", "choose copy", Limit::gpu_ranks},
+    {&kMaster, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},
+    {&kServers, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},
+
+    // The search.
+    {&kGridKind, kAlone, "search has no bounds for it yet", kOut, Limit::search},
+    {&kWoven, kAlone, "search has no bounds for it yet", kOut, Limit::search},
+    {&kReplicas, kAlone, "search has no bounds for it yet", kOut, Limit::search},
+    {&kValidates, kAlone, "search has no bounds for it yet", kOut, Limit::search},
+    {&kOrderFile, kAlone, "search has no bounds for it yet", "leave the key out or name a schedule", Limit::search},
+    {&kAsynchronous, kAlone, "search has no bounds for them yet", "leave the key out or name another", Limit::search},
+    {&kBalanced, kAlone, "search has no bounds for them yet", "leave the key out or name another", Limit::search},
+    {&kSharedTable, kAlone, "search has no bounds for it yet", "leave the key out or name another", Limit::search},
+    {&kManyCopies, kAlone, "search has no bounds for them yet", "leave the key out or name another", Limit::search},
+    {&kApart, kAlone, "search has no bounds for ranks that do unlike work", "leave the key out or name another",
+     Limit::search},
+};
+
+}  // namespace
+}  // namespace feature
+
+namespace {
+
+// The origin of a key that the spec gives, or of one inside it: "strategy.offload.optimizer.device" for
+// "strategy.offload". Null if none is given.
+const Origin* given(const Spec& spec, std::string_view key) {
+  for (const Origin& o : spec.origins) {
+    const bool inside = o.key.starts_with(key) && (o.key.size() == key.size() || o.key[key.size()] == '.');
+    if (inside && is_given(o)) return &o;
+  }
+  return nullptr;
+}
+
+// The file of a spec, as the places of its values name it; "" where all are given by --set.
+std::string file_of(const Spec& spec) {
+  const auto in_file = [](const Origin& o) { return is_given(o) && o.from != "--set"; };
+  const auto found = std::ranges::find_if(spec.origins, in_file);
+  return found == spec.origins.end() ? "" : found->from.substr(0, found->from.rfind(':'));
+}
+
+// The feature to name first, and the origin to name it at: the one that the spec gives; a model that is given by name
+// has all of its features.
+struct Blame {
+  std::string_view key;
+  const Origin* at = nullptr;
+};
+Blame blame(const Spec& spec, const Pair& pair) {
+  for (const Feature* f : {pair.a, pair.b}) {
+    if (f == nullptr) continue;
+    if (const Origin* at = given(spec, f->key); at != nullptr) return {f->key, at};
+  }
+  for (const Feature* f : {pair.a, pair.b}) {
+    if (f != nullptr && f->key.starts_with("model")) return {f->key, given(spec, "model")};
+  }
+  return {pair.a->key, nullptr};
+}
+
+bool holds_for(Limit row, Limit asked) {
+  const bool planned = row == Limit::spec && asked == Limit::plan;
+  return row == asked || planned || (row == Limit::ranks && asked == Limit::gpu_ranks);
+}
+
+}  // namespace
+
+std::string_view name_of(Limit limit) {
+  constexpr std::string_view kNames[] = {"the spec", "the plan", "CPU and GPU ranks", "GPU ranks", "search"};
+  return kNames[static_cast<std::size_t>(limit)];
+}
+
+std::span<const Pair> combinations() { return feature::kPairs; }
+
+const Pair* first_limit(const Spec& spec, Limit which) {
+  const auto broken = [&](const Pair& p) {
+    return holds_for(p.which, which) && (p.b == nullptr || p.b->asked(spec)) && p.a->asked(spec);
+  };
+  const auto found = std::ranges::find_if(combinations(), broken);
+  return found == combinations().end() ? nullptr : &*found;
+}
+
+std::string refused_key(const Spec& spec, const Pair& pair) {
+  const Origin* at = blame(spec, pair).at;
+  return at == nullptr ? "" : at->key;
+}
+
+std::string refusal(const Spec& spec, const Pair& pair) {
+  const std::string with = pair.b == nullptr ? "" : fmt::format(" with {}", pair.b->text);
+  return fmt::format("{}: {}{}: {}; {}", blame(spec, pair).key, pair.a->text, with, pair.why, pair.advice);
+}
+
+void refuse_combinations(const Spec& spec, Limit which) {
+  const Pair* pair = first_limit(spec, which);
+  if (pair == nullptr) return;
+  const Origin* at = blame(spec, *pair).at;
+  const std::string place = at == nullptr ? file_of(spec) : at->from;
+  throw Error((place.empty() ? "" : place + ": ") + refusal(spec, *pair));
+}
+
+}  // namespace orrery

@@ -1,0 +1,280 @@
+#pragma once
+
+// The features of a spec that some other feature, the executor or the search does not go with. Each is told by one
+// function of a spec whose single values are already known to be sensible; `is` holds some that are longer.
+#include "models/load/combinations.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/asynchrony.h"
+#include "models/spec/gradients.h"
+#include "models/spec/sharding.h"
+
+namespace orrery::feature {
+
+// Longer questions, in features.cpp. Those about the order of a schedule are false where no order can be made, which
+// rules of its own refuse.
+namespace is {
+bool ring_of_parts(const Spec& spec);       // a ring, or whole heads of several sequences
+bool both_ends(const Spec& spec);           // the first and the last virtual stage lie on one stage of several
+bool ends_apart(const Spec& spec);          // stages of unlike numbers of ranks hold the same word table
+bool copies_out_of_step(const Spec& spec);  // copies of a model whose mirror images run another order
+bool evicted(const Spec& spec);             // activations that leave their stage until their backward
+bool woven(const Spec& spec);               // a forward woven with a backward
+bool woven_chunk(const Spec& spec);         // both of the same chunk
+bool copied_gradients(const Spec& spec);    // gradients that a stack copies into buckets
+bool state_on_disk(const Spec& spec);
+const ShardingRow& sharding(const Spec& spec);
+const ScheduleRow* schedule(const Spec& spec);  // null: an order from a file
+}  // namespace is
+
+using S = const Spec&;
+
+// The model.
+inline constexpr Feature kExperts = {"model.moe", "experts", [](S s) { return s.model.moe.has_value(); }};
+inline constexpr Feature kNoExperts = {"model.moe", "a model without experts", [](S s) { return !s.model.moe; }};
+inline constexpr Feature kGatedExperts = {"model.moe.shared_gate", "gated shared experts",
+                                          [](S s) { return s.model.moe && s.model.moe->shared_gate; }};
+inline constexpr Feature kNoSharedExperts = {"model.moe", "a model without shared experts", [](S s) {
+                                               return !(s.model.moe && s.model.moe->shared_feed_forward > 0);
+                                             }};
+inline constexpr Feature kBias = {"model.bias", "biases", [](S s) { return s.model.bias; }};
+inline constexpr Feature kParallelBlock = {"model.parallel_block", "attention and MLP side by side",
+                                           [](S s) { return s.model.parallel_block; }};
+inline constexpr Feature kPostNorms = {"model.post_norms", "norms behind attention and MLP",
+                                       [](S s) { return s.model.post_norms; }};
+inline constexpr Feature kLatent = {"model.mla", "latent attention", [](S s) { return s.model.mla.has_value(); }};
+inline constexpr Feature kNoLatent = {"model.mla", "a model without latent attention",
+                                      [](S s) { return !s.model.mla; }};
+inline constexpr Feature kNotRope = {"model.positions", "positions other than rope",
+                                     [](S s) { return s.model.positions != Positions::rope; }};
+inline constexpr Feature kLearned = {"model.positions", "learned positions",
+                                     [](S s) { return s.model.positions == Positions::learned; }};
+inline constexpr Feature kAlibi = {"model.positions", "alibi",
+                                   [](S s) { return s.model.positions == Positions::alibi; }};
+inline constexpr Feature kPredictions = {"model.mtp_layers", "multi-token prediction",
+                                         [](S s) { return s.model.mtp_layers > 0; }};
+inline constexpr Feature kTied = {"model.tied_embeddings", "tied embeddings",
+                                  [](S s) { return s.model.tied_embeddings; }};
+inline constexpr Feature kCappedLogits = {"model.logit_softcap", "capped logits",
+                                          [](S s) { return s.model.logit_softcap != 0; }};
+inline constexpr Feature kCaps = {"model", "soft caps",
+                                  [](S s) { return s.model.attention_softcap > 0 || s.model.logit_softcap > 0; }};
+
+// Tensor ranks.
+inline constexpr Feature kTensor = {"strategy.tensor", "tensor above 1", [](S s) { return s.strategy.tensor > 1; }};
+inline constexpr Feature kNoTensor = {"strategy.tensor", "tensor: 1", [](S s) { return s.strategy.tensor == 1; }};
+inline constexpr Feature kSequence = {"strategy.sequence_parallel", "sequence_parallel",
+                                      [](S s) { return s.strategy.sequence_parallel; }};
+inline constexpr Feature kNoSequence = {
+    "strategy.sequence_parallel", "tensor ranks without sequence_parallel",
+    [](S s) { return s.strategy.tensor > 1 && !s.strategy.sequence_parallel && !s.strategy.on_grid(); }};
+inline constexpr Feature kGrid = {"strategy.tensor_kind", "a grid of tensor ranks (2d, 2.5d, 3d)",
+                                  [](S s) { return s.strategy.on_grid(); }};
+inline constexpr Feature kGridKind = {"strategy.tensor_kind", "a tensor_kind other than 1d",
+                                      [](S s) { return s.strategy.tensor_kind != "1d"; }};
+inline constexpr Feature kDepth = {"strategy.tensor_depth", "tensor_depth",
+                                   [](S s) { return s.strategy.tensor_depth > 1; }};
+inline constexpr Feature kNoDepth = {"strategy.tensor_kind", "a tensor_kind other than 2.5d",
+                                     [](S s) { return s.strategy.tensor_kind != "2.5d"; }};
+inline constexpr Feature kTensorOverlap = {"strategy.overlap.tensor", "overlap.tensor",
+                                           [](S s) { return s.strategy.overlap.tensor; }};
+inline constexpr Feature kPieces = {"strategy.overlap.tensor", "products cut into pieces by overlap.tensor",
+                                    [](S s) { return s.strategy.overlap.tensor && s.strategy.tensor > 1; }};
+inline constexpr Feature kOwnRows = {
+    "software.own_rows_first", "products that begin with a rank's own rows",
+    [](S s) { return s.software.own_rows_first && s.strategy.tensor > 1 && s.strategy.sequence_parallel; }};
+
+// Attention and context ranks.
+inline constexpr Feature kUnfused = {"strategy.attention", "unfused attention",
+                                     [](S s) { return s.strategy.attention == Attention::unfused; }};
+inline constexpr Feature kContext = {"strategy.context", "context above 1", [](S s) { return s.strategy.context > 1; }};
+inline constexpr Feature kRing = {"strategy.context_kind", "a context ring, or Ulysses with micro_batch above 1",
+                                  is::ring_of_parts};
+inline constexpr Feature kFewHeads = {
+    "strategy.context_kind", "Ulysses over more ranks than key/value heads",
+    [](S s) { return s.strategy.context > 1 && s.model.kv_heads / s.strategy.tensor < s.strategy.context_ulysses; }};
+
+// Pipelines and their schedules.
+inline constexpr Feature kPipeline = {"strategy.pipeline", "pipeline above 1",
+                                      [](S s) { return s.strategy.pipeline > 1; }};
+inline constexpr Feature kVocabulary = {"strategy.schedule", "a vocabulary that all stages share", [](S s) {
+                                          return s.strategy.pipeline > 1 && spreads_vocabulary(s.strategy.schedule);
+                                        }};
+inline constexpr Feature kCopies = {"strategy.schedule", "several copies of the model (dualpipe, chimera)",
+                                    [](S s) { return runs_both_ways(s.strategy.schedule); }};
+inline constexpr Feature kCopiesApart = {
+    "strategy.schedule", "copies of the model that reduce in unlike orders (chimera)", is::copies_out_of_step};
+inline constexpr Feature kManyCopies = {"strategy.schedule", "more than two copies of the model",
+                                        [](S s) { return model_copies(s.strategy.schedule) > 2; }};
+inline constexpr Feature kAsynchronous = {
+    "strategy.schedule", "updates while micro-batches are on their way (pipedream)",
+    [](S s) { return is::schedule(s) != nullptr && is::schedule(s)->updates != Updates::flush; }};
+inline constexpr Feature kAsynchronousStages = {"strategy.schedule",
+                                                "updates on their way over several stages (pipedream)",
+                                                [](S s) { return kAsynchronous.asked(s) && s.strategy.pipeline > 1; }};
+inline constexpr Feature kBalanced = {"strategy.schedule", "activations that may leave their stage (bpipe)", [](S s) {
+                                        return is::schedule(s) != nullptr && is::schedule(s)->moves != nullptr;
+                                      }};
+inline constexpr Feature kSharedTable = {"strategy.schedule", "a schedule that spreads the vocabulary",
+                                         [](S s) { return spreads_vocabulary(s.strategy.schedule); }};
+inline constexpr Feature kEvicted = {"strategy.schedule", "activations that another stage keeps (bpipe)", is::evicted};
+inline constexpr Feature kWoven = {"strategy.overlap.micro_batches", "overlap.micro_batches",
+                                   [](S s) { return s.strategy.overlap.micro_batches; }};
+inline constexpr Feature kNotWoven = {"strategy.schedule",
+                                      "a schedule other than interleaved, or 1f1b without a pipeline",
+                                      [](S s) { return !weaves_if_asked(s.strategy.schedule, s.strategy.pipeline); }};
+inline constexpr Feature kWovenEnds = {"strategy.schedule", "woven passes of both ends of a model with tied embeddings",
+                                       [](S s) { return s.model.tied_embeddings && is::both_ends(s) && is::woven(s); }};
+inline constexpr Feature kWovenChunk = {"strategy.schedule", "woven passes over the same weights", is::woven_chunk};
+inline constexpr Feature kReplicas = {"strategy.stage_replicas", "stage_replicas",
+                                      [](S s) { return !s.strategy.stage_replicas.empty(); }};
+inline constexpr Feature kUnlikeEnds = {
+    "strategy.stage_replicas", "tied embeddings over first and last stages of unlike numbers of ranks", is::ends_apart};
+inline constexpr Feature kLater = {"software.validates_after_update", "updates that are validated in the next step",
+                                   [](S s) { return s.software.validates_after_update && s.strategy.pipeline > 1; }};
+inline constexpr Feature kValidates = {"software.validates_after_update", "validates_after_update",
+                                       [](S s) { return s.software.validates_after_update; }};
+inline constexpr Feature kOrderFile = {"strategy.schedule", "an order from a file",
+                                       [](S s) { return s.strategy.schedule == "file"; }};
+inline constexpr Feature kTurns = {"strategy.interleave_group", "interleave_group",
+                                   [](S s) { return s.strategy.interleave_group != 0; }};
+inline constexpr Feature kWarmUp = {"strategy.extra_warm_up", "extra_warm_up",
+                                    [](S s) { return s.strategy.extra_warm_up != 0; }};
+inline constexpr Feature kNoTurns = {"strategy.schedule", "a schedule whose chunks take no turns",
+                                     [](S s) { return is::schedule(s) == nullptr || !is::schedule(s)->takes_turns; }};
+inline constexpr Feature kVerticalSync = {"strategy.vertical_sync", "vertical_sync",
+                                          [](S s) { return s.strategy.vertical_sync; }};
+inline constexpr Feature kOneVersion = {
+    "strategy.schedule", "a schedule that does not update after every micro-batch",
+    [](S s) { return is::schedule(s) == nullptr || is::schedule(s)->updates != Updates::every_micro_batch; }};
+
+// Data-parallel ranks and shards.
+inline constexpr Feature kShards = {"strategy.sharding", "shards of the states",
+                                    [](S s) { return s.strategy.sharding != Sharding::none; }};
+inline constexpr Feature kWholeStates = {
+    "strategy.sharding", "states that each of several data ranks holds whole",
+    [](S s) { return s.strategy.sharding == Sharding::none && s.strategy.data * s.strategy.context > 1; }};
+inline constexpr Feature kUnitGradients = {"strategy.sharding",
+                                           "gradients reduced unit by unit (zero2, zero3, fsdp, offload)",
+                                           [](S s) { return unit_gradients(s, is::sharding(s)); }};
+inline constexpr Feature kUnitEnds = {
+    "strategy.schedule", "gradients reduced unit by unit where one of several stages has both ends of the model",
+    [](S s) { return kUnitGradients.asked(s) && is::both_ends(s); }};
+inline constexpr Feature kGathered = {"strategy.sharding", "weights gathered before use (zero3, fsdp)",
+                                      [](S s) { return is::sharding(s).shards_parameters; }};
+inline constexpr Feature kNotGathered = {"strategy.sharding", "weights that every data rank holds whole",
+                                         [](S s) { return !is::sharding(s).shards_parameters; }};
+inline constexpr Feature kWideShards = {"strategy.sharding", "shards that are the master weights (fsdp)",
+                                        [](S s) { return is::sharding(s).fp32_shards; }};
+inline constexpr Feature kHybrid = {"strategy.sharding", "hsdp", [](S s) { return is::sharding(s).hybrid; }};
+inline constexpr Feature kNotHybrid = {"strategy.sharding", "a sharding other than hsdp",
+                                       [](S s) { return !is::sharding(s).hybrid; }};
+inline constexpr Feature kShardGroup = {"strategy.shard_group", "shard_group",
+                                        [](S s) { return s.strategy.shard_group != 0; }};
+inline constexpr Feature kMaster = {"strategy.sharding", "data-parallel", [](S s) { return is::sharding(s).master; }};
+inline constexpr Feature kNodes = {"gpus", "several nodes", [](S s) { return s.gpus > s.cluster.gpus_per_node; }};
+inline constexpr Feature kServers = {"strategy.sharding", "parameter-server",
+                                     [](S s) { return is::sharding(s).servers; }};
+inline constexpr Feature kNoServers = {"strategy.sharding", "a sharding other than parameter-server",
+                                       [](S s) { return !is::sharding(s).servers; }};
+inline constexpr Feature kServerKeys = {"strategy.parameter_server", "parameter_server",
+                                        [](S s) { return s.strategy.parameter_server.has_value(); }};
+inline constexpr Feature kApart = {"strategy.sharding", "data-parallel or parameter-server",
+                                   [](S s) { return is::sharding(s).master || is::sharding(s).servers; }};
+inline constexpr Feature kOwnPace = {"strategy.parameter_server.mode", "mode: async or ssp",
+                                     [](S s) { return own_pace(s.strategy); }};
+inline constexpr Feature kChains = {
+    "strategy.parameter_server.replicas", "several replicas of servers",
+    [](S s) { return kServers.asked(s) && s.strategy.parameter_server && s.strategy.parameter_server->replicas > 1; }};
+inline constexpr Feature kSnapshots = {"strategy.parameter_server.snapshot_every", "snapshots of servers", [](S s) {
+                                         return kServers.asked(s) && s.strategy.parameter_server &&
+                                                s.strategy.parameter_server->snapshot_every > 0;
+                                       }};
+inline constexpr Feature kStaleness = {
+    "strategy.parameter_server.staleness", "staleness",
+    [](S s) { return s.strategy.parameter_server && s.strategy.parameter_server->staleness > 0; }};
+inline constexpr Feature kNotBounded = {"strategy.parameter_server.mode", "a mode other than ssp", [](S s) {
+                                          return s.strategy.parameter_server && !bounded_staleness(s.strategy);
+                                        }};
+inline constexpr Feature kLateGather = {"strategy.overlap.parameter_gather", "overlap.parameter_gather: false",
+                                        [](S s) { return !s.strategy.overlap.parameter_gather; }};
+inline constexpr Feature kEarlyReduce = {"strategy.overlap.gradient_reduce", "overlap.gradient_reduce",
+                                         [](S s) { return s.strategy.overlap.gradient_reduce; }};
+inline constexpr Feature kFusedBuffers = {"strategy.fused_buffers", "fused_buffers",
+                                          [](S s) { return s.strategy.fused_buffers; }};
+inline constexpr Feature kCopiedGradients = {"software.gradient_average", "a stack that copies gradients into buckets",
+                                             is::copied_gradients};
+inline constexpr Feature kClip = {"strategy.clip", "clip above 0", [](S s) { return s.strategy.clip > 0; }};
+
+// Precision, optimizer and loss.
+inline constexpr Feature kEightBit = {"strategy.precision", "eight-bit products",
+                                      [](S s) { return is_eight_bit(s.strategy.precision); }};
+inline constexpr Feature kHalf = {"strategy.precision", "fp16",
+                                  [](S s) { return s.strategy.precision == Precision::fp16; }};
+inline constexpr Feature kUnexecuted = {
+    "strategy.precision", "a precision other than fp32 and bf16",
+    [](S s) { return s.strategy.precision != Precision::fp32 && s.strategy.precision != Precision::bf16; }};
+inline constexpr Feature kHalfGradients = {"strategy.gradient_precision", "gradients other than fp32 and bf16",
+                                           [](S s) {
+                                             const Precision g = s.strategy.gradient_precision;
+                                             return g != Precision::fp32 && g != Precision::bf16;
+                                           }};
+inline constexpr Feature kNarrowStates = {
+    "strategy.optimizer", "states narrower than fp32",
+    [](S s) { return s.strategy.optimizer.moment_bytes != 4 || s.strategy.optimizer.master_bytes != 4; }};
+inline constexpr Feature kLossMetrics = {"software.loss_metrics", "loss_metrics",
+                                         [](S s) { return s.software.loss_metrics > 0; }};
+inline constexpr Feature kLossInPlace = {"software.fused_loss_on", "a fused loss of the logits themselves", [](S s) {
+                                           return s.software.fused_cross_entropy && s.software.fused_loss_on != "copy";
+                                         }};
+
+// Recomputation.
+inline constexpr Feature kNotWhole = {"strategy.recompute", "recompute other than full",
+                                      [](S s) { return !s.strategy.recompute.layer; }};
+inline constexpr Feature kRecomputedExperts = {"strategy.recompute", "recompute of moe or moe_activation", [](S s) {
+                                                 return s.strategy.recompute.moe || s.strategy.recompute.moe_activation;
+                                               }};
+inline constexpr Feature kRecomputedLatent = {"strategy.recompute", "recompute of mla_up_proj",
+                                              [](S s) { return s.strategy.recompute.mla_up_proj; }};
+inline constexpr Feature kPartitioned = {"strategy.partition_activations", "partition_activations",
+                                         [](S s) { return s.strategy.partition_activations; }};
+inline constexpr Feature kContiguous = {"strategy.contiguous_activations", "contiguous_activations",
+                                        [](S s) { return s.strategy.contiguous_activations; }};
+inline constexpr Feature kExpertOverlap = {"strategy.overlap.expert", "overlap.expert",
+                                           [](S s) { return s.strategy.overlap.expert; }};
+
+// Expert ranks.
+inline constexpr Feature kExpertRanks = {"strategy.expert", "expert above 1",
+                                         [](S s) { return s.strategy.expert > 1; }};
+inline constexpr Feature kExpertTensor = {"strategy.expert_tensor", "expert_tensor above 1",
+                                          [](S s) { return s.strategy.expert_tensor > 1; }};
+
+// Offload.
+inline constexpr Feature kOffload = {"strategy.offload", "offload", [](S s) { return s.strategy.offload.any(); }};
+inline constexpr Feature kTiling = {"strategy.offload.tiling", "offload.tiling above 1",
+                                    [](S s) { return s.strategy.offload.tiling > 1; }};
+inline constexpr Feature kHostUpdate = {"strategy.offload.optimizer", "offload.optimizer",
+                                        [](S s) { return s.strategy.offload.optimizer != Device::none; }};
+inline constexpr Feature kDeviceUpdate = {"strategy.offload.optimizer", "offload.optimizer: none",
+                                          [](S s) { return s.strategy.offload.optimizer == Device::none; }};
+inline constexpr Feature kHostWeights = {"strategy.offload.parameters", "offload.parameters",
+                                         [](S s) { return s.strategy.offload.parameters != Device::none; }};
+inline constexpr Feature kHostGradients = {"strategy.offload.gradients", "offload.gradients",
+                                           [](S s) { return s.strategy.offload.gradients != Device::none; }};
+inline constexpr Feature kDiskStates = {"strategy.offload", "states on disks (nvme)", is::state_on_disk};
+inline constexpr Feature kDelayed = {"strategy.offload.optimizer.delayed_update", "delayed_update",
+                                     [](S s) { return s.strategy.offload.delayed_update; }};
+inline constexpr Feature kHostActivations = {"strategy.offload.activations", "offload.activations",
+                                             [](S s) { return s.strategy.offload.activations != Device::none; }};
+inline constexpr Feature kDeviceActivations = {"strategy.offload.activations", "offload.activations: none",
+                                               [](S s) { return s.strategy.offload.activations == Device::none; }};
+inline constexpr Feature kActivationLayers = {"strategy.offload.activations.layers", "offload.activations.layers",
+                                              [](S s) { return s.strategy.offload.activation_layers.has_value(); }};
+
+// The cluster.
+inline constexpr Feature kStragglers = {"cluster.stragglers", "stragglers", [](S s) {
+                                          return !s.cluster.stragglers.empty() || s.cluster.straggler_share > 0;
+                                        }};
+inline constexpr Feature kFailures = {"cluster.failures", "failures",
+                                      [](S s) { return s.cluster.failures.has_value(); }};
+
+}  // namespace orrery::feature

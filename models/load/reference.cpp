@@ -1,0 +1,82 @@
+#include "models/load/reference.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "models/base/quantity.h"
+#include "models/load/open_spec.h"
+
+namespace orrery {
+namespace {
+
+// Specs that have every map, as empty as it may be; values given here are required ones.
+constexpr const char* kSpecs[] = {
+    "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}}\n"
+    "sequence: 8\n"
+    "cluster: {gpu: h100-sxm, host: {}, nvme: {}, stragglers: {}, failures: {}}\n"
+    "strategy: {parameter_server: {}}\n",
+    "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {imbalance: {}}}\n"
+    "sequence: 8\n"
+    "cluster: {gpu: h100-sxm, stragglers: [{}]}\n"
+    "strategy: {context_kind: {}, schedule: {file: order.txt}}\n"};
+
+std::string default_of(const Origin& origin) {
+  if (is_given(origin)) return "required";
+  if (origin.from.starts_with("profile ")) return "the stack's";
+  if (origin.from != "default") return origin.from;
+  return origin.value.empty() || origin.value == "null" ? "-" : origin.value;
+}
+
+// A key's map as rows of the reference, behind that row of the map that holds it.
+struct Reference {
+  SpecKeyBook book;
+  std::vector<Origin> origins;
+  std::vector<KeyReference> rows;
+
+  const Origin* origin_of(const std::string& key) const {
+    const auto found = std::ranges::find(origins, key, &Origin::key);
+    return found == origins.end() ? nullptr : &*found;
+  }
+
+  KeyReference row_of(const std::string& key, const SpecKey& k) const {
+    const auto type = book.types.find(key);
+    const Origin* origin = origin_of(key);
+    const bool map = std::ranges::any_of(book.maps, [&](const SpecKeyBook::Map& m) { return m.path == key; });
+    const std::string plain = type != book.types.end() ? type->second : map ? "map" : "";
+    return {key,
+            k.values.empty() ? plain : std::string(k.values),
+            std::string(unit_of_key(key)),
+            !k.otherwise.empty() ? std::string(k.otherwise)
+            : origin == nullptr  ? "-"
+                                 : default_of(*origin),
+            std::string(k.meaning),
+            std::string(k.example)};
+  }
+
+  void add(const std::string& path) {
+    for (const SpecKeyBook::Map& map : book.maps) {
+      if (map.path != path) continue;
+      for (const SpecKey& k : map.keys) {
+        const std::string key = path.empty() ? std::string(k.name) : path + "." + std::string(k.name);
+        if (std::ranges::find(rows, key, &KeyReference::key) != rows.end()) continue;
+        rows.push_back(row_of(key, k));
+        add(key);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::vector<KeyReference> spec_reference() {
+  Reference reference;
+  for (const char* text : kSpecs) {
+    const OpenSpec read = parse_open_spec(text, "reference", {}, &reference.book);
+    const std::vector<Origin>& origins = read.spec.origins;
+    reference.origins.insert(reference.origins.end(), origins.begin(), origins.end());
+  }
+  reference.add("");
+  return std::move(reference.rows);
+}
+
+}  // namespace orrery

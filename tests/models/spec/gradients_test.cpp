@@ -1,0 +1,49 @@
+#include "models/spec/gradients.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+Spec spec_of(Sharding sharding) {
+  Spec spec;
+  spec.strategy.sharding = sharding;
+  spec.strategy.data = 2;
+  return spec;
+}
+
+TEST(Gradients, AreReducedUnitByUnitWhereTheyAreShardedOrLeave) {
+  const auto units = [](const Spec& spec) { return unit_gradients(spec, row_of(spec.strategy.sharding)); };
+  EXPECT_FALSE(units(spec_of(Sharding::none)));
+  EXPECT_TRUE(units(spec_of(Sharding::zero2)));
+  EXPECT_TRUE(units(spec_of(Sharding::fsdp)));
+  Spec whole = spec_of(Sharding::zero2);
+  whole.software.keep_gradients_whole = true;
+  EXPECT_FALSE(units(whole));
+  whole.strategy.offload.gradients = Device::cpu;
+  EXPECT_TRUE(units(whole));
+}
+
+// A stack's habit counts among several data ranks, and not where servers or unlike stages take the mean.
+TEST(Gradients, BecomeTheirMeanAsTheStackDoes) {
+  Spec spec = spec_of(Sharding::none);
+  const auto way = [&] { return averaging(spec, row_of(spec.strategy.sharding)); };
+  EXPECT_EQ(way(), Averaging::none);
+  spec.software.gradient_average = "copy";
+  EXPECT_EQ(way(), Averaging::copy);
+  spec.software.gradient_average = "scale";
+  EXPECT_EQ(way(), Averaging::scale);
+  spec.strategy.stage_replicas = {2, 1};
+  EXPECT_EQ(way(), Averaging::none);
+  spec.strategy.stage_replicas.clear();
+  spec.strategy.data = 1;
+  EXPECT_EQ(way(), Averaging::none);
+  spec = spec_of(Sharding::fsdp);
+  spec.software.unit_average = "scale_or_premultiply";
+  EXPECT_EQ(way(), Averaging::none);
+  spec.strategy.gradient_precision = Precision::bf16;
+  EXPECT_EQ(way(), Averaging::scale);
+}
+
+}  // namespace
+}  // namespace orrery
