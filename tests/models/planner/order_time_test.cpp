@@ -43,7 +43,7 @@ TEST(OrderTime, KnowsGroupsOfSeveralNodes) {
   EXPECT_GT(far, 3 * near);
 }
 
-// With data ranks innermost a tensor group spans nodes.
+// With data ranks innermost their group lies on one node.
 TEST(OrderTime, KnowsTheRankOrder) {
   const auto time = [](const std::string& order) {
     const Spec spec = parse_spec(
@@ -54,7 +54,7 @@ TEST(OrderTime, KnowsTheRankOrder) {
     const Plan plan = make_plan(spec);
     return OrderClock(spec, plan.dimensions).time(kSum, 2);
   };
-  EXPECT_GT(time("dp-tp-cp-pp"), 2 * time("tp-cp-dp-pp"));
+  EXPECT_GT(time("tp-cp-dp-pp"), 2 * time("dp-tp-cp-pp"));
 }
 
 // On a machine without known peak rates, phases are weighed by operations.

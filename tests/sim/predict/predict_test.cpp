@@ -284,8 +284,7 @@ TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
   }
 }
 
-// Sums over nodes meet gathers and scatters of the node on the link between two cards: a flow that stands for those of
-// four ranks on the NIC still loads the link of one.
+// A sum over nodes that stands for the flows of four ranks on the NIC loads the link between two cards as one rank does.
 TEST(Predict, UnfoldedAgreesWithFoldedOnContestedLinks) {
   const char* cluster = "{gpu: rtx-3090, gpus_per_node: 8, nodes: 4, nics: 2, nic_Gbps: 200, fabric: infiniband}";
   const Spec spec = gpt_spec(
