@@ -169,14 +169,6 @@ TEST(Predict, StragglersUnfoldTheirReplicas) {
   }
 }
 
-// A rank beside a laggard on a NIC meets its transfers at other times than ranks elsewhere meet each other's.
-TEST(Predict, StragglersUnfoldTheRanksOnTheirNics) {
-  Spec spec = gpt_spec("tensor: 4, data: 2, sharding: fsdp-grad-op, global_batch: 8", "megatron-core",
-                       "{gpu: h800-sxm, gpus_per_node: 4, nodes: 2, nics: 2, nic_Gbps: 100, fabric: infiniband}");
-  spec.cluster.stragglers = {{0, 1.3}};
-  EXPECT_EQ(predict(spec, true).trace.step_time, predict(spec).trace.step_time);
-}
-
 // Copies of a model, and a vocabulary that stages share, have groups across stages, in which the ranks with busy
 // experts and the others are classes apart: the others wait for the busy ones elsewhere then, which leaves the step as
 // it is.
@@ -282,16 +274,6 @@ TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
     EXPECT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
     EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
   }
-}
-
-// A sum over nodes that stands for the flows of four ranks on the NIC loads the link between two cards as one rank does.
-TEST(Predict, UnfoldedAgreesWithFoldedOnContestedLinks) {
-  const char* cluster = "{gpu: rtx-3090, gpus_per_node: 8, nodes: 4, nics: 2, nic_Gbps: 200, fabric: infiniband}";
-  const Spec spec = gpt_spec(
-      "tensor: 2, pipeline: 8, data: 2, global_batch: 32, schedule: vocab-1f1b, sharding: zero3, rank_order: "
-      "dp-tp-cp-pp",
-      "orrery", cluster);
-  EXPECT_EQ(predict(spec, true).trace.step_time, predict(spec).trace.step_time);
 }
 
 // In plain order the last ranks see most keys and the other ranks wait for them; in zigzag order no rank waits.
