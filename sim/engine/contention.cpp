@@ -92,20 +92,21 @@ void Contention::start_flow(TaskId task, End& end) {
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
   Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
   for (const Rate share : t.ports) busiest = std::max(busiest, share);
-  // A flow stands for all flows of the slot on the NIC. Its NVLink is that of one rank, and on a port the flows
-  // together count as often as ranks of the slot are on it, so each counts for a part there.
-  const std::int64_t multiplicity = nic > 0 ? flows : 1;
+  // A flow stands for all flows of the slot on the NIC; its NVLink is that of one rank, and on a port it counts as
+  // often as ranks of the slot are on it.
   std::array<LinkUse, FairShare::kMaxUses> uses;
   std::size_t count = 0;
-  const auto use = [&](LinkId link, std::int64_t weight) { uses[count++] = {link, weight}; };
-  if (nic > 0 && t.out) use(links.nic_out, weight(nic, busiest));
-  if (nic > 0 && t.in) use(links.nic_in, weight(nic, busiest));
-  if (nvlink > 0 && t.out) use(links.nvlink_out, ceil_div(weight(nvlink, busiest), multiplicity));
-  if (nvlink > 0 && t.in) use(links.nvlink_in, ceil_div(weight(nvlink, busiest), multiplicity));
+  const auto use = [&](LinkId link, Rate share, std::int64_t times) {
+    uses[count++] = {link, weight(share, busiest) * times};
+  };
+  if (nic > 0 && t.out) use(links.nic_out, nic, flows);
+  if (nic > 0 && t.in) use(links.nic_in, nic, flows);
+  if (nvlink > 0 && t.out) use(links.nvlink_out, nvlink, 1);
+  if (nvlink > 0 && t.in) use(links.nvlink_in, nvlink, 1);
   for (std::size_t p = 0; p < kPorts; ++p) {
-    if (t.ports[p] > 0) use(links.port[p], ceil_div(weight(t.ports[p], busiest) * links.on_port[p], multiplicity));
+    if (t.ports[p] > 0) use(links.port[p], t.ports[p], links.on_port[p]);
   }
-  end.flow = share_.add_flow(std::span(uses.data(), count), busiest, multiplicity);
+  end.flow = share_.add_flow(std::span(uses.data(), count), busiest);
   end.limit = busiest;
   if (end.flow >= lane_of_flow_.size()) lane_of_flow_.resize(end.flow + 1);
   lane_of_flow_[end.flow] = lane;

@@ -12,8 +12,8 @@ LinkId FairShare::add_link(std::int64_t capacity) {
   return static_cast<LinkId>(links_.size() - 1);
 }
 
-FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit, std::int64_t multiplicity) {
-  assert(uses.size() <= kMaxUses && limit > 0 && limit <= kFullRate && multiplicity > 0);
+FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit) {
+  assert(uses.size() <= kMaxUses && limit > 0 && limit <= kFullRate);
   if (spare_.empty()) {
     spare_.push_back(static_cast<FlowId>(flows_.size()));
     flows_.emplace_back();
@@ -28,7 +28,7 @@ FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit, std::int64
   bool tight = false;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     Link& link = links_[uses[i].link];
-    const std::int64_t weight = uses[i].weight * multiplicity;
+    const std::int64_t weight = uses[i].weight;
     assert(weight > 0 && weight + link.weight < std::int64_t{1} << 38);
     flow.uses[i] = {uses[i].link, static_cast<std::uint32_t>(link.flows.size()), weight};
     link.flows.push_back(id);

@@ -13,7 +13,8 @@ using Rate = std::int64_t;  // in units of 1/2^24 of a flow's nominal speed
 
 inline constexpr Rate kFullRate = Rate{1} << 24;
 
-// The capacity of a link that a flow at full rate takes, in the units of the link.
+// The capacity of a link that a flow at full rate takes, in the units of the link; all of them together, where the flow
+// stands for several.
 struct LinkUse {
   LinkId link = 0;
   std::int64_t weight = 0;
@@ -21,8 +22,8 @@ struct LinkUse {
 
 // Max-min fair rates of flows over links, as mathematics: no time, no bytes, no topology. All flows grow at one rate
 // until a flow reaches its own limit or a link is full; that flow, or the link's flows, stop and the others go on
-// (progressive filling; Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). A flow of multiplicity k stands
-// for k identical ones: it loads each link k times and its rate is that of one of them.
+// (progressive filling; Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). A flow may
+// stand for several alike: its weight on a link is that of those that cross the link, and its rate that of one of them.
 //
 // Rates are whole numbers, rounded down where a link fills, and links that fill at the same rate stop their flows
 // together. So the rates depend on the set of flows alone: not on the order of calls, not on folding, not on which
@@ -34,13 +35,12 @@ class FairShare {
  public:
   static constexpr std::size_t kMaxUses = 8;
 
-  // Adds a link with 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link, times multiplicity,
-  // sum up to < 2^38.
+  // Adds a link with 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link sum up to < 2^38.
   LinkId add_link(std::int64_t capacity);
 
   // Adds a flow over at most kMaxUses different links, 0 < limit <= kFullRate. Ids are used again. A flow on whose
   // links no capacity is short has its limit at once and slows nobody; otherwise its rate is 0 until update().
-  FlowId add_flow(std::span<const LinkUse> uses, Rate limit = kFullRate, std::int64_t multiplicity = 1);
+  FlowId add_flow(std::span<const LinkUse> uses, Rate limit = kFullRate);
 
   void remove_flow(FlowId id);
 
@@ -73,7 +73,7 @@ class FairShare {
   struct Use {
     LinkId link;
     std::uint32_t place;  // place of the flow in Link::flows
-    std::int64_t weight;  // weight times multiplicity
+    std::int64_t weight;
   };
 
   struct Flow {

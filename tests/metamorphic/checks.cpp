@@ -29,7 +29,10 @@ bool is_offloaded(const Strategy& s) { return s.offload.any() || s.offload.tilin
 
 bool remaps(const Run& run) { return run.report.memory.device_calls > 0; }
 
-Bytes unsplit_bytes(const Spec& spec) { return spec.model.layers / spec.strategy.pipeline * (8 << 20); }
+Bytes unsplit_bytes(const Spec& spec) {
+  const std::int64_t experts = spec.model.moe ? spec.model.moe->experts / spec.strategy.expert : 0;
+  return spec.model.layers / spec.strategy.pipeline * ((8 + 3 * experts) << 20);
+}
 
 bool close(double a, double b, double relative, double absolute) {
   return std::abs(a - b) <= std::max(relative * std::max(std::abs(a), std::abs(b)), absolute);

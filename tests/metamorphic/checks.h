@@ -86,7 +86,7 @@ std::vector<std::string> calls_of(const Run& run);
 // Whether a step returns memory segments to the device and takes them again: which segments does not follow the load.
 bool remaps(const Run& run);
 // Bytes by which blocks may exceed what is asked for: the caching allocator does not split one whose rest is below 1
-// MiB, and a layer has some eight large tensors.
+// MiB, and a layer has some eight large tensors, and three of each expert.
 Bytes unsplit_bytes(const Spec& spec);
 bool close(double a, double b, double relative, double absolute = 1e-9);
 

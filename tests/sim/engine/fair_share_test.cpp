@@ -20,13 +20,19 @@ struct Given {
   std::int64_t multiplicity = 1;
 };
 
+// One flow that stands for all copies of a flow.
+Given all_of(Given flow) {
+  for (LinkUse& use : flow.uses) use.weight *= flow.multiplicity;
+  return flow;
+}
+
 // Rates of flows added one by one to fresh links.
 std::vector<Rate> rates(const std::vector<std::int64_t>& capacities, const std::vector<Given>& flows) {
   FairShare share;
   for (const std::int64_t c : capacities) share.add_link(c);
   std::vector<FlowId> ids;
   for (const Given& g : flows) {
-    ids.push_back(share.add_flow(g.uses, g.limit, g.multiplicity));
+    ids.push_back(share.add_flow(all_of(g).uses, g.limit));
     share.update();
   }
   std::vector<Rate> result;
@@ -235,7 +241,7 @@ TEST_F(RandomCases, DoNotDependOnHistory) {
         share.remove_flow(it->second);
         in.erase(it);
       } else {
-        in[i] = share.add_flow(c.flows[i].uses, c.flows[i].limit, c.flows[i].multiplicity);
+        in[i] = share.add_flow(all_of(c.flows[i]).uses, c.flows[i].limit);
         known[in[i]] = share.rate(in[i]);
       }
     };

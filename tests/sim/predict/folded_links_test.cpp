@@ -11,9 +11,9 @@ namespace {
 
 Picoseconds step(const Spec& spec, bool unfolded) { return predict(spec, unfolded).trace.step_time; }
 
-Spec gpt2(std::string_view cluster, std::string_view software, std::string_view strategy) {
-  return parse_spec(fmt::format("{{model: gpt2, sequence: 1024, cluster: {}, software: {}, strategy: {}}}", cluster,
-                                software, strategy),
+Spec spec_of(std::string_view model, std::string_view cluster, std::string_view software, std::string_view strategy) {
+  return parse_spec(fmt::format("{{model: {}, sequence: 4096, cluster: {}, software: {}, strategy: {}}}", model,
+                                cluster, software, strategy),
                     "links.yaml");
 }
 
@@ -21,16 +21,20 @@ Spec gpt2(std::string_view cluster, std::string_view software, std::string_view 
 // does.
 TEST(FoldedLinks, AreThoseOfOneRank) {
   const Spec spec =
-      gpt2("{gpu: rtx-3090, gpus_per_node: 8, nodes: 4, nics: 2, nic_Gbps: 200, fabric: infiniband}", "orrery",
-           "{tensor: 2, pipeline: 8, data: 2, global_batch: 32, schedule: vocab-1f1b, sharding: zero3, "
-           "rank_order: dp-tp-cp-pp}");
+      spec_of("llama-3.2-1b", "{gpu: rtx-3090, gpus_per_node: 8, nodes: 4, nics: 2, nic_Gbps: 200, fabric: infiniband}",
+              "orrery",
+              "{tensor: 2, pipeline: 8, data: 2, global_batch: 32, schedule: vocab-1f1b, sharding: zero3, "
+              "rank_order: dp-tp-cp-pp}");
   EXPECT_EQ(step(spec, true), step(spec, false));
 }
 
 // A rank beside a laggard on a NIC meets its transfers at other times than ranks elsewhere meet each other's.
 TEST(FoldedLinks, KnowLaggardsOnTheSameNic) {
-  Spec spec = gpt2("{gpu: h800-sxm, gpus_per_node: 4, nodes: 2, nics: 2, nic_Gbps: 100, fabric: infiniband}",
-                   "megatron-core", "{tensor: 4, data: 2, sharding: fsdp-grad-op, global_batch: 8}");
+  Spec spec =
+      spec_of("qwen3-4b", "{gpu: h800-sxm, gpus_per_node: 4, nodes: 2, nics: 2, nic_Gbps: 100, fabric: infiniband}",
+              "megatron-core",
+              "{tensor: 4, data: 2, sharding: fsdp-grad-op, global_batch: 8, micro_batch: 2, recompute: full, "
+              "overlap: {tensor: false}}");
   spec.cluster.stragglers = {{0, 1.3}};
   EXPECT_EQ(step(spec, true), step(spec, false));
 }
