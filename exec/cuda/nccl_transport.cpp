@@ -57,7 +57,7 @@ ncclDataType_t type_of(Element element) {
   return ncclUint8;
 }
 
-// Elements as NCCL counts them.
+// A number of elements in the type of NCCL's count arguments.
 std::size_t size(std::int64_t elements) { return static_cast<std::size_t>(elements); }
 
 class NcclTransport final : public QueuedTransport {

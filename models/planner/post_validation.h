@@ -14,7 +14,8 @@ namespace orrery {
 // one. If that norm clips, or is not finite, every stage takes its update back, makes it again, and runs again what it
 // did since.
 
-// A place among a stage's transfers: before number `crossing` of turn `turn`, or behind the last of them.
+// A place in the order of a stage's transfers: before transfer number `crossing` of those that the stage issues just
+// before its action number `turn`, or behind the last of these.
 struct TurnPlace {
   std::size_t turn = 0, crossing = 0;
 

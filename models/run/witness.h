@@ -19,13 +19,13 @@ namespace orrery {
 // The state of one rank as seen from outside.
 struct Witness {
   std::optional<RankProgress> progress;  // none: the rank has not begun
-  std::int64_t pid = 0;                  // process id before the rank has begun; 0: none has been seen
-  bool gone = false;                     // the rank's process has ended
-  std::optional<int> end{};              // wait status of the end, where that was noted (rank_end.h)
-  bool stopped = false;                  // the rank's process is stopped (SIGSTOP, a debugger)
-  Seconds stopped_at = 0;                // time when the stop was first seen, if the rank is stopped
-  bool spared = false;                   // the run goes on without it
-  Seconds moved = 0;                     // time on the observer's clock when the rank's last event was seen
+  std::int64_t pid = 0;      // process id that the launcher gave, noted before the rank's first word; 0: none
+  bool gone = false;         // the rank's process has ended
+  std::optional<int> end{};  // wait status of the end, where that was noted (rank_end.h)
+  bool stopped = false;      // the rank's process is stopped (SIGSTOP, a debugger)
+  Seconds stopped_at = 0;    // time when the stop was first seen, if the rank is stopped
+  bool spared = false;       // the run goes on without it
+  Seconds moved = 0;         // time on the observer's clock when the rank's last event was seen
 };
 
 // Processes of the ranks by rank number, before the ranks have said a word: as far as they are there, the outermost

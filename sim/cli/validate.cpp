@@ -26,7 +26,7 @@ constexpr std::int64_t kMostHere = 64;  // most ranks of one machine that are me
 // accepted noise: a busy machine gives a bad prediction rather than none; its noise is printed
 constexpr double kAnyNoise = 1e9;
 
-// Keeps the files of the ranks, as they were read.
+// Writes what each rank measured into a folder of the user's, one file a rank.
 void keep(const std::string& folder, const std::vector<RankRun>& runs) {
   fs::create_directories(folder);
   for (const RankRun& run : runs) write_rank_run(rank_file(folder, run.rank), run);

@@ -131,7 +131,8 @@ class NicFinder {
   std::vector<std::uint32_t> slot_of_;
 };
 
-// Ids of ports; in a folded plan ports that serve the same mix of slots are one.
+// The link of each port. In a folded plan, where a class stands for ranks that do the same, ports that serve as many
+// ranks of each class are one link.
 using PortIds = std::map<std::pair<std::size_t, Mix>, LinkId>;
 
 void find_ports(const NicFinder& nics, const Lanes& lanes, std::int64_t rank, bool folded, PortIds& ids,

@@ -188,7 +188,7 @@ void add_tensor(const Spec& spec, List& list) {
   }
 }
 
-// The properties of a schedule beside filling and emptying a pipeline; `once`: the spec without them.
+// Adds properties of a schedule other than how its pipeline fills and empties. once: the spec without them.
 void add_schedule(const Spec& spec, const Spec& once, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.schedule_file.empty()) return;

@@ -395,7 +395,7 @@ class Search {
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: a node above it is not worth a simulation
   std::int64_t floor_ = 0;                           // least bound of all nodes still to come
   std::map<SearchFamily, ForwardPart> forwards_;
-  std::set<SearchPlaces> settled_;  // points of which no more activations need leave the device
+  std::set<SearchPlaces> settled_;  // points that fit with the activations that leave the device already
   Bytes least_ = 0;
   SearchResult result_;
 };

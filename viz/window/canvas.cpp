@@ -20,7 +20,8 @@ QRgb mixed(QRgb a, QRgb b, unsigned share) {
 // Opacity of a pixel: sparsely filled pixels are drawn stronger, so that a lone event can be seen.
 unsigned visible(unsigned share) { return share == 0 ? 0 : std::min(255U, 70 + share * 185 / 255); }
 
-// The colours of pixels of every kind, share and edge.
+// A table of colours: a pixel has one by the kind of its slice, the share of the pixel that slices cover, and whether
+// it lies on a slice's edge.
 class CellColours {
  public:
   CellColours() : colours_(kKinds * 512) {
