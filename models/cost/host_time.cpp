@@ -1,5 +1,6 @@
 #include "models/cost/host_time.h"
 
+#include <algorithm>
 #include <variant>
 
 namespace orrery {
@@ -17,6 +18,15 @@ Seconds host_time(const Op& op, const Software& software) {
                                               calls_of(op.work) / pieces;
   const double launch = moves(op) ? software.collective_launch_us : software.launch_us * kernels_of(op.work);
   return (calls + launch) * kMicrosecond;
+}
+
+LayerHostTime layer_host_time(const Plan& plan, const Block& block, const Software& software) {
+  if (block.role != BlockRole::layer) return {};
+  const auto again = std::ranges::count_if(block.backward, [&](std::uint32_t op) { return plan.ops[op].recompute; });
+  const double share =
+      std::min(1.0, static_cast<double>(again) / static_cast<double>(std::max<std::size_t>(1, block.forward.size())));
+  const Seconds layer = software.layer_us * kMicrosecond;
+  return {layer, layer * (1 + share)};
 }
 
 }  // namespace orrery

@@ -65,33 +65,35 @@ struct Alike {
   std::vector<bool> lags;
 };
 
-// Slowdowns, and with their sign turned the slowest one beside which a rank stands on a NIC: that rank's transfers meet
-// the laggard's at other times than those of other ranks meet each other's.
-static std::vector<double> lags_felt(const Cluster& c, const std::vector<double>& slow) {
+// A rank's slowdown, then those of laggards beside it on its NIC, sorted: transfers that share a NIC with a laggard's
+// meet it at other times than transfers elsewhere meet each other.
+using Lag = std::vector<double>;
+
+static std::vector<Lag> lags_felt(const Cluster& c, const std::vector<double>& slow) {
   const auto gpus = static_cast<std::size_t>(std::max(1, c.gpus_per_node));
   const auto nics = static_cast<std::size_t>(std::clamp(c.nics, 1, std::max(1, c.gpus_per_node)));
   const auto nic_of = [&](std::size_t rank) { return rank / gpus * nics + rank % gpus * nics / gpus; };
-  std::vector<double> felt = slow;
-  if (slow.size() <= gpus) return felt;  // no transfer leaves the node
+  std::vector<Lag> felt;
   for (std::size_t r = 0; r < slow.size(); ++r) {
-    if (slow[r] > 1) continue;
+    felt.push_back({slow[r]});
     const std::size_t node = r / gpus * gpus;
-    for (std::size_t other = node; other < std::min(node + gpus, slow.size()); ++other) {
-      if (slow[other] > 1 && nic_of(other) == nic_of(r)) felt[r] = std::min(felt[r], -slow[other]);
+    for (std::size_t other = node; slow.size() > gpus && other < std::min(node + gpus, slow.size()); ++other) {
+      if (other != r && slow[other] > 1 && nic_of(other) == nic_of(r)) felt[r].push_back(slow[other]);
     }
+    std::sort(felt[r].begin() + 1, felt[r].end());
   }
   return felt;
 }
 
-static Alike alike(const std::vector<Coordinates>& at, const std::vector<double>& slow, std::int64_t Coordinates::*axis,
+static Alike alike(const std::vector<Coordinates>& at, const std::vector<Lag>& felt, std::int64_t Coordinates::*axis,
                    std::int64_t values) {
   using Others = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-  std::vector<std::map<Others, double>> lags(static_cast<std::size_t>(values));
-  for (std::size_t r = 0; r < slow.size(); ++r) {
-    if (slow[r] == 1) continue;
+  std::vector<std::map<Others, Lag>> lags(static_cast<std::size_t>(values));
+  for (std::size_t r = 0; r < felt.size(); ++r) {
+    if (felt[r] == Lag{1}) continue;
     Coordinates others = at[r];
     const std::int64_t value = std::exchange(others.*axis, 0);
-    lags[static_cast<std::size_t>(value)][{others.data, others.tensor, others.context, others.pipeline}] = slow[r];
+    lags[static_cast<std::size_t>(value)][{others.data, others.tensor, others.context, others.pipeline}] = felt[r];
   }
   Alike result;
   for (const auto& own : lags) {
@@ -123,7 +125,7 @@ static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool
   Plan& plan = draft.plan;
   const Strategy& s = draft.facts.spec.strategy;
   const std::vector<Coordinates> at = coordinates(s);
-  const std::vector<double> felt = lags_felt(draft.facts.spec.cluster, slow);
+  const std::vector<Lag> felt = lags_felt(draft.facts.spec.cluster, slow);
   const Alike replicas = alike(at, felt, &Coordinates::data, s.data);
   Alike tensors = alike(at, felt, &Coordinates::tensor, s.tensor);
   Alike contexts = alike(at, felt, &Coordinates::context, s.context);

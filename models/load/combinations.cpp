@@ -58,7 +58,8 @@ constexpr Pair kPairs[] = {
     {&kClip, &kChains, kNotYet, "set clip: 0"},
     {&kClip, &kAsynchronousStages, "a norm over all stages would wait for each of them", "set clip: 0"},
     {&kHalf, &kAsynchronous, "a loss scale over all stages would wait for each of them", "choose bf16"},
-    {&kUnitGradients, &kCopiesApart, "they would reduce in orders that differ", "choose dualpipe, or zero1 or none"},
+    {&kUnitGradients, &kCopiesApart, "they would reduce in orders that differ",
+     "choose dualpipe, or zero1 or none and gradients on the device"},
     {&kEarlyReduce, &kCopies, "the copies reduce in one order, after the last backward", kOut},
     {&kLossMetrics, &kVocabulary, "no stage has all logits", "set loss_metrics: 0"},
     {&kLossInPlace, &kVocabulary, "a stage's part of the loss is of an fp32 copy", "choose copy"},
@@ -68,7 +69,7 @@ constexpr Pair kPairs[] = {
     {&kGathered, &kWovenChunk, "not built yet: one pass gives up weights that the other reads",
      "choose zero2 or less, or leave overlap.micro_batches out"},
     {&kUnitGradients, &kUnlikeEnds, "not built yet: unlike numbers of ranks would reduce a table unit by unit",
-     "choose none or zero1, or as many ranks for the last stage as for the first"},
+     "choose none or zero1 and gradients on the device, or as many ranks for the last stage as for the first"},
 
     // Models.
     {&kBias, &kGatedExperts, kNotYet, "choose another model"},

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "models/cost/host_time.h"
 #include "models/layout/entries.h"
 #include "models/layout/replicas.h"
 #include "models/partition/layers_of_stages.h"
@@ -32,28 +31,19 @@ static void place_ends(Draft& draft) {
   context.ends_interleave = context.ends_meet && draft.facts.spec.strategy.pipeline > 1;
 }
 
-// The time of a phase of a stage: what its device computes, or what its host takes to issue that, whichever is more.
-struct PhaseLength {
-  double device = 0, host = 0;  // nanoseconds
-  std::int64_t whole() const { return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(device, host))); }
-};
-
 // Times of each phase on every virtual stage, then of a stage's part of the output layer and of the lookups, where
 // stages share them.
 static std::vector<PhaseTimes> phase_times(Draft& draft) {
-  constexpr double kNanoseconds = 1e9;
   const Plan& plan = draft.plan;
-  const Software& software = draft.facts.spec.software;
   OrderClock clock(draft.facts.spec, plan.dimensions);
-  const auto add = [&](PhaseLength& length, std::uint32_t id) {
-    length.device += clock.time(plan.ops[id], draft.context.width);
-    length.host += kNanoseconds * host_time(plan.ops[id], software);
+  const auto add = [&](OrderLength& length, std::uint32_t id) {
+    length.add(clock.length(plan.ops[id], draft.context.width));
   };
   std::vector<PhaseTimes> times;
   const std::size_t stages = draft.layers_of.size();
   for (std::size_t k = 0; k < stages + (draft.schedule.spreads_vocabulary() ? 2 : 0); ++k) {
     enter(draft, k < stages ? draft.schedule.stage_of[k] : 0, 0);
-    PhaseLength forward, input, weight;
+    OrderLength forward, input, weight;
     for (const Entry& entry :
          k < stages ? entries_of(draft, static_cast<std::int64_t>(k)) : vocabulary_entries(draft, k > stages)) {
       const Block& block = plan.blocks[entry.block];
@@ -61,8 +51,9 @@ static std::vector<PhaseTimes> phase_times(Draft& draft) {
       for (const std::uint32_t id : block.forward) add(forward, id);
       for (std::size_t i = 0; i < block.backward.size(); ++i)
         add(i < block.input_gradients ? input : weight, block.backward[i]);
-      if (block.role != BlockRole::layer || software.cuda_graphs) continue;
-      for (PhaseLength* pass : {&forward, &input}) pass->host += kNanoseconds * kMicrosecond * software.layer_us;
+      const auto overhead = clock.overhead(plan, block);
+      forward.add(overhead[0]);
+      input.add(overhead[1]);
     }
     times.push_back({forward.whole(), input.whole(), weight.whole()});
   }

@@ -6,6 +6,7 @@
 
 #include "models/base/data.h"
 #include "models/base/error.h"
+#include "models/cost/host_time.h"
 #include "models/cost/kernel_time.h"
 #include "models/cost/nccl/log.h"
 
@@ -69,6 +70,16 @@ double OrderClock::time(const Op& op, Bytes width) {
   const double gaps = profile_->kernel_gap_us * kMicrosecond * static_cast<double>(kernels_of(op.work));
   const double kernel = kernel_time(op, width, spec_.cluster.gpu, *profile_, spec_.software.attention_kernel);
   return kNanoseconds * (kernel + gaps);
+}
+
+OrderLength OrderClock::length(const Op& op, Bytes width) {
+  return {time(op, width), kNanoseconds * host_time(op, spec_.software)};
+}
+
+std::array<OrderLength, 2> OrderClock::overhead(const Plan& plan, const Block& block) const {
+  if (spec_.software.cuda_graphs) return {};
+  const LayerHostTime layer = layer_host_time(plan, block, spec_.software);
+  return {OrderLength{0, kNanoseconds * layer.forward}, OrderLength{0, kNanoseconds * layer.backward}};
 }
 
 }  // namespace orrery

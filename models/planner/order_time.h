@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
@@ -10,6 +13,17 @@
 #include "models/spec/spec.h"
 
 namespace orrery {
+
+// Orders weigh a phase by what its device computes, or by what its host takes to issue that, whichever is more.
+struct OrderLength {
+  double device = 0, host = 0;  // nanoseconds
+
+  void add(const OrderLength& other) {
+    device += other.device;
+    host += other.host;
+  }
+  std::int64_t whole() const { return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(device, host))); }
+};
 
 // The time of an op, in nanoseconds, for orders of pipeline schedules that fit the times of stages: a kernel by the
 // built-in profile of the spec's GPU, a collective by NCCL's model of the first rank's group, where the rank order puts
@@ -24,6 +38,10 @@ class OrderClock {
 
   // width: bytes of an element.
   double time(const Op& op, Bytes width);
+  // The op's times on the device and on the host.
+  OrderLength length(const Op& op, Bytes width);
+  // What the host takes for a block beyond its ops, in forward and in backward.
+  std::array<OrderLength, 2> overhead(const Plan& plan, const Block& block) const;
 
  private:
   double at_peaks(const Op& op, Bytes width) const;

@@ -6,22 +6,11 @@
 #include <span>
 
 #include "models/base/units.h"
+#include "models/cost/host_time.h"
 #include "models/layers/blocks.h"
 #include "models/layers/placement.h"
 
 namespace orrery {
-namespace {
-
-// The share of a block's forward ops that backward runs again: the host calls them again.
-double recomputed_share(const Plan& plan, const Block& block) {
-  const auto again = std::count_if(block.backward.begin(), block.backward.end(),
-                                   [&](std::uint32_t op) { return plan.ops[op].recompute; });
-  return std::min(1.0,
-                  static_cast<double>(again) / static_cast<double>(std::max<std::size_t>(1, block.forward.size())));
-}
-
-}  // namespace
-
 void add_host_overheads(const Plan& plan, const Software& software, double far_us, std::vector<OpTiming>& row) {
   const auto add = [&](std::span<const std::uint32_t> ops, double us) {
     if (ops.empty()) return;
@@ -42,8 +31,9 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
         block.role == BlockRole::embedding ? !shared || words : block.role == BlockRole::receive && !shared;
     const bool last = block.role == BlockRole::output || (block.role == BlockRole::send && !shared);
     if (block.role == BlockRole::layer) {
-      add(block.forward, software.layer_us + far_us);
-      add(block.backward, software.layer_us + far_us + software.layer_us * recomputed_share(plan, block));
+      const LayerHostTime own = layer_host_time(plan, block, software);
+      add(block.forward, own.forward / kMicrosecond + far_us);
+      add(block.backward, own.backward / kMicrosecond + far_us);
     }
     if (first) add(last_of(block.forward), software.micro_batch_us);
     if (last) add(last_of(block.backward), software.micro_batch_us);

@@ -102,7 +102,9 @@ static bool gives_up_unit(const Plan& plan, const std::vector<std::uint32_t>& pa
 
 // How often backward gathers a weight tile, which is given up after each use.
 static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::uint16_t tile) {
-  const auto of_tile = [&](const Operand& o) { return o.slot == kGathered && o.tile == tile; };
+  const auto of_tile = [&](const Operand& o) {
+    return o.scope == Scope::unit && o.slot == kGathered && o.tile == tile;
+  };
   return std::ranges::count_if(block.backward,
                                [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_tile); });
 }

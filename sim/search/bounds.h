@@ -197,6 +197,7 @@ class Bounds {
   ScheduleShape shape() const;
   bool in_usual_turns() const;
   std::vector<PhaseTimes> order_times() const;
+  bool knows_order_times(const Features& f) const;
   Bytes communicators(const Group& group);
   Bytes least_communicators();
   Group& group_of(const Strides& at, std::int64_t step, std::int64_t size);

@@ -245,11 +245,14 @@ class Probe {
   }
 
   std::shared_ptr<const OrderTimes> order_times_of(const Block& block, OrderClock& clock) const {
-    const auto time_of = [&](std::uint32_t id) { return clock.time(plan_.ops[id], plan_.element_bytes); };
+    const auto time_of = [&](std::uint32_t id) { return clock.length(plan_.ops[id], plan_.element_bytes); };
     auto times = std::make_shared<OrderTimes>();
     for (const std::uint32_t id : block.forward) times->forward.push_back(time_of(id));
     for (std::size_t i = 0; i < block.backward.size(); ++i)
       (i < block.input_gradients ? times->input : times->weight).push_back(time_of(block.backward[i]));
+    const auto overhead = clock.overhead(plan_, block);
+    times->forward.push_back(overhead[0]);
+    times->input.push_back(overhead[1]);
     return times;
   }
 

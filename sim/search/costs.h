@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/cost/profile.h"
+#include "models/planner/order_time.h"
 #include "models/spec/spec.h"
 
 namespace orrery {
@@ -28,7 +29,7 @@ struct PassCost {
 
 // Durations of the ops of a block as orders that fit times count them (order_time.h), in the order of the ops.
 struct OrderTimes {
-  std::vector<double> forward, input, weight;
+  std::vector<OrderLength> forward, input, weight;
 };
 
 // A block of one micro-batch on one rank. backward: the whole backward, or the input-gradient part where the schedule

@@ -25,7 +25,7 @@ bool Bounds::in_usual_turns() const {
          (s.micro_batches % s.stages == 0 && s.group == s.stages && s.extra_warm_up == 0);
 }
 
-// Times of the stages as the planner adds them up (models/planner/layout.cpp), so that the order is the same.
+// Times of the stages as the planner adds them up (models/planner/order.cpp), so that the order is the same.
 std::vector<PhaseTimes> Bounds::order_times() const {
   const std::int64_t places = std::ssize(cut_->layers), p = layout_.pipeline;
   const std::int64_t all = std::ssize(plain_->layers);
@@ -33,26 +33,37 @@ std::vector<PhaseTimes> Bounds::order_times() const {
   std::vector<std::int64_t> before(p, 0);
   std::vector<PhaseTimes> times;
   for (std::int64_t k = 0; k < places; ++k) {
-    double forward = 0, input = 0, weight = 0;
+    OrderLength forward, input, weight;
     const auto add = [&](const BlockCost& block) {
       if (!block.order_times) return;
-      for (const double t : block.order_times->forward) forward += t;
-      for (const double t : block.order_times->input) input += t;
-      for (const double t : block.order_times->weight) weight += t;
+      for (const OrderLength& t : block.order_times->forward) forward.add(t);
+      for (const OrderLength& t : block.order_times->input) input.add(t);
+      for (const OrderLength& t : block.order_times->weight) weight.add(t);
     };
     std::int64_t& layers_before = before[placed_.where.stage_of[k]];
     if (k == 0) add(plain_->embedding);
     for (std::int64_t i = 0; i < cut_->layers[k]; ++i)
       add((layers_before++ < most ? again_ : plain_)->layers[cut_->first[k] + i]);
     if (k + 1 == places) add(again_->head);
-    const auto whole = [](double t) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(t)); };
-    times.push_back({whole(forward), whole(input), whole(weight)});
+    times.push_back({forward.whole(), input.whole(), weight.whole()});
   }
   return times;
 }
 
+// Whether order_times() are those of the plan: costs of blocks are taken with tensor ranks beside each other, then
+// context, then data ranks, and collectives of layers take other times where these lie otherwise.
+bool Bounds::knows_order_times(const Features& f) const {
+  if (!needs_times(cell_.schedule)) return true;
+  const Strides lie = strides_of(layout_, f.rank_order);
+  const bool tensor = layout_.tensor == 1 || lie.tensor == 1;
+  const bool context = layout_.context == 1 || lie.context == layout_.tensor;
+  const bool data = layout_.expert == 1 || lie.data == layout_.tensor * layout_.context;
+  return tensor && context && data;
+}
+
 Bound Bounds::played(const Features& f) {
   Bound bound = of(f);
+  if (!knows_order_times(f)) return bound;
   ScheduleShape with_times = shape();
   if (needs_times(cell_.schedule)) with_times.times = order_times();
   const KnownOrder* order = layout_.pipeline > 1 ? orders_.of(cell_.schedule, with_times) : nullptr;
@@ -86,7 +97,7 @@ bool Bounds::runs_whole_stage_again() const {
 // The bound counts as done the forwards with which the order of the stage begins, the weights gathered for them, and a
 // few units gathered ahead of the next passes.
 Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
-  if (s < 0 || copies_ > 1 || woven_) return 0;
+  if (s < 0 || copies_ > 1 || woven_ || !knows_order_times(f)) return 0;
   Group& group = replicas(strides_of(layout_, f.rank_order));
   const KnownOrder* order = nullptr;
   if (layout_.pipeline > 1) {

@@ -80,14 +80,14 @@ double unsteady_s(const Run& run);
 // same bytes take longer where they meet others on shared links, and an asynchronous pipeline's steps differ from each
 // other.
 double meetings_s(const Run& run, const Run& longer);
-// The collectives of a run from the largest to the smallest, as "group operation algorithm count": NCCL's choices, and
-// where buckets end, do not follow sizes evenly.
+// The collectives of a run by group and operation, from the largest to the smallest, as "group operation algorithm
+// count": NCCL's choices, and where buckets end, do not follow sizes evenly.
 std::vector<std::string> calls_of(const Run& run);
 // Whether a step returns memory segments to the device and takes them again: which segments does not follow the load.
 bool remaps(const Run& run);
 // Bytes by which blocks may exceed what is asked for: the caching allocator does not split one whose rest is below 1
-// MiB, and a layer has some eight large tensors, and three of each expert.
-Bytes unsplit_bytes(const Spec& spec);
+// MiB, and a layer has some eight large tensors, and three of each expert; at most 2.5 % of the peak.
+Bytes unsplit_bytes(const Run& run);
 bool close(double a, double b, double relative, double absolute = 1e-9);
 
 }  // namespace orrery::test

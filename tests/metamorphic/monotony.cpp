@@ -55,7 +55,7 @@ void more_micro_batches(Checks& checks, const Subject& s) {
   if (after > allowed * (1.01 + checks.slack(s.run))) checks.violated("batch x2 superlinear", text, s.spec, more);
   const Bytes a = s.run.report.memory.peak, b = twice->report.memory.peak;
   if (!is_searched(s.run.spec.strategy) &&
-      static_cast<double>(b + unsplit_bytes(s.run.spec)) < static_cast<double>(a) * .995)
+      static_cast<double>(b + unsplit_bytes(s.run)) < static_cast<double>(a) * .995)
     checks.violated("batch x2 memory", fmt::format("{} -> {}", a, b), s.spec, more);
 }
 

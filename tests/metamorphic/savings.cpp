@@ -77,7 +77,7 @@ void recompute_order(Checks& checks, const Subject& s) {
     if (from == nullptr || to == nullptr) continue;
     if (!is_searched(st))
       not_more(checks, fmt::format("recompute memory {}", more), a, b, from->report.memory.peak, to->report.memory.peak,
-               .01, (4 << 20) + unsplit_bytes(s.run.spec));
+               .01, (4 << 20) + unsplit_bytes(s.run));
     if (remaps(*from) || remaps(*to)) continue;
     const double faster = 1 - (to->report.step_time_s + meetings_s(*to, *from)) / from->report.step_time_s;
     checks.went("recompute time", *from, faster);

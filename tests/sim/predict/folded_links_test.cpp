@@ -35,8 +35,11 @@ TEST(FoldedLinks, KnowLaggardsOnTheSameNic) {
               "megatron-core",
               "{tensor: 4, data: 2, sharding: fsdp-grad-op, global_batch: 8, micro_batch: 2, recompute: full, "
               "overlap: {tensor: false}}");
-  spec.cluster.stragglers = {{0, 1.3}};
-  EXPECT_EQ(step(spec, true), step(spec, false));
+  for (const std::vector<Straggler>& slow : std::vector<std::vector<Straggler>>{
+           {{0, 1.3}}, {{0, 1.5}, {1, 2.0}}, {{0, 1.5}, {1, 1.5}, {2, 1.5}}, {{0, 1.5}, {4, 1.5}, {5, 2.0}}}) {
+    spec.cluster.stragglers = slow;
+    EXPECT_EQ(step(spec, true), step(spec, false)) << slow.size();
+  }
 }
 
 }  // namespace

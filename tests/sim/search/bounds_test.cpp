@@ -186,6 +186,24 @@ TEST(SearchBounds, AreBelowWhereTheyOnceWereNot) {
   }
 }
 
+// Orders fit what hosts take to issue a phase, and where a rank order puts tensor groups: bounds play the plan's
+// orders.
+TEST(SearchBounds, AreBelowWhereHostsAndRankOrdersShapeOrders) {
+  Comparison counts;
+  for (const char* tensor : {"1", "4"}) {
+    const SmallSpace small = {
+        std::string(
+            "model: {name: tiny, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 64000, layers: 10}\n"
+            "sequence: 1024\ncluster: {node: dgx-h100, nodes: 4}\nsoftware: {profile: megatron-core, call_us: 150}\n"
+            "strategy: {global_batch: 96, micro_batch: 1}\nsearch: {context: [1], pipeline: [4], schedule: "
+            "[zb-1p, zb-2p, zb-v], sharding: [none, zero1], recompute: [none, full], rank_order: "
+            "[tp-cp-dp-pp, dp-tp-cp-pp], tensor: [") +
+        tensor + "]}\n"};
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) compare(seed, small, {}, counts);
+  }
+  EXPECT_GE(counts.compared, 60U);
+}
+
 // Restricted settings: each leaves strategies that the rules allow, and the bounds must include its costs.
 TEST(SearchBounds, AreBelowWithWhatRulesRestrict) {
   for (const std::string more :
