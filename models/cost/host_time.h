@@ -11,8 +11,8 @@ namespace orrery {
 // captured graph launches all ops at once: none takes time.
 Seconds host_time(const Op& op, const Software& software);
 
-// What a stack's host takes for a layer beyond calling and launching its ops (Software::layer_us), in forward and in
-// backward, seconds: ops that backward runs again are called again. Other blocks take nothing.
+// The time that a stack's host takes for a layer beyond calling and launching its ops (Software::layer_us), in forward
+// and in backward, seconds: ops that backward runs again are called again. Other blocks take nothing.
 struct LayerHostTime {
   Seconds forward = 0, backward = 0;
 };

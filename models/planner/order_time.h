@@ -40,7 +40,7 @@ class OrderClock {
   double time(const Op& op, Bytes width);
   // The op's times on the device and on the host.
   OrderLength length(const Op& op, Bytes width);
-  // What the host takes for a block beyond its ops, in forward and in backward.
+  // The time that the host takes for a block beyond its ops, in forward and in backward.
   std::array<OrderLength, 2> overhead(const Plan& plan, const Block& block) const;
 
  private:

@@ -186,8 +186,8 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
-  // Where a stage has r replicas, each takes 1/r of a micro-batch. The mean over all ranks then has the number of
-  // places in the pipeline, replicas included, for p.
+  // Each of the r replicas of a stage takes 1/r of a micro-batch, so p in the mean over all ranks is the number of
+  // places in the pipeline, replicas included.
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",

@@ -167,7 +167,8 @@ TEST(Replicas, AreRefusedWhereTheyAreNotBuilt) {
         test::spec_of(kTied, "pipeline: 2, stage_replicas: [2, 1], sharding: fsdp, micro_batch: 2, global_batch: 8"));
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("choose none or zero1, or as many ranks for the last stage"),
+    EXPECT_NE(std::string(e.what()).find(
+                  "choose none or zero1 and gradients on the device, or as many ranks for the last stage"),
               std::string::npos)
         << e.what();
   }
