@@ -40,7 +40,7 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
   if (stages > spec.model.layers)
     section.reader().fail(*section.find("pipeline"), "strategy.pipeline",
                           fmt::format("{} stages for {} layers; a stage has one at least", stages, spec.model.layers));
-  s.pipeline = 1;  // one stage for now, so that all places are known
+  s.pipeline = 1;  // a pipeline of one stage, whose places are all known before stages have ranks
   const StagePlan plan =
       section.located(*node, "stage_replicas", [&] { return plan_stages(pipeline_costs(spec), stages); });
   s.pipeline = std::ssize(plan.layers);

@@ -22,8 +22,8 @@ struct LinkUse {
 
 // Max-min fair rates of flows over links, as mathematics: no time, no bytes, no topology. All flows grow at one rate
 // until a flow reaches its own limit or a link is full; that flow, or the link's flows, stop and the others go on
-// (progressive filling; Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). A flow may
-// stand for several alike: its weight on a link is that of those that cross the link, and its rate that of one of them.
+// (progressive filling; Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). A flow may stand
+// for several alike: its weight on a link is that of those that cross the link, and its rate that of one of them.
 //
 // Rates are whole numbers, rounded down where a link fills, and links that fill at the same rate stop their flows
 // together. So the rates depend on the set of flows alone: not on the order of calls, not on folding, not on which
