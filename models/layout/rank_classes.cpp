@@ -58,6 +58,16 @@ static void meet_everywhere(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) draft.plan.meeting.push_back(static_cast<Dimension>(d));
 }
 
+// Whether each group holds ranks of several classes. Where only some do, a class's ranks would wait for different others,
+// so that the class keeps to itself.
+static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16_t>& class_of) {
+  for (const auto& group : table.groups) {
+    const auto differs = [&](std::int32_t r) { return class_of[r] != class_of[group.front()]; };
+    if (std::none_of(group.begin(), group.end(), differs)) return false;
+  }
+  return true;
+}
+
 // The values of a coordinate, sorted by how ranks lag there: `first` names for each value the first one at which ranks
 // with the same other coordinates lag alike, `lags` says whether any rank lags at it.
 struct Alike {
@@ -169,7 +179,8 @@ void tell_classes_apart(Draft& draft) {
     const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
     plan.class_of_rank.assign(static_cast<std::size_t>(plan.ranks), 1);
     for (const auto& group : table.groups) plan.class_of_rank[group.front()] = 0;
-    plan.meeting = {Dimension::expert, Dimension::model, Dimension::world};
+    for (std::size_t d = 0; d < kDimensions; ++d)
+      if (all_are_mixed(plan.dimensions[d], plan.class_of_rank)) plan.meeting.push_back(static_cast<Dimension>(d));
     draft.classes = {{", busiest experts", ExpertLoad::busiest, 0}, {", other experts", ExpertLoad::others, 0}};
   }
   const bool of_one_rank = uneven && plan.ranks == spec.strategy.pipeline * std::ssize(draft.classes);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/layers/expert_sizes.h"
 #include "models/load/load_spec.h"
 #include "sim/predict/predict.h"
 #include "tests/metamorphic/relations.h"
@@ -122,8 +123,12 @@ void unfolded(Checks& checks, const Subject& s) {
   const Report& r = s.run.report;
   if (!close(u.step_time_s, r.step_time_s, 1e-3))
     checks.violated("unfold", fmt::format("step {:.6g}, folded {:.6g}", u.step_time_s, r.step_time_s), s.spec);
+  // Ranks with busy experts are one class although only some of their tensor or data groups may hold other ranks, so
+  // that what a rank waits for, and holds meanwhile, differs a little within the class.
+  const double slack = unevenly_loaded(s.run.spec) ? 1e-3 : 0;
+  const auto same = [&](Bytes x, Bytes y) { return close(static_cast<double>(x), static_cast<double>(y), slack); };
   const MemoryReport &a = u.memory, &b = r.memory;
-  if (a.peak != b.peak || a.peak_device != b.peak_device || a.host_peak != b.host_peak)
+  if (!same(a.peak, b.peak) || !same(a.peak_device, b.peak_device) || !same(a.host_peak, b.host_peak))
     checks.violated("unfold",
                     fmt::format("memory {} {} {}, folded {} {} {}", a.peak, a.peak_device, a.host_peak, b.peak,
                                 b.peak_device, b.host_peak),

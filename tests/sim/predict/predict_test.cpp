@@ -191,6 +191,21 @@ TEST(Predict, UnevenExpertsFoldAcrossStages) {
   }
 }
 
+// Ranks with busy experts and the others wait for each other where gradients are summed over both.
+TEST(Predict, UnevenExpertsMeetWhereEachGroupHoldsBoth) {
+  const Spec spec = parse_spec(
+      "{model: {layers: 4, hidden: 2048, heads: 32, feed_forward: 6144, vocab: 50257, moe: {experts: 64, top_k: 4, "
+      "feed_forward: 512, dispatch: hierarchical, imbalance: {zipf: 0.5}}}, sequence: 4096, "
+      "cluster: {node: dgx-a100-40gb, nodes: 1}, gpus: 8, software: {profile: orrery, compile: true}, "
+      "strategy: {pipeline: 2, data: 4, expert: 2, global_batch: 8, schedule: pipedream-2bw, clip: 0, "
+      "overlap: {gradient_reduce: true}}}",
+      "uneven.yaml");
+  const Prediction folded = predict(spec), all = predict(spec, true);
+  EXPECT_LT(folded.plan.slots.size(), all.plan.slots.size());
+  EXPECT_EQ(all.trace.step_time, folded.trace.step_time);
+  EXPECT_EQ(all.report.memory.peak, folded.report.memory.peak);
+}
+
 // Folding equal stragglers gives the same time as simulating every rank.
 TEST(Predict, AlikeStragglersFold) {
   for (const char* strategy :
