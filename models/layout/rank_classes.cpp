@@ -58,8 +58,8 @@ static void meet_everywhere(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) draft.plan.meeting.push_back(static_cast<Dimension>(d));
 }
 
-// Whether each group holds ranks of several classes. Where only some do, a class's ranks would wait for different others,
-// so that the class keeps to itself.
+// Whether each group holds ranks of several classes. Where only some do, a class's ranks would wait for different
+// others, so that the class keeps to itself.
 static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16_t>& class_of) {
   for (const auto& group : table.groups) {
     const auto differs = [&](std::int32_t r) { return class_of[r] != class_of[group.front()]; };
