@@ -50,7 +50,8 @@ void run_gate(const CpuCall& c, const Gate& g) {
   if (!forward) {
     const Values dlogits = c.write(c.writes[0], g.rows * g.experts);
     return kernels::choose_experts_gradient(r, CpuCall::floats(c.reads[2]), shape_of(g), loss_scale(c),
-                                            matrix(dlogits.data(), g.rows, g.experts));
+                                            matrix(dlogits.data(), g.rows, g.experts),
+                                            g.sharers > 1 ? CpuCall::floats(c.reads[3]) : nullptr, g.sharers);
   }
   r.weights = CpuCall::floats(c.writes[1]);
   r.counts = CpuCall::whole_numbers(c.writes[3]);
@@ -59,6 +60,7 @@ void run_gate(const CpuCall& c, const Gate& g) {
   const bool corrected = !c.weights.empty();
   const Values bias = c.view(corrected ? c.weights[0] : c.reads[0], corrected ? g.experts : 0, Values::Mode::read);
   kernels::choose_experts(x, shape_of(g), corrected ? bias.data() : nullptr, r);
+  if (g.sharers > 1) kernels::count_choices(routing, choices, g.experts, CpuCall::floats(c.writes[4]));
   tell(c, g, r);
 }
 

@@ -93,14 +93,12 @@ void place(std::int64_t tokens, const GateShape& s, const Routing& r) {
   }
 }
 
-// The auxiliary loss's part of each score's gradient in one run of tokens: aux_loss * experts * the expert's share of
-// the choices.
-std::vector<double> load_gradient(const Routing& r, const GateShape& s, std::int64_t first, std::int64_t tokens,
-                                  double scale) {
-  std::vector<double> g(static_cast<std::size_t>(s.experts));
+// The auxiliary loss's part of each score's gradient, of so many tokens: aux_loss * experts * the expert's share
+// of the choices.
+std::vector<double> load_gradient(const float* counts, const GateShape& s, std::int64_t tokens, double scale) {
+  std::vector<double> g(counts, counts + s.experts);
   const double each = scale * s.aux_loss * static_cast<double>(s.experts) / static_cast<double>(tokens * s.top_k);
-  for (std::int64_t c = first * s.top_k; c < (first + tokens) * s.top_k; ++c)
-    g[static_cast<std::size_t>(r.experts[c])] += each;
+  for (double& x : g) x *= each;
   return g;
 }
 
@@ -134,12 +132,18 @@ void choose_experts(Matrix<const float> logits, const GateShape& s, const float*
   place(logits.rows, s, r);
 }
 
+void count_choices(const std::int32_t* chosen, std::int64_t choices, std::int64_t experts, float* counts) {
+  std::fill_n(counts, experts, 0.0F);
+  for (std::int64_t c = 0; c < choices; ++c) ++counts[chosen[c]];
+}
+
 void choose_experts_gradient(const Routing& r, const float* dweights, const GateShape& s, float loss_scale,
-                             Matrix<float> dlogits) {
-  const std::int64_t run = dlogits.rows / s.groups;
-  std::vector<double> load;
+                             Matrix<float> dlogits, const float* counts, std::int64_t sharers) {
+  std::vector<float> own(static_cast<std::size_t>(s.experts));
+  if (counts == nullptr) count_choices(r.experts, dlogits.rows * s.top_k, s.experts, own.data());
+  const std::vector<double> load = load_gradient(counts == nullptr ? own.data() : counts, s, dlogits.rows * sharers,
+                                                 static_cast<double>(loss_scale));
   for (std::int64_t t = 0; t < dlogits.rows; ++t) {
-    if (t % run == 0) load = load_gradient(r, s, t, run, static_cast<double>(loss_scale));
     const float* scores = r.scores + t * s.experts;
     const std::int32_t* chosen = r.experts + t * s.top_k;
     const double sum = s.top_k == 1 ? 1 : chosen_sum(scores, chosen, s.top_k);

@@ -7,7 +7,7 @@
 namespace orrery::kernels {
 
 // The shape of a router's choice, as Gate in op.h: `groups` equal runs of tokens, each with separate capacities (0:
-// none) and a separate auxiliary loss.
+// none).
 struct GateShape {
   std::int64_t experts = 0, top_k = 0, capacity = 0, groups = 1;
   bool padded = false, sigmoid = false;
@@ -27,10 +27,14 @@ struct Routing {
 // ordered by expert, then token; with padding by expert, run, token.
 void choose_experts(Matrix<const float> logits, const GateShape& s, const float* bias, const Routing& r);
 
+// counts[e] = how many of the choices are expert e.
+void count_choices(const std::int32_t* chosen, std::int64_t choices, std::int64_t experts, float* counts);
+
 // Computes dlogits from the gradients of the weights and from the auxiliary loss, whose gradient is multiplied by
-// `loss_scale` per token.
+// `loss_scale` per token. counts: the auxiliary loss is of the tokens of so many ranks, `sharers`, and counts[e] of
+// their choices are expert e; null: the auxiliary loss is of the tokens here.
 void choose_experts_gradient(const Routing& r, const float* dweights, const GateShape& s, float loss_scale,
-                             Matrix<float> dlogits);
+                             Matrix<float> dlogits, const float* counts = nullptr, std::int64_t sharers = 1);
 
 // out(places(t, j)) = x(t) for every choice, zeros elsewhere.
 void expand_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t copies, Matrix<float> out);

@@ -22,7 +22,7 @@ std::vector<T> scores(const std::vector<T>& logits, std::int64_t tokens, const G
   return y;
 }
 
-// Weights of the choices, zero where dropped; then the auxiliary loss of all runs, each times its tokens.
+// Weights of the choices, zero where dropped; then the auxiliary loss times the number of tokens.
 template <class T>
 std::vector<T> weights_and_loss(const std::vector<T>& logits, const GateShape& s,
                                 const std::vector<std::int32_t>& experts, const std::vector<std::int32_t>& places) {
@@ -36,18 +36,15 @@ std::vector<T> weights_and_loss(const std::vector<T>& logits, const GateShape& s
     result.push_back(places[c] < 0 ? 0 : s.top_k == 1 ? own : own / sum);
   }
   T loss = 0;
-  const std::int64_t run = tokens / s.groups;
-  for (std::int64_t g = 0; g < s.groups; ++g) {
-    for (std::int64_t e = 0; e < s.experts; ++e) {
-      T part = 0, mean = 0;
-      for (std::int64_t c = g * run * s.top_k; c < (g + 1) * run * s.top_k; ++c) part += experts[c] == e ? 1 : 0;
-      for (std::int64_t t = g * run; t < (g + 1) * run; ++t) {
-        T sum = 0;
-        for (std::int64_t i = 0; i < s.experts; ++i) sum += p[t * s.experts + i];
-        mean += p[t * s.experts + e] / sum;
-      }
-      loss += s.aux_loss * static_cast<double>(s.experts) * part / static_cast<double>(run * s.top_k) * mean;
+  for (std::int64_t e = 0; e < s.experts; ++e) {
+    T part = 0, sum_of_scores = 0;
+    for (std::int64_t c = 0; c < choices; ++c) part += experts[c] == e ? 1 : 0;
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      T sum = 0;
+      for (std::int64_t i = 0; i < s.experts; ++i) sum += p[t * s.experts + i];
+      sum_of_scores += p[t * s.experts + e] / sum;
     }
+    loss += s.aux_loss * static_cast<double>(s.experts) * part / static_cast<double>(choices) * sum_of_scores;
   }
   result.push_back(loss);
   return result;

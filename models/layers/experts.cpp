@@ -32,6 +32,24 @@ static std::vector<Id> and_counts(std::vector<Id> reads, const Routed& r) {
   return reads;
 }
 
+// Ranks over which the tokens of a micro-batch are cut.
+static std::int64_t token_sharers(const BlockContext& c) {
+  const Strategy& s = c.spec.strategy;
+  return (c.sequence_parallel ? s.tensor : 1) * s.context;
+}
+
+// Sums the choices by expert over the ranks that share a micro-batch's tokens (Megatron-Core: over tensor and context
+// ranks, in moe/router.py).
+static void sum_choices(LayerTape& layer, Id choices, Bytes bytes) {
+  const Strategy& s = layer.context.spec.strategy;
+  const auto sum = [&](Dimension group, LaneKind lane) {
+    layer.tape.emit("sum choices", Collective{.group = group, .bytes = bytes, .width = 4}, {.updates = {choices}},
+                    lane);
+  };
+  if (layer.context.sequence_parallel && s.tensor > 1) sum(Dimension::tensor, LaneKind::tensor);
+  if (s.context > 1) sum(Dimension::context, LaneKind::context);
+}
+
 static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   const Model& m = layer.model;
   const Moe& moe = *m.moe;
@@ -47,6 +65,7 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
                      .capacity = s.capacity,
                      .expert_groups = moe.expert_groups,
                      .top_groups = moe.top_groups,
+                     .sharers = moe.aux_loss > 0 ? token_sharers(layer.context) : 1,
                      .padded = s.padded,
                      .sigmoid = moe.sigmoid_scores,
                      .corrected = moe.correction_bias,
@@ -55,15 +74,17 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   r.weights = layer.tape.slot("choice weights", s.tokens * s.top_k * 4);
   r.routing = layer.tape.slot("routing", 2 * s.tokens * s.top_k * 4);  // experts and places of every choice
   r.counts = r.arrived = r.all_arrived = layer.tape.slot("token counts", s.experts * 4);
-  layer.tape.emit("gate", gate,
-                  {.reads = {logits}, .writes = {scores, r.weights, r.routing, r.counts}, .weights = bias});
+  std::vector<Id> results = {scores, r.weights, r.routing, r.counts};
+  if (gate.sharers > 1) results.push_back(layer.tape.slot("choices by expert", s.experts * 4));
+  layer.tape.emit("gate", gate, {.reads = {logits}, .writes = results, .weights = bias});
+  if (gate.sharers > 1) sum_choices(layer, results.back(), s.experts * 4);
   layer.tape.on_backward([=, &layer] {
     Gate back = gate;
     back.direction = Direction::backward;
     const Id dlogits = activation(layer, "router gradient", s.tokens, s.experts);
-    layer.tape.emit(
-        "gate gradient", back,
-        {.reads = {scores, r.routing, layer.tape.gradient(r.weights)}, .writes = {dlogits}, .weight_gradients = bias});
+    std::vector<Id> reads = {scores, r.routing, layer.tape.gradient(r.weights)};
+    if (gate.sharers > 1) reads.push_back(results.back());
+    layer.tape.emit("gate gradient", back, {.reads = reads, .writes = {dlogits}, .weight_gradients = bias});
     layer.tape.contribute(logits, dlogits);
   });
   return r;

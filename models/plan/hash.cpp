@@ -48,7 +48,7 @@ struct HashedShapes {
   void operator()(const GroupedBias& b) const { all(b.groups, b.rows, b.columns, b.even, b.weighted, b.direction); }
   void operator()(const Gate& g) const {
     all(g.rows, g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.corrected,
-        std::bit_cast<std::uint64_t>(g.aux_loss), g.direction, g.expert_groups, g.top_groups);
+        std::bit_cast<std::uint64_t>(g.aux_loss), g.direction, g.expert_groups, g.top_groups, g.sharers);
   }
   void operator()(const Permute& p) const { all(p.rows, p.copies, p.columns, p.moved, p.expand, p.weighted); }
   void operator()(const SigmoidGate& g) const { all(g.rows, g.columns, g.direction); }

@@ -83,11 +83,14 @@ struct GroupedBias {
 // Transformer) or by its part of the chosen scores' sum. Among `expert_groups` equal groups of experts only the
 // top_groups best count, ranked by their largest score, or corrected by the sum of their two largest. capacity > 0: of
 // each of `groups` equal runs of tokens at most so many go to an expert, the first ones; the rest of the choice is
-// dropped. padded: every expert gets exactly capacity rows of every run. The auxiliary loss of a run of T tokens is
+// dropped. padded: every expert gets exactly capacity rows of every run. The auxiliary loss of T tokens is
 // aux_loss * experts * sum over experts of (their part of all choices * mean score) (Switch, section 2.2; sigmoid
-// scores divided by their sum); only its gradient is formed.
+// scores divided by their sum); only its gradient is formed. Where the tokens of a micro-batch lie on several ranks
+// (sharers), forward counts its choices by expert, and the auxiliary loss is of all these ranks' tokens, by the sum of
+// their counts.
 struct Gate {
   std::int64_t rows = 0, experts = 0, top_k = 0, capacity = 0, groups = 1, expert_groups = 1, top_groups = 1;
+  std::int64_t sharers = 1;
   bool padded = false, sigmoid = false, corrected = false;
   double aux_loss = 0;
   Direction direction = Direction::forward;

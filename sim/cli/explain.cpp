@@ -209,7 +209,7 @@ std::string coupling_text(const Spec& spec, const Style& style) {
     text += fmt::format("{}routers ", kIndented);
     if (moe->aux_loss > 0) text += "balance experts' load (auxiliary loss)";
     if (moe->capacity_factor) text += fmt::format("{}drop tokens over capacity", moe->aux_loss > 0 ? " and " : "");
-    text += " among a rank's tokens of a micro-batch: the gradient is another where micro-batches have another size\n";
+    text += " among the tokens of a micro-batch: the gradient is another where micro-batches have another size\n";
   } else {
     text += fmt::format(
         "{}no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size\n",

@@ -146,8 +146,8 @@ inline Spec on_one_rank(const Spec& spec) {
   return one;
 }
 
-// Routers choose among the tokens of one rank and micro-batch: the same runs of tokens, with their capacity, on one
-// rank. (What a rank of a context group has is a run where its ring is not in zigzag order and a micro-batch one
+// Experts have a capacity for the tokens of one rank and micro-batch: the same runs of tokens, with their capacity, on
+// one rank. (What a rank of a context group has is a run where its ring is not in zigzag order and a micro-batch one
 // sample.)
 inline void route_alike(const Spec& spec, Plan& one) {
   const std::int64_t groups =

@@ -10,7 +10,7 @@ class FiveDimensions : public testing::TestWithParam<Case> {};
 
 TEST_P(FiveDimensions, AgreeWithOneRank) { expect_like_one_rank(spec_of(GetParam())); }
 
-const std::string kMixtral = with_experts("tiny-mixtral", "experts: 8, top_k: 2, feed_forward: 48, aux_loss: 0");
+const std::string kMixtral = with_experts("tiny-mixtral", "experts: 8, top_k: 2, feed_forward: 48, aux_loss: 0.05");
 const std::string kShared =
     with_experts("tiny-shared", "experts: 4, top_k: 2, feed_forward: 48, shared_feed_forward: 32, first_layer: 1");
 

@@ -378,8 +378,6 @@ TEST(Faults, PlantedFaultsShow) {
 
 // Experts: dropless, dropped, padded; top-1 and top-k; softmax and sigmoid; shared ones; dense first layers.
 const std::string kMixtral = with_experts("tiny-mixtral", "experts: 8, top_k: 2, feed_forward: 48");
-const std::string kNoAuxiliaryLoss =
-    with_experts("tiny-no-auxiliary-loss", "experts: 8, top_k: 2, feed_forward: 48, aux_loss: 0");
 const std::string kSwitch =
     with_experts("tiny-switch", "experts: 4, top_k: 1, feed_forward: 48, capacity_factor: 1.25, aux_loss: 0.05");
 const std::string kPadded = with_experts(
@@ -433,9 +431,8 @@ const Case kExperts[] = {
     {kMixtral, "data: 8, expert: 2, sharding: hsdp, shard_group: 4, global_batch: 8", "sgd"},
     {kMixtral,
      "tensor: 2, data: 4, rank_order: dp-tp-cp-pp, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 4"},
-    {kNoAuxiliaryLoss, "context: 2, data: 2, expert: 4, global_batch: 4"},
-    {kNoAuxiliaryLoss,
-     "context: 2, context_kind: allgather, tensor: 2, data: 2, expert: 2, sharding: fsdp, global_batch: 4"},
+    {kMixtral, "context: 2, data: 2, expert: 4, global_batch: 4"},
+    {kMixtral, "context: 2, context_kind: allgather, tensor: 2, data: 2, expert: 2, sharding: fsdp, global_batch: 4"},
     {kSwitch, "context: 2, context_order: contiguous, data: 2, expert: 2, global_batch: 4"},
     {kBiasedShared, "tensor: 2, data: 4, expert: 4, sharding: hsdp, shard_group: 2, global_batch: 4, recompute: full"},
     {kDeepSeek, "pipeline: 2, data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 8", "adamw",

@@ -124,6 +124,26 @@ TEST(Experts, TheGradientIsTheDerivative) {
   }
 }
 
+// Two ranks with half of the tokens each, who know how often each expert was chosen in all, compute what one rank does.
+TEST(Experts, RanksThatShareTokensBalanceAllOfThem) {
+  const GateShape s = {.experts = 6, .top_k = 2, .aux_loss = 0.5};
+  Chosen all = chosen(s);
+  const std::int64_t half = kRoutedTokens / 2;
+  const std::vector<float> dweights(static_cast<std::size_t>(kRoutedTokens * s.top_k), 0.0F);
+  std::vector<float> counts(static_cast<std::size_t>(s.experts)), want(all.logits.size()), got(all.logits.size());
+  choose_experts_gradient(all.routing(), dweights.data(), s, 1, matrix(want.data(), kRoutedTokens, s.experts));
+  count_choices(all.experts.data(), kRoutedTokens * s.top_k, s.experts, counts.data());
+  for (const std::int64_t first : {std::int64_t{0}, half}) {
+    Routing part = all.routing();
+    part.scores += first * s.experts;
+    part.experts += first * s.top_k;
+    part.places += first * s.top_k;
+    choose_experts_gradient(part, dweights.data(), s, 1, matrix(got.data() + first * s.experts, half, s.experts),
+                            counts.data(), 2);
+  }
+  EXPECT_EQ(got, want);
+}
+
 // sum_rows() is the transpose of expand_rows(): <expand(x), y> = <x, sum(y)>.
 TEST(Experts, SumIsTheTransposeOfExpand) {
   for (const GateShape& s : kGates) {
