@@ -66,7 +66,7 @@ void more_layers(Checks& checks, const Subject& s) {
   const Run* deeper = checks.simulate(more);
   if (deeper == nullptr) return;
   const double before = s.run.report.step_time_s, after = deeper->report.step_time_s;
-  if (!remaps(s.run) && !remaps(*deeper) && after < before * (1 - 1e-3))
+  if (!remaps(s.run) && !remaps(*deeper) && after < before * (1 - 1e-3 - checks.slack(s.run)))
     checks.violated("more layers", fmt::format("{:.6g} -> {:.6g} s", before, after), s.spec, more);
   const Bytes a = s.run.report.memory.peak, b = deeper->report.memory.peak;
   if (!is_searched(st) && static_cast<double>(b) < static_cast<double>(a) * .999)
