@@ -111,7 +111,7 @@ SegmentSource CudaDevice::host_memory() {
 
 // The workspace is as large as in the spec's software stack; memory that kernels need beyond it does not come from the
 // caching allocator (CudaState).
-Bytes CudaDevice::workspace() const { return static_cast<Bytes>(rank_.spec.software.workspace_MiB * (1 << 20)); }
+Bytes CudaDevice::workspace() const { return static_cast<Bytes>(rank_.spec.software.memory.workspace_MiB * (1 << 20)); }
 
 void CudaDevice::clear(std::span<std::byte> bytes) {
   ORRERY_CHECK_CUDA(cudaMemset(bytes.data(), 0, bytes.size()));

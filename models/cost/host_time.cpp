@@ -6,17 +6,18 @@
 namespace orrery {
 
 Seconds host_time(const Op& op, const Software& software) {
-  if (software.cuda_graphs) return 0;
+  if (software.kernels.cuda_graphs) return 0;
   const auto* moved = std::get_if<Collective>(&op.work);
   if (moved != nullptr && (moved->algorithm == kUserBuffers || moved->algorithm == kCopyEngines))
-    return software.launch_us * kMicrosecond;
+    return software.host.launch_us * kMicrosecond;
   const auto* product = std::get_if<Gemm>(&op.work);
   const double pieces = product != nullptr ? static_cast<double>(product->pieces) : 1;
   const bool by_autograd = op.phase != Phase::forward && op.phase != Phase::step && !op.recompute;
-  const double calls = software.compile ? 0
-                                        : software.call_us * (by_autograd ? software.backward_call_share : 1) *
-                                              calls_of(op.work) / pieces;
-  const double launch = moves(op) ? software.collective_launch_us : software.launch_us * kernels_of(op.work);
+  const double calls =
+      software.kernels.compile
+          ? 0
+          : software.host.call_us * (by_autograd ? software.host.backward_call_share : 1) * calls_of(op.work) / pieces;
+  const double launch = moves(op) ? software.host.collective_launch_us : software.host.launch_us * kernels_of(op.work);
   return (calls + launch) * kMicrosecond;
 }
 
@@ -25,7 +26,7 @@ LayerHostTime layer_host_time(const Plan& plan, const Block& block, const Softwa
   const auto again = std::ranges::count_if(block.backward, [&](std::uint32_t op) { return plan.ops[op].recompute; });
   const double share =
       std::min(1.0, static_cast<double>(again) / static_cast<double>(std::max<std::size_t>(1, block.forward.size())));
-  const Seconds layer = software.layer_us * kMicrosecond;
+  const Seconds layer = software.host.layer_us * kMicrosecond;
   return {layer, layer * (1 + share)};
 }
 

@@ -47,7 +47,7 @@ struct Unfused {
 static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   const BlockContext& c = layer.context;
   const Cast copy = {c.rows * width, c.width, c.width};
-  const std::int64_t copies = c.spec.software.attention_copies;
+  const std::int64_t copies = c.spec.software.kernels.attention_copies;
   std::vector<Id> beside;
   for (std::int64_t i = 0; i < copies; ++i) {
     const Id from = qkv;
@@ -82,7 +82,7 @@ static HeadSlots head_norms(LayerTape& layer, Id qkv) {
     weights.push_back(layer.tape.parameter(name + ".weight", m.head_dim, 1, Cut::none, c.tensor > 1));
     if (layernorm) weights.push_back(layer.tape.parameter(name + ".bias", m.head_dim, 1, Cut::none, c.tensor > 1));
   }
-  const Normalize work = {rows, m.head_dim, layernorm, c.spec.software.fused_norm, Direction::forward};
+  const Normalize work = {rows, m.head_dim, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
   const Id y = activation(layer, "normed queries and keys", c.rows, (layer.heads + layer.kv_heads) * m.head_dim);
   const Id statistics = layer.tape.slot("statistics", rows * (layernorm ? 8 : 4));
   layer.tape.emit("head norms", work, {.reads = {qkv}, .writes = {y, statistics}, .weights = weights});
@@ -103,8 +103,8 @@ static void rotate(LayerTape& layer, Id queries_keys) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
   if (m.positions != Positions::rope) return;
-  const Rotary work = {c.rows, (layer.heads + layer.kv_heads) * m.head_dim, m.head_dim, c.spec.software.fused_rotary,
-                       Direction::forward};
+  const Rotary work = {c.rows, (layer.heads + layer.kv_heads) * m.head_dim, m.head_dim,
+                       c.spec.software.kernels.fused_rotary, Direction::forward};
   layer.tape.emit("rotary", work, {.updates = {queries_keys}});
   layer.tape.on_backward([=, &layer] {
     Rotary back = work;
@@ -129,7 +129,7 @@ static HeadSlots packed_heads(LayerTape& layer, Id x) {
 static bool packs_attention(LayerTape& layer) {
   const BlockContext& c = layer.context;
   const Strategy& s = c.spec.strategy;
-  return layer.eight_bit && c.spec.software.packs_attention_output && s.attention == Attention::flash &&
+  return layer.eight_bit && c.spec.software.kernels.packs_attention_output && s.attention == Attention::flash &&
          s.context == 1 && !layer.recompute.attention && !layer.recompute.layer;
 }
 
@@ -230,9 +230,9 @@ static Unfused unfused_parts(LayerTape& layer, const HeadSlots& heads, const Att
   u.dropped = u.drops ? layer.tape.slot("dropped probabilities", u.bytes()) : u.probabilities;
   u.y = activation(layer, "attention values", c.batch * part.query, part.heads * u.d);
   const std::int64_t window = windowed ? m.sliding_window->window : 0;
-  u.softmax = {u.batch * u.q, u.k, false, c.spec.software.fused_softmax, Direction::forward, window};
+  u.softmax = {u.batch * u.q, u.k, false, c.spec.software.kernels.fused_softmax, Direction::forward, window};
   u.drop = {u.batch * u.q, u.k, false, false, true, true, Direction::forward, c.inner};
-  u.cap = {u.batch * u.q * u.k, m.attention_softcap, c.spec.software.compile, Direction::forward};
+  u.cap = {u.batch * u.q * u.k, m.attention_softcap, c.spec.software.kernels.compile, Direction::forward};
   return u;
 }
 

@@ -39,7 +39,8 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
   share(1);
   if (spreads_vocabulary(s.strategy.schedule)) shared.stages = s.strategy.pipeline;
   const std::int64_t parts = tensor * (cube ? tensor : 1) * shared.stages;
-  padded_vocab = ceil_div(s.model.vocab, s.software.vocab_multiple * parts) * s.software.vocab_multiple * parts;
+  padded_vocab =
+      ceil_div(s.model.vocab, s.software.layout.vocab_multiple * parts) * s.software.layout.vocab_multiple * parts;
   table_rows = padded_vocab / parts;
 }
 
@@ -60,7 +61,7 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
 
 // Whether a unit stays gathered from its forward to its backward although others do not: "last" is the unit that
 // backward needs first, "ends" all that FSDP's root unit holds.
-static bool keeps_last(const BlockContext& c) { return c.spec.software.kept_units != "none"; }
+static bool keeps_last(const BlockContext& c) { return c.spec.software.communication.kept_units != KeptUnits::none; }
 
 // Whether embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules
 // that share parameters into one unit). Where their passes are not neighbours, each gathers and reduces the unit for
@@ -95,10 +96,10 @@ static Id looked_up_words(LayerTape& b, const BlockContext& c) {
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "embedding", BlockRole::embedding);
   b.tape.lends_weights = shares_unit(c) || lends_table(c);
-  if (c.spec.software.kept_units == "ends") b.tape.releases_weights_after_forward = false;
+  if (c.spec.software.communication.kept_units == KeptUnits::ends) b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
-  if (c.spec.software.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
+  if (c.spec.software.communication.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
   auto x = c.grid ? grid_embedding(b, "embedding", std::string(kWordTable)) : looked_up_words(b, c);
   if (m.scaled_embedding) scale(b, "embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
   x = add_positions(b, x);
@@ -201,7 +202,8 @@ static void lend_lifetimes(const BlockContext& c, const Block& block, std::vecto
   };
   const auto reads = [&](std::uint32_t id) { return uses(id, kGathered); };
   const auto last = std::find_if(block.forward.rbegin(), block.forward.rend(), reads);
-  const bool stays = !c.splits_backward && (!c.sharding.reshards_after_forward || c.spec.software.kept_units == "ends");
+  const bool stays = !c.splits_backward && (!c.sharding.reshards_after_forward ||
+                                            c.spec.software.communication.kept_units == KeptUnits::ends);
   if (last != block.forward.rend() && !stays) ops[*last].frees.push_back(lent_table(c, Access::read));
   for (const std::uint32_t id : block.backward) {
     if (uses(id, kUnitGradient)) ops[id].allocates.push_back(lent_table(c, Access::write));
@@ -260,7 +262,7 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
       c.grid ? grid_logits(b, "logits", kInput, weight + ".weight")
              : column_parallel(b, "logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
   const std::int64_t columns = c.padded_vocab / c.tensor;
-  soft_cap(b, "logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.compile);
+  soft_cap(b, "logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.kernels.compile);
   if (c.duty == Duty::master || c.duty == Duty::replica)
     gathered_cross_entropy(b, logits, columns);
   else
@@ -270,7 +272,7 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
 
 // The host reads what has arrived (its shape) before it goes on; before a forward it may wait for its device too.
 static void wait_on_host(LayerTape& b, const BlockContext& c, const char* name, Id received, bool device) {
-  if (c.spec.software.blocking_receives || device)
+  if (c.spec.software.communication.blocking_receives || device)
     b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
 }
 
@@ -289,7 +291,7 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   const bool onwards = c.hop > 0;
   pass_slices(b, c, "receive activation", false, {.writes = {x}},
               onwards ? LaneKind::receive_previous : LaneKind::receive_next);
-  wait_on_host(b, c, "wait for activation", x, c.spec.software.blocking_forwards);
+  wait_on_host(b, c, "wait for activation", x, c.spec.software.communication.blocking_forwards);
   b.tape.on_backward([&b, &c, onwards] {
     pass_slices(b, c, "send gradient", true, {.reads = {kOutputGradient}},
                 onwards ? LaneKind::send_previous : LaneKind::send_next);

@@ -38,7 +38,7 @@ inline constexpr std::uint16_t kStateSlots = 14;
 // first); the gradient before it is reduced, and its copy in the width of the reduction. With states on the host: this
 // rank's part of the gradients' sum on its way (kReduced); with states on disks, the host's copies of the parts of
 // weights and gradients; FSDP's shard as it came from the host, before it is cast. The last two are buffers that stacks
-// copy a unit from or to (Software::unit_copies).
+// copy a unit from or to (Software::Communication::unit_copies).
 enum UnitSlot : std::uint16_t {
   kGathered,
   kCastShard,

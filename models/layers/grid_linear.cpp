@@ -253,7 +253,7 @@ Id grid_norm(LayerTape& layer, const std::string& name, Id x) {
                     {.updates = {sums}}, LaneKind::tensor);
   };
   const auto work = [=, &c](Direction direction, Normalize::Part part) {
-    return Normalize{c.rows, c.hidden, layernorm, c.spec.software.fused_norm, direction, part, c.tensor};
+    return Normalize{c.rows, c.hidden, layernorm, c.spec.software.kernels.fused_norm, direction, part, c.tensor};
   };
   const Id y = activation(layer, name + " output", c.rows, c.hidden),
            statistics = layer.tape.slot("statistics", moments);

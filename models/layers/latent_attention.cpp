@@ -61,7 +61,7 @@ static HeadSlots assemble(LayerTape& layer, Id queries, Id key_values, Id rope) 
                             a.qk_nope_head_dim,
                             a.qk_rope_head_dim,
                             a.v_head_dim,
-                            c.spec.software.fused_rotary,
+                            c.spec.software.kernels.fused_rotary,
                             Direction::forward};
   const Id packed = activation(layer, "keys and values", c.rows, layer.heads * (m.head_dim + a.v_head_dim));
   layer.tape.emit("latent heads", work, {.reads = {key_values, rope}, .writes = {packed}, .updates = {queries}});

@@ -42,7 +42,7 @@ Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
   const Id y = activation(layer, name + " output", c.local_rows, columns);
   // Mean and reciprocal deviation in fp32; papers' activation formulas leave them out.
   const Id statistics = layer.tape.slot("statistics", c.local_rows * (layernorm ? 8 : 4));
-  const Normalize work = {c.local_rows, columns, layernorm, c.spec.software.fused_norm, Direction::forward};
+  const Normalize work = {c.local_rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
   layer.tape.emit(name, work, {.reads = {x}, .writes = {y, statistics}, .weights = weights});
   layer.tape.on_backward([=, &layer, &c] {
     Normalize back = work;
@@ -99,7 +99,8 @@ Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const st
     if (m.bias) biases.push_back(vector_parameter(layer, product + ".bias"));
   }
   const Id y = activation(layer, name + " output", c.local_rows, c.hidden);
-  const Residual work = {c.local_rows,       c.hidden, true, !biases.empty(), drops, c.spec.software.fused_residual,
+  const Residual work = {c.local_rows,       c.hidden, true,
+                         !biases.empty(),    drops,    c.spec.software.kernels.fused_residual,
                          Direction::forward, c.outer};
   BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}, .weights = biases};
   const Id mask = drops ? layer.tape.slot("dropout mask", c.local_rows * c.hidden) : y;  // one byte an element
@@ -186,11 +187,11 @@ void table_gradient(LayerTape& layer, const std::string& name, Embedding work, c
                     std::int32_t table, bool first) {
   const BlockContext& c = layer.context;
   const bool unit = unit_gradients(c.spec, c.sharding);
-  const bool fresh_rows = c.spec.software.dense_embedding_gradient || unit;
+  const bool fresh_rows = c.spec.software.kernels.dense_embedding_gradient || unit;
   work.gradient_bytes = fresh_rows ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
   const std::int64_t elements = work.vocab * work.columns;
   const Fill zero = {elements * c.width};
-  if (!c.spec.software.dense_embedding_gradient || (unit && first)) {
+  if (!c.spec.software.kernels.dense_embedding_gradient || (unit && first)) {
     if (unit && first) layer.tape.emit(name + " gradient zero", zero, {.weight_gradients = {table}});
     layer.tape.emit(name + " gradient", work, {.reads = reads, .weight_gradients = {table}});
     return;
@@ -215,12 +216,14 @@ static Id kept_in_fp8(LayerTape& layer, const std::string& name, const Activated
 Id activate(LayerTape& layer, const std::string& name, const Activated& a) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
-  const Activation work = {a.rows.count,         a.width, m.gated, c.spec.software.fused_activation, Direction::forward,
-                           a.weights.has_value()};
+  const Activation work = {
+      a.rows.count,         a.width, m.gated, c.spec.software.kernels.fused_activation, Direction::forward,
+      a.weights.has_value()};
   const Id y = rows_of(layer, name + " output", a.rows, a.width, c.width);
   // Eager PyTorch keeps silu(gate) for the gradient of its product with the other half.
   const bool keeps_silu = m.gated && !work.fused;
-  const Id x = layer.eight_bit && a.again && c.spec.software.fp8_activation_inputs ? kept_in_fp8(layer, name, a) : a.x;
+  const Id x =
+      layer.eight_bit && a.again && c.spec.software.kernels.fp8_activation_inputs ? kept_in_fp8(layer, name, a) : a.x;
   BlockBuilder::Uses uses = {.reads = {x}, .writes = {y}};
   if (a.weights) uses.reads.push_back(*a.weights);
   if (keeps_silu) uses.writes.push_back(rows_of(layer, "silu output", a.rows, a.width, c.width));

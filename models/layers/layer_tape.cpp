@@ -25,7 +25,7 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
       heads(model.heads / c.tensor),
       kv_heads(std::max<std::int64_t>(1, model.kv_heads / c.tensor)),
       eight_bit(is_eight_bit(precision_of(c, role))),
-      dummy_gradients(role == BlockRole::output && c.spec.software.dummy_gradients),
+      dummy_gradients(role == BlockRole::output && c.spec.software.communication.dummy_gradients),
       overlaps(role == BlockRole::layer && c.spec.strategy.overlap.tensor && c.sequence_parallel),
       tiles(role == BlockRole::layer ? c.spec.strategy.offload.tiling : 1) {
   tape.splits_backward = c.splits_backward;

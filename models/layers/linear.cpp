@@ -54,7 +54,8 @@ void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind
   Collective work = {kind, Dimension::tensor, c.rows * columns * width / parts, width};
   work.first = piece * (c.rows * columns / parts);
   if (parts > 1) work.algorithm = kUserBuffers;
-  const bool copies = c.spec.software.sequence_copies && !layer.overlaps, gathers = kind == CollectiveKind::all_gather;
+  const bool copies = c.spec.software.communication.sequence_copies && !layer.overlaps,
+             gathers = kind == CollectiveKind::all_gather;
   const Id aside = copies    ? layer.tape.slot(name + (gathers ? " arrived" : " by rank"), work.bytes)
                    : gathers ? to
                              : from;
@@ -89,7 +90,7 @@ static void over_gathered(LayerTape& layer, const std::string& name, const Gathe
     return;
   }
   tensor_collective(layer, name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
-  if (!c.spec.software.own_rows_first) return product(forward, others);
+  if (!c.spec.software.communication.own_rows_first) return product(forward, others);
   product(with_rows(forward, c.local_rows, Gemm::Rows::member), own);
   others.push_back(rows.own);  // the gather may read this slot until these products begin
   if (c.tensor == 2) return product(with_rows(forward, c.local_rows, Gemm::Rows::others), others);
@@ -109,7 +110,7 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
 
 // The fp8 input of a product and, later, of its weight gradient: the transposed copy is kept, or cast anew.
 static CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep) {
-  return to_fp8(layer, name + " input", x, elements, keep && !layer.context.spec.software.casts_again);
+  return to_fp8(layer, name + " input", x, elements, keep && !layer.context.spec.software.kernels.casts_again);
 }
 
 static Id input_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t elements,
@@ -186,7 +187,7 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
   const Bytes main = storage_bytes(c.spec.strategy.gradient_precision);
   // A unit's gradient lives for one micro-batch, as wide as its weights: no earlier sum is there to add to.
   const bool fresh_unit = unit_gradients(c.spec, c.sharding);
-  const bool fused = fresh_unit || c.spec.software.gradient_accumulation_fusion;
+  const bool fused = fresh_unit || c.spec.software.kernels.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
   gemm.tile = forward.tile;
   gemm.tiles = forward.tiles;
@@ -219,7 +220,8 @@ static void weight_gradients(LayerTape& layer, const std::string& name, const Ge
 // The input of a weight gradient under sequence parallelism: the rows that forward gathered, or the same gathered anew.
 static Id gathered_again(LayerTape& layer, const std::string& name, Id local, Id gathered, std::int64_t in) {
   const BlockContext& c = layer.context;
-  if (!c.spec.software.regather_input) return transposed(layer, name + " gathered input", gathered, c.rows * in);
+  if (!c.spec.software.communication.regather_input)
+    return transposed(layer, name + " gathered input", gathered, c.rows * in);
   const Bytes bytes = c.rows * in * operand_width(layer);
   const Id whole = layer.tape.slot(name + " regathered input", bytes);
   layer.tape.emit(name + " regather",
@@ -264,7 +266,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
     const std::vector<Id> back = with_weight(layer, name + " gradient", of.rows, w.front(), forward);
     const Id dx = activation(layer, name + " input gradient", c.rows, in);
     const Id local = sp ? activation(layer, name + " reduced gradient", c.local_rows, in) : dx;
-    const bool overlaps = c.spec.software.tensor_reduce_overlaps_wgrad;
+    const bool overlaps = c.spec.software.communication.tensor_reduce_overlaps_wgrad;
     const auto scatter = [&] {
       tensor_collective(layer, name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c.width);
     };

@@ -52,7 +52,7 @@ static void narrow_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id
   layer.tape.emit("loss exponent", part_of(whole, CrossEntropy::Part::exponent),
                   {.reads = {of.maxima, of.labels, logits}, .writes = {of.sums}});
   layer.tape.on_backward([=, &layer, &c] {
-    const bool over = c.spec.software.fused_loss_on == "in_place" && layer.model.logit_softcap == 0;
+    const bool over = c.spec.software.kernels.fused_loss_on == LossTensor::in_place && layer.model.logit_softcap == 0;
     BlockBuilder::Uses uses = {.reads = {of.labels, of.sums, of.maxima}};
     if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
     const Id gradient = over ? logits : activation(layer, "logits gradient", whole.rows, whole.columns);
@@ -75,11 +75,11 @@ static void wide_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id l
   if (!whole.fused) exponent.writes.push_back(layer.tape.slot("shifted logits", elements * 4));
   layer.tape.emit("loss exponent", part_of(whole, CrossEntropy::Part::exponent), exponent);
   layer.tape.on_backward([=, &layer, &c] {
-    const Software& stack = c.spec.software;
+    const Software::Kernels& kernels = c.spec.software.kernels;
     BlockBuilder::Uses uses = {.reads = {of.labels, of.sums}, .updates = {wide}};
-    if (!whole.fused && stack.keeps_logits) uses.reads.push_back(exponent.writes.back());
+    if (!whole.fused && kernels.keeps_logits) uses.reads.push_back(exponent.writes.back());
     if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
-    const std::int64_t copies = stack.loss_gradient_copies + (c.tensor > 1 ? stack.loss_parallel_copies : 0);
+    const std::int64_t copies = kernels.loss_gradient_copies + (c.tensor > 1 ? kernels.loss_parallel_copies : 0);
     for (std::int64_t i = 0; i < (whole.fused ? 0 : copies); ++i)
       uses.writes.push_back(layer.tape.slot("log-probabilities' gradient", elements * 4));
     layer.tape.emit("loss gradient", part_of(whole, CrossEntropy::Part::gradient), uses);
@@ -91,11 +91,11 @@ static void wide_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id l
 
 void cross_entropy(LayerTape& layer, Id logits, std::int64_t columns, std::int64_t replicas) {
   const BlockContext& c = layer.context;
-  const Software& stack = c.spec.software;
+  const Software::Kernels& kernels = c.spec.software.kernels;
   const std::int64_t predictions = 1 + layer.model.mtp_layers, parts = c.sequence_parallel ? c.tensor : 1;
   const std::int64_t rows = c.rows * std::max<std::int64_t>(1, replicas);
-  CrossEntropy work = {rows, columns, {}, stack.fused_cross_entropy, predictions, parts, c.inner.columns};
-  work.narrow = work.fused && stack.fused_loss_on != "copy";
+  CrossEntropy work = {rows, columns, {}, kernels.fused_cross_entropy, predictions, parts, c.inner.columns};
+  work.narrow = work.fused && kernels.fused_loss_on != LossTensor::copy;
   const LossRows of = {.labels = layer.tape.slot("labels", rows * 8),
                        .maxima = layer.tape.slot("row maxima", rows * 4),
                        .sums = layer.tape.slot("row sums", rows * 8)};
@@ -103,7 +103,7 @@ void cross_entropy(LayerTape& layer, Id logits, std::int64_t columns, std::int64
   work.narrow ? narrow_cross_entropy(layer, work, logits, of) : wide_cross_entropy(layer, work, logits, of);
   if (c.tensor > 1) tensor_all_reduce(layer, "loss sum reduce", of.sums, rows * 8, 4);
   work.part = CrossEntropy::Part::loss;
-  work.metrics = stack.loss_metrics;
+  work.metrics = kernels.loss_metrics;
   layer.tape.emit("loss", work, {.reads = {of.sums}, .writes = {layer.tape.slot("loss", rows * 4)}});
 }
 

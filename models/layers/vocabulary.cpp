@@ -26,7 +26,7 @@ struct LogitsPart {
   Id product = 0, rows = 0;  // one barrier: exponents times the table's rows, and the labels' rows
 
   CrossEntropy work(const BlockContext& c, CrossEntropy::Part which, std::int64_t columns) const {
-    return {c.rows, columns, which, c.spec.software.fused_cross_entropy, 1, 1, Dimension::vocabulary};
+    return {c.rows, columns, which, c.spec.software.kernels.fused_cross_entropy, 1, 1, Dimension::vocabulary};
   }
 };
 
@@ -62,7 +62,8 @@ static void exponents(LayerTape& layer, const LogitsPart& part) {
   layer.tape.emit("loss maximum", work(CrossEntropy::Part::maximum),
                   {.reads = {part.wide}, .writes = {part.maxima, part.factors}});
   BlockBuilder::Uses uses = {.reads = {part.factors, part.labels}, .writes = {part.sums}, .updates = {part.wide}};
-  if (!c.spec.software.fused_cross_entropy) uses.writes.push_back(layer.tape.slot("shifted logits", elements * 4));
+  if (!c.spec.software.kernels.fused_cross_entropy)
+    uses.writes.push_back(layer.tape.slot("shifted logits", elements * 4));
   layer.tape.emit("loss exponent", work(CrossEntropy::Part::exponent), uses);
 }
 
@@ -122,9 +123,9 @@ static void logits_gradient(LayerTape& layer, const LogitsPart& part) {
                     {.reads = {part.sums}, .writes = {layer.tape.slot("loss", rows * 4)}});
   BlockBuilder::Uses uses = {.reads = {part.labels, part.sums, part.factors}, .updates = {part.wide}};
   if (c.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
-  const Software& stack = c.spec.software;
-  const std::int64_t copies = stack.loss_gradient_copies + stack.loss_parallel_copies;
-  for (std::int64_t i = 0; i < (stack.fused_cross_entropy ? 0 : copies); ++i)
+  const Software::Kernels& kernels = c.spec.software.kernels;
+  const std::int64_t copies = kernels.loss_gradient_copies + kernels.loss_parallel_copies;
+  for (std::int64_t i = 0; i < (kernels.fused_cross_entropy ? 0 : copies); ++i)
     uses.writes.push_back(layer.tape.slot("log-probabilities' gradient", rows * columns * 4));
   layer.tape.emit("loss gradient", work(CrossEntropy::Part::gradient), uses);
   const Id gradient = activation(layer, "logits gradient", rows, columns);

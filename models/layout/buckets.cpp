@@ -27,7 +27,7 @@ void make_buckets(Draft& draft, Chunk& chunk) {
       draft.facts.spec.strategy.bucket_MiB * 1048576.0 / static_cast<double>(draft.facts.gradient_width);
   const bool first = chunk.place >= 0 && chunk.place % schedule.virtual_stages() == 0 &&
                      chunk.place / schedule.virtual_stages() < schedule.copies;  // the first stage of a copy
-  const bool whole = draft.facts.spec.software.buckets_on_first_chunk && !first;
+  const bool whole = draft.facts.spec.software.communication.buckets_on_first_chunk && !first;
   const std::int64_t limit = whole ? 0 : std::max<std::int64_t>(1, static_cast<std::int64_t>(elements));
   Bucket open;
   const auto close = [&] {

@@ -17,10 +17,11 @@ PlanFacts::PlanFacts(const Spec& s)
       one_queue(has_one_queue(s)),
       half(s.strategy.precision == Precision::fp16),
       // Without a limit of the norm, or a scale of the loss, an update waits for nobody.
-      validates(s.software.validates_after_update && s.strategy.pipeline > 1 && (s.strategy.clip > 0 || half)) {}
+      validates(s.software.communication.validates_after_update && s.strategy.pipeline > 1 &&
+                (s.strategy.clip > 0 || half)) {}
 
 bool PlanFacts::norm_tells_infinity() const {
-  const bool fused = spec.strategy.clip > 0 && spec.software.fused_clip;
+  const bool fused = spec.strategy.clip > 0 && spec.software.kernels.fused_clip;
   return host_update() && (delayed() || spec.strategy.offload.gradients == Device::nvme || fused);
 }
 

@@ -15,11 +15,12 @@ static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   const Optimizer& o = spec.strategy.optimizer;
   // The habit is that of shards over ranks: servers hold masters of their own ranges alone.
   const bool whole = block.slots[kMaster].bytes > 0 && draft.facts.row.shards_optimizer &&
-                     spec.software.whole_master == name_of(spec.strategy.precision);
+                     spec.software.communication.whole_master == spec.strategy.precision;
   block.slots[kOthersMaster] = {"others' master weights",
                                 whole ? (chunk.weights.all - chunk.weights.own) * o.master_bytes : 0,
                                 Category::optimizer};
-  const bool widens = spec.software.widens_gradient_shards && draft.facts.unit_gradients && draft.facts.row.fp32_shards;
+  const bool widens =
+      spec.software.communication.widens_gradient_shards && draft.facts.unit_gradients && draft.facts.row.fp32_shards;
   const Bytes wider = std::max<Bytes>(0, o.master_bytes - draft.facts.gradient_width);
   block.slots[kWidenedShard] = {"widened gradient shard", widens ? chunk.weights.own * wider : 0, Category::gradients};
   // One dummy of each shape serves all chunks of a rank; chunks laid out before have theirs already.
@@ -38,7 +39,7 @@ static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
     if (&other != &chunk) add(other);
   }
   dummies = 0;
-  if (spec.software.dummy_gradients && !draft.facts.unit_gradients) add(chunk);
+  if (spec.software.communication.dummy_gradients && !draft.facts.unit_gradients) add(chunk);
   block.slots[kDummyGradients] = {"dummy gradients", dummies, Category::buffers};
 }
 
@@ -59,7 +60,7 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   std::int64_t eight_bit = 0;
   for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec, draft.plan.blocks[e.block]);
   // Stacks that gather eight-bit matrices keep those alone, by rows and by columns, as their parameters.
-  const bool alone = spec.software.gathers_eight_bit;
+  const bool alone = spec.software.communication.gathers_eight_bit;
   const std::int64_t wide = alone ? whole - eight_bit : whole;
   block.slots[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};
   block.slots[kParameterShard] = {
@@ -73,7 +74,7 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
   block.slots[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
                             alone ? Category::parameters : Category::buffers};
-  const bool beside = spec.software.gradient_buckets_beside && draft.facts.gradient_width != width &&
+  const bool beside = spec.software.communication.gradient_buckets_beside && draft.facts.gradient_width != width &&
                       !draft.facts.unit_gradients && draft.group_size(Dimension::data) > 1 && !row.shards_optimizer &&
                       !row.master && !row.servers;
   place_on_host(draft, block, own);

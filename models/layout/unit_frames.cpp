@@ -52,13 +52,13 @@ bool lends_table(const Draft& draft, const Entry& entry) {
 }
 
 bool copies_out(const Draft& draft, const Regions& regions) {
-  return draft.facts.spec.software.unit_copies == "parameters" && draft.facts.row.shards_parameters &&
-         draft.facts.spec.strategy.offload.tiling == 1 &&
+  return draft.facts.spec.software.communication.unit_copies == UnitCopies::parameters &&
+         draft.facts.row.shards_parameters && draft.facts.spec.strategy.offload.tiling == 1 &&
          (regions.size() > 1 || (!regions.empty() && draft.group_size(regions.front().group) > 1));
 }
 
 bool joins_gradients(const Draft& draft, const Regions& regions) {
-  return draft.facts.spec.software.unit_copies == "gradients" ||
+  return draft.facts.spec.software.communication.unit_copies == UnitCopies::gradients ||
          (copies_out(draft, regions) && draft.facts.gradient_width == draft.context.width);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/base/names.h"
 #include "models/base/sensible.h"
 #include "models/load/combinations.h"
 #include "models/load/reader.h"
@@ -13,9 +12,6 @@
 
 namespace orrery {
 namespace {
-
-constexpr std::string_view kStageRules[] = {"even", "even_with_embedding", "by_cost", "by_cost_nanotron",
-                                            "by_parameters"};
 
 struct Range {
   const char* key;
@@ -116,57 +112,21 @@ Broken trouble_rules(const Spec& spec) {
   return b.what.empty() ? in_range({{"cluster.failures.checkpoint_every", f.checkpoint_every, 0, 1'000'000'000}}) : b;
 }
 
-constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
-constexpr std::string_view kOneQueue[] = {"never", "before_blackwell", "always"};
-constexpr std::string_view kScatteredSends[] = {"none", "activations", "all"};
-constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"};
-constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
-constexpr std::string_view kUnitAverages[] = {"none", "scale", "scale_or_premultiply"};
-constexpr std::string_view kFusedLosses[] = {"copy", "logits", "in_place"};
-constexpr std::string_view kSelective[] = {"attention", "operations", "second_layers"};
-constexpr std::string_view kInterleaveGroups[] = {"stages", "rounds"};
-constexpr std::string_view kUnitCopies[] = {"none", "parameters", "gradients"};
-constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
-constexpr std::string_view kMoments[] = {"flat", "by_weight", "at_start"};
-constexpr std::string_view kGradientTensors[] = {"flat", "by_weight"};
-
-struct Choice {
-  std::string key;
-  std::string_view what, value;
-  std::span<const std::string_view> known;
-};
-
 Broken software_rules(const Spec& spec) {
   const Software& w = spec.software;
-  for (const Choice& c : {Choice{"software.stage_rule", "rule", w.stage_rule, kStageRules},
-                          Choice{"software.gradient_average", "way", w.gradient_average, kAverages},
-                          Choice{"software.unit_average", "way", w.unit_average, kUnitAverages},
-                          Choice{"software.unit_copies", "choice", w.unit_copies, kUnitCopies},
-                          Choice{"software.kept_units", "choice", w.kept_units, kKeptUnits},
-                          Choice{"software.moments", "choice", w.moments, kMoments},
-                          Choice{"software.gradients", "choice", w.gradients, kGradientTensors},
-                          Choice{"software.interleave_group", "choice", w.interleave_group, kInterleaveGroups},
-                          Choice{"software.fused_loss_on", "choice", w.fused_loss_on, kFusedLosses},
-                          Choice{"software.selective_recompute", "choice", w.selective_recompute, kSelective},
-                          Choice{"software.attention_kernel", "kernel", w.attention_kernel, kAttentionKernels},
-                          Choice{"software.one_queue", "choice", w.one_queue, kOneQueue},
-                          Choice{"software.scattered_sends", "choice", w.scattered_sends, kScatteredSends},
-                          Choice{"software.logged_memory", "choice", w.logged_memory, kLoggedMemory}}) {
-    if (std::find(c.known.begin(), c.known.end(), c.value) == c.known.end())
-      return broken(c.key, "{}: {}", c.key, unknown_name(c.what, c.value, c.known));
-  }
-  Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000},
-                       {"software.loss_gradient_copies", w.loss_gradient_copies, 0, 100},
-                       {"software.flat_copies", w.flat_copies, 0, 100},
-                       {"software.loss_metrics", w.loss_metrics, 0, 100},
-                       {"software.nccl_minor", w.nccl_minor, 0, 99},
-                       {"software.attention_copies", w.attention_copies, 0, 100}});
+  Broken b = in_range({{"software.vocab_multiple", w.layout.vocab_multiple, 1, 1'000'000},
+                       {"software.loss_gradient_copies", w.kernels.loss_gradient_copies, 0, 100},
+                       {"software.flat_copies", w.memory.flat_copies, 0, 100},
+                       {"software.loss_metrics", w.kernels.loss_metrics, 0, 100},
+                       {"software.nccl_minor", w.communication.nccl_minor, 0, 99},
+                       {"software.attention_copies", w.kernels.attention_copies, 0, 100}});
   if (!b.what.empty()) return b;
   for (const SoftwareKey& key : software_keys()) {
-    const auto* real = std::get_if<double Software::*>(&key.field);
-    if (real != nullptr && b.what.empty()) b = at_least({{fmt::format("software.{}", key.name), w.*(*real), 0}});
+    const auto* real = std::get_if<SoftwareValue<double>>(&key.field);
+    if (real != nullptr && b.what.empty()) b = at_least({{fmt::format("software.{}", key.name), real->get(w), 0}});
   }
-  if (b.what.empty() && w.bucket_MiB > 0 && w.bucket_elements + w.bucket_elements_of_rank > 0)
+  const Software::Communication& c = w.communication;
+  if (b.what.empty() && c.bucket_MiB > 0 && c.bucket_elements + c.bucket_elements_of_rank > 0)
     return broken("software.bucket_MiB", "software.bucket_MiB: bucket_elements count too; set one of them to 0");
   return b;
 }

@@ -79,9 +79,10 @@ inline constexpr Feature kTensorOverlap = {"strategy.overlap.tensor", "overlap.t
                                            [](S s) { return s.strategy.overlap.tensor; }};
 inline constexpr Feature kPieces = {"strategy.overlap.tensor", "products cut into pieces by overlap.tensor",
                                     [](S s) { return s.strategy.overlap.tensor && s.strategy.tensor > 1; }};
-inline constexpr Feature kOwnRows = {
-    "software.own_rows_first", "products that begin with a rank's own rows",
-    [](S s) { return s.software.own_rows_first && s.strategy.tensor > 1 && s.strategy.sequence_parallel; }};
+inline constexpr Feature kOwnRows = {"software.own_rows_first", "products that begin with a rank's own rows", [](S s) {
+                                       return s.software.communication.own_rows_first && s.strategy.tensor > 1 &&
+                                              s.strategy.sequence_parallel;
+                                     }};
 
 // Attention and context ranks.
 inline constexpr Feature kUnfused = {"strategy.attention", "unfused attention",
@@ -129,10 +130,11 @@ inline constexpr Feature kReplicas = {"strategy.stage_replicas", "stage_replicas
                                       [](S s) { return !s.strategy.stage_replicas.empty(); }};
 inline constexpr Feature kUnlikeEnds = {
     "strategy.stage_replicas", "tied embeddings over first and last stages of unlike numbers of ranks", is::ends_apart};
-inline constexpr Feature kLater = {"software.validates_after_update", "updates that are validated in the next step",
-                                   [](S s) { return s.software.validates_after_update && s.strategy.pipeline > 1; }};
+inline constexpr Feature kLater = {
+    "software.validates_after_update", "updates that are validated in the next step",
+    [](S s) { return s.software.communication.validates_after_update && s.strategy.pipeline > 1; }};
 inline constexpr Feature kValidates = {"software.validates_after_update", "validates_after_update",
-                                       [](S s) { return s.software.validates_after_update; }};
+                                       [](S s) { return s.software.communication.validates_after_update; }};
 inline constexpr Feature kOrderFile = {"strategy.schedule", "an order from a file",
                                        [](S s) { return s.strategy.schedule == "file"; }};
 inline constexpr Feature kTurns = {"strategy.interleave_group", "interleave_group",
@@ -222,10 +224,10 @@ inline constexpr Feature kNarrowStates = {
     "strategy.optimizer", "states narrower than fp32",
     [](S s) { return s.strategy.optimizer.moment_bytes != 4 || s.strategy.optimizer.master_bytes != 4; }};
 inline constexpr Feature kLossMetrics = {"software.loss_metrics", "loss_metrics",
-                                         [](S s) { return s.software.loss_metrics > 0; }};
-inline constexpr Feature kLossInPlace = {"software.fused_loss_on", "a fused loss of the logits themselves", [](S s) {
-                                           return s.software.fused_cross_entropy && s.software.fused_loss_on != "copy";
-                                         }};
+                                         [](S s) { return s.software.kernels.loss_metrics > 0; }};
+inline constexpr Feature kLossInPlace = {
+    "software.fused_loss_on", "a fused loss of the logits themselves",
+    [](S s) { return s.software.kernels.fused_cross_entropy && s.software.kernels.fused_loss_on != LossTensor::copy; }};
 
 // Recomputation.
 inline constexpr Feature kNotWhole = {"strategy.recompute", "recompute other than full",

@@ -123,8 +123,8 @@ void sort_origins(std::vector<Origin>& origins) {
 // Takes the stack's habit for a key of the model that the spec leaves out.
 static void take_habits(SpecReader& reader, Spec& spec) {
   for (Origin& o : reader.origins) {
-    if (o.key != "model.dropout" || o.from != "default" || spec.software.dropout == 0) continue;
-    spec.model.dropout = spec.software.dropout;
+    if (o.key != "model.dropout" || o.from != "default" || spec.software.layout.dropout == 0) continue;
+    spec.model.dropout = spec.software.layout.dropout;
     o.value = fmt::format("{}", spec.model.dropout);
     o.from = "profile " + spec.software.name;
   }

@@ -1,4 +1,6 @@
 // Reads software: a stack's profile, and what a spec sets of its habits.
+#include <fmt/ranges.h>
+
 #include "models/load/reader.h"
 #include "models/schedule/schedules.h"
 
@@ -8,20 +10,17 @@ namespace {
 constexpr SpecKey kSoftwareKeys[] = {
     {"profile", "the stack whose habits hold where the spec is silent (orrery list software)", "torchtitan", "name"},
     {"rank_order", "order of ranks, innermost first", "tp-cp-ep-dp-pp"},
-    {"stage_rule", "how layers are cut into stages", "even",
-     "even | even_with_embedding | by_cost | by_cost_nanotron | by_parameters"},
+    {"stage_rule", "how layers are cut into stages", "even"},
     {"vocab_multiple", "the vocabulary is padded to a multiple of this times tensor", "128"},
     {"schedule", "pipeline schedule where the spec names none", kPlainSchedule},
     {"uneven_interleaving", "interleaved takes micro-batches that are no multiple of pipeline", "true"},
-    {"interleave_group", "micro-batches of a chunk's turn: as many as stages, or the step in equal rounds", "rounds",
-     "stages | rounds"},
-    {"selective_recompute", "parts that `recompute: selective` runs again", "operations",
-     "attention | operations | second_layers"},
+    {"interleave_group", "micro-batches of a chunk's turn: as many as stages, or the step in equal rounds", "rounds"},
+    {"selective_recompute", "parts that `recompute: selective` runs again", "operations"},
     {"sequence_parallel", "sequence_parallel where tensor > 1 and the spec is silent", "true"},
     {"expert_tensor_is_tensor", "expert_tensor is tensor where the spec is silent, else 1", "true"},
     {"dropout", "model.dropout where the spec is silent", "0.1"},
-    {"attention", "attention where the spec is silent", "flash", "flash | unfused"},
-    {"attention_kernel", "kernel of flash attention, as far as the GPU's profile has it", "fa2", "fa1 | fa2 | cudnn"},
+    {"attention", "attention where the spec is silent", "flash"},
+    {"attention_kernel", "kernel of flash attention, as far as the GPU's profile has it", "fa2"},
     {"fused_softmax", "mask, scale and softmax of unfused attention are one kernel", "true"},
     {"fused_activation", "bias and GeLU, or SwiGLU, are one kernel", "true"},
     {"fused_residual", "bias, dropout and residual sum are one kernel", "true"},
@@ -29,8 +28,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"fused_rotary", "rotary positions are one kernel", "true"},
     {"attention_copies", "times that queries, keys and values are copied into another layout", "1"},
     {"fused_cross_entropy", "the loss reads logits twice, else in about seven fp32 passes", "true"},
-    {"fused_loss_on", "tensor that a fused loss works on: an fp32 copy, the logits, or the logits in place", "logits",
-     "copy | logits | in_place"},
+    {"fused_loss_on", "tensor that a fused loss works on: an fp32 copy, the logits, or the logits in place", "logits"},
     {"loss_gradient_copies", "fp32 tensors as large as the logits that an unfused loss's backward writes", "2"},
     {"loss_parallel_copies", "further such tensors where logits are cut over tensor ranks", "1"},
     {"keeps_logits", "fp32 logits of an unfused loss are held during its backward", "true"},
@@ -47,8 +45,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"regather_input", "sequence parallel: backward gathers the sharded input again", "true"},
     {"tensor_reduce_overlaps_wgrad", "backward's tensor collective runs under the weight gradient", "true"},
     {"nccl_minor", "x of NCCL 2.x", "28"},
-    {"scattered_sends", "pipeline sends that tensor ranks share out, for the receivers to gather", "activations",
-     "none | activations | all"},
+    {"scattered_sends", "pipeline sends that tensor ranks share out, for the receivers to gather", "activations"},
     {"sequence_copies", "sequence parallel: gathered and scattered tensors are copied", "true"},
     {"blocking_receives", "the host waits for received tensors before it launches a pass", "true"},
     {"blocking_forwards", "the host waits for its device before a stage's forward", "true"},
@@ -65,24 +62,21 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"overlap_gradient_reduce", "overlap.gradient_reduce where the spec is silent", "true"},
     {"own_rows_first", "a product of gathered rows begins with the rank's own rows", "true"},
     {"overlap_sharded", "gradients are reduced under backward also where states are sharded", "true"},
-    {"one_queue", "CUDA_DEVICE_MAX_CONNECTIONS=1: kernels of all streams start in launch order", "never",
-     "never | before_blackwell | always"},
+    {"one_queue", "CUDA_DEVICE_MAX_CONNECTIONS=1: kernels of all streams start in launch order", "never"},
     {"buckets_on_first_chunk", "only the pipeline's first chunk has several buckets", "true"},
     {"overlap_parameter_gather", "overlap.parameter_gather where the spec is silent", "true"},
     {"overlap_pipeline", "overlap.pipeline where the spec is silent", "true"},
     {"gathers_eight_bit", "8-bit training: ZeRO-1 gathers matrices in 8 bits", "true"},
     {"keep_gradients_whole", "ZeRO-2 keeps gradients whole until the last micro-batch", "true"},
     {"accumulates_after_backward", "a micro-batch's gradients are added to the sums after its backward", "true"},
-    {"gradient_average", "mean over data ranks: in the loss, by a pass, or by a divided copy into buckets", "scale",
-     "none | scale | copy"},
-    {"unit_average", "the same for gradients that are reduced unit by unit", "scale",
-     "none | scale | scale_or_premultiply"},
+    {"gradient_average", "mean over data ranks: in the loss, by a pass, or by a divided copy into buckets", "scale"},
+    {"unit_average", "the same for gradients that are reduced unit by unit", "scale"},
     {"gradient_buckets_beside", "buckets as wide as weights lie beside wider gradient sums", "true"},
     {"widens_gradient_shards", "FSDP keeps reduced gradients as wide as the shard that they update", "true"},
     {"whole_master", "precision in which each data rank keeps all master weights", "bf16"},
     {"dummy_gradients", "fused weight gradients return one kept tensor per shape", "true"},
-    {"unit_copies", "copies of units that sharding gathers and reduces", "parameters", "none | parameters | gradients"},
-    {"kept_units", "sharded parameters that stay gathered until backward", "last", "none | last | ends"},
+    {"unit_copies", "copies of units that sharding gathers and reduces", "parameters"},
+    {"kept_units", "sharded parameters that stay gathered until backward", "last"},
     {"launch_us", "host time of a kernel launch", "4"},
     {"call_us", "host time of a framework call, none for compiled code", "10"},
     {"backward_call_share", "part of call_us for a call that autograd makes", "0.33"},
@@ -96,9 +90,8 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"blocking_launches", "CUDA_LAUNCH_BLOCKING: the host waits for every kernel", "true"},
     {"host_layer_us", "part of a layer's issuing time that the host itself needs; 0: all", "20"},
     {"expandable_segments", "the allocator's expandable_segments", "true"},
-    {"moments", "optimizer moments: two tensors, two a weight, or two made before the first step", "by_weight",
-     "flat | by_weight | at_start"},
-    {"gradients", "gradients as wide as weights: one buffer, or a tensor a weight", "by_weight", "flat | by_weight"},
+    {"moments", "optimizer moments: two tensors, two a weight, or two made before the first step", "by_weight"},
+    {"gradients", "gradients as wide as weights: one buffer, or a tensor a weight", "by_weight"},
     {"flat_copies", "flat copies in which gradients are reduced at a step's end", "1"},
     {"collectives_hold_tensors", "buffers of a collective return when the host sees its end", "true"},
     {"gathers_lists", "ZeRO-1 gathers parameters into a tensor a rank, by two copies", "true"},
@@ -106,18 +99,36 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"workspace_MiB", "cuBLAS workspace", "32"},
     {"buffers_MiB", "communication buffers where states are sharded", "100"},
     {"gradient_precision", "strategy.gradient_precision where the spec is silent; precision: as weights", "fp32"},
-    {"logged_memory", "the peak that the stack's log prints", "reserved", "allocated | reserved | device"},
+    {"logged_memory", "the peak that the stack's log prints", "reserved"},
     {"logs_first_rank", "the logged peak is the first rank's", "true"},
     {"logs_update", "the logged peak is what is reserved from the last micro-batch on", "true"},
 };
 
 // torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand. Blocks are
 // compiled, the loss is not (torchtitan compiles the loss too since 2025: fused_cross_entropy).
-void fuse(Software& software) {
-  for (bool* kernel : {&software.fused_softmax, &software.fused_activation, &software.fused_residual,
-                       &software.fused_norm, &software.fused_rotary}) {
+void fuse(Software::Kernels& k) {
+  for (bool* kernel : {&k.fused_softmax, &k.fused_activation, &k.fused_residual, &k.fused_norm, &k.fused_rotary})
     *kernel = true;
-  }
+}
+
+template <class T>
+void take(const SpecSection& section, std::string_view key, const SoftwareValue<T>& field, Software& software,
+          const std::string& otherwise) {
+  T value = field.get(software);
+  section.take(key, value, otherwise);
+  field.set(software, value);
+}
+
+void take(const SpecSection& section, std::string_view key, const SoftwareWord& field, Software& software,
+          const std::string& otherwise) {
+  std::string value(field.get(software));
+  const auto known = [&](const std::string& word) {
+    field.set(software, field.what, word);
+    return word;
+  };
+  section.note_type(key, fmt::format("{}", fmt::join(field.names(), " | ")));
+  section.take_named(
+      key, value, known, [](const std::string& word) { return word; }, otherwise);
 }
 
 }  // namespace
@@ -129,11 +140,11 @@ Software read_software(SpecReader& reader, const SpecNode* node) {
   const SpecNode* given = section.find("profile");
   Software software =
       given ? section.located(*given, "profile", [&] { return find_software(profile); }) : find_software(profile);
-  section.take("compile", software.compile, "profile " + profile);
-  if (software.compile) fuse(software);
+  section.take("compile", software.kernels.compile, "profile " + profile);
+  if (software.kernels.compile) fuse(software.kernels);
   for (const SoftwareKey& key : software_keys()) {
     if (key.name == "compile") continue;  // `compile` was read first: other keys depend on it
-    std::visit([&](auto field) { section.take(key.name, software.*field, "profile " + profile); }, key.field);
+    std::visit([&](const auto& field) { take(section, key.name, field, software, "profile " + profile); }, key.field);
   }
   return software;
 }

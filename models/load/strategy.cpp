@@ -9,7 +9,6 @@
 namespace orrery {
 namespace {
 
-constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
 constexpr Named<OptimizerKind> kOptimizers[] = {
     {"adamw", OptimizerKind::adamw}, {"adam", OptimizerKind::adam}, {"sgd", OptimizerKind::sgd}};
 // Named parts of a layer; "selective" is attention alone (Korthikanti et al. 2022).
@@ -115,8 +114,8 @@ std::vector<std::string_view> schedule_names() {
 }
 
 void read_schedule(const SpecSection& section, Strategy& s, const Software& software) {
-  const bool habit = !software.schedule.empty();
-  s.schedule = habit ? software.schedule : std::string(s.virtual_stages > 1 ? kChunkedSchedule : kPlainSchedule);
+  const bool habit = !software.layout.schedule.empty();
+  s.schedule = habit ? software.layout.schedule : std::string(s.virtual_stages > 1 ? kChunkedSchedule : kPlainSchedule);
   const SpecNode* node = section.find("schedule");
   if (node != nullptr && node->kind == SpecNode::Kind::map) {
     const SpecSection file(section.reader(), node, "strategy.schedule", kScheduleKeys);
@@ -205,7 +204,7 @@ bool read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) 
   const bool layers = s.tensor_kind == "2.5d";
   if (layers) s.tensor_depth = deepest_grid(s.tensor);
   section.take_count("tensor_depth", s.tensor_depth, kMostRanks, layers ? "the deepest, at most a cube" : "default");
-  s.sequence_parallel = s.tensor > 1 && !s.on_grid() && software.sequence_parallel;
+  s.sequence_parallel = s.tensor > 1 && !s.on_grid() && software.layout.sequence_parallel;
   section.take("sequence_parallel", s.sequence_parallel,
                s.on_grid()    ? "tensor_kind " + s.tensor_kind
                : s.tensor > 1 ? profile
@@ -214,19 +213,21 @@ bool read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) 
   s.virtual_stages = chunks_of_schedule(section);
   section.take_count("virtual_stages", s.virtual_stages, kMostRanks, s.virtual_stages > 1 ? "schedule" : "default");
   read_schedule(section, s, software);
-  section.take("interleave_group", s.interleave_group, profile + ": " + software.interleave_group);
+  section.take("interleave_group", s.interleave_group,
+               fmt::format("{}: {}", profile, name_in(kInterleaveGroups, software.layout.interleave_group)));
   section.take("extra_warm_up", s.extra_warm_up);
   section.take("vertical_sync", s.vertical_sync);
-  section.take("stage_layers", s.stage_layers, profile + ": " + software.stage_rule);
+  section.take("stage_layers", s.stage_layers,
+               fmt::format("{}: {}", profile, name_in(kStageRules, software.layout.stage_rule)));
   section.take_count("context", s.context, kMostRanks);
   read_context(section, s);
   section.take_count("expert", s.expert, kMostRanks);
-  const bool follows = software.expert_tensor_is_tensor && spec.model.moe;
+  const bool follows = software.layout.expert_tensor_is_tensor && spec.model.moe;
   if (follows) s.expert_tensor = s.tensor;
   section.take_count("expert_tensor", s.expert_tensor, kMostRanks, follows ? profile : "default");
   const bool planned = read_replicas(section, s);
   read_data(section, gpus, planned, spec);
-  s.rank_order = software.rank_order;
+  s.rank_order = software.layout.rank_order;
   section.take("rank_order", s.rank_order, profile);
   return planned;
 }
@@ -259,7 +260,7 @@ void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
 }
 
 Precision gradient_habit(const Software& software, Precision p) {
-  if (software.gradient_precision != "precision") return find_precision(software.gradient_precision);
+  if (software.memory.gradient_precision != "precision") return find_precision(software.memory.gradient_precision);
   if (storage_bytes(p) == 4) return Precision::fp32;
   return p == Precision::fp16 ? Precision::fp16 : Precision::bf16;
 }
@@ -295,7 +296,7 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
 // a layer pair's products of Llama 3 8B, every second product comes to 37 %. cuDNN's attention was not on the list of
 // kept operations until December 2025 (pytorch/torchtitan pull request 2095).
 void recompute_operations(Recompute& r, const Software& software) {
-  r.attention = software.attention_kernel == "cudnn";
+  r.attention = software.kernels.attention_kernel == FlashKernel::cudnn;
   r.norm = r.activation = r.every_second_mlp = true;
 }
 
@@ -324,7 +325,7 @@ void read_recompute(const SpecSection& section, const Software& software, Strate
 
 void read_attention(const SpecSection& section, const Software& software, Strategy& s) {
   const auto find = [](std::string_view word) { return find_named(kAttentions, "attention", word); };
-  s.attention = find(software.attention);
+  s.attention = software.kernels.attention;
   section.take_named(
       "attention", s.attention, find, [](Attention a) { return name_in(kAttentions, a); }, "profile " + software.name);
 }
@@ -334,8 +335,8 @@ void read_overlap(const SpecSection& section, const Software& software, Strategy
   const SpecSection map(section.reader(), section.find("overlap"), "strategy.overlap", kOverlapKeys);
   Overlap& o = s.overlap;
   o.gradient_reduce = reduces_beside(software, s.sharding) && !runs_both_ways(s.schedule);
-  o.parameter_gather = software.overlap_parameter_gather;
-  o.pipeline = software.overlap_pipeline;
+  o.parameter_gather = software.communication.overlap_parameter_gather;
+  o.pipeline = software.communication.overlap_pipeline;
   map.take("gradient_reduce", o.gradient_reduce, runs_both_ways(s.schedule) ? "schedule " + s.schedule : profile);
   map.take("parameter_gather", o.parameter_gather, profile);
   map.take("tensor", o.tensor);
@@ -348,25 +349,28 @@ void read_overlap(const SpecSection& section, const Software& software, Strategy
 }  // namespace
 
 double bucket_habit(const Software& software, const Strategy& s) {
-  if (software.sharded_in_one_bucket && s.sharding != Sharding::none) return kOneBucket_MiB;
-  if (software.buckets_for_overlap && !s.overlap.gradient_reduce) return kOneBucket_MiB;
-  const double ranks = static_cast<double>(s.data * s.context) * software.bucket_elements_of_rank;
-  const double elements = std::max(software.bucket_elements, ranks);
-  const double habit = elements > 0 ? elements * static_cast<double>(storage_bytes(s.gradient_precision)) / 1048576
-                                    : software.bucket_MiB;
+  const Software::Communication& c = software.communication;
+  if (c.sharded_in_one_bucket && s.sharding != Sharding::none) return kOneBucket_MiB;
+  if (c.buckets_for_overlap && !s.overlap.gradient_reduce) return kOneBucket_MiB;
+  const double ranks = static_cast<double>(s.data * s.context) * c.bucket_elements_of_rank;
+  const double elements = std::max(c.bucket_elements, ranks);
+  const double habit =
+      elements > 0 ? elements * static_cast<double>(storage_bytes(s.gradient_precision)) / 1048576 : c.bucket_MiB;
   return habit > 0 ? habit : kOneBucket_MiB;
 }
 
 bool reduces_beside(const Software& software, Sharding sharding) {
-  return software.overlap_gradient_reduce && (sharding == Sharding::none || software.overlap_sharded);
+  return software.communication.overlap_gradient_reduce &&
+         (sharding == Sharding::none || software.communication.overlap_sharded);
 }
 
 void add_recompute(Recompute& recompute, std::string_view part, const Software& software) {
   if (part == "none") return;
   recompute.*find_named(kRecomputed, "part", part) = true;
   if (part != "selective") return;
-  if (software.selective_recompute == "operations") recompute_operations(recompute, software);
-  if (software.selective_recompute == "second_layers") recompute = {.layer = true, .every_second_layer = true};
+  const SelectiveRecompute selective = software.layout.selective_recompute;
+  if (selective == SelectiveRecompute::operations) recompute_operations(recompute, software);
+  if (selective == SelectiveRecompute::second_layers) recompute = {.layer = true, .every_second_layer = true};
 }
 
 std::vector<std::string_view> recompute_parts() { return names_of(kRecomputed); }

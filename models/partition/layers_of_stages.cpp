@@ -73,9 +73,9 @@ StageCosts block_costs(const Spec& spec) {
   double layer = attention + matrices * h * static_cast<double>(feed_forward);
   double embedding = 0;
   double head = v * h;
-  if (spec.software.stage_rule == "by_cost_nanotron") {
+  if (spec.software.layout.stage_rule == StageRule::by_cost_nanotron) {
     layer = 4 * h * h + 3 * h * static_cast<double>(m.feed_forward);
-  } else if (spec.software.stage_rule == "by_parameters") {
+  } else if (spec.software.layout.stage_rule == StageRule::by_parameters) {
     embedding = v * h;
   } else {
     layer += 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
@@ -126,7 +126,7 @@ std::vector<std::int64_t> spread(std::int64_t total, std::int64_t stages) {
 
 std::vector<double> layer_costs(const Spec& spec) {
   Spec one = spec;
-  one.software.stage_rule = "by_cost";
+  one.software.layout.stage_rule = StageRule::by_cost;
   const StageCosts ends = block_costs(one);
   std::vector<double> costs;
   for (std::int64_t i = 0; i < spec.model.layers; ++i) {
@@ -146,7 +146,7 @@ bool plans_stages(const Strategy& strategy) {
 std::vector<std::int64_t> stage_layers(const Spec& spec) {
   const std::int64_t stages = spec.strategy.pipeline * spec.strategy.virtual_stages;
   const std::int64_t layers = spec.model.layers;
-  const std::string& rule = spec.software.stage_rule;
+  const StageRule rule = spec.software.layout.stage_rule;
   std::vector<std::int64_t> cut;
   if (!spec.strategy.stage_layers.empty()) {
     cut = spec.strategy.stage_layers;
@@ -154,14 +154,14 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
     cut = spread(layers, stages);  // no stage has more of the rest than another
   } else if (plans_stages(spec.strategy) && stages > 1 && layers >= stages) {
     cut = cut_for_least_latency(layer_costs(spec), spec.strategy);
-  } else if (rule == "even" && layers % stages == 0) {
+  } else if (rule == StageRule::even && layers % stages == 0) {
     cut = spread(layers, stages);
-  } else if ((rule == "even" && (layers + 2) % stages == 0) || rule == "even_with_embedding") {
+  } else if ((rule == StageRule::even && (layers + 2) % stages == 0) || rule == StageRule::even_with_embedding) {
     cut = spread(layers + 2, stages);
     --cut.front();
     --cut.back();
   } else {
-    cut = (rule == "by_cost_nanotron" ? cut_by_share : cut_evenly_by_cost)(block_costs(spec), layers, stages);
+    cut = (rule == StageRule::by_cost_nanotron ? cut_by_share : cut_evenly_by_cost)(block_costs(spec), layers, stages);
   }
   for (const std::int64_t n : cut) {
     if (n < 0) throw Error(fmt::format("strategy.pipeline: {} stages leave one without a layer; use fewer", stages));
@@ -171,7 +171,7 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
 
 std::int64_t interleave_group(const Spec& spec, std::int64_t stages, std::int64_t micro_batches) {
   if (spec.strategy.interleave_group > 0) return spec.strategy.interleave_group;
-  if (spec.software.interleave_group == "stages") return stages;
+  if (spec.software.layout.interleave_group == InterleaveGroup::stages) return stages;
   return micro_batches / std::max<std::int64_t>(1, micro_batches / stages);
 }
 
@@ -181,8 +181,8 @@ std::int64_t interleave_group(const Spec& spec) {
 
 bool interleaves(const Spec& spec, std::int64_t stages, std::int64_t micro_batches) {
   const std::int64_t rest = micro_batches % interleave_group(spec, stages, micro_batches);
-  const bool few = rest > 0 && (spec.software.interleave_group == "rounds" || rest < stages);
-  return !few || spec.software.uneven_interleaving;
+  const bool few = rest > 0 && (spec.software.layout.interleave_group == InterleaveGroup::rounds || rest < stages);
+  return !few || spec.software.layout.uneven_interleaving;
 }
 
 }  // namespace orrery

@@ -77,7 +77,7 @@ void ActivationMoves::move(const Crossing& crossing) {
              .lane = send ? LaneKind::send_partner : LaneKind::receive_partner,
              .operands = {buffer}};
     (send ? op.frees : op.allocates).push_back(buffer);
-    const bool joins = i > 0 && spec_.software.batched_p2p;
+    const bool joins = i > 0 && spec_.software.communication.batched_p2p;
     const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
     writer_.ends().parcels[{crossing.move, away, i, draft_.at.rank_class}].push_back(task);
   }

@@ -11,7 +11,7 @@ namespace orrery {
 
 // Tensors in the call for a bucket: one, unless the stack gives all its parameters to one coalesced call.
 static std::int64_t tensors_in(const PlanFacts& facts, const Bucket& bucket) {
-  return facts.spec.software.sharded_in_one_bucket && facts.row.shards_optimizer ? bucket.tensors : 1;
+  return facts.spec.software.communication.sharded_in_one_bucket && facts.row.shards_optimizer ? bucket.tensors : 1;
 }
 
 // Reduces the buckets to whose weights this backward op was the last to add a gradient.
@@ -59,7 +59,7 @@ void BucketReduction::reduce_bucket(const Chunk& chunk, const Bucket& bucket, Ta
     if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {after});
     return;
   }
-  const bool scatters = scatters_gradients(row_, spec_.software.shards_all_reduce);
+  const bool scatters = scatters_gradients(row_, spec_.software.communication.shards_all_reduce);
   const bool fused = spec_.strategy.fused_buffers;
   if (fused) fuse_bucket(chunk, bucket, after);
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
@@ -112,7 +112,7 @@ void BucketReduction::end_step() { count_gradients(draft_); }
 
 void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
   // Norms' and biases' few elements count as eight-bit ones too.
-  const bool eight_bit = spec_.software.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
+  const bool eight_bit = spec_.software.communication.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
   const Bytes width = eight_bit ? 1 : context_.width;
   const Op op = {.name = "gather parameters",
                  .work = Collective{.kind = CollectiveKind::all_gather,

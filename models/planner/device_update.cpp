@@ -30,7 +30,7 @@ void DeviceUpdate::unscale(const std::vector<TaskId>& after) {
 
 std::vector<TaskId> DeviceUpdate::gradient_norm(const std::vector<TaskId>& after) {
   const std::vector<TaskId> summed = pass(device_norm(draft_, writer_, kSquaredNorm, after), kSquaredNorm);
-  if (spec_.software.fused_clip || facts_.validates) return summed;
+  if (spec_.software.kernels.fused_clip || facts_.validates) return summed;
   for (const Chunk& chunk : chunks_) {
     const Op op = {.name = "clip gradients",
                    .work = Multiply{chunk.weights.own, facts_.gradient_width},
@@ -50,14 +50,14 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& a
   Op update = {.name = "update",
                .work = Update{chunk.weights.own, facts_.gradient_width, master ? s.optimizer.master_bytes : 0,
                               s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2,
-                              spec_.software.fused_optimizer},
+                              spec_.software.kernels.fused_optimizer},
                .phase = Phase::step,
                .optimizer = true,
                .operands = {optimizer_gradients(draft_, Access::read), state(kMaster, Access::read_write),
                             state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
                             state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
                .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
-  if (s.clip > 0 && spec_.software.fused_clip && !facts_.validates)
+  if (s.clip > 0 && spec_.software.kernels.fused_clip && !facts_.validates)
     update.operands.push_back(number(kSquaredNorm, Access::read));
   if (facts_.validates) {
     for (const std::uint16_t of : {validation_->partial_norm(), validation_->whole_norm()})
@@ -81,7 +81,7 @@ void DeviceUpdate::update() {
     return;
   }
   const bool clips = spec_.strategy.clip > 0;
-  if (facts_.half && !(clips && spec_.software.fused_clip)) unscale(after);
+  if (facts_.half && !(clips && spec_.software.kernels.fused_clip)) unscale(after);
   if (clips) after = gradient_norm(after);
   for (const Chunk& chunk : chunks_) update_chunk(chunk, after);
 }

@@ -34,7 +34,8 @@ void StepWalk::cross(const Crossing& crossing) {
   const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
   const std::uint32_t frame = chunk.frame_of(crossing.micro_batch, entry);
   const Block& block = plan_.blocks[chunk.entries[entry].block];
-  const bool joins = crossing.joins_previous && spec_.software.batched_p2p && spec_.strategy.stage_replicas.empty();
+  const bool joins =
+      crossing.joins_previous && spec_.software.communication.batched_p2p && spec_.strategy.stage_replicas.empty();
   const std::int64_t parts = spec_.strategy.row_parts();
   const Bytes before =
       (draft_.at.replica * parts + draft_.row_part()) * context_.local_rows * context_.hidden * context_.width;
@@ -64,8 +65,8 @@ Pass StepWalk::begin(const Action& action) const {
 // Some stacks add gradients of a micro-batch only when the micro-batch has run back, but for the last one of an update.
 bool StepWalk::adds_late(const Pass& pass, const Op& op) const {
   const Action& action = pass.action;
-  return std::holds_alternative<Accumulate>(op.work) && spec_.software.accumulates_after_backward && !pass.forward() &&
-         !facts_.unit_gradients && action.micro_batch != chunks_[action.chunk].last_micro_batch &&
+  return std::holds_alternative<Accumulate>(op.work) && spec_.software.communication.accumulates_after_backward &&
+         !pass.forward() && !facts_.unit_gradients && action.micro_batch != chunks_[action.chunk].last_micro_batch &&
          !ends_update(draft_, action);
 }
 
@@ -109,7 +110,8 @@ void StepWalk::wait_for_input(const Action& action) {
   const bool forward = action.phase == Phase::forward;
   const std::size_t e = forward ? 0 : chunk.entries.size() - 1;
   const Block& block = plan_.blocks[chunk.entries[e].block];
-  if (forward && !chunk.entries[e].transfer && block.role != BlockRole::embedding && spec_.software.blocking_forwards) {
+  if (forward && !chunk.entries[e].transfer && block.role != BlockRole::embedding &&
+      spec_.software.communication.blocking_forwards) {
     const Op wait = {.name = "wait for device", .work = Wait{true}, .host_waits = true};
     writer_.emit(wait, chunk.frame_of(action.micro_batch, 0));
   }
@@ -161,7 +163,7 @@ void StepWalk::end_step() {
   tell(&StepPart::reduce);
   tell(&StepPart::update);
   tell(&StepPart::end_step);
-  if (!spec_.software.blocking_steps) return;
+  if (!spec_.software.communication.blocking_steps) return;
   const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
   writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::up)});
 }

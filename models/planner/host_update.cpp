@@ -51,7 +51,7 @@ std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
                                 : device_norm(draft_, writer_, kSquaredNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
   }
-  const bool passes = s.offload.gradients != Device::nvme && !(clips && spec_.software.fused_clip);
+  const bool passes = s.offload.gradients != Device::nvme && !(clips && spec_.software.kernels.fused_clip);
   if (passes && (clips || facts_.half)) {
     const std::vector<TaskId> multiplied = unscale(after);
     after.insert(after.end(), multiplied.begin(), multiplied.end());
@@ -164,7 +164,7 @@ void HostUpdate::update_tile(std::uint32_t frame, std::int64_t first, std::int64
           kept(kMaster, kTileMaster), kept(kMoment1, kTileMoment1), kept(kMoment2, kTileMoment2),
           o.parameters == Device::cpu ? state(kParameterShard, Access::write) : own(kTileForward, Access::write)}};
   if (!disks) op.allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)};
-  const bool multiplies = spec_.software.fused_clip || o.gradients == Device::nvme;
+  const bool multiplies = spec_.software.kernels.fused_clip || o.gradients == Device::nvme;
   if (facts_.takes_norm() && (multiplies || (facts_.half && facts_.norm_tells_infinity())))
     op.operands.push_back(number(kSquaredNorm, Access::read));
   if (facts_.half && !facts_.norm_tells_infinity()) op.operands.push_back(number(kFoundInfinity, Access::read));

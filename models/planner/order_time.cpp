@@ -54,7 +54,8 @@ std::vector<int> OrderClock::members(Dimension d) const {
 const NcclModel& OrderClock::model(const std::vector<int>& members) {
   const auto it = models_.find(members);
   if (it != models_.end()) return it->second;
-  const NcclJob job = {spec_.software.nccl_minor, std::accumulate(members.begin(), members.end(), std::int64_t{0})};
+  const NcclJob job = {spec_.software.communication.nccl_minor,
+                       std::accumulate(members.begin(), members.end(), std::int64_t{0})};
   return models_.emplace(members, nccl_model(spec_.cluster, members, job, {})).first->second;
 }
 
@@ -68,7 +69,8 @@ double OrderClock::time(const Op& op, Bytes width) {
     return alone ? at_peaks(op, width) : kNanoseconds * nccl_choose(model(lie), c->kind, c->bytes).seconds;
   }
   const double gaps = profile_->kernel_gap_us * kMicrosecond * static_cast<double>(kernels_of(op.work));
-  const double kernel = kernel_time(op, width, spec_.cluster.gpu, *profile_, spec_.software.attention_kernel);
+  const double kernel = kernel_time(op, width, spec_.cluster.gpu, *profile_,
+                                    name_in(kFlashKernels, spec_.software.kernels.attention_kernel));
   return kNanoseconds * (kernel + gaps);
 }
 
@@ -77,7 +79,7 @@ OrderLength OrderClock::length(const Op& op, Bytes width) {
 }
 
 std::array<OrderLength, 2> OrderClock::overhead(const Plan& plan, const Block& block) const {
-  if (spec_.software.cuda_graphs) return {};
+  if (spec_.software.kernels.cuda_graphs) return {};
   const LayerHostTime layer = layer_host_time(plan, block, spec_.software);
   return {OrderLength{0, kNanoseconds * layer.forward}, OrderLength{0, kNanoseconds * layer.backward}};
 }

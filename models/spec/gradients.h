@@ -14,7 +14,6 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row);
 // divided copy into buckets, which are reduced and copied back; each rank's loss is then the mean over its own tokens.
 // none: the loss is the mean over the tokens of all data ranks, and gradients are summed. Stages of unlike replicas
 // have no such mean in common.
-enum class Averaging : std::uint8_t { none, scale, copy };
 Averaging averaging(const Spec& spec, const ShardingRow& row);
 
 }  // namespace orrery

@@ -4,8 +4,9 @@
 
 namespace orrery {
 
-// Whether a rank's kernels begin in the order of their launches, whatever their streams (Software::one_queue). They do
-// not with FSDP, nor where two micro-batches are woven: Megatron asks users of these for several queues.
+// Whether a rank's kernels begin in the order of their launches, whatever their streams
+// (Software::Communication::one_queue). They do not with FSDP, nor where two micro-batches are woven: Megatron asks
+// users of these for several queues.
 bool has_one_queue(const Spec& spec);
 
 }  // namespace orrery

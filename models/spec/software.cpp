@@ -1,6 +1,7 @@
 #include "models/spec/software.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,99 +12,145 @@
 namespace orrery {
 namespace {
 
+// A group of features: its name in the data files, and its part of a stack.
+template <class Part>
+struct SoftwareGroup {
+  std::string_view name;
+  Part Software::*part;
+};
+constexpr std::tuple kGroups = {SoftwareGroup<Software::Layout>{"layout", &Software::layout},
+                                SoftwareGroup<Software::Kernels>{"kernels", &Software::kernels},
+                                SoftwareGroup<Software::Communication>{"communication", &Software::communication},
+                                SoftwareGroup<Software::Host>{"host", &Software::host},
+                                SoftwareGroup<Software::Memory>{"memory", &Software::memory},
+                                SoftwareGroup<Software::Log>{"log", &Software::log}};
+
+// A field of a group, as a template's argument, in a whole stack.
+template <auto Field>
+struct PlaceOf;
+template <class Part, class T, T Part::*Field>
+struct PlaceOf<Field> {
+  using Value = T;
+  static constexpr SoftwareGroup<Part> group = std::get<SoftwareGroup<Part>>(kGroups);
+  static const T& of(const Software& software) { return software.*group.part.*Field; }
+  static T& of(Software& software) { return software.*group.part.*Field; }
+};
+
+// The key of a field that holds a number, a flag or a text.
+template <auto Field>
+constexpr SoftwareKey value_key(std::string_view name) {
+  using At = PlaceOf<Field>;
+  using T = typename At::Value;
+  return {At::group.name, name,
+          SoftwareValue<T>{[](const Software& software) { return At::of(software); },
+                           [](Software& software, const T& value) { At::of(software) = value; }}};
+}
+
+// The key of a field that holds one of the values of a table of names. what: the kind of word, for refusals.
+template <auto Field, const auto& Names>
+constexpr SoftwareKey word_key(std::string_view name, std::string_view what = "choice") {
+  using At = PlaceOf<Field>;
+  return {At::group.name, name,
+          SoftwareWord{what, [] { return names_of(Names); },
+                       [](const Software& software) { return name_in(Names, At::of(software)); },
+                       [](Software& software, std::string_view kind, std::string_view value) {
+                         At::of(software) = find_named(Names, kind, value);
+                       }}};
+}
+
 constexpr SoftwareKey kKeys[] = {
-    {"layout", "rank_order", &Software::rank_order},
-    {"layout", "stage_rule", &Software::stage_rule},
-    {"layout", "vocab_multiple", &Software::vocab_multiple},
-    {"layout", "schedule", &Software::schedule},
-    {"layout", "uneven_interleaving", &Software::uneven_interleaving},
-    {"layout", "interleave_group", &Software::interleave_group},
-    {"layout", "selective_recompute", &Software::selective_recompute},
-    {"layout", "sequence_parallel", &Software::sequence_parallel},
-    {"layout", "expert_tensor_is_tensor", &Software::expert_tensor_is_tensor},
-    {"layout", "dropout", &Software::dropout},
-    {"kernels", "attention", &Software::attention},
-    {"kernels", "attention_kernel", &Software::attention_kernel},
-    {"kernels", "fused_softmax", &Software::fused_softmax},
-    {"kernels", "fused_activation", &Software::fused_activation},
-    {"kernels", "fused_residual", &Software::fused_residual},
-    {"kernels", "fused_norm", &Software::fused_norm},
-    {"kernels", "fused_rotary", &Software::fused_rotary},
-    {"kernels", "attention_copies", &Software::attention_copies},
-    {"kernels", "fused_cross_entropy", &Software::fused_cross_entropy},
-    {"kernels", "fused_loss_on", &Software::fused_loss_on},
-    {"kernels", "loss_gradient_copies", &Software::loss_gradient_copies},
-    {"kernels", "loss_parallel_copies", &Software::loss_parallel_copies},
-    {"kernels", "keeps_logits", &Software::keeps_logits},
-    {"kernels", "loss_metrics", &Software::loss_metrics},
-    {"kernels", "casts_again", &Software::casts_again},
-    {"kernels", "fp8_activation_inputs", &Software::fp8_activation_inputs},
-    {"kernels", "packs_attention_output", &Software::packs_attention_output},
-    {"kernels", "fused_optimizer", &Software::fused_optimizer},
-    {"kernels", "fused_clip", &Software::fused_clip},
-    {"kernels", "dense_embedding_gradient", &Software::dense_embedding_gradient},
-    {"kernels", "gradient_accumulation_fusion", &Software::gradient_accumulation_fusion},
-    {"kernels", "compile", &Software::compile},
-    {"kernels", "cuda_graphs", &Software::cuda_graphs},
-    {"communication", "regather_input", &Software::regather_input},
-    {"communication", "tensor_reduce_overlaps_wgrad", &Software::tensor_reduce_overlaps_wgrad},
-    {"communication", "nccl_minor", &Software::nccl_minor},
-    {"communication", "scattered_sends", &Software::scattered_sends},
-    {"communication", "sequence_copies", &Software::sequence_copies},
-    {"communication", "blocking_receives", &Software::blocking_receives},
-    {"communication", "blocking_forwards", &Software::blocking_forwards},
-    {"communication", "blocking_steps", &Software::blocking_steps},
-    {"communication", "validates_after_update", &Software::validates_after_update},
-    {"communication", "batched_p2p", &Software::batched_p2p},
-    {"communication", "bucket_MiB", &Software::bucket_MiB},
-    {"communication", "bucket_elements", &Software::bucket_elements},
-    {"communication", "bucket_elements_of_rank", &Software::bucket_elements_of_rank},
-    {"communication", "buckets_for_overlap", &Software::buckets_for_overlap},
-    {"communication", "sharded_in_one_bucket", &Software::sharded_in_one_bucket},
-    {"communication", "shards_all_reduce", &Software::shards_all_reduce},
-    {"communication", "overlap_gradient_reduce", &Software::overlap_gradient_reduce},
-    {"communication", "own_rows_first", &Software::own_rows_first},
-    {"communication", "overlap_sharded", &Software::overlap_sharded},
-    {"communication", "one_queue", &Software::one_queue},
-    {"communication", "buckets_on_first_chunk", &Software::buckets_on_first_chunk},
-    {"communication", "overlap_parameter_gather", &Software::overlap_parameter_gather},
-    {"communication", "overlap_pipeline", &Software::overlap_pipeline},
-    {"communication", "gathers_eight_bit", &Software::gathers_eight_bit},
-    {"communication", "keep_gradients_whole", &Software::keep_gradients_whole},
-    {"communication", "accumulates_after_backward", &Software::accumulates_after_backward},
-    {"communication", "gradient_average", &Software::gradient_average},
-    {"communication", "unit_average", &Software::unit_average},
-    {"communication", "gradient_buckets_beside", &Software::gradient_buckets_beside},
-    {"communication", "widens_gradient_shards", &Software::widens_gradient_shards},
-    {"communication", "whole_master", &Software::whole_master},
-    {"communication", "dummy_gradients", &Software::dummy_gradients},
-    {"communication", "unit_copies", &Software::unit_copies},
-    {"communication", "kept_units", &Software::kept_units},
-    {"host", "launch_us", &Software::launch_us},
-    {"host", "call_us", &Software::call_us},
-    {"host", "backward_call_share", &Software::backward_call_share},
-    {"host", "collective_launch_us", &Software::collective_launch_us},
-    {"host", "layer_us", &Software::layer_us},
-    {"host", "far_stage_layer_us", &Software::far_stage_layer_us},
-    {"host", "micro_batch_us", &Software::micro_batch_us},
-    {"host", "step_us", &Software::step_us},
-    {"host", "rank_us", &Software::rank_us},
-    {"host", "segment_us", &Software::segment_us},
-    {"host", "blocking_launches", &Software::blocking_launches},
-    {"host", "host_layer_us", &Software::host_layer_us},
-    {"memory", "expandable_segments", &Software::expandable_segments},
-    {"memory", "moments", &Software::moments},
-    {"memory", "gradients", &Software::gradients},
-    {"memory", "flat_copies", &Software::flat_copies},
-    {"memory", "collectives_hold_tensors", &Software::collectives_hold_tensors},
-    {"memory", "gathers_lists", &Software::gathers_lists},
-    {"memory", "context_MiB", &Software::context_MiB},
-    {"memory", "workspace_MiB", &Software::workspace_MiB},
-    {"memory", "buffers_MiB", &Software::buffers_MiB},
-    {"memory", "gradient_precision", &Software::gradient_precision},
-    {"log", "logged_memory", &Software::logged_memory},
-    {"log", "logs_first_rank", &Software::logs_first_rank},
-    {"log", "logs_update", &Software::logs_update},
+    value_key<&Software::Layout::rank_order>("rank_order"),
+    word_key<&Software::Layout::stage_rule, kStageRules>("stage_rule", "rule"),
+    value_key<&Software::Layout::vocab_multiple>("vocab_multiple"),
+    value_key<&Software::Layout::schedule>("schedule"),
+    value_key<&Software::Layout::uneven_interleaving>("uneven_interleaving"),
+    word_key<&Software::Layout::interleave_group, kInterleaveGroups>("interleave_group"),
+    word_key<&Software::Layout::selective_recompute, kSelectiveRecomputes>("selective_recompute"),
+    value_key<&Software::Layout::sequence_parallel>("sequence_parallel"),
+    value_key<&Software::Layout::expert_tensor_is_tensor>("expert_tensor_is_tensor"),
+    value_key<&Software::Layout::dropout>("dropout"),
+    word_key<&Software::Kernels::attention, kAttentions>("attention", "attention"),
+    word_key<&Software::Kernels::attention_kernel, kFlashKernels>("attention_kernel", "kernel"),
+    value_key<&Software::Kernels::fused_softmax>("fused_softmax"),
+    value_key<&Software::Kernels::fused_activation>("fused_activation"),
+    value_key<&Software::Kernels::fused_residual>("fused_residual"),
+    value_key<&Software::Kernels::fused_norm>("fused_norm"),
+    value_key<&Software::Kernels::fused_rotary>("fused_rotary"),
+    value_key<&Software::Kernels::attention_copies>("attention_copies"),
+    value_key<&Software::Kernels::fused_cross_entropy>("fused_cross_entropy"),
+    word_key<&Software::Kernels::fused_loss_on, kLossTensors>("fused_loss_on"),
+    value_key<&Software::Kernels::loss_gradient_copies>("loss_gradient_copies"),
+    value_key<&Software::Kernels::loss_parallel_copies>("loss_parallel_copies"),
+    value_key<&Software::Kernels::keeps_logits>("keeps_logits"),
+    value_key<&Software::Kernels::loss_metrics>("loss_metrics"),
+    value_key<&Software::Kernels::casts_again>("casts_again"),
+    value_key<&Software::Kernels::fp8_activation_inputs>("fp8_activation_inputs"),
+    value_key<&Software::Kernels::packs_attention_output>("packs_attention_output"),
+    value_key<&Software::Kernels::fused_optimizer>("fused_optimizer"),
+    value_key<&Software::Kernels::fused_clip>("fused_clip"),
+    value_key<&Software::Kernels::dense_embedding_gradient>("dense_embedding_gradient"),
+    value_key<&Software::Kernels::gradient_accumulation_fusion>("gradient_accumulation_fusion"),
+    value_key<&Software::Kernels::compile>("compile"),
+    value_key<&Software::Kernels::cuda_graphs>("cuda_graphs"),
+    value_key<&Software::Communication::regather_input>("regather_input"),
+    value_key<&Software::Communication::tensor_reduce_overlaps_wgrad>("tensor_reduce_overlaps_wgrad"),
+    value_key<&Software::Communication::nccl_minor>("nccl_minor"),
+    word_key<&Software::Communication::scattered_sends, kScatteredSends>("scattered_sends"),
+    value_key<&Software::Communication::sequence_copies>("sequence_copies"),
+    value_key<&Software::Communication::blocking_receives>("blocking_receives"),
+    value_key<&Software::Communication::blocking_forwards>("blocking_forwards"),
+    value_key<&Software::Communication::blocking_steps>("blocking_steps"),
+    value_key<&Software::Communication::validates_after_update>("validates_after_update"),
+    value_key<&Software::Communication::batched_p2p>("batched_p2p"),
+    value_key<&Software::Communication::bucket_MiB>("bucket_MiB"),
+    value_key<&Software::Communication::bucket_elements>("bucket_elements"),
+    value_key<&Software::Communication::bucket_elements_of_rank>("bucket_elements_of_rank"),
+    value_key<&Software::Communication::buckets_for_overlap>("buckets_for_overlap"),
+    value_key<&Software::Communication::sharded_in_one_bucket>("sharded_in_one_bucket"),
+    value_key<&Software::Communication::shards_all_reduce>("shards_all_reduce"),
+    value_key<&Software::Communication::overlap_gradient_reduce>("overlap_gradient_reduce"),
+    value_key<&Software::Communication::own_rows_first>("own_rows_first"),
+    value_key<&Software::Communication::overlap_sharded>("overlap_sharded"),
+    word_key<&Software::Communication::one_queue, kOneQueues>("one_queue"),
+    value_key<&Software::Communication::buckets_on_first_chunk>("buckets_on_first_chunk"),
+    value_key<&Software::Communication::overlap_parameter_gather>("overlap_parameter_gather"),
+    value_key<&Software::Communication::overlap_pipeline>("overlap_pipeline"),
+    value_key<&Software::Communication::gathers_eight_bit>("gathers_eight_bit"),
+    value_key<&Software::Communication::keep_gradients_whole>("keep_gradients_whole"),
+    value_key<&Software::Communication::accumulates_after_backward>("accumulates_after_backward"),
+    word_key<&Software::Communication::gradient_average, kAveragings>("gradient_average", "way"),
+    word_key<&Software::Communication::unit_average, kUnitAveragings>("unit_average", "way"),
+    value_key<&Software::Communication::gradient_buckets_beside>("gradient_buckets_beside"),
+    value_key<&Software::Communication::widens_gradient_shards>("widens_gradient_shards"),
+    word_key<&Software::Communication::whole_master, kWholeMasters>("whole_master", "precision"),
+    value_key<&Software::Communication::dummy_gradients>("dummy_gradients"),
+    word_key<&Software::Communication::unit_copies, kUnitCopies>("unit_copies"),
+    word_key<&Software::Communication::kept_units, kKeptUnits>("kept_units"),
+    value_key<&Software::Host::launch_us>("launch_us"),
+    value_key<&Software::Host::call_us>("call_us"),
+    value_key<&Software::Host::backward_call_share>("backward_call_share"),
+    value_key<&Software::Host::collective_launch_us>("collective_launch_us"),
+    value_key<&Software::Host::layer_us>("layer_us"),
+    value_key<&Software::Host::far_stage_layer_us>("far_stage_layer_us"),
+    value_key<&Software::Host::micro_batch_us>("micro_batch_us"),
+    value_key<&Software::Host::step_us>("step_us"),
+    value_key<&Software::Host::rank_us>("rank_us"),
+    value_key<&Software::Host::segment_us>("segment_us"),
+    value_key<&Software::Host::blocking_launches>("blocking_launches"),
+    value_key<&Software::Host::host_layer_us>("host_layer_us"),
+    value_key<&Software::Memory::expandable_segments>("expandable_segments"),
+    word_key<&Software::Memory::moments, kMomentTensors>("moments"),
+    word_key<&Software::Memory::gradients, kGradientTensors>("gradients"),
+    value_key<&Software::Memory::flat_copies>("flat_copies"),
+    value_key<&Software::Memory::collectives_hold_tensors>("collectives_hold_tensors"),
+    value_key<&Software::Memory::gathers_lists>("gathers_lists"),
+    value_key<&Software::Memory::context_MiB>("context_MiB"),
+    value_key<&Software::Memory::workspace_MiB>("workspace_MiB"),
+    value_key<&Software::Memory::buffers_MiB>("buffers_MiB"),
+    value_key<&Software::Memory::gradient_precision>("gradient_precision"),
+    word_key<&Software::Log::logged_memory, kLoggedMemories>("logged_memory"),
+    value_key<&Software::Log::logs_first_rank>("logs_first_rank"),
+    value_key<&Software::Log::logs_update>("logs_update"),
 };
 
 const SoftwareKey& find_key(std::string_view group, std::string_view name) {
@@ -113,8 +160,15 @@ const SoftwareKey& find_key(std::string_view group, std::string_view name) {
   throw Error(fmt::format("software: no '{}' in '{}'", name, group));
 }
 
+template <class T>
+void assign(Software& software, const SoftwareValue<T>& field, const nlohmann::json& value) {
+  field.set(software, value.get<T>());
+}
+void assign(Software& software, const SoftwareWord& field, const nlohmann::json& value) {
+  field.set(software, field.what, value.get<std::string>());
+}
 void assign(Software& software, const SoftwareKey& key, const nlohmann::json& value) {
-  std::visit([&](auto field) { value.get_to(software.*field); }, key.field);
+  std::visit([&](const auto& field) { assign(software, field, value); }, key.field);
 }
 
 // Numbers that were fitted to measured steps stand in one file for all stacks.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/names.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
 
@@ -22,6 +23,7 @@ enum class Sharding : std::uint8_t {
   parameter_server
 };
 enum class Attention : std::uint8_t { flash, unfused };
+inline constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
 enum class Device : std::uint8_t { none, cpu, nvme };
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
 

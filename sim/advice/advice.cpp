@@ -36,9 +36,9 @@ constexpr Rate kRates[] = {{"twice the NIC speed", [](Spec& s, double f) { s.clu
                               for (auto& [kind, rate] : s.cluster.gpu.tflops) rate *= f;
                             }},
                            {"half the host's time", [](Spec& s, double f) {
-                              Software& w = s.software;
-                              for (double* us : {&w.launch_us, &w.call_us, &w.collective_launch_us, &w.layer_us,
-                                                 &w.far_stage_layer_us, &w.micro_batch_us, &w.step_us, &w.rank_us})
+                              Software::Host& h = s.software.host;
+                              for (double* us : {&h.launch_us, &h.call_us, &h.collective_launch_us, &h.layer_us,
+                                                 &h.far_stage_layer_us, &h.micro_batch_us, &h.step_us, &h.rank_us})
                                 *us /= f;
                             }}};
 

@@ -180,7 +180,7 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   const Strategy& s = spec.strategy;
   if (s.pipeline == 1) return "";
   std::string text = '\n' + heading("Pipeline bubble", style) + '\n' + std::string(kIndented);
-  if (const std::optional<Bubble> b = bubble_formula(s, spec.software.validates_after_update)) {
+  if (const std::optional<Bubble> b = bubble_formula(s, spec.software.communication.validates_after_update)) {
     text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
                         s.pipeline, s.micro_batches(), s.virtual_stages);
   }

@@ -105,8 +105,9 @@ Table software() {
   for (const std::string_view name : data_names("software")) {
     const Software s = find_software(name);
     const auto file = ordered_json::parse(data_file(fmt::format("software/{}.json", name)));
-    t.rows.push_back(
-        {std::string(name), s.attention, s.rank_order, s.stage_rule, text_of(s.launch_us), file.value("about", "")});
+    t.rows.push_back({std::string(name), std::string(name_in(kAttentions, s.kernels.attention)), s.layout.rank_order,
+                      std::string(name_in(kStageRules, s.layout.stage_rule)), text_of(s.host.launch_us),
+                      file.value("about", "")});
   }
   return t;
 }

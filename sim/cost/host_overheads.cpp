@@ -35,8 +35,8 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
       add(block.forward, own.forward / kMicrosecond + far_us);
       add(block.backward, own.backward / kMicrosecond + far_us);
     }
-    if (first) add(last_of(block.forward), software.micro_batch_us);
-    if (last) add(last_of(block.backward), software.micro_batch_us);
+    if (first) add(last_of(block.forward), software.host.micro_batch_us);
+    if (last) add(last_of(block.backward), software.host.micro_batch_us);
   }
   // The overhead of a step goes to the op after which the host has read the loss; without such an op it is divided over
   // the parts in which a rank updates.
@@ -50,7 +50,7 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
                                    [&](const Task& task) { return updating(plan.ops[task.op]); });
   const auto who = std::count_if(plan.slots.begin(), plan.slots.end(),
                                  [&](const RankSlot& slot) { return reads || updates(plan, slot); });
-  const double all = (software.step_us + static_cast<double>(plan.ranks) * software.rank_us) *
+  const double all = (software.host.step_us + static_cast<double>(plan.ranks) * software.host.rank_us) *
                      static_cast<double>(who * plan.steps) * kMicrosecond;
   const Picoseconds each = picoseconds(all / static_cast<double>(std::max<std::ptrdiff_t>(1, parts)));
   for (std::size_t i = 0; i < row.size(); ++i) row[i].issue += updating(plan.ops[i]) ? each : 0;

@@ -43,9 +43,10 @@ class Pricer {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
       if (const auto* t = std::get_if<Transfer>(&op.work)) offsets_.insert(t->offset);
-      compute_.push_back(is_host_work(op) ? 0
-                                          : kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile,
-                                                        spec.software.attention_kernel));
+      compute_.push_back(is_host_work(op)
+                             ? 0
+                             : kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile,
+                                           name_in(kFlashKernels, spec.software.kernels.attention_kernel)));
     }
     prices_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);
@@ -133,7 +134,8 @@ class Pricer {
     const auto it = models_.find(members);
     if (it != models_.end()) return it->second;
     return models_
-        .emplace(members, nccl_model(spec_.cluster, members, {spec_.software.nccl_minor, spec_.gpus}, profile_.nccl))
+        .emplace(members, nccl_model(spec_.cluster, members, {spec_.software.communication.nccl_minor, spec_.gpus},
+                                     profile_.nccl))
         .first->second;
   }
 
@@ -173,8 +175,8 @@ class Pricer {
         compute(i, t, lie[kSlowdown][0] / kSlowdownUnit);
       t.issue = issue(op);
     }
-    if (!spec_.software.cuda_graphs) add_host_overheads(plan_, spec_.software, far_stage_us(), result);
-    if (spec_.software.blocking_launches) block_launches(result);
+    if (!spec_.software.kernels.cuda_graphs) add_host_overheads(plan_, spec_.software, far_stage_us(), result);
+    if (spec_.software.host.blocking_launches) block_launches(result);
     return result;
   }
 
@@ -210,11 +212,11 @@ class Pricer {
   }
 
   // Microseconds of host time that far stages add per layer and pass.
-  double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
+  double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
   // Finds the part of the time of issuing a layer that the host needs.
   void find_host_parts() {
-    const double far = far_stage_us(), own = spec_.software.host_layer_us;
+    const double far = far_stage_us(), own = spec_.software.host.host_layer_us;
     if (far == 0 && own == 0) return;
     const double whole = first_layers_issue() / kMicrosecond;
     if (whole <= far) return;
@@ -317,11 +319,11 @@ class Pricer {
   // receivers gather the rest.
   bool is_scattered(const Op& op) const {
     const Strategy& s = spec_.strategy;
-    const std::string& what = spec_.software.scattered_sends;
+    const ScatteredSends what = spec_.software.communication.scattered_sends;
     // activation eviction (BPipe)
     const bool moved = op.lane == LaneKind::send_partner || op.lane == LaneKind::receive_partner;
     return s.tensor > 1 && !s.on_grid() && !s.sequence_parallel && !moved &&
-           (what == "all" || (what == "activations" && op.phase == Phase::forward));
+           (what == ScatteredSends::all || (what == ScatteredSends::activations && op.phase == Phase::forward));
   }
 
   // The price of a transfer between pods, which waits for the busiest uplink.
@@ -359,7 +361,7 @@ class Pricer {
   }
 
   Picoseconds issue(const Op& op) const {
-    const bool measured = calibrated() && !spec_.software.cuda_graphs;
+    const bool measured = calibrated() && !spec_.software.kernels.cuda_graphs;
     return picoseconds(measured ? profile_.measured.issue : host_time(op, spec_.software));
   }
 

@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 NcclModel pair_on(const Spec& spec, const Profile& profile, std::vector<int> members) {
-  return nccl_model(spec.cluster, members, {spec.software.nccl_minor, spec.gpus}, profile.nccl);
+  return nccl_model(spec.cluster, members, {spec.software.communication.nccl_minor, spec.gpus}, profile.nccl);
 }
 
 // Memory bandwidth of a machine's host; 0: not known.

@@ -102,7 +102,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const ShardingRow& row = row_of(s.sharding);
   const double n = real(group_size(plan, copies)), r = real(group_size(plan, Dimension::replicate));
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
-  const bool eight_bit = spec.software.gathers_eight_bit && is_eight_bit(s.precision);
+  const bool eight_bit = spec.software.communication.gathers_eight_bit && is_eight_bit(s.precision);
   // Micro-batches are divided over the copies of the model, and a rank has a part of each copy.
   const double m = real(s.micro_batches()) / real(model_copies(s.schedule)), elements = average_elements(plan, copies);
   const double all = average_elements(plan, copies, true), again = average_elements(plan, copies, true, true);
@@ -112,7 +112,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
     v.formula = updates > 1 ? "2Ψ·g·m" : "2Ψ·g";
     v.bytes = 2 * g * real(updates) * all;
   } else if (!unit_gradients(spec, row)) {
-    const bool whole = !scatters_gradients(row, spec.software.shards_all_reduce);
+    const bool whole = !scatters_gradients(row, spec.software.communication.shards_all_reduce);
     v.formula = fmt::format("{}Ψ·g + Ψ·{}", whole ? "2" : "", eight_bit ? "1" : "w");
     v.bytes = ((whole ? 2 : 1) * g + (eight_bit ? 1 : w)) * all;
   } else if (!row.shards_parameters) {
@@ -149,7 +149,7 @@ Volume master_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double n = real(group_size(plan, Dimension::data)), elements = average_elements(plan, Dimension::data);
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
-  const std::int64_t multiple = spec.software.vocab_multiple;
+  const std::int64_t multiple = spec.software.layout.vocab_multiple;
   const double rows = real(s.micro_batch * spec.sequence), m = real(s.micro_batches());
   const double vocab = real(ceil_div(spec.model.vocab, multiple) * multiple);
   return {.what = "data",
@@ -184,7 +184,7 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
-  const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
+  const double again = s.sequence_parallel && spec.software.communication.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
   // Each of the r replicas of a stage takes 1/r of a micro-batch, so p in the mean over all ranks is the number of
   // places in the pipeline, replicas included.

@@ -51,7 +51,7 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   StateFormula f;
   f.parameters = row.fp32_shards ? s.optimizer.master_bytes : width;
   f.gradients = storage_bytes(s.gradient_precision);
-  if (spec.software.widens_gradient_shards && unit_gradients(spec, row) && row.fp32_shards)
+  if (spec.software.communication.widens_gradient_shards && unit_gradients(spec, row) && row.fp32_shards)
     f.gradients = std::max(f.gradients, s.optimizer.master_bytes);
   f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
   const bool on_host = s.offload.optimizer != Device::none;
@@ -59,7 +59,7 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   if (masters) f.optimizer += s.optimizer.master_bytes;
   if (on_host)
     f.copies = storage_bytes(s.gradient_precision) * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
-  if (masters && row.shards_optimizer && spec.software.whole_master == name_of(s.precision)) {
+  if (masters && row.shards_optimizer && spec.software.communication.whole_master == s.precision) {
     f.whole = s.optimizer.master_bytes;
     f.optimizer -= f.whole;
   }

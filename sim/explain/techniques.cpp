@@ -159,7 +159,7 @@ void add_grid(const Spec& spec, List& list) {
   list.push_back({"the grid", true, "no rank holds or sends a whole side of an activation",
                   "weights travel too, in every micro-batch", "with 1d in its place", changed(spec, [&](Strategy& x) {
                     x.tensor_kind = "1d";
-                    x.sequence_parallel = spec.software.sequence_parallel;
+                    x.sequence_parallel = spec.software.layout.sequence_parallel;
                   })});
 }
 
@@ -209,9 +209,9 @@ void add_schedule(const Spec& spec, const Spec& once, List& list) {
     list.push_back({fmt::format("backward in two parts, {}", s.schedule), true,
                     "weight gradients are left for when a stage would wait for others",
                     "what they are made of is kept until then", "without it (1f1b)", once});
-  if (spec.software.validates_after_update) {
+  if (spec.software.communication.validates_after_update) {
     Spec barrier = spec;
-    barrier.software.validates_after_update = false;
+    barrier.software.communication.validates_after_update = false;
     list.push_back({"updates validated in the next step", true,
                     "no stage waits for the gradients' norm of all: steps overlap",
                     "an update that should have been clipped, or left out, is taken back and made again, and what ran "
@@ -227,7 +227,7 @@ void add_schedule(const Spec& spec, const Spec& once, List& list) {
 void add_pipeline(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (s.pipeline == 1) return;
-  const std::optional<Bubble> bubble = bubble_formula(s, spec.software.validates_after_update);
+  const std::optional<Bubble> bubble = bubble_formula(s, spec.software.communication.validates_after_update);
   const auto plain = [](Strategy& x) {
     x.pipeline = x.virtual_stages = 1;
     x.schedule = kPlainSchedule;

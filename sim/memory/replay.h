@@ -48,7 +48,7 @@ struct MemoryOptions {
   bool expandable_segments = false;
   // A collective's tensors come back when the host sees that the collective has ended.
   bool collectives_hold_tensors = false;
-  bool gathers_lists = false;  // as Software::gathers_lists
+  bool gathers_lists = false;  // as Software::Memory::gathers_lists
 
   // States that otherwise appear at the first update are there from the start.
   bool moments_at_start = false;
@@ -56,7 +56,7 @@ struct MemoryOptions {
   bool moments_by_weight = false;
   // Gradients are one tensor for each weight, from the first contribution in a step until the update.
   bool gradients_by_weight = false;
-  std::int64_t flat_copies = 0;    // as Software::flat_copies
+  std::int64_t flat_copies = 0;    // as Software::Memory::flat_copies
   Bytes flat_copy = 0;             // most bytes of one flat copy
   bool blocking_launches = false;  // the host sees the end of every kernel before it goes on
 

@@ -41,9 +41,11 @@ bool holds(const FittedNumber& n, const std::string& profile, const std::string&
 
 bool of_software(const FittedNumber& n) { return n.holders.front().starts_with("software "); }
 
-double* field_of(Software& software, std::string_view key) {
+void scale(Software& software, std::string_view key, double factor) {
   for (const SoftwareKey& k : software_keys()) {
-    if (k.name == key) return &(software.*std::get<double Software::*>(k.field));
+    if (k.name != key) continue;
+    const auto& field = std::get<SoftwareValue<double>>(k.field);
+    return field.set(software, field.get(software) * factor);
   }
   throw Error(fmt::format("fitted.json: software has no '{}'", key));
 }
@@ -74,12 +76,12 @@ class Priced {
       if (shifts[i] == 0 || !has(numbers[i])) continue;
       const double factor = std::exp(shifts[i]);
       if (of_software(numbers[i]))
-        *field_of(spec.software, numbers[i].key) *= factor;
+        scale(spec.software, numbers[i].key, factor);
       else
         scale(profile, numbers[i].key, factor);
     }
     return seconds(simulate(plan_, price(plan_, spec, profile).timing).step_time) +
-           static_cast<double>(calls_) * spec.software.segment_us * kMicrosecond;
+           static_cast<double>(calls_) * spec.software.host.segment_us * kMicrosecond;
   }
 
  private:

@@ -140,11 +140,11 @@ PublishedRow parse_row(const JsonValue& entry, const std::string& source, const 
 
 double memory_of(const Report& r, const Software& software, const std::string& kind) {
   MemoryReport m = r.memory;
-  if (software.logs_first_rank) {
+  if (software.log.logs_first_rank) {
     m = {};
     add_rank(m, r.memory.ranks.front());
   }
-  const Bytes reserved = software.logs_update ? m.update_reserved : m.peak_reserved;
+  const Bytes reserved = software.log.logs_update ? m.update_reserved : m.peak_reserved;
   return static_cast<double>(kind == "reserved" ? reserved : kind == "device" ? m.peak_device : m.peak);
 }
 
@@ -177,7 +177,7 @@ const RankMemory& fullest(const MemoryReport& memory) {
 
 // The bubble of a step in which launches, transfers and calls for memory take no time.
 double bubble_of(Spec spec, const Prediction& p) {
-  spec.software.segment_us = 0;
+  spec.software.host.segment_us = 0;
   Prices prices = p.prices;
   for (std::vector<OpTiming>& row : prices.timing.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -196,7 +196,7 @@ void fill(PublishedCase& c, const Spec& spec, const Report& r) {
   c.step_time_s = r.step_time_s;
   c.step_time_low_s = r.step_time_low_s;
   c.step_time_high_s = r.step_time_high_s;
-  if (c.row.memory_kind == "unstated") c.row.memory_kind = spec.software.logged_memory;
+  if (c.row.memory_kind == "unstated") c.row.memory_kind = name_in(kLoggedMemories, spec.software.log.logged_memory);
   c.peak_memory_bytes = memory_of(r, spec.software, c.row.memory_kind);
   c.fits = r.memory.fits;
   c.time_s = r.time_s;

@@ -21,7 +21,7 @@ const Origin* origin_of(const Spec& spec, std::string_view key) {
 // The attention kernel whose times stand in for the one that the stack runs.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
   if (profile.attention.empty()) return "";  // all ops are measured
-  const std::string& asked = spec.software.attention_kernel;
+  const std::string_view asked = name_in(kFlashKernels, spec.software.kernels.attention_kernel);
   const AttentionKernel& taken = find_attention(profile, asked);
   const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
                                  [](const Op& op) { return std::holds_alternative<FlashAttention>(op.work); });

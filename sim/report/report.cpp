@@ -96,7 +96,7 @@ void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, cons
 // A GPU has a context outside its allocator. A CPU rank has neither a context nor a library's workspace.
 bool on_cpu(const Spec& spec) { return spec.cluster.gpu.memory_bytes == 0; }
 Bytes context_bytes(const Spec& spec) {
-  return static_cast<Bytes>(on_cpu(spec) ? 0 : spec.software.context_MiB * kMiB);
+  return static_cast<Bytes>(on_cpu(spec) ? 0 : spec.software.memory.context_MiB * kMiB);
 }
 
 // The profile of a CPU rank knows the machine's memory.
@@ -121,20 +121,20 @@ MemoryOptions memory_options(const Spec& spec, const Prices& prices, const Profi
   const Software& software = spec.software;
   const ShardingRow& row = row_of(spec.strategy.sharding);
   // Sharded gradients have a buffer that stays; others are copied when they are needed.
-  const std::int64_t copies = row.shards_gradients ? 0 : software.flat_copies;
-  const double buffers = row.shards_optimizer && copies == 0 ? software.buffers_MiB : 0,
+  const std::int64_t copies = row.shards_gradients ? 0 : software.memory.flat_copies;
+  const double buffers = row.shards_optimizer && copies == 0 ? software.memory.buffers_MiB : 0,
                bucket = spec.strategy.bucket_MiB;
   return {.capacity = std::max<Bytes>(usable_bytes(spec, prices, profile), 1),
-          .workspace = static_cast<Bytes>(on_cpu(spec) ? 0 : (software.workspace_MiB + buffers) * kMiB),
-          .expandable_segments = software.expandable_segments,
-          .collectives_hold_tensors = software.collectives_hold_tensors,
-          .gathers_lists = software.gathers_lists,
-          .moments_at_start = software.moments == "at_start",
-          .moments_by_weight = software.moments == "by_weight",
-          .gradients_by_weight = software.gradients == "by_weight",
+          .workspace = static_cast<Bytes>(on_cpu(spec) ? 0 : (software.memory.workspace_MiB + buffers) * kMiB),
+          .expandable_segments = software.memory.expandable_segments,
+          .collectives_hold_tensors = software.memory.collectives_hold_tensors,
+          .gathers_lists = software.memory.gathers_lists,
+          .moments_at_start = software.memory.moments == MomentTensors::at_start,
+          .moments_by_weight = software.memory.moments == MomentTensors::by_weight,
+          .gradients_by_weight = software.memory.gradients == GradientTensors::by_weight,
           .flat_copies = copies,
           .flat_copy = largest_copy(bucket),
-          .blocking_launches = software.blocking_launches,
+          .blocking_launches = software.host.blocking_launches,
           .host_part = prices.host_part,
           .filling_part = prices.filling_part};
 }
@@ -157,7 +157,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
     if (m.out_of_memory || device > r.capacity) r.fits = false;
     r.device_calls = std::max(r.device_calls, m.device_calls);
   }
-  r.remapping_s = static_cast<double>(r.device_calls) * spec.software.segment_us * kMicrosecond;
+  r.remapping_s = static_cast<double>(r.device_calls) * spec.software.host.segment_us * kMicrosecond;
   add_beyond_device(r, spec, plan, slots);
   return r;
 }
@@ -308,7 +308,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.step_time_s = seconds(period_of(plan, trace).length()) + memory.remapping_s;
   add_time(r, plan, a);
   r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
-  if (spec.software.validates_after_update && plan.steps == 1)
+  if (spec.software.communication.validates_after_update && plan.steps == 1)
     overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
   r.step_time_low_s = r.step_time_s;  // predict() knows residuals of like rows
   r.step_time_high_s = r.step_time_s;

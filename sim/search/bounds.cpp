@@ -269,15 +269,15 @@ Picoseconds Bounds::update_time(std::int64_t elements) {
   const Bytes width = storage_bytes(s.precision), gradient = storage_bytes(s.gradient_precision);
   const auto time = [&](const Work& work) {
     const Op op{.name = "", .work = work, .phase = Phase::step, .precision = s.precision};
-    return picoseconds(kernel_time(op, width, spec.cluster.gpu, profile_, spec.software.attention_kernel));
+    return picoseconds(kernel_time(op, width, spec.cluster.gpu, profile_, ""));  // no op of an update is attention
   };
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   const bool master = width < s.optimizer.master_bytes;
   const Update update = {elements, gradient,    master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
-                         0,        sgd ? 0 : 2, spec.software.fused_optimizer};
+                         0,        sgd ? 0 : 2, spec.software.kernels.fused_optimizer};
   Picoseconds sum = 0;
   if (s.clip > 0) sum += time(SquaredNorm{elements, gradient});
-  if (s.clip > 0 && !spec.software.fused_clip) sum += time(Multiply{elements, gradient});
+  if (s.clip > 0 && !spec.software.kernels.fused_clip) sum += time(Multiply{elements, gradient});
   sum += time(update);
   return it->second = sum;
 }

@@ -201,7 +201,7 @@ class Probe {
   }
 
   bool is_late(const Op& op) const {
-    return spec_.software.accumulates_after_backward && std::holds_alternative<Accumulate>(op.work);
+    return spec_.software.communication.accumulates_after_backward && std::holds_alternative<Accumulate>(op.work);
   }
 
   using Held = std::map<std::uint32_t, std::set<std::uint16_t>>;

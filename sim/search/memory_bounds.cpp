@@ -97,12 +97,13 @@ Bytes Bounds::state_bytes(const Stage& stage) const {
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
   if (away.parameters != Device::none) sum = 0;
   // The first forwards of a step find no gradients where backward makes them.
-  const bool late = spec.software.gradients == "by_weight" && gradient == width && !units_;
+  const bool late = spec.software.memory.gradients == GradientTensors::by_weight && gradient == width && !units_;
   if (away.gradients == Device::none && !late) sum += units_ ? mine * gradient : whole * gradient;
   if (away.optimizer != Device::none) return sum;
   if (width < o.master_bytes && !row.fp32_shards) sum += mine * o.master_bytes;
   if (o.kind != OptimizerKind::sgd) sum += 2 * mine * o.moment_bytes;
-  if (!row.shards_parameters) sum += (2 - (spec.software.gathers_eight_bit ? width : 0)) * stage.eight_bit_elements;
+  if (!row.shards_parameters)
+    sum += (2 - (spec.software.communication.gathers_eight_bit ? width : 0)) * stage.eight_bit_elements;
   return sum;
 }
 
@@ -128,9 +129,10 @@ Bytes Bounds::fixed() const {
   const Spec& spec = space_.base();
   if (spec.cluster.gpu.memory_bytes == 0) return 0;
   const ShardingRow& row = row_of(cell_.sharding);
-  const bool copies = !row.shards_gradients && spec.software.flat_copies > 0;  // as in the report
-  const double buffers = row.shards_optimizer && !copies ? spec.software.buffers_MiB : 0;
-  return static_cast<Bytes>((spec.software.context_MiB + spec.software.workspace_MiB + buffers) * kBytesOfMiB);
+  const bool copies = !row.shards_gradients && spec.software.memory.flat_copies > 0;  // as in the report
+  const double buffers = row.shards_optimizer && !copies ? spec.software.memory.buffers_MiB : 0;
+  return static_cast<Bytes>((spec.software.memory.context_MiB + spec.software.memory.workspace_MiB + buffers) *
+                            kBytesOfMiB);
 }
 
 Bytes Bounds::memory() {

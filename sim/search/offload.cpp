@@ -170,7 +170,7 @@ std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& ce
     const bool gradients = away.gradients != Device::none, units = sharded || gradients;
     const bool disk =
         away.optimizer == Device::nvme || away.gradients == Device::nvme || away.parameters == Device::nvme;
-    const bool copies = base_.software.gradient_average == "copy" && !alone && !units;
+    const bool copies = base_.software.communication.gradient_average == Averaging::copy && !alone && !units;
     const bool built = (!units || builds_units(l, schedule, row)) && (row.shards_optimizer || alone) && !copies &&
                        !(disk && row.fp32_shards) && !(gradients && repeats) &&
                        (away.parameters == Device::none || row.shards_parameters);

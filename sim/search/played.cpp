@@ -83,8 +83,8 @@ Bound Bounds::played(const Features& f) {
 // fits times, which depend on backward too. Activations that leave make no forward shorter.
 bool Bounds::forward_is_shared() const {
   const Spec& base = space_.base();
-  return !base.strategy.partition_activations && !base.software.fp8_activation_inputs &&
-         !base.software.packs_attention_output && !needs_times(cell_.schedule);
+  return !base.strategy.partition_activations && !base.software.kernels.fp8_activation_inputs &&
+         !base.software.kernels.packs_attention_output && !needs_times(cell_.schedule);
 }
 
 bool Bounds::runs_whole_stage_again() const {

@@ -155,12 +155,13 @@ std::string Space::text_of(const Point& point) const {
   text += offload_text(c);
   if (c.recompute != "none") text += fmt::format(", recompute {}", c.recompute);
   if (c.recompute_layers >= 0) text += fmt::format(" of {} layers a stage", c.recompute_layers);
-  if (told_apart(l, f.rank_order) != told_apart(l, w.rank_order)) text += fmt::format(", {}", f.rank_order);
+  if (told_apart(l, f.rank_order) != told_apart(l, w.layout.rank_order)) text += fmt::format(", {}", f.rank_order);
   if (f.gradient_reduce != reduces_beside(w, c.sharding))
     text += f.gradient_reduce ? ", reduce under backward" : ", reduce after backward";
-  if (f.parameter_gather != w.overlap_parameter_gather)
+  if (f.parameter_gather != w.communication.overlap_parameter_gather)
     text += f.parameter_gather ? ", gather under forward" : ", gather before forward";
-  if (f.pipeline != w.overlap_pipeline) text += f.pipeline ? ", sends overlapped" : ", sends not overlapped";
+  if (f.pipeline != w.communication.overlap_pipeline)
+    text += f.pipeline ? ", sends overlapped" : ", sends not overlapped";
   if (l.overlap_tensor) text += ", tensor overlap";
   if (l.overlap_expert) text += ", expert overlap";
   return text;

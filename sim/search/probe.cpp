@@ -57,7 +57,8 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   s.offload.delayed_update = false;
   if (key.host_gradients) s.offload.optimizer = s.offload.gradients = Device::cpu;
   // Weights that stay gathered are not copied out again.
-  if (spec.software.unit_copies == "parameters") spec.software.unit_copies = "none";
+  UnitCopies& copies = spec.software.communication.unit_copies;
+  if (copies == UnitCopies::parameters) copies = UnitCopies::none;
   s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};
   spec.gpus = s.gpus();
   spec.cluster.nodes = std::max(spec.cluster.nodes, ceil_div(spec.gpus, spec.cluster.gpus_per_node));

@@ -354,13 +354,14 @@ std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) cons
   const bool habit =
       !two && reduces_beside(w, cell.sharding);  // two copies reduce in one order, after the last backward
   const bool reduces = group && !two && (habit || !gradient_reduce_.open);
-  const bool gathers = group && row.shards_optimizer && (w.overlap_parameter_gather || !parameter_gather_.open);
-  const bool sends = l.pipeline > 1 && (w.overlap_pipeline || !overlap_pipeline_.open);
+  const bool gathers =
+      group && row.shards_optimizer && (w.communication.overlap_parameter_gather || !parameter_gather_.open);
+  const bool sends = l.pipeline > 1 && (w.communication.overlap_pipeline || !overlap_pipeline_.open);
   std::vector<Features> result;
   for (const std::string_view order : rank_orders(l)) {
     for (const bool reduce : both(two ? Choices<bool>{false, {false}} : gradient_reduce_, reduces, habit)) {
-      for (const bool gather : both(parameter_gather_, gathers, w.overlap_parameter_gather)) {
-        for (const bool send : both(overlap_pipeline_, sends, w.overlap_pipeline))
+      for (const bool gather : both(parameter_gather_, gathers, w.communication.overlap_parameter_gather)) {
+        for (const bool send : both(overlap_pipeline_, sends, w.communication.overlap_pipeline))
           result.push_back({order, reduce, gather, send});
       }
     }

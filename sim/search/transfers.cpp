@@ -20,7 +20,9 @@ const NcclModel& Bounds::model(const std::vector<int>& spread) {
   const auto it = models_.find(spread);
   if (it != models_.end()) return it->second;
   const Spec& base = space_.base();
-  return models_.emplace(spread, nccl_model(base.cluster, spread, {base.software.nccl_minor, base.gpus}, profile_.nccl))
+  return models_
+      .emplace(spread,
+               nccl_model(base.cluster, spread, {base.software.communication.nccl_minor, base.gpus}, profile_.nccl))
       .first->second;
 }
 
@@ -96,7 +98,7 @@ Picoseconds Bounds::send_time(bool near) {
   known = 0;
   if (!profile_.measured.transfers.empty()) return 0;
   const Spec& spec = space_.base();
-  const bool cut = layout_.sequence_parallel || spec.software.scattered_sends != "none";
+  const bool cut = layout_.sequence_parallel || spec.software.communication.scattered_sends != ScatteredSends::none;
   const std::int64_t rows = layout_.micro_batch * spec.sequence / layout_.context / (cut ? layout_.tensor : 1);
   const Bytes bytes = rows * spec.model.hidden * storage_bytes(spec.strategy.precision);
   const std::vector<int> pair = near ? std::vector<int>{2} : std::vector<int>{1, 1};
@@ -248,10 +250,10 @@ Picoseconds Bounds::replicas_end(const Features& f, Group& group, std::size_t s,
   const Strategy& strategy = space_.base().strategy;
   const ShardingRow& row = row_of(cell_.sharding);
   const Stage& stage = stages_[s];
-  const auto kind =
-      scatters_gradients(row, w.shards_all_reduce) ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  const auto kind = scatters_gradients(row, w.communication.shards_all_reduce) ? CollectiveKind::reduce_scatter
+                                                                               : CollectiveKind::all_reduce;
   const Bytes gradient = storage_bytes(strategy.gradient_precision);
-  const Bytes width = w.gathers_eight_bit ? 1 : storage_bytes(strategy.precision);
+  const Bytes width = w.communication.gathers_eight_bit ? 1 : storage_bytes(strategy.precision);
   Picoseconds end = done;
   if (f.gradient_reduce) {
     const Picoseconds last = std::min(done, stage.backward.busy + stage.weight.busy);

@@ -142,7 +142,7 @@ inline Spec on_one_rank(const Spec& spec) {
   one.gpus = 1;
   if (one.model.moe) one.model.moe->pad_to_capacity = false;  // padding changes no number
   one.software = find_software("orrery");
-  one.software.fused_clip = spec.software.fused_clip || row_of(spec.strategy.sharding).servers;
+  one.software.kernels.fused_clip = spec.software.kernels.fused_clip || row_of(spec.strategy.sharding).servers;
   return one;
 }
 

@@ -103,14 +103,14 @@ std::vector<double> volume_factors(const Spec& spec) {
   const Strategy& st = spec.strategy;
   const double w = num(storage_bytes(st.precision)), g = num(storage_bytes(st.gradient_precision));
   const double m = num(st.micro_batches());
-  const double gathered = spec.software.gathers_eight_bit && is_eight_bit(st.precision) ? 1 : w;
+  const double gathered = spec.software.communication.gathers_eight_bit && is_eight_bit(st.precision) ? 1 : w;
   switch (st.sharding) {
     case Sharding::none:
       return {2 * g};
     case Sharding::zero1:
-      return {(spec.software.shards_all_reduce ? 2 : 1) * g + gathered};
+      return {(spec.software.communication.shards_all_reduce ? 2 : 1) * g + gathered};
     case Sharding::zero2:
-      return {(spec.software.keep_gradients_whole ? g : m * g) + gathered};
+      return {(spec.software.communication.keep_gradients_whole ? g : m * g) + gathered};
     case Sharding::zero3:
       return {m * 2 * w + m * g, 2 * m * w + g, w + m * w + m * g, m * w + m * g, 4 * m * w};
     case Sharding::fsdp:

@@ -35,7 +35,7 @@ void check_time(Checks& checks, const Subject& s) {
     checks.violated("bubble fraction", fmt::format("{}", r.bubble_fraction), s.spec);
   const Strategy& strategy = s.run.spec.strategy;
   // A stack that packs the output of attention widens it again in backward.
-  const bool again = strategy.recompute.any() || s.run.spec.software.packs_attention_output;
+  const bool again = strategy.recompute.any() || s.run.spec.software.kernels.packs_attention_output;
   if (!again && r.time_s[static_cast<std::size_t>(TimeKind::recompute)] > 0)
     checks.violated("recompute time without", "", s.spec);
   const double tokens = static_cast<double>(strategy.global_batch * s.run.spec.sequence);

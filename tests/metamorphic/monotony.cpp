@@ -25,8 +25,9 @@ bool is_better(const Gpu& a, const Gpu& b) {
 
 // Whether the pipeline is cut by costs, which change with the layers.
 bool is_cut_by_cost(const Spec& spec) {
+  const StageRule rule = spec.software.layout.stage_rule;
   return spec.strategy.pipeline > 1 &&
-         (spec.strategy.schedule == "dapple" || spec.software.stage_rule.starts_with("by_"));
+         (spec.strategy.schedule == "dapple" || (rule != StageRule::even && rule != StageRule::even_with_embedding));
 }
 
 // The memory of searched orders is not compared: the fastest order that fits the schedule's room wins, whatever it

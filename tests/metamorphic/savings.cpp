@@ -40,7 +40,7 @@ void sharding_order(Checks& checks, const Subject& s) {
   const Spec& spec = s.run.spec;
   const Strategy& st = spec.strategy;
   // DeepSpeed has extra buffers where states are sharded, and others flatten what they gather into lists.
-  if (spec.software.name.find("deepspeed") != std::string::npos || spec.software.gathers_lists) return;
+  if (spec.software.name.find("deepspeed") != std::string::npos || spec.software.memory.gathers_lists) return;
   if (spec.model.layers < 6 * st.pipeline || is_offloaded(st) || st.data * st.context < 2) return;
   Json base = s.spec;
   for (const char* key : {"strategy.shard_group", "strategy.parameter_server"}) base = with(base, key, nullptr);

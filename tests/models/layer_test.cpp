@@ -255,7 +255,7 @@ TEST(Layer, OwnRowsFirst) {
         "name: gpt, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512, gated: false, norm: layernorm, "
         "positions: learned, bias: false",
         "tensor: 4, micro_batch: 1, precision: bf16, sequence_parallel: true", 32);
-    spec.software.own_rows_first = software == "own";
+    spec.software.communication.own_rows_first = software == "own";
     std::vector<Op> ops;
     layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
     std::map<std::string, std::vector<std::int64_t>> rows;

@@ -5,6 +5,9 @@
 #include <bit>
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
+#include "models/base/data.h"
 #include "models/cost/nccl/model.h"
 
 namespace orrery {
@@ -12,6 +15,30 @@ namespace orrery {
 namespace {
 
 using A = NcclAlgorithm;
+
+// Numbers fitted to other people's collectives and steps, as models/data/fitted.json has them.
+struct FittedNetworks {
+  double ring_part, tree_part;                        // part of the wires' rate on two nodes of a shared network
+  double efa_power;                                   // power of the number of nodes with which that part falls, EFA
+  double omni_path_ring_power, omni_path_tree_power;  // the same power, Omni-Path
+  double late_members_us;
+  double next_tensor_hop_us;  // a further tensor's hop over the network, beside its latency
+};
+
+const FittedNetworks& fitted_networks() {
+  static const FittedNetworks fitted = [] {
+    const nlohmann::json file = nlohmann::json::parse(data_file("fitted.json"));
+    const auto of = [&](const char* key) { return file.at("networks").at("numbers").at(key).get<double>(); };
+    return FittedNetworks{.ring_part = of("ring_part"),
+                          .tree_part = of("tree_part"),
+                          .efa_power = of("efa_power"),
+                          .omni_path_ring_power = of("omni_path_ring_power"),
+                          .omni_path_tree_power = of("omni_path_tree_power"),
+                          .late_members_us = of("late_members_us"),
+                          .next_tensor_hop_us = of("next_tensor_hop_us")};
+  }();
+  return fitted;
+}
 
 // Time that NCCL's model leaves out at each start: from launch to launch an all-reduce of a few bytes on 8 A100 takes
 // 20-26 us, 5-11 more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch or with one process for all GPUs it takes
@@ -37,15 +64,12 @@ constexpr Reached kReached[] = {
 // Playbook's sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11
 // GB/s): that is the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's
 // Omni-Path is such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
-constexpr double kSharedRing = 0.78, kSharedTree = 0.85;           // part of the wires' rate on two nodes
-constexpr double kSlowest = 0.15;                                  // power of the number of nodes, EFA
-constexpr double kSlowestOmniRing = 0.63, kSlowestOmniTree = 0.3;  // Omni-Path
-
 double reached_on_shared(const NcclTopology& t, A a) {
+  const FittedNetworks& f = fitted_networks();
   const bool ring = a == A::ring;
-  const double omni = ring ? kSlowestOmniRing : kSlowestOmniTree;
+  const double omni = ring ? f.omni_path_ring_power : f.omni_path_tree_power;
   const double nodes = std::max<double>(t.nodes, static_cast<double>(t.job_nodes));
-  return (ring ? kSharedRing : kSharedTree) * std::pow(2.0 / nodes, t.omni_path ? omni : kSlowest);
+  return (ring ? f.ring_part : f.tree_part) * std::pow(2.0 / nodes, t.omni_path ? omni : f.efa_power);
 }
 
 double reached(const NcclTopology& t, A a) {
@@ -92,9 +116,9 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 // Simple), and between nodes once the time of a hop over the network, as the other hops' waits overlap (reduce-scatter
 // and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
-  constexpr double kStep_us = 3.4, kHop_us = 14;
+  constexpr double kStep_us = 3.4;
   const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);
-  const double hop = m.topology.nodes > 1 ? kHop_us + 2 * m.topology.net_latency_us : 0;
+  const double hop = m.topology.nodes > 1 ? fitted_networks().next_tensor_hop_us + 2 * m.topology.net_latency_us : 0;
   return 1e-6 * (steps * kStep_us + hop);
 }
 
@@ -102,9 +126,8 @@ Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
 // of any size, where 0.35 are the network's. Tensor groups of DeepSpeed and Megatron on 8 nodes of V100 (Rajbhandari et
 // al. 2020) and on two of A100 (vTrain), both InfiniBand, were not fitted to, but are as much slower than their wires.
 Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
-  constexpr double kLate_us = 500;
   const bool modelled = kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift && !is_star(kind);
-  return m.topology.nodes > 1 && modelled ? 1e-6 * kLate_us : 0;
+  return m.topology.nodes > 1 && modelled ? 1e-6 * fitted_networks().late_members_us : 0;
 }
 
 Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {

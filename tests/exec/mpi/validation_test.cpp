@@ -31,8 +31,8 @@ void PrintTo(const ValidatedCase& c, std::ostream* out) {
 Spec spec_of(const ValidatedCase& c, bool validates) {
   Spec spec = test::spec_of(c.job);
   spec.strategy.clip = c.clip;
-  spec.software.fused_clip = true;  // gradients are seen as they are reduced
-  spec.software.validates_after_update = validates;
+  spec.software.kernels.fused_clip = true;  // gradients are seen as they are reduced
+  spec.software.communication.validates_after_update = validates;
   return spec;
 }
 

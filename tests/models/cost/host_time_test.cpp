@@ -7,10 +7,10 @@ namespace {
 
 Software stack() {
   Software software;
-  software.launch_us = 4;
-  software.call_us = 20;
-  software.backward_call_share = 0.5;
-  software.collective_launch_us = 12;
+  software.host.launch_us = 4;
+  software.host.call_us = 20;
+  software.host.backward_call_share = 0.5;
+  software.host.collective_launch_us = 12;
   return software;
 }
 
@@ -28,9 +28,9 @@ TEST(HostTime, IsTheCallAndTheLaunch) {
 
 TEST(HostTime, GraphsAndCompilersSaveCalls) {
   Software software = stack();
-  software.compile = true;
+  software.kernels.compile = true;
   EXPECT_NEAR(host_time(product(Phase::forward), software), 4e-6, 1e-12);
-  software.cuda_graphs = true;
+  software.kernels.cuda_graphs = true;
   EXPECT_EQ(host_time(product(Phase::forward), software), 0);
 }
 

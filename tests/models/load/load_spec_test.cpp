@@ -167,8 +167,8 @@ TEST(Spec, TakesTheProfilesHabits) {
   EXPECT_TRUE(short_spec({"software=nanotron"}).strategy.overlap.gradient_reduce);
   EXPECT_FALSE(short_spec({"software=nanotron", "strategy.sharding=zero1"}).strategy.overlap.gradient_reduce);
   const Spec compiled = short_spec({"software={profile: torchtitan, compile: true, launch_us: 2 us}"});
-  EXPECT_TRUE(compiled.software.compile);
-  EXPECT_EQ(compiled.software.launch_us, 2);
+  EXPECT_TRUE(compiled.software.kernels.compile);
+  EXPECT_EQ(compiled.software.host.launch_us, 2);
   const std::vector<std::string> mixtral{"model=mixtral-8x7b", "strategy.tp=2", "strategy.ep=2"};
   EXPECT_EQ(short_spec(mixtral).strategy.expert_tensor, 2);
 }
@@ -399,7 +399,9 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"strategy=4"}, "strategy: keys with values are needed"},
       {{"software=megatron"}, "unknown software megatron;"},
       {{"software.compiel=true"}, "did you mean compile?"},
-      {{"software.stage_rule=odd"}, "unknown rule odd"},
+      {{"software.stage_rule=odd"}, "--set: software.stage_rule: unknown rule odd"},
+      {{"software.one_queue=odd"}, "--set: software.one_queue: unknown choice odd"},
+      {{"software.whole_master=fp32"}, "--set: software.whole_master: unknown precision fp32"},
       {{"software.launch_us=-1"}, "launch_us: -1"},
       {{"model=llama-3.1-7b"}, "unknown model llama-3.1-7b; did you mean llama-3.1-"},
       {{"model=nowhere/config.json"}, "nowhere/config.json: cannot be read"},

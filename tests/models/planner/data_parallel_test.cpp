@@ -32,7 +32,7 @@ Volume expected(const Spec& spec) {
     case Sharding::zero1:
       return {0, 1, 1};
     case Sharding::zero2:
-      return spec.software.keep_gradients_whole ? Volume{0, 1, 1} : Volume{0, m, 1};
+      return spec.software.communication.keep_gradients_whole ? Volume{0, 1, 1} : Volume{0, m, 1};
     case Sharding::fsdp_grad_op:
       return {0, m, m};
     default:
@@ -49,8 +49,8 @@ std::int64_t kept(const Spec& spec, const Plan& plan, std::uint32_t slot) {
     const bool last = block.role == BlockRole::final_norm || block.role == BlockRole::output;
     const bool first = block.role == BlockRole::embedding;
     const bool tied = spec.model.tied_embeddings && spec.strategy.pipeline == 1;
-    const bool ends = spec.software.kept_units == "ends" || tied;
-    const bool kept = spec.software.kept_units != "none" && (last || (first && ends));
+    const bool ends = spec.software.communication.kept_units == KeptUnits::ends || tied;
+    const bool kept = spec.software.communication.kept_units != KeptUnits::none && (last || (first && ends));
     if (f.slot != slot || f.micro_batch != 0) continue;
     if (kept && !(tied && block.role == BlockRole::output)) by_unit[f.unit] = block.parameter_elements;
   }

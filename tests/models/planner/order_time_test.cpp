@@ -23,7 +23,8 @@ TEST(OrderTime, IsThatOfTheBuiltInProfile) {
   const Plan plan = make_plan(spec);
   const Gpu& gpu = spec.cluster.gpu;
   const Profile profile = find_profile(gpu);
-  const double kernel = kernel_time(kProduct, 2, gpu, profile, spec.software.attention_kernel);
+  const double kernel =
+      kernel_time(kProduct, 2, gpu, profile, name_in(kFlashKernels, spec.software.kernels.attention_kernel));
   OrderClock clock(spec, plan.dimensions);
   EXPECT_NEAR(clock.time(kProduct, 2), 1e9 * (kernel + profile.kernel_gap_us * kMicrosecond), 1);
   const Op copy = {.name = "copy", .work = PlaceCopy{.bytes = 5000, .from = Home::device, .to = Home::host}};

@@ -18,7 +18,7 @@ TEST(Gradients, AreReducedUnitByUnitWhereTheyAreShardedOrLeave) {
   EXPECT_TRUE(units(spec_of(Sharding::zero2)));
   EXPECT_TRUE(units(spec_of(Sharding::fsdp)));
   Spec whole = spec_of(Sharding::zero2);
-  whole.software.keep_gradients_whole = true;
+  whole.software.communication.keep_gradients_whole = true;
   EXPECT_FALSE(units(whole));
   whole.strategy.offload.gradients = Device::cpu;
   EXPECT_TRUE(units(whole));
@@ -29,9 +29,9 @@ TEST(Gradients, BecomeTheirMeanAsTheStackDoes) {
   Spec spec = spec_of(Sharding::none);
   const auto way = [&] { return averaging(spec, row_of(spec.strategy.sharding)); };
   EXPECT_EQ(way(), Averaging::none);
-  spec.software.gradient_average = "copy";
+  spec.software.communication.gradient_average = Averaging::copy;
   EXPECT_EQ(way(), Averaging::copy);
-  spec.software.gradient_average = "scale";
+  spec.software.communication.gradient_average = Averaging::scale;
   EXPECT_EQ(way(), Averaging::scale);
   spec.strategy.stage_replicas = {2, 1};
   EXPECT_EQ(way(), Averaging::none);
@@ -39,7 +39,7 @@ TEST(Gradients, BecomeTheirMeanAsTheStackDoes) {
   spec.strategy.data = 1;
   EXPECT_EQ(way(), Averaging::none);
   spec = spec_of(Sharding::fsdp);
-  spec.software.unit_average = "scale_or_premultiply";
+  spec.software.communication.unit_average = UnitAveraging::scale_or_premultiply;
   EXPECT_EQ(way(), Averaging::none);
   spec.strategy.gradient_precision = Precision::bf16;
   EXPECT_EQ(way(), Averaging::scale);

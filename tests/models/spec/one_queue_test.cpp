@@ -10,17 +10,17 @@ TEST(OneQueue, IsTheStacksHabitOnOlderGpus) {
   spec.strategy.tensor = 8;
   spec.cluster.gpu.compute_capability = 90;
   EXPECT_FALSE(has_one_queue(spec));
-  spec.software.one_queue = "before_blackwell";
+  spec.software.communication.one_queue = OneQueue::before_blackwell;
   EXPECT_TRUE(has_one_queue(spec));
   spec.cluster.gpu.compute_capability = 100;
   EXPECT_FALSE(has_one_queue(spec));
-  spec.software.one_queue = "always";
+  spec.software.communication.one_queue = OneQueue::always;
   EXPECT_TRUE(has_one_queue(spec));
 }
 
 TEST(OneQueue, NotUnderFullyShardedParameters) {
   Spec spec;
-  spec.software.one_queue = "always";
+  spec.software.communication.one_queue = OneQueue::always;
   spec.strategy.sharding = Sharding::fsdp;
   EXPECT_FALSE(has_one_queue(spec));
   spec.strategy.sharding = Sharding::zero1;

@@ -28,24 +28,24 @@ double added_us(const std::string& strategy, const Software& software, double fa
 
 TEST(HostOverheads, AreChargedOncePerLayerPassMicroBatchAndStep) {
   Software software;
-  software.layer_us = 10;
+  software.host.layer_us = 10;
   EXPECT_EQ(added_us("data: 1, global_batch: 1", software, 0), 2 * 16 * 10);
   EXPECT_EQ(added_us("data: 1, global_batch: 1", software, 5), 2 * 16 * 15);
   EXPECT_EQ(added_us("data: 1, global_batch: 3", software, 0), 3 * 2 * 16 * 10);
   software = {};
-  software.micro_batch_us = 10;
+  software.host.micro_batch_us = 10;
   EXPECT_EQ(added_us("data: 1, global_batch: 3", software, 0), 3 * 2 * 10);
   software = {};
-  software.step_us = 10;
+  software.host.step_us = 10;
   EXPECT_EQ(added_us("data: 1, global_batch: 3", software, 0), 10);
-  software.rank_us = 1;
+  software.host.rank_us = 1;
   EXPECT_EQ(added_us("data: 8, global_batch: 8", software, 0), 18);
 }
 
 // A stage that shares the vocabulary has lookups and logits beside its layers: one micro-batch, charged once.
 TEST(HostOverheads, AreChargedOncePerMicroBatchOfAStage) {
   Software software;
-  software.micro_batch_us = 10;
+  software.host.micro_batch_us = 10;
   for (const char* schedule : {"1f1b", "vocab-1f1b", "vocab-1f1b-alg1"})
     EXPECT_EQ(added_us("pipeline: 4, data: 1, global_batch: 8, schedule: " + std::string(schedule), software, 0),
               4 * 8 * 2 * 10)
@@ -55,7 +55,7 @@ TEST(HostOverheads, AreChargedOncePerMicroBatchOfAStage) {
 // A recomputed layer is issued again.
 TEST(HostOverheads, AreChargedAgainForWhatRunsAgain) {
   Software software;
-  software.layer_us = 10;
+  software.host.layer_us = 10;
   EXPECT_NEAR(added_us("data: 1, global_batch: 1, recompute: full", software, 0), 3 * 16 * 10, 1e-3);
 }
 

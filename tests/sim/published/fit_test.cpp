@@ -30,7 +30,8 @@ TEST(PublishedFit, EveryListedNumberIsTheBuiltInOne) {
         const Software software = find_software(name);
         for (const SoftwareKey& key : software_keys()) {
           if (key.name != n.key) continue;
-          EXPECT_NEAR(software.*std::get<double Software::*>(key.field), n.value, 1e-9) << holder << ' ' << n.key;
+          EXPECT_NEAR(std::get<SoftwareValue<double>>(key.field).get(software), n.value, 1e-9)
+              << holder << ' ' << n.key;
         }
       } else {
         Gpu gpu;

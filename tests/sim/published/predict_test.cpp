@@ -269,8 +269,8 @@ TEST_F(Published, LogsMayCountFromTheUpdate) {
     EXPECT_TRUE(c.fits) << c.reason;
     return c.peak_memory_bytes;
   };
-  EXPECT_TRUE(find_software("nanotron").logs_update);
-  EXPECT_FALSE(find_software("torchtitan").logs_update);
+  EXPECT_TRUE(find_software("nanotron").log.logs_update);
+  EXPECT_FALSE(find_software("torchtitan").log.logs_update);
   EXPECT_EQ(printed(1, true), printed(1, false));
   EXPECT_LT(printed(16, true), printed(16, false));
 }

@@ -107,7 +107,7 @@ TEST(Report, FullDevicesTakeMemoryAgain) {
   Spec spec = predicted_spec("{data: 8, global_batch: 32, micro_batch: 4, sharding: zero3}");
   const auto at = [&](Bytes memory, double segment_us) {
     spec.cluster.gpu.memory_bytes = memory;
-    spec.software.segment_us = segment_us;
+    spec.software.host.segment_us = segment_us;
     return predict(spec).report;
   };
   const Report roomy = at(Bytes{80} << 30, 20'000);
@@ -124,7 +124,7 @@ TEST(Report, FullDevicesTakeMemoryAgain) {
     EXPECT_NEAR(std::accumulate(tight.time_s.begin(), tight.time_s.end(), 0.0), tight.step_time_s, 1e-9);
     remapped += calls > 0;
     Spec expandable = spec;
-    expandable.software.expandable_segments = true;
+    expandable.software.memory.expandable_segments = true;
     EXPECT_EQ(predict(expandable).report.memory.device_calls, 0);
   }
   EXPECT_GT(remapped, 0);

@@ -239,7 +239,7 @@ TEST(Search, FindsWhatTryingAllFindsOnDevicesThatTakeMemoryAgain) {
         "offload_activations: [none, cpu]" +
         layers + "}\n"};
     OpenSpec open = parse_open_spec(small.text, "small.yaml");
-    open.spec.software.segment_us = 20'000;
+    open.spec.software.host.segment_us = 20'000;
     const Space roomy(open, small.gpus);
     const std::vector<Point> points = points_of(roomy);
     const Report all = evaluate(roomy, profile_for(roomy.base(), ""), points.front()).value();
