@@ -18,7 +18,7 @@ namespace orrery::test {
 inline constexpr double kSearchedTolerance = 0.02;
 // Orders know what stages compute and what their hosts issue, not the network beside the pipeline: tolerance where a
 // step waits for other ranks' data, for neighbours' transfers or for the host in more than this share of its time.
-inline constexpr double kWaitingShare = 0.05, kWaitingTolerance = .10;
+inline constexpr double kWaitingShare = 0.05, kWaitingTolerance = 0.15;
 // Tolerance for schedules with fixed orders: transfers of two lanes may share links differently.
 inline constexpr double kTolerance = 0.005;
 // Tolerance where copies to the host, or activations evicted to other stages, bound a step beside its other transfers:
