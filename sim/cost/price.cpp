@@ -15,7 +15,6 @@
 #include "models/cost/nccl/model.h"
 #include "models/layers/expert_sizes.h"
 #include "models/layers/placement.h"
-#include "models/spec/one_queue.h"
 #include "models/spec/stragglers.h"
 #include "sim/cost/host_overheads.h"
 #include "sim/cost/host_work.h"
@@ -73,7 +72,7 @@ class Pricer {
     find_host_parts();
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
-    prices_.timing.one_queue = has_one_queue(spec_);
+    prices_.timing.one_queue = plan_.one_queue;
     return std::move(prices_);
   }
 
