@@ -17,16 +17,16 @@ void search_bounds(benchmark::State& state) {
                     4096);
   const Profile profile = profile_for(space.base(), "");
   StackCosts costs(space.base(), profile);
-  Bounds bounds(space, profile, costs);
+  BoundCache cache(space, profile, costs);
   const auto bound_all = [&] {
     std::int64_t points = 0;
     for (const Degrees& layout : space.layouts()) {
-      bounds.enter(layout);
+      LayoutCosts layout_costs(cache, layout);
       for (const Recipe& cell : space.cells(layout)) {
-        if (!bounds.possible(cell)) continue;
-        benchmark::DoNotOptimize(bounds.of(cell));
+        if (!is_possible(layout_costs, cell)) continue;
+        const CellBounds bounds = cell_bounds(layout_costs, cell);
         for (const Features& features : space.features(layout, cell)) {
-          benchmark::DoNotOptimize(bounds.of(features));
+          benchmark::DoNotOptimize(bound_of(layout_costs, bounds, features));
           ++points;
         }
       }

@@ -276,11 +276,26 @@ static void wait_on_host(LayerTape& b, const BlockContext& c, const char* name, 
     b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
 }
 
+std::int64_t parts_sent(const Spec& spec, bool activations) {
+  const Strategy& s = spec.strategy;
+  const ScatteredSends what = spec.software.communication.scattered_sends;
+  const bool scattered = what == ScatteredSends::all || (what == ScatteredSends::activations && activations);
+  return scattered && !s.on_grid() && !s.sequence_parallel ? s.tensor : 1;
+}
+
 // Records one transfer for each rank that has, or gets, a part of these rows.
-static void pass_slices(LayerTape& b, const BlockContext& c, const char* name, bool send,
+static void pass_slices(LayerTape& b, const BlockContext& c, const char* name, const Transfer& like,
                         const BlockBuilder::Uses& uses, LaneKind lane) {
   const Bytes row = c.hidden * c.width;
-  for (const Slice& s : c.slices) b.tape.emit(name, Transfer{send, s.offset, s.rows * row, s.first * row}, uses, lane);
+  for (const Slice& s : c.slices)
+    b.tape.emit(name, Transfer{like.send, s.offset, s.rows * row, s.first * row, like.parts}, uses, lane);
+}
+
+static Transfer passed_activation(const BlockContext& c, bool send) {
+  return {.send = send, .parts = parts_sent(c.spec, true)};
+}
+static Transfer passed_gradient(const BlockContext& c, bool send) {
+  return {.send = send, .parts = parts_sent(c.spec, false)};
 }
 
 Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
@@ -289,11 +304,11 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   b.tape.output_gradient(bytes);
   const auto x = b.tape.slot("received activation", bytes);
   const bool onwards = c.hop > 0;
-  pass_slices(b, c, "receive activation", false, {.writes = {x}},
+  pass_slices(b, c, "receive activation", passed_activation(c, false), {.writes = {x}},
               onwards ? LaneKind::receive_previous : LaneKind::receive_next);
   wait_on_host(b, c, "wait for activation", x, c.spec.software.communication.blocking_forwards);
   b.tape.on_backward([&b, &c, onwards] {
-    pass_slices(b, c, "send gradient", true, {.reads = {kOutputGradient}},
+    pass_slices(b, c, "send gradient", passed_gradient(c, true), {.reads = {kOutputGradient}},
                 onwards ? LaneKind::send_previous : LaneKind::send_next);
   });
   return b.tape.finish(x, ops);
@@ -304,13 +319,14 @@ Block send_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "send", BlockRole::send);
   const auto x = b.tape.input(bytes);
   const bool onwards = c.hop > 0;
-  pass_slices(b, c, "send activation", true, {.reads = {x}}, onwards ? LaneKind::send_next : LaneKind::send_previous);
+  pass_slices(b, c, "send activation", passed_activation(c, true), {.reads = {x}},
+              onwards ? LaneKind::send_next : LaneKind::send_previous);
   b.tape.on_backward([&b, &c, x, onwards, bytes] {
-    const auto gradient = b.tape.slot("received gradient", bytes);
-    pass_slices(b, c, "receive gradient", false, {.writes = {gradient}},
+    const auto received = b.tape.slot("received gradient", bytes);
+    pass_slices(b, c, "receive gradient", passed_gradient(c, false), {.writes = {received}},
                 onwards ? LaneKind::receive_next : LaneKind::receive_previous);
-    wait_on_host(b, c, "wait for gradient", gradient, false);
-    b.tape.contribute(x, gradient);
+    wait_on_host(b, c, "wait for gradient", received, false);
+    b.tape.contribute(x, received);
   });
   return b.tape.finish(ops);
 }

@@ -159,6 +159,9 @@ bool has_positions_block(const BlockContext& c);
 Block positions_block(const BlockContext& c, std::vector<Op>& ops);
 Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops);
 Block logits_block(const BlockContext& c, std::vector<Op>& ops);
+// Parts in which the tensor ranks of a stage, which hold the same hidden states, send activations or else gradients to
+// another stage (Transfer::parts). Activations that a partner keeps meanwhile (BPipe) are sent whole.
+std::int64_t parts_sent(const Spec& spec, bool activations);
 Block receive_block(const BlockContext& c, std::vector<Op>& ops);
 Block send_block(const BlockContext& c, std::vector<Op>& ops);
 

@@ -14,7 +14,6 @@ PlanFacts::PlanFacts(const Spec& s)
       gradient_width(storage_bytes(s.strategy.gradient_precision)),
       unit_gradients(orrery::unit_gradients(s, row)),
       averaging(orrery::averaging(s, row)),
-      one_queue(has_one_queue(s)),
       half(s.strategy.precision == Precision::fp16),
       // Without a limit of the norm, or a scale of the loss, an update waits for nobody.
       validates(s.software.communication.validates_after_update && s.strategy.pipeline > 1 &&
@@ -34,6 +33,10 @@ Draft::Draft(const Spec& spec) : facts(spec), context(facts.spec, facts.row), la
   plan.ranks = spec.strategy.gpus();
   plan.micro_batches = plan.update_every = spec.strategy.micro_batches();
   plan.element_bytes = context.width;
+  plan.one_queue = has_one_queue(spec);
+  plan.steps_overlap = spec.software.communication.validates_after_update;
+  plan.shards_optimizer = facts.row.shards_optimizer;
+  plan.shards_gradients = facts.row.shards_gradients;
   plan.dimensions = make_groups(spec.strategy, facts.row.shards_optimizer, facts.row.hybrid, context.kv_copies,
                                 spec.model.moe.has_value());
 }

@@ -25,7 +25,6 @@ struct PlanFacts {
   Bytes gradient_width = 4;
   bool unit_gradients = false;  // gradients are reduced unit by unit
   Averaging averaging = Averaging::none;
-  bool one_queue = false;  // Software::Communication::one_queue, on these GPUs
   bool half = false;       // fp16, with a scale of the loss
   bool validates = false;  // updates are validated in the next step (post_validation.h)
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "models/layout/host_buffers.h"
-#include "models/spec/asynchrony.h"
 
 namespace orrery {
 
@@ -86,7 +85,7 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   add_held(draft, block, chunk);
   if (!serves) return block;
   // Pushes of several workers may be under way at once, where servers take each push by itself.
-  const std::int64_t pushes = own_pace(spec.strategy) ? draft.plan.workers() : 0;
+  const std::int64_t pushes = draft.plan.own_pace ? draft.plan.workers() : 0;
   block.slots[kBuckets] = {"pushed gradients", pushes * own * draft.facts.gradient_width, Category::buffers};
   for (Slot& slot : block.slots) slot.home = Home::host;
   return block;

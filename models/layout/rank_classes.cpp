@@ -11,6 +11,7 @@
 
 #include "models/base/error.h"
 #include "models/partition/rank_groups.h"
+#include "models/spec/asynchrony.h"
 #include "models/spec/sequence.h"
 #include "models/spec/stragglers.h"
 
@@ -24,6 +25,8 @@ void add_servers(Draft& draft) {
   const ParameterServer& p = *draft.facts.spec.strategy.parameter_server;
   plan.servers = p.servers * p.replicas;
   plan.copies = p.replicas;
+  plan.servers_beside = p.colocated;
+  plan.own_pace = own_pace(draft.facts.spec.strategy);
   plan.ranks += plan.servers;
   for (std::int64_t i = 0; i < plan.servers; ++i) {
     const std::int64_t s = (i + i / p.servers) % p.servers;

@@ -97,7 +97,7 @@ void check_match(const Plan& plan, std::uint32_t match) {
   const auto places = static_cast<std::int64_t>(pipeline.groups.front().size());
   const std::int64_t ahead = place(members.back()) - place(members.front());
   const bool leads = (ahead - one.offset) % places == 0 && (ahead + other.offset) % places == 0;
-  if (members.size() != 2 || one.send == other.send || one.bytes != other.bytes || !leads) {
+  if (members.size() != 2 || one.send == other.send || one.bytes != other.bytes || one.parts != other.parts || !leads) {
     throw Error(fmt::format("plan: the ends of '{}' do not fit", first.name));
   }
 }

@@ -105,7 +105,7 @@ struct HashedShapes {
   void operator()(const Collective& c) const {
     all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
   }
-  void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes, t.first); }
+  void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes, t.first, t.parts); }
 };
 
 void add_operands(Hash& h, const std::vector<Operand>& operands) {
@@ -178,7 +178,8 @@ std::string plan_hash(const Plan& plan) {
   Hash h;
   h.all(plan.ranks, plan.micro_batches, plan.element_bytes, plan.buffers, plan.ops.size(), plan.blocks.size(),
         plan.slots.size(), plan.frames.size(), plan.tasks.size(), plan.dependencies.size(), plan.matches.size(),
-        plan.steps, plan.reported, plan.update_every, plan.servers, plan.copies);
+        plan.steps, plan.reported, plan.update_every, plan.servers, plan.copies, plan.servers_beside, plan.own_pace,
+        plan.one_queue, plan.steps_overlap, plan.shards_optimizer, plan.shards_gradients);
   for (const Op& op : plan.ops) add_op(h, op);
   for (const Block& block : plan.blocks) add_block(h, block);
   add_tasks(h, plan);

@@ -384,11 +384,14 @@ struct Collective {
 };
 
 // One end of a point-to-point transfer along the pipeline group. offset: places ahead of this one, modulo the group.
+// parts: ranks of the tensor group, all of which hold the same bytes: each sends one part of so many, and the receivers
+// gather the rest.
 struct Transfer {
   bool send = true;
   std::int64_t offset = 1;
   Bytes bytes = 0;
   Bytes first = 0;  // byte of the buffer where the transfer begins
+  std::int64_t parts = 1;
 };
 
 using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens,

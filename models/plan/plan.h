@@ -301,13 +301,20 @@ struct Plan {
   std::int64_t copies = 1;
   // For each server the number of the worker at whose place on the machines it stands, or would stand.
   std::vector<std::int64_t> server_seats;
+  bool servers_beside = false;  // servers stand on the workers' machines
+  // Workers go on at their own pace: a server updates with what each worker pushes as it comes.
+  bool own_pace = false;
   // A step of an asynchronous schedule begins before the one before it has ended: the plan holds several, from the
   // filling of the pipeline to its emptying, and a report is of one between them.
   std::int64_t steps = 1, reported = 0;
-  std::int64_t micro_batches = 0;            // micro-batches of all steps
-  std::int64_t update_every = 1;             // micro-batches between updates
-  Bytes element_bytes = 2;                   // bytes of an activation element
-  std::vector<GroupTable> dimensions;        // groups, by Dimension
+  std::int64_t micro_batches = 0;      // micro-batches of all steps
+  std::int64_t update_every = 1;       // micro-batches between updates
+  Bytes element_bytes = 2;             // bytes of an activation element
+  bool one_queue = false;              // a rank's kernels begin in the order of their launches, whatever their lanes
+  bool steps_overlap = false;          // no stage waits for the others between steps: updates are validated later
+  bool shards_optimizer = false;       // data ranks hold a part of the optimizer states each
+  bool shards_gradients = false;       // a unit's gradient lives only until it is reduced, to a part on each data rank
+  std::vector<GroupTable> dimensions;  // groups, by Dimension
   std::vector<std::uint16_t> class_of_rank;  // class of each rank on its stage; empty: stages have one class each
   // Groups in which classes of a stage meet; in others each class keeps to itself
   std::vector<Dimension> meeting;

@@ -17,9 +17,15 @@ class Unfolder {
     plan_.servers = from_.servers;
     plan_.copies = from_.copies;
     plan_.server_seats = from_.server_seats;
+    plan_.servers_beside = from_.servers_beside;
+    plan_.own_pace = from_.own_pace;
     plan_.micro_batches = from_.micro_batches;
     plan_.update_every = from_.update_every;
     plan_.element_bytes = from_.element_bytes;
+    plan_.one_queue = from_.one_queue;
+    plan_.steps_overlap = from_.steps_overlap;
+    plan_.shards_optimizer = from_.shards_optimizer;
+    plan_.shards_gradients = from_.shards_gradients;
     plan_.dimensions = from_.dimensions;
     plan_.class_of_rank = from_.class_of_rank;
     plan_.meeting = from_.meeting;

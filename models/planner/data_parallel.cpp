@@ -139,7 +139,7 @@ void ParameterGather::gather_first() {
     }
   }
   std::size_t first = to_gather_.size();
-  if (facts_.one_queue && spec_.strategy.overlap.parameter_gather) {
+  if (plan_.one_queue && spec_.strategy.overlap.parameter_gather) {
     // A table that both ends of the pipeline gather waits for no stage's forward.
     const auto of_both_ends = [](const auto& of) { return of.second->group == Dimension::embedding; };
     const auto others = std::stable_partition(to_gather_.begin(), to_gather_.end(), of_both_ends);

@@ -86,7 +86,7 @@ TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send
   const LaneKind lane = send ? (next ? LaneKind::send_next : LaneKind::send_previous)
                              : (next ? LaneKind::receive_next : LaneKind::receive_previous);
   const Op op = {.name = name,
-                 .work = Transfer{.send = send, .offset = next ? 1 : -1, .bytes = 4},
+                 .work = Transfer{.send = send, .offset = next ? 1 : -1, .bytes = 4, .parts = parts_sent(spec_, false)},
                  .phase = Phase::step,
                  .lane = lane,
                  .operands = {number(of, send ? Access::read : Access::write)}};

@@ -15,7 +15,6 @@
 #include "models/cost/nccl/model.h"
 #include "models/layers/expert_sizes.h"
 #include "models/layers/placement.h"
-#include "models/spec/one_queue.h"
 #include "models/spec/stragglers.h"
 #include "sim/cost/host_overheads.h"
 #include "sim/cost/host_work.h"
@@ -74,7 +73,7 @@ class Pricer {
     find_host_parts();
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
-    prices_.timing.one_queue = has_one_queue(spec_);
+    prices_.timing.one_queue = plan_.one_queue;
     return std::move(prices_);
   }
 
@@ -168,7 +167,7 @@ class Pricer {
       if (const auto* c = std::get_if<Collective>(&op.work))
         transfer(i, t, choose(op, *c, lie), lie[kSlowdown][1] == 1);
       else if (const auto* p = std::get_if<Transfer>(&op.work))
-        transfer(i, t, send(op, *p, lie), false);
+        transfer(i, t, send(transfer_kind(op), *p, lie), false);
       else if (is_host_work(op))
         beyond_device(i, t);
       else
@@ -205,10 +204,10 @@ class Pricer {
 
   // Ranks of a tensor group, times the cube root of the nodes that they lie on; a rank alone waits for nobody.
   double tensor_reach() const {
-    if (spec_.strategy.tensor == 1) return 0;
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
     const Spread lie = spread(tensor, plan_.slots.front().representative);
-    return static_cast<double>(spec_.strategy.tensor) * std::cbrt(static_cast<double>(lie.size()));
+    const std::int64_t ranks = ranks_in(lie);
+    return ranks == 1 ? 0 : static_cast<double>(ranks) * std::cbrt(static_cast<double>(lie.size()));
   }
 
   // Microseconds of host time that far stages add per layer and pass.
@@ -299,31 +298,19 @@ class Pricer {
 
   // The price of a send along the pipeline, to a neighbour or farther: inside a node, or between two nodes with one
   // rank on each.
-  NcclChoice send(const Op& op, const Transfer& t, const std::vector<Spread>& lie) {
+  NcclChoice send(std::string_view kind, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
     const Spread pair = near ? Spread{2} : Spread{1, 1};
     const NcclModel& members = model(pair);
-    const bool scattered = is_scattered(op);
-    const Bytes bytes = scattered ? t.bytes / spec_.strategy.tensor : t.bytes;
-    const NcclChoice sent = measured(nccl_point_to_point(members, near, bytes), transfer_kind(op), pair, bytes);
+    const Bytes bytes = t.bytes / t.parts;
+    const NcclChoice sent = measured(nccl_point_to_point(members, near, bytes), kind, pair, bytes);
     const bool crosses = lie[kHopCrossings][way] == 1;
     const NcclChoice choice =
         crosses ? over_uplinks(sent, Dimension::pipeline, members, Uplinks::Pattern::neighbours) : sent;
-    if (!scattered) return choice;
+    if (t.parts == 1) return choice;
     const NcclModel& group = model(lie[static_cast<std::size_t>(Dimension::tensor)]);
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
-  }
-
-  // Whether the tensor ranks of a stage, which hold the same hidden states, each send a share of them, and the
-  // receivers gather the rest.
-  bool is_scattered(const Op& op) const {
-    const Strategy& s = spec_.strategy;
-    const ScatteredSends what = spec_.software.communication.scattered_sends;
-    // activation eviction (BPipe)
-    const bool moved = op.lane == LaneKind::send_partner || op.lane == LaneKind::receive_partner;
-    return s.tensor > 1 && !s.on_grid() && !s.sequence_parallel && !moved &&
-           (what == ScatteredSends::all || (what == ScatteredSends::activations && op.phase == Phase::forward));
   }
 
   // The price of a transfer between pods, which waits for the busiest uplink.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/spec/asynchrony.h"
-
 namespace orrery {
 namespace {
 
@@ -32,13 +30,13 @@ NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& sp
 NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), workers = plan.workers(), node = std::min(gpus, workers);
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus), nodes = ceil_div(workers, node);
-  const bool beside = spec.strategy.parameter_server->colocated;
-  if (beside && nodes == 1) return served_here(c, own_pace(spec.strategy) ? 1 : workers, spec, profile);
+  const bool beside = plan.servers_beside;
+  if (beside && nodes == 1) return served_here(c, plan.own_pace ? 1 : workers, spec, profile);
   const std::int64_t near = beside ? c.servers / nodes : 0;  // servers on each worker's machine
   const std::int64_t on_nic = beside ? ceil_div(ceil_div(c.servers, nodes), nics) : 1;
   const double each = static_cast<double>(c.bytes) / static_cast<double>(c.servers);
   // one worker's messages: the other workers share the ports while their own are under way
-  if (own_pace(spec.strategy)) {
+  if (plan.own_pace) {
     return nccl_point_to_point(pair_on(spec, profile, {1, 1}), false,
                                static_cast<Bytes>(each * static_cast<double>(c.servers - near)));
   }
@@ -51,7 +49,7 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
 // The time in which all chains at once pass the sums on, from one server of each to the next.
 Seconds hop(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), node = std::min(gpus, plan.workers());
-  const std::int64_t nodes = spec.strategy.parameter_server->colocated ? ceil_div(plan.workers(), node) : c.servers;
+  const std::int64_t nodes = plan.servers_beside ? ceil_div(plan.workers(), node) : c.servers;
   const double memory = memory_GBps(spec) * 1e9;
   // the sums are read and written in memory
   if (nodes == 1 && memory > 0) return 2 * static_cast<double>(c.bytes) / memory;

@@ -79,12 +79,12 @@ std::string sharding_remark(const Spec& spec) {
 }
 
 // ZB-H2's warm-up is made for 2p - 1 micro-batches; with fewer it delays the first gradients for nothing.
-std::string schedule_remark(const Spec& spec) {
+std::string schedule_remark(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const ScheduleRow* row = schedule_in_table(s.schedule);
-  if (row == nullptr || !row->warms_up_twice || s.micro_batches() >= 2 * s.pipeline - 1) return "";
+  if (row == nullptr || !row->warms_up_twice || plan.step_micro_batches() >= 2 * s.pipeline - 1) return "";
   return fmt::format("strategy.schedule: {} fills its bubble from {} micro-batches on; of {} {} is made shorter",
-                     s.schedule, 2 * s.pipeline - 1, s.micro_batches(), kPlainSplitSchedule);
+                     s.schedule, 2 * s.pipeline - 1, plan.step_micro_batches(), kPlainSplitSchedule);
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 device_remark(profile, spec.cluster.gpu),
                                 imbalance_remark(spec),
                                 sharding_remark(spec),
-                                schedule_remark(spec),
+                                schedule_remark(spec, plan),
                                 gpus_remark(spec),
                                 positions_remark(spec)};
   std::erase(list, "");

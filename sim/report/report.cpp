@@ -9,7 +9,6 @@
 
 #include "models/base/version.h"
 #include "models/plan/hash.h"
-#include "models/spec/sharding.h"
 #include "sim/report/attribution.h"
 #include "sim/report/flops.h"
 #include "sim/report/remarks.h"
@@ -117,12 +116,11 @@ Bytes largest_copy(double bucket_MiB) {
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
 }
 
-MemoryOptions memory_options(const Spec& spec, const Prices& prices, const Profile& profile) {
+MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Prices& prices, const Profile& profile) {
   const Software& software = spec.software;
-  const ShardingRow& row = row_of(spec.strategy.sharding);
   // Sharded gradients have a buffer that stays; others are copied when they are needed.
-  const std::int64_t copies = row.shards_gradients ? 0 : software.memory.flat_copies;
-  const double buffers = row.shards_optimizer && copies == 0 ? software.memory.buffers_MiB : 0,
+  const std::int64_t copies = plan.shards_gradients ? 0 : software.memory.flat_copies;
+  const double buffers = plan.shards_optimizer && copies == 0 ? software.memory.buffers_MiB : 0,
                bucket = spec.strategy.bucket_MiB;
   return {.capacity = std::max<Bytes>(usable_bytes(spec, prices, profile), 1),
           .workspace = static_cast<Bytes>(on_cpu(spec) ? 0 : (software.memory.workspace_MiB + buffers) * kMiB),
@@ -145,7 +143,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
   MemoryReport r;
   r.capacity = capacity_of(spec, profile);
   r.usable = usable_bytes(spec, prices, profile);
-  const std::vector<SlotMemory> slots = replay_memory(plan, trace, memory_options(spec, prices, profile));
+  const std::vector<SlotMemory> slots = replay_memory(plan, trace, memory_options(spec, plan, prices, profile));
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
     Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
@@ -308,8 +306,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.step_time_s = seconds(period_of(plan, trace).length()) + memory.remapping_s;
   add_time(r, plan, a);
   r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
-  if (spec.software.communication.validates_after_update && plan.steps == 1)
-    overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
+  if (plan.steps_overlap && plan.steps == 1) overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
   r.step_time_low_s = r.step_time_s;  // predict() knows residuals of like rows
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
@@ -336,7 +333,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
 std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
                                          const Profile& profile) {
   std::vector<MemoryCurve> curves;
-  replay_memory(plan, trace, memory_options(spec, prices, profile), &curves);
+  replay_memory(plan, trace, memory_options(spec, plan, prices, profile), &curves);
   for (std::size_t s = 0; s < curves.size(); ++s) {
     if (plan.slots[s].server) curves[s].assign(2, {});  // a server has no GPU
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/search/played.h"
+
 namespace orrery {
 namespace {
 
@@ -13,53 +15,56 @@ bool are_of_a_kind(const Recipe& a, const Recipe& b) {
 
 }  // namespace
 
-std::vector<SearchNode> SearchOpener::parts_of(Bounds& bounds, const SearchNode& node, Tally tally) const {
+std::vector<SearchNode> SearchOpener::parts_of(BoundCache& cache, const SearchNode& node, Tally tally) const {
+  LayoutCosts costs(cache, layouts_[node.layout]);
   switch (node.level) {
     case SearchLevel::rough_layout:
-      return without_rough(bounds, node);
+      return without_rough(costs, node);
     case SearchLevel::layout:
-      return groups_of(bounds, node, tally);
+      return groups_of(costs, node, tally);
     case SearchLevel::group:
-      return cells_of(bounds, node, tally);
+      return cells_of(costs, node, tally);
     case SearchLevel::cell:
-      return points_of(bounds, node, tally);
+      return points_of(costs, node, tally);
     case SearchLevel::point:
-      return played(bounds, node, tally);
+      return played(costs, node, tally);
     case SearchLevel::played:
       break;
   }
   return {};
 }
 
-std::vector<SearchNode> SearchOpener::played(Bounds& bounds, SearchNode node, Tally tally) const {
-  bounds.enter(layouts_[node.layout]);
-  bounds.of(node.what);
+std::vector<SearchNode> SearchOpener::played(LayoutCosts& costs, SearchNode node, Tally tally) const {
+  const CellBounds cell = cell_bounds(costs, node.what);
   node.level = SearchLevel::played;
-  const bool room = make_room(bounds, node, true);
+  const bool room = make_room(costs, cell, node, true);
   node.value = std::max(node.value, value_of(node.bound));
   if (node.value > tally.limit) return {};
-  return room ? std::vector{node} : without_room(bounds, node, tally);
+  return room ? std::vector{node} : without_room(cell.work, node, tally);
 }
 
 // The points to try in place of a point that lacks room: the same point with activations elsewhere, which is in no cell
 // where the cell itself had room.
-std::vector<SearchNode> SearchOpener::without_room(const Bounds& bounds, const SearchNode& point, Tally tally) const {
+std::vector<SearchNode> SearchOpener::without_room(const CellWork& cell, const SearchNode& point, Tally tally) const {
   ++tally.counts.without_room;
-  if (options_.objective != SearchObjective::time || !bounds.frees_memory()) return {};
+  if (options_.objective != SearchObjective::time || !frees_memory(cell)) return {};
   return with_activations_away(point);
 }
 
-// Bounds a point. Where the number of layers with activations elsewhere is not given, takes as many as the point needs.
-// Returns whether the point has room.
-bool SearchOpener::make_room(Bounds& bounds, SearchNode& point, bool plays) const {
-  for (;;) {
-    bounds.of(point.what);
-    point.bound = plays ? bounds.played(point.features) : bounds.of(point.features);
-    if (point.bound.memory <= room_ || point.bound.memory >= kNoRoom) return point.bound.memory <= room_;
+// Bounds a point of the cell. Where the number of layers with activations elsewhere is not given, takes as many as the
+// point needs. Returns whether the point has room.
+bool SearchOpener::make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const {
+  const auto bound = [&](const CellBounds& bounded) {
+    point.bound = plays ? played_bound(costs, bounded, point.features) : bound_of(costs, bounded, point.features);
+  };
+  bound(cell);
+  while (point.bound.memory > room_ && point.bound.memory < kNoRoom) {
     const std::optional<SearchNode> more = with_one_more(point);
     if (!more) return false;
     point.what = more->what;
+    bound(cell_bounds(costs, point.what));
   }
+  return point.bound.memory <= room_;
 }
 
 std::optional<SearchNode> SearchOpener::with_one_more(const SearchNode& point) const {
@@ -130,12 +135,11 @@ std::vector<SearchNode> SearchOpener::with_more_away(const SearchNode& point) co
 }
 
 // The number of layers whose activations must leave the device: the fewest that may make room.
-std::int64_t SearchOpener::layers_needed(Bounds& bounds, Recipe cell) const {
-  std::int64_t few = 1, enough = space_.fullest_stage(bounds.layout().pipeline, cell);
+std::int64_t SearchOpener::layers_needed(LayoutCosts& costs, Recipe cell) const {
+  std::int64_t few = 1, enough = space_.fullest_stage(costs.layout.pipeline, cell);
   while (few < enough) {
     const std::int64_t middle = cell.activation_layers = few + (enough - few) / 2;
-    bounds.of(cell);
-    if (bounds.device_memory() > room_)
+    if (memory_bound(costs, cell_work(costs, cell)).on_device > room_)
       few = middle + 1;
     else
       enough = middle;
@@ -144,9 +148,9 @@ std::int64_t SearchOpener::layers_needed(Bounds& bounds, Recipe cell) const {
 }
 
 // The same layout with the layout's own bound instead of the rough one; none where the layout is not possible.
-std::vector<SearchNode> SearchOpener::without_rough(Bounds& bounds, SearchNode node) const {
+std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNode node) const {
   node.level = SearchLevel::layout;
-  node.bound = bounds.of(layouts_[node.layout]);
+  node.bound = {.time = layout_bound(costs)};
   if (node.bound.time == 0) return {};
   node.value = std::max(node.value, value_of(node.bound));
   return {node};
@@ -154,16 +158,15 @@ std::vector<SearchNode> SearchOpener::without_rough(Bounds& bounds, SearchNode n
 
 // A group takes at least the time of the cell of the group that recomputes nothing; other cells of the group may need
 // less memory.
-std::vector<SearchNode> SearchOpener::groups_of(Bounds& bounds, const SearchNode& node, Tally tally) const {
+std::vector<SearchNode> SearchOpener::groups_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
   std::vector<SearchNode> result;
-  bounds.enter(layouts_[node.layout]);
   const std::vector<Recipe> groups = space_.groups(layouts_[node.layout]);
   for (std::size_t g = 0; g < groups.size() && !hurries(); ++g) {
-    if (!bounds.possible(groups[g])) continue;
+    if (!is_possible(costs, groups[g])) continue;
     SearchNode next{
         .value = node.value, .layout = node.layout, .group = static_cast<std::int32_t>(g), .what = groups[g]};
     next.level = SearchLevel::group;
-    next.bound = {.time = bounds.time_of_group(groups[g])};
+    next.bound = {.time = group_bound(costs, groups[g])};
     if (options_.objective == SearchObjective::time) next.value = std::max(node.value, next.bound.time);
     ++tally.counts.bounded;
     if (next.value <= tally.limit) result.push_back(next);
@@ -171,94 +174,100 @@ std::vector<SearchNode> SearchOpener::groups_of(Bounds& bounds, const SearchNode
   return result;
 }
 
-std::vector<SearchNode> SearchOpener::cells_of(Bounds& bounds, const SearchNode& node, Tally tally) const {
+std::vector<SearchNode> SearchOpener::cells_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
   std::vector<SearchNode> result;
-  bounds.enter(layouts_[node.layout]);
   const std::vector<Recipe> cells = space_.cells_of(layouts_[node.layout], node.what);
   for (std::size_t c = 0; c < cells.size(); ++c) {
     const bool first = c == 0 || !are_of_a_kind(cells[c], cells[c - 1]);
-    if (first || options_.objective == SearchObjective::memory) add_cell(bounds, node, cells, c, tally, result);
+    if (first || options_.objective == SearchObjective::memory) add_cell(costs, node, cells, c, tally, result);
   }
   return result;
 }
 
 // The first of the cells [c, end) of one kind of recomputation that may have room; found by halving where more layers
 // that run again never need more memory.
-std::size_t SearchOpener::first_with_room(Bounds& bounds, const std::vector<Recipe>& cells, std::size_t c,
+std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<Recipe>& cells, std::size_t c,
                                           std::size_t end, Tally tally) const {
-  const auto lacks_room = [&](const Recipe& cell) {
-    const Bytes memory = bounds.of(cell).memory;
+  const auto lacks_room = [&](const CellWork& work) {
+    const Bytes memory = memory_bound(costs, work).least;
     ++tally.counts.bounded;
     if (memory < kNoRoom && (tally.least == 0 || memory < tally.least)) tally.least = memory;
     return memory > room_;
   };
-  if (!lacks_room(cells[c])) return c;
+  const auto cell_lacks_room = [&](const Recipe& cell) { return lacks_room(cell_work(costs, cell)); };
+  const CellWork work = cell_work(costs, cells[c]);
+  if (!lacks_room(work)) return c;
   const auto first = cells.begin() + static_cast<std::ptrdiff_t>(c),
              last = cells.begin() + static_cast<std::ptrdiff_t>(end);
-  const auto found = bounds.frees_memory() ? std::partition_point(first + 1, last, lacks_room)
-                                           : std::find_if_not(first + 1, last, lacks_room);
+  const auto found = frees_memory(work) ? std::partition_point(first + 1, last, cell_lacks_room)
+                                        : std::find_if_not(first + 1, last, cell_lacks_room);
   tally.counts.without_room += static_cast<std::uint64_t>(found - first);
   return static_cast<std::size_t>(found - cells.begin());
 }
 
+// Whether a cell is left out because all activations may stay on the device, by the bounds, with no more layers that
+// run again: activations leave only once a simulation lacks memory.
+bool SearchOpener::may_stay(LayoutCosts& costs, Recipe cell) const {
+  if (!space_.keeps_activations()) return false;
+  cell.activations = "none";
+  cell.activation_layers = -1;
+  const CellWork stays = cell_work(costs, cell);
+  return memory_bound(costs, stays).least <= room_ && frees_memory(stays);
+}
+
 // Adds the first cell from c on, of the same kind of recomputation, that has room; it stands for the later cells.
-void SearchOpener::add_cell(Bounds& bounds, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c,
+void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c,
                             Tally tally, std::vector<SearchNode>& result) const {
   const bool time = options_.objective == SearchObjective::time;
-  if (!bounds.possible(cells[c])) return;
+  if (!is_possible(costs, cells[c])) return;
   std::size_t end = c + 1;
   while (time && end < cells.size() && are_of_a_kind(cells[end], cells[c])) ++end;
-  const std::size_t i = first_with_room(bounds, cells, c, end, tally);
+  const std::size_t i = first_with_room(costs, cells, c, end, tally);
   if (i == end) return;
   SearchNode next = node;
   next.level = SearchLevel::cell;
   next.cell = static_cast<std::int32_t>(i);
   next.what = cells[i];
   next.as_needed = cells[i].activation_layers == kAsNeeded;
-  // If the bounds allow all activations to stay on the device, activations leave only once a simulation lacks memory.
-  Recipe stays = cells[i];
-  stays.activations = "none";
-  stays.activation_layers = -1;
-  const bool may_stay = next.as_needed && time && space_.keeps_activations() && bounds.of(stays).memory <= room_;
-  if (may_stay && bounds.frees_memory()) return;
-  if (next.as_needed && !time) return add_each_number(bounds, next, tally, result);
-  if (next.as_needed) next.what.activation_layers = layers_needed(bounds, next.what);
-  next.bound = bounds.of(next.what);
+  if (next.as_needed && time && may_stay(costs, next.what)) return;
+  if (next.as_needed && !time) return add_each_number(costs, next, tally, result);
+  if (next.as_needed) next.what.activation_layers = layers_needed(costs, next.what);
+  const CellBounds cell = cell_bounds(costs, next.what);
+  next.bound = bound_of(cell);
   next.floor = node.level == SearchLevel::group ? node.value : node.floor;
-  const std::optional<Picoseconds> fall = time ? bounds.may_fall() : 0;
+  const std::optional<Picoseconds> fall = time ? may_fall(cell.work) : 0;
   const auto at_least = [&](std::int64_t value) { return std::max(next.value, fall ? value - *fall : 0); };
   next.value = next.floor;
-  next.value = at_least(time ? bounds.time_on_device() : next.bound.memory);
-  if (time && next.value <= tally.limit) next.value = at_least(least_of_points(bounds, next.what));
+  next.value = at_least(time ? cell.time.on_device : next.bound.memory);
+  if (time && next.value <= tally.limit) next.value = at_least(least_of_points(costs, cell));
   if (next.value <= tally.limit) result.push_back(next);
 }
 
-// The least time bound of any point of the cell that was bounded last, with activations on the device.
-Picoseconds SearchOpener::least_of_points(Bounds& bounds, const Recipe& cell) const {
+// The least time bound of any point of the cell, with activations on the device.
+Picoseconds SearchOpener::least_of_points(LayoutCosts& costs, const CellBounds& cell) const {
   std::optional<Picoseconds> least;
-  for (const Features& features : space_.features(bounds.layout(), cell)) {
-    const Picoseconds time = bounds.on_device(features);
+  for (const Features& features : space_.features(costs.layout, cell.work.cell.recipe)) {
+    const Picoseconds time = point_time(costs, cell.work, cell.time, features).on_device;
     least = std::min(least.value_or(time), time);
   }
   return least.value_or(0);
 }
 
 // Adds the cell with activations of every number of layers elsewhere, for searches whose objective is memory.
-void SearchOpener::add_each_number(Bounds& bounds, SearchNode cell, Tally tally,
+void SearchOpener::add_each_number(LayoutCosts& costs, SearchNode cell, Tally tally,
                                    std::vector<SearchNode>& result) const {
   cell.as_needed = false;
-  const std::int64_t most = space_.fullest_stage(bounds.layout().pipeline, cell.what);
+  const std::int64_t most = space_.fullest_stage(costs.layout.pipeline, cell.what);
   for (cell.what.activation_layers = 1; cell.what.activation_layers <= most; ++cell.what.activation_layers) {
-    cell.bound = bounds.of(cell.what);
+    cell.bound = bound_of(cell_bounds(costs, cell.what));
     cell.value = std::max(cell.floor, cell.bound.memory);
     ++tally.counts.bounded;
     if (cell.bound.memory <= room_ && cell.value <= tally.limit) result.push_back(cell);
   }
 }
 
-std::vector<SearchNode> SearchOpener::points_of(Bounds& bounds, const SearchNode& node, Tally tally) const {
-  const Degrees& layout = layouts_[node.layout];
-  bounds.enter(layout);
+std::vector<SearchNode> SearchOpener::points_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
+  const Degrees& layout = costs.layout;
   std::vector<SearchNode> result;
   if (options_.objective == SearchObjective::time) {
     Recipe group = node.what;
@@ -268,27 +277,28 @@ std::vector<SearchNode> SearchOpener::points_of(Bounds& bounds, const SearchNode
     const std::vector<Recipe> cells = space_.cells_of(layout, group);
     const std::size_t after = static_cast<std::size_t>(node.cell) + 1;
     if (after < cells.size() && are_of_a_kind(cells[after], cells[after - 1]))
-      add_cell(bounds, node, cells, after, tally, result);
+      add_cell(costs, node, cells, after, tally, result);
   }
+  const CellBounds cell = cell_bounds(costs, node.what);
   const std::vector<Features> all = space_.features(layout, node.what);
   for (std::size_t f = 0; f < all.size(); ++f) {
     SearchNode next = node;
     next.level = layout.pipeline > 1 ? SearchLevel::point : SearchLevel::played;
     next.feature = static_cast<std::int32_t>(f);
     next.features = all[f];
-    const bool room = make_room(bounds, next, false);
+    const bool room = make_room(costs, cell, next, false);
     next.value = std::max(node.value, value_of(next.bound));
     ++tally.counts.bounded;
     if (next.value > tally.limit) continue;
-    const std::vector<SearchNode> found = room ? std::vector{next} : without_room(bounds, next, tally);
+    const std::vector<SearchNode> found = room ? std::vector{next} : without_room(cell.work, next, tally);
     result.insert(result.end(), found.begin(), found.end());
   }
   return result;
 }
 
-std::vector<SearchNode> SearchOpener::parts_of(Bounds& bounds, const SearchNode& node, std::int64_t limit,
+std::vector<SearchNode> SearchOpener::parts_of(BoundCache& cache, const SearchNode& node, std::int64_t limit,
                                                Found found) const {
-  return parts_of(bounds, node, Tally{found.counts, found.least, limit});
+  return parts_of(cache, node, Tally{found.counts, found.least, limit});
 }
 
 }  // namespace orrery

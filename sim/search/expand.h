@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/search/bounds.h"
 #include "sim/search/node.h"
 #include "sim/search/search.h"
 
@@ -10,7 +11,7 @@ namespace orrery {
 
 // Splits parts of a space: a layout into groups, a group into cells, a cell into points and the cell after it, each
 // with a bound. Parts that have no room, or a bound above the limit, are left out. The opener keeps no state; several
-// threads may use it, each with Bounds of the thread's own.
+// threads may use it, each with a cache of the thread's own.
 class SearchOpener {
  public:
   // Sums over all nodes that were opened.
@@ -25,7 +26,7 @@ class SearchOpener {
   std::int64_t value_of(const Bound& b) const {
     return options_.objective == SearchObjective::time ? b.time : b.memory;
   }
-  std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, std::int64_t limit, Found found) const;
+  std::vector<SearchNode> parts_of(BoundCache& cache, const SearchNode& node, std::int64_t limit, Found found) const;
   // Whether the strategy keeps everything on the device that may stay there.
   bool stays(const Recipe& what) const;
   SearchFamily family_of(const SearchNode& point) const;
@@ -43,26 +44,27 @@ class SearchOpener {
   };
 
   bool hurries() const { return options_.stop != nullptr && *options_.stop; }
-  std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  std::vector<SearchNode> parts_of(BoundCache& cache, const SearchNode& node, Tally tally) const;
   // The point with activations of one layer more of each stage elsewhere; nullopt where activations of all layers leave
   // already.
   std::optional<SearchNode> with_one_more(const SearchNode& point) const;
   // The same point with activations of one layer elsewhere, where they may be.
   std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
-  std::int64_t layers_needed(Bounds& bounds, Recipe cell) const;
-  bool make_room(Bounds& bounds, SearchNode& point, bool plays) const;
-  std::vector<SearchNode> played(Bounds& bounds, SearchNode node, Tally tally) const;
-  std::vector<SearchNode> without_room(const Bounds& bounds, const SearchNode& point, Tally tally) const;
-  std::vector<SearchNode> without_rough(Bounds& bounds, SearchNode node) const;
-  std::vector<SearchNode> groups_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
-  std::vector<SearchNode> cells_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
-  std::size_t first_with_room(Bounds& bounds, const std::vector<Recipe>& cells, std::size_t c, std::size_t end,
+  std::int64_t layers_needed(LayoutCosts& costs, Recipe cell) const;
+  bool make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const;
+  std::vector<SearchNode> played(LayoutCosts& costs, SearchNode node, Tally tally) const;
+  std::vector<SearchNode> without_room(const CellWork& cell, const SearchNode& point, Tally tally) const;
+  std::vector<SearchNode> without_rough(LayoutCosts& costs, SearchNode node) const;
+  std::vector<SearchNode> groups_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const;
+  std::vector<SearchNode> cells_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const;
+  std::size_t first_with_room(LayoutCosts& costs, const std::vector<Recipe>& cells, std::size_t c, std::size_t end,
                               Tally tally) const;
-  void add_cell(Bounds& bounds, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c, Tally tally,
-                std::vector<SearchNode>& result) const;
-  Picoseconds least_of_points(Bounds& bounds, const Recipe& cell) const;
-  void add_each_number(Bounds& bounds, SearchNode cell, Tally tally, std::vector<SearchNode>& result) const;
-  std::vector<SearchNode> points_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  bool may_stay(LayoutCosts& costs, Recipe cell) const;
+  void add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c,
+                Tally tally, std::vector<SearchNode>& result) const;
+  Picoseconds least_of_points(LayoutCosts& costs, const CellBounds& cell) const;
+  void add_each_number(LayoutCosts& costs, SearchNode cell, Tally tally, std::vector<SearchNode>& result) const;
+  std::vector<SearchNode> points_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const;
 
   const Space& space_;
   const std::vector<Degrees>& layouts_;

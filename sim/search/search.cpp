@@ -16,6 +16,7 @@
 #include "sim/print/text.h"
 #include "sim/search/expand.h"
 #include "sim/search/node.h"
+#include "sim/search/played.h"
 #include "sim/search/seed.h"
 
 namespace orrery {
@@ -46,7 +47,7 @@ class Search {
         room_(room_of(space, profile, options)),
         opener_(space, layouts_, options, room_) {
     for (std::size_t i = 0; i < crew_.threads(); ++i)
-      bounds_.push_back(std::make_unique<Bounds>(space, profile, costs_));
+      caches_.push_back(std::make_unique<BoundCache>(space, profile, costs_));
   }
 
   SearchResult run() {
@@ -95,9 +96,10 @@ class Search {
     const auto look = [&](std::size_t worker, std::size_t i) {
       if (crew_.hurries()) return;
       nodes[i].layout = static_cast<std::uint32_t>(i);
-      const bool rough = bounds_[worker]->has_rough(layouts_[i]);
+      const bool rough = has_rough_bound(space_.base(), layouts_[i]);
       if (rough) nodes[i].level = Level::rough_layout;
-      nodes[i].bound = rough ? bounds_[worker]->rough(layouts_[i]) : bounds_[worker]->of(layouts_[i]);
+      LayoutCosts costs(*caches_[worker], layouts_[i]);
+      nodes[i].bound = {.time = rough ? rough_bound(*caches_[worker], layouts_[i]) : layout_bound(costs)};
       nodes[i].value = opener_.value_of(nodes[i].bound);
       if (nodes[i].bound.time > 0) points[i] = space_.count(layouts_[i]);
     };
@@ -118,7 +120,7 @@ class Search {
     std::vector<Likely> sites;
     for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
     for (int tries = 0; tries < kTries && !sites.empty() && !enough(); ++tries) {
-      std::vector<Likely> found = most_likely({space_, layouts_, options_}, crew_, bounds_, sites);
+      std::vector<Likely> found = most_likely({space_, layouts_, options_}, crew_, caches_, sites);
       found.resize(std::min(found.size(), kLookedAt));
       sites.clear();
       for (std::size_t i = 0; i < found.size() && !enough(); i += kSimulated) {
@@ -162,7 +164,7 @@ class Search {
     std::vector<SearchCounts> counts(nodes.size());
     std::vector<Bytes> least(nodes.size(), 0);
     const auto open_one = [&](std::size_t worker, std::size_t i) {
-      if (!crew_.hurries()) parts[i] = opener_.parts_of(*bounds_[worker], nodes[i], limit_, {counts[i], least[i]});
+      if (!crew_.hurries()) parts[i] = opener_.parts_of(*caches_[worker], nodes[i], limit_, {counts[i], least[i]});
     };
     const auto pass = [&](Wire& wire, std::size_t i) {
       share_all(wire, parts[i]);
@@ -221,13 +223,11 @@ class Search {
 
   bool is_too_slow(const Node& node, const ForwardPart& known) {
     if (options_.objective != SearchObjective::time || !space_.keeps_activations()) return false;
-    Bounds& bounds = *bounds_.front();
-    bounds.enter(layouts_[node.layout]);
-    bounds.of(node.what);
-    if (!bounds.forward_is_shared()) return false;
-    bounds.of(node.features);
-    const Turn& turn = bounds.runs_whole_stage_again() ? known.free : known.begins;
-    return turn.time + bounds.after_turn(node.features, turn.stage) > limit_;
+    if (!forward_is_shared(space_.base(), node.what)) return false;
+    LayoutCosts costs(*caches_.front(), layouts_[node.layout]);
+    const CellBounds cell = cell_bounds(costs, node.what);
+    const Turn& turn = runs_whole_stage_again(cell.work) ? known.free : known.begins;
+    return turn.time + after_turn(costs, cell, node.features, turn.stage) > limit_;
   }
 
   Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
@@ -386,7 +386,7 @@ class Search {
   SearchCrew crew_;
   Bytes room_ = 0;
   SearchOpener opener_;
-  std::vector<std::unique_ptr<Bounds>> bounds_;  // bounds, one for each worker thread
+  std::vector<std::unique_ptr<BoundCache>> caches_;  // one for each worker thread
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::map<SearchSite, std::int64_t> best_of_;
   std::vector<Node> possible_;  // layouts that are possible

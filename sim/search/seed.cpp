@@ -41,11 +41,12 @@ std::vector<SearchNode> one_of_each_site(const std::vector<Degrees>& layouts, co
 namespace {
 
 // Opens a node, then the part of the node with the least bound, and so on, down to a point whose order has been played.
-std::optional<SearchNode> down_from(const SearchOpener& opener, Bounds& bounds, SearchNode node, std::int64_t limit) {
+std::optional<SearchNode> down_from(const SearchOpener& opener, BoundCache& cache, SearchNode node,
+                                    std::int64_t limit) {
   SearchCounts counts;
   Bytes least = 0;
   while (node.level != SearchLevel::played) {
-    std::vector<SearchNode> parts = opener.parts_of(bounds, node, limit, {counts, least});
+    std::vector<SearchNode> parts = opener.parts_of(cache, node, limit, {counts, least});
     const bool ends = node.level == SearchLevel::cell;
     std::erase_if(parts, [&](const SearchNode& part) {
       return part.what.activations != "none" || (ends && part.level == SearchLevel::cell);
@@ -56,19 +57,19 @@ std::optional<SearchNode> down_from(const SearchOpener& opener, Bounds& bounds, 
   return node;
 }
 
-std::optional<SearchNode> most_likely_of(const SearchOpener& opener, Bounds& bounds, SearchNode layout) {
+std::optional<SearchNode> most_likely_of(const SearchOpener& opener, BoundCache& cache, SearchNode layout) {
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();
   SearchCounts counts;
   Bytes least = 0;
   std::vector<SearchNode> groups{layout};
   while (!groups.empty() && groups.front().level != SearchLevel::group)
-    groups = opener.parts_of(bounds, groups.front(), limit, {counts, least});
+    groups = opener.parts_of(cache, groups.front(), limit, {counts, least});
   std::erase_if(groups, [](const SearchNode& group) { return !is_usual(group.what); });
   std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return b > a; });
   std::optional<SearchNode> best;
   for (std::size_t g = 0; g < groups.size() && g < kGroups; ++g) {
     if (groups[g].value > limit) break;
-    const auto found = down_from(opener, bounds, groups[g], limit);
+    const auto found = down_from(opener, cache, groups[g], limit);
     if (!found) continue;
     best = found;
     limit = std::min(limit, found->value - 1);
@@ -79,13 +80,13 @@ std::optional<SearchNode> most_likely_of(const SearchOpener& opener, Bounds& bou
 }  // namespace
 
 std::vector<Likely> most_likely(const LookedAt& where, SearchCrew& crew,
-                                const std::vector<std::unique_ptr<Bounds>>& bounds,
+                                const std::vector<std::unique_ptr<BoundCache>>& caches,
                                 const std::vector<Likely>& layouts) {
   std::vector<std::vector<SearchNode>> seen(layouts.size());
   const auto look = [&](std::size_t worker, std::size_t i) {
     if (crew.hurries()) return;
     const SearchOpener opener(where.space, where.layouts, where.options, layouts[i].room);
-    if (const auto node = most_likely_of(opener, *bounds[worker], layouts[i].node)) seen[i].push_back(*node);
+    if (const auto node = most_likely_of(opener, *caches[worker], layouts[i].node)) seen[i].push_back(*node);
   };
   const auto pass = [&](Wire& wire, std::size_t i) { share_all(wire, seen[i]); };
   crew.each(

@@ -33,8 +33,9 @@ struct LookedAt {
 
 // The most likely strategy of each layout: among the strategies with a plain schedule, whole groups of replicas and
 // nothing on the host, one whose played bound is least and that has the layout's room. The most likely layouts come
-// first; layouts without such a strategy are left out. bounds: one for each thread of the crew.
+// first; layouts without such a strategy are left out. caches: one for each thread of the crew.
 std::vector<Likely> most_likely(const LookedAt& where, SearchCrew& crew,
-                                const std::vector<std::unique_ptr<Bounds>>& bounds, const std::vector<Likely>& layouts);
+                                const std::vector<std::unique_ptr<BoundCache>>& caches,
+                                const std::vector<Likely>& layouts);
 
 }  // namespace orrery

@@ -113,13 +113,20 @@ TEST(CheckPlan, FindsAMissingEnd) {
   EXPECT_NE(fault_of(alone), "");
 }
 
-TEST(CheckPlan, FindsOtherSizes) {
-  Plan plan = piped();
-  Op shorter = plan.op_of(tasks_of(plan, 1, "receive activation").front());
-  std::get<Transfer>(shorter.work).bytes -= 2;
-  plan.ops.push_back(shorter);
-  plan.tasks[tasks_of(plan, 1, "receive activation").front()].op = static_cast<std::uint32_t>(plan.ops.size() - 1);
-  EXPECT_NE(fault_of(plan).find("do not fit"), std::string::npos);
+TEST(CheckPlan, FindsOtherSizesAndParts) {
+  const auto fault_with = [](Bytes shorter, std::int64_t parts) {
+    Plan plan = piped();
+    const TaskId receive = tasks_of(plan, 1, "receive activation").front();
+    Op other = plan.op_of(receive);
+    std::get<Transfer>(other.work).bytes -= shorter;
+    std::get<Transfer>(other.work).parts = parts;
+    plan.ops.push_back(other);
+    plan.tasks[receive].op = static_cast<std::uint32_t>(plan.ops.size() - 1);
+    return fault_of(plan);
+  };
+  EXPECT_EQ(fault_with(0, 1), "");
+  EXPECT_NE(fault_with(2, 1).find("do not fit"), std::string::npos);
+  EXPECT_NE(fault_with(0, 2).find("do not fit"), std::string::npos);
 }
 
 // One rank leaves a collective out: its tensor neighbour would wait for ever.

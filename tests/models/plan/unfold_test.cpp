@@ -51,6 +51,15 @@ TEST(Unfold, EveryRankRunsItsClass) {
   EXPECT_GT(unfolded, 40);
 }
 
+TEST(Unfold, KeepsWhatThePlanSaysOfAllRanks) {
+  Plan folded = make_plan(test::random_spec(1));
+  folded.servers_beside = folded.own_pace = folded.one_queue = folded.steps_overlap = true;
+  folded.shards_optimizer = folded.shards_gradients = true;
+  const Plan plan = unfold(folded);
+  EXPECT_TRUE(plan.servers_beside && plan.own_pace && plan.one_queue && plan.steps_overlap);
+  EXPECT_TRUE(plan.shards_optimizer && plan.shards_gradients);
+}
+
 TEST(Unfold, OneRankAlone) {
   const Plan folded = make_plan(test::spec_of(test::kSmall, "tensor: 2, pipeline: 2, data: 2, global_batch: 8"));
   const Plan whole = unfold(folded);

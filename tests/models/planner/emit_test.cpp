@@ -156,5 +156,24 @@ TEST(Emit, GradientsAreAddedAfterBackward) {
   }
 }
 
+// Narayanan et al. 2021, section 4.1: tensor ranks that hold the same hidden states send a part of them each.
+TEST(Emit, TransfersSayInHowManyPartsTheyGo) {
+  const auto parts = [](const char* strategy, const char* software) {
+    const Plan plan = make_plan(test::spec_of(std::string(test::kSmall), strategy, 32, software));
+    std::pair<std::int64_t, std::int64_t> of;  // forward, backward
+    for (const Op& op : plan.ops) {
+      if (const auto* t = std::get_if<Transfer>(&op.work))
+        (op.phase == Phase::forward ? of.first : of.second) = t->parts;
+    }
+    return of;
+  };
+  constexpr const char* whole = "tensor: 4, pipeline: 2, global_batch: 4, sequence_parallel: false";
+  constexpr const char* cut = "tensor: 4, pipeline: 2, global_batch: 4, sequence_parallel: true";
+  EXPECT_EQ(parts(whole, "profile: orrery"), std::pair(std::int64_t{1}, std::int64_t{1}));
+  EXPECT_EQ(parts(whole, "profile: orrery, scattered_sends: activations"), std::pair(std::int64_t{4}, std::int64_t{1}));
+  EXPECT_EQ(parts(whole, "profile: orrery, scattered_sends: all"), std::pair(std::int64_t{4}, std::int64_t{4}));
+  EXPECT_EQ(parts(cut, "profile: orrery, scattered_sends: all"), std::pair(std::int64_t{1}, std::int64_t{1}));
+}
+
 }  // namespace
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/predict/predict.h"
+#include "sim/search/played.h"
 #include "sim/search/search.h"
 #include "tests/sim/small_space.h"
 
@@ -29,7 +30,7 @@ void compare(std::uint64_t seed, const SmallSpace& small, const std::vector<Logg
   Profile profile = profile_for(space.base(), "");
   profile.nccl = logged;
   StackCosts costs(space.base(), profile);
-  Bounds bounds(space, profile, costs);
+  BoundCache cache(space, profile, costs);
   const std::vector<Point> points = points_of(space);
   Draw random{seed + 1000};
   for (int i = 0; i < 20 && !points.empty(); ++i) {
@@ -38,17 +39,18 @@ void compare(std::uint64_t seed, const SmallSpace& small, const std::vector<Logg
     if (!report) ++counts.refused;
     if (!report) continue;
     const Picoseconds step = picoseconds(report->step_time_s);
-    const Bound layout = bounds.of(point.layout);
-    if (bounds.has_rough(point.layout)) {
-      EXPECT_LE(bounds.rough(point.layout).time, layout.time) << space.text_of(point);
+    LayoutCosts layout_costs(cache, point.layout);
+    const Picoseconds layout = layout_bound(layout_costs);
+    if (has_rough_bound(space.base(), point.layout)) {
+      EXPECT_LE(rough_bound(cache, point.layout), layout) << space.text_of(point);
     }
-    bounds.enter(point.layout);
-    ASSERT_TRUE(bounds.possible(point.cell)) << space.text_of(point) << small.text;
-    const Bound cell = bounds.of(point.cell);
-    const Bound whole = bounds.of(point.features), played = bounds.played(point.features);
-    const Picoseconds group = bounds.time_of_group(point.cell);
+    ASSERT_TRUE(is_possible(layout_costs, point.cell)) << space.text_of(point) << small.text;
+    const CellBounds parts = cell_bounds(layout_costs, point.cell);
+    const Bound cell = bound_of(parts), whole = bound_of(layout_costs, parts, point.features),
+                played = played_bound(layout_costs, parts, point.features);
+    const Picoseconds group = group_bound(layout_costs, point.cell);
     const std::string what = fmt::format("seed {} {}\n{}", seed, space.text_of(point), small.text);
-    EXPECT_LE(layout.time, step) << what;
+    EXPECT_LE(layout, step) << what;
     EXPECT_LE(cell.time, step) << what;
     EXPECT_LE(whole.time, step) << what;
     EXPECT_LE(group, step) << what;
@@ -90,14 +92,15 @@ TEST(SearchBounds, AreBelowWhateverTheNumberOfChunks) {
       const Space space = space_of(small);
       const Profile profile = profile_for(space.base(), "");
       StackCosts costs(space.base(), profile);
-      Bounds bounds(space, profile, costs);
+      BoundCache cache(space, profile, costs);
       const std::vector<Point> points = points_of(space);
       std::int64_t most = 0;
       for (const Point& point : points) {
         const auto report = evaluate(space, profile, point);
         if (!report) continue;
         most = std::max(most, point.cell.virtual_stages);
-        EXPECT_LE(bounds.of(point.layout).time, picoseconds(report->step_time_s)) << space.text_of(point) << small.text;
+        LayoutCosts layout_costs(cache, point.layout);
+        EXPECT_LE(layout_bound(layout_costs), picoseconds(report->step_time_s)) << space.text_of(point) << small.text;
       }
       EXPECT_GT(most, 2) << small.text;
     }
@@ -127,22 +130,23 @@ TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
     const Space space = space_of(seed % 2 == 0 ? small_space(seed) : test::split_space(seed));
     const Profile profile = profile_for(space.base(), "");
     StackCosts costs(space.base(), profile);
-    Bounds bounds(space, profile, costs);
+    BoundCache cache(space, profile, costs);
     for (const Degrees& layout : space.layouts()) {
-      bounds.enter(layout);
+      LayoutCosts layout_costs(cache, layout);
       for (Recipe cell : space.cells(layout)) {
-        if (cell.recompute == "none" || cell.activations != "none" || !bounds.possible(cell)) continue;
+        if (cell.recompute == "none" || cell.activations != "none" || !is_possible(layout_costs, cell)) continue;
         const auto least = [&](std::int64_t layers) {
           cell.recompute_layers = layers;
-          bounds.of(cell);
+          const CellWork work = cell_work(layout_costs, cell);
+          const TimeBound bound = time_bound(layout_costs, work);
           Picoseconds time = std::numeric_limits<Picoseconds>::max();
           for (const Features& features : space.features(layout, cell))
-            time = std::min(time, bounds.on_device(features));
+            time = std::min(time, point_time(layout_costs, work, bound, features).on_device);
           return time;
         };
         for (std::int64_t layers = 1; layers < space.fullest_stage(layout.pipeline, cell); ++layers) {
           const Picoseconds one = least(layers);
-          const auto fall = bounds.may_fall();
+          const auto fall = may_fall(cell_work(layout_costs, cell));
           if (!fall) continue;
           EXPECT_LE(one - *fall, least(layers + 1)) << space.text_of({layout, cell, {}});
           ++compared;
@@ -226,28 +230,6 @@ TEST(SearchBounds, AreBelowWithWhatRulesRestrict) {
     }
     EXPECT_GT(counts.compared, 10U) << more << " refused " << counts.refused;
   }
-}
-
-// Long rings and other context groups: the cheap bound of a layout is below its exact bound.
-TEST(SearchBounds, RoughOnesAreBelow) {
-  const Space space(parse_open_spec("model: llama-3.2-1b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 4}\n"
-                                    "strategy: {global_batch: 32, schedule: 1f1b}\n"
-                                    "search: {context: [4, 8, 16, 32], tensor: [1, 2], micro_batch: [1, 2]}\n",
-                                    "t.yaml"),
-                    32);
-  const Profile profile = profile_for(space.base(), "");
-  StackCosts costs(space.base(), profile);
-  Bounds bounds(space, profile, costs);
-  std::size_t compared = 0;
-  for (const Degrees& layout : space.layouts()) {
-    ASSERT_TRUE(bounds.has_rough(layout));
-    const Picoseconds rough = bounds.rough(layout).time, own = bounds.of(layout).time;
-    if (own == 0) continue;
-    EXPECT_GT(rough, 0) << layout.context_kind << layout.context;
-    EXPECT_LE(rough, own) << layout.context_kind << " " << layout.context << " tensor " << layout.tensor;
-    ++compared;
-  }
-  EXPECT_GT(compared, 50U);
 }
 
 // A communicator's own log has priority over the model: here it is faster.

@@ -277,11 +277,12 @@ TEST(Search, FindsWhatTryingAllFindsWhereFeaturesTakeTheLastRoom) {
   const std::vector<Point> points = points_of(space);
   const Profile profile = profile_for(space.base(), "");
   StackCosts costs(space.base(), profile);
-  Bounds bounds(space, profile, costs);
+  BoundCache cache(space, profile, costs);
   const Point& point = points.front();
   ASSERT_FALSE(is_away(point.cell));
-  bounds.enter(point.layout);
-  const Bytes cell = bounds.of(point.cell).memory, room = bounds.of(point.features).memory - 1;
+  LayoutCosts layout(cache, point.layout);
+  const CellBounds parts = cell_bounds(layout, point.cell);
+  const Bytes cell = bound_of(parts).memory, room = bound_of(layout, parts, point.features).memory - 1;
   EXPECT_LE(cell, room);
   const SearchResult r = expect_the_best(small, space, points, {0, room});
   ASSERT_FALSE(r.best.empty());

@@ -1,8 +1,9 @@
-#include "sim/search/bounds.h"
+#include "sim/search/host.h"
 
 #include <gtest/gtest.h>
 
 #include "sim/predict/predict.h"
+#include "sim/search/bounds.h"
 #include "sim/search/search.h"
 #include "tests/sim/small_space.h"
 
@@ -18,7 +19,7 @@ TEST(SearchHost, BoundsAreBelowWithOffload) {
     const Space space = test::space_of(small);
     const Profile profile = profile_for(space.base(), "");
     StackCosts costs(space.base(), profile);
-    Bounds bounds(space, profile, costs);
+    BoundCache cache(space, profile, costs);
     const std::vector<Point> points = test::points_of(space);
     test::Draw random{seed + 1000};
     for (int i = 0; i < 12 && !points.empty(); ++i) {
@@ -27,22 +28,22 @@ TEST(SearchHost, BoundsAreBelowWithOffload) {
       if (!report) continue;
       const Picoseconds step = picoseconds(report->step_time_s);
       const std::string what = fmt::format("seed {} {}\n{}", seed, space.text_of(point), small.text);
-      EXPECT_LE(bounds.of(point.layout).time, step) << what;
-      bounds.enter(point.layout);
-      const Picoseconds group = bounds.time_of_group([&] {
+      LayoutCosts layout(cache, point.layout);
+      EXPECT_LE(layout_bound(layout), step) << what;
+      const Picoseconds group = group_bound(layout, [&] {
         Recipe named = point.cell;
         named.recompute = "none";
         return named;
       }());
       EXPECT_LE(group, step) << what;
-      const Bound cell = bounds.of(point.cell);
-      const Bound whole = bounds.of(point.features);
+      const CellBounds parts = cell_bounds(layout, point.cell);
+      const Bound cell = bound_of(parts), whole = bound_of(layout, parts, point.features);
       EXPECT_LE(cell.time, step) << what;
       EXPECT_LE(whole.time, step) << what;
       EXPECT_LE(whole.memory, report->memory.peak_device) << what;
       Recipe stays = point.cell;
       stays.offload = stays.activations = "none";
-      tell += point.cell.offload != "none" && bounds.of(stays).time < cell.time ? 1U : 0U;
+      tell += point.cell.offload != "none" && bound_of(cell_bounds(layout, stays)).time < cell.time ? 1U : 0U;
       ++compared;
     }
   }

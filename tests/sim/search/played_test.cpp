@@ -1,3 +1,5 @@
+#include "sim/search/played.h"
+
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -27,7 +29,7 @@ TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
   const Space space(parse_open_spec(std::string(kLadders), "t.yaml"), 16);
   const Profile profile = profile_for(space.base(), "");
   StackCosts costs(space.base(), profile);
-  Bounds bounds(space, profile, costs);
+  BoundCache cache(space, profile, costs);
   std::map<std::tuple<std::int64_t, std::string_view, std::int64_t, Sharding, bool>, ForwardPart> first;
   int shared = 0;
   for (const Point& p : test::points_of(space)) {
@@ -36,16 +38,15 @@ TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
     const auto [it, fresh] = first.try_emplace(
         {p.layout.pipeline, p.cell.schedule, p.cell.virtual_stages, p.cell.sharding, p.features.pipeline}, e.forward);
     const ForwardPart& known = it->second;
-    bounds.enter(p.layout);
-    bounds.of(p.cell);
-    bounds.of(p.features);
-    const bool whole = bounds.runs_whole_stage_again();
+    LayoutCosts layout(cache, p.layout);
+    const CellBounds cell = cell_bounds(layout, p.cell);
+    const bool whole = runs_whole_stage_again(cell.work);
     const Turn& turn = whole ? known.free : known.begins;
     if (!whole) {
       EXPECT_EQ(e.forward.begins.time, known.begins.time) << space.text_of(p);
     }
     EXPECT_EQ(e.forward.free.time, known.free.time) << space.text_of(p);
-    EXPECT_LE(turn.time + bounds.after_turn(p.features, turn.stage), picoseconds(e.report->step_time_s))
+    EXPECT_LE(turn.time + after_turn(layout, cell, p.features, turn.stage), picoseconds(e.report->step_time_s))
         << space.text_of(p);
     shared += fresh ? 0 : 1;
   }
@@ -63,7 +64,7 @@ TEST(SearchPlayed, TheForwardOfOneBoundsWhatLiesElsewhere) {
   const Space space(parse_open_spec(text, "t.yaml"), 16);
   const Profile profile = profile_for(space.base(), "");
   StackCosts costs(space.base(), profile);
-  Bounds bounds(space, profile, costs);
+  BoundCache cache(space, profile, costs);
   std::map<std::tuple<std::int64_t, Sharding, bool>, ForwardPart> stays;
   int compared = 0;
   for (const Point& p : test::points_of(space)) {
@@ -72,12 +73,11 @@ TEST(SearchPlayed, TheForwardOfOneBoundsWhatLiesElsewhere) {
     const auto family = std::tuple(p.layout.pipeline, p.cell.sharding, p.features.pipeline);
     if (p.cell.activations == "none" && p.cell.offload == "none") stays.try_emplace(family, e.forward);
     const ForwardPart& known = stays.at(family);
-    bounds.enter(p.layout);
-    bounds.of(p.cell);
-    bounds.of(p.features);
-    ASSERT_TRUE(bounds.forward_is_shared());
-    const Turn& turn = bounds.runs_whole_stage_again() ? known.free : known.begins;
-    EXPECT_LE(turn.time + bounds.after_turn(p.features, turn.stage), picoseconds(e.report->step_time_s))
+    LayoutCosts layout(cache, p.layout);
+    const CellBounds cell = cell_bounds(layout, p.cell);
+    ASSERT_TRUE(forward_is_shared(space.base(), p.cell));
+    const Turn& turn = runs_whole_stage_again(cell.work) ? known.free : known.begins;
+    EXPECT_LE(turn.time + after_turn(layout, cell, p.features, turn.stage), picoseconds(e.report->step_time_s))
         << space.text_of(p);
     ++compared;
   }

@@ -17,10 +17,11 @@ struct Looked {
         profile(profile_for(space.base(), "")),
         costs(space.base(), profile),
         layouts(space.layouts()) {
-    bounds.push_back(std::make_unique<Bounds>(space, profile, costs));
+    caches.push_back(std::make_unique<BoundCache>(space, profile, costs));
     for (std::size_t i = 0; i < layouts.size(); ++i) {
       SearchNode node{.layout = static_cast<std::uint32_t>(i)};
-      node.bound = bounds.front()->of(layouts[i]);
+      LayoutCosts layout(*caches.front(), layouts[i]);
+      node.bound.time = layout_bound(layout);
       node.value = node.bound.time;
       if (node.value > 0) nodes.push_back(node);
     }
@@ -30,7 +31,7 @@ struct Looked {
     SearchCrew crew(1, nullptr, nullptr);
     std::vector<Likely> sites;
     for (const SearchNode& node : one_of_each_site(layouts, nodes)) sites.push_back({node, room});
-    return most_likely({space, layouts, options}, crew, bounds, sites);
+    return most_likely({space, layouts, options}, crew, caches, sites);
   }
 
   Space space;
@@ -38,7 +39,7 @@ struct Looked {
   StackCosts costs;
   std::vector<Degrees> layouts;
   SearchOptions options;
-  std::vector<std::unique_ptr<Bounds>> bounds;
+  std::vector<std::unique_ptr<BoundCache>> caches;
   std::vector<SearchNode> nodes;
 };
 

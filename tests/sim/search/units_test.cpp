@@ -1,3 +1,5 @@
+#include "sim/search/units.h"
+
 #include <gtest/gtest.h>
 
 #include "sim/predict/predict.h"
@@ -20,14 +22,13 @@ TEST(SearchBounds, AreCloseWhereUnitsMoveUnderCompute) {
       4096);
   const Profile profile = profile_for(space.base(), "");
   StackCosts costs(space.base(), profile);
-  Bounds bounds(space, profile, costs);
+  BoundCache cache(space, profile, costs);
   std::size_t compared = 0;
   for (const Degrees& layout : space.layouts()) {
-    bounds.enter(layout);
+    LayoutCosts layout_costs(cache, layout);
     for (const Recipe& cell : space.cells(layout)) {
-      bounds.of(cell);
       const Features features = space.features(layout, cell).front();
-      const double bound = seconds(bounds.of(features).time);
+      const double bound = seconds(bound_of(layout_costs, cell_bounds(layout_costs, cell), features).time);
       const double step = evaluate(space, profile, {layout, cell, features}).value().step_time_s;
       EXPECT_LE(bound, step) << space.text_of({layout, cell, features});
       EXPECT_GT(bound, 0.988 * step) << space.text_of({layout, cell, features});

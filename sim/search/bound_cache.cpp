@@ -1,0 +1,96 @@
+#include "sim/search/bound_cache.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/layers/blocks.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
+
+namespace orrery {
+
+const StackCost& stack_of(LayoutCosts& costs, std::string_view recompute, StackKind kind, bool splits, bool leaves) {
+  const StackCost*& found = costs.stacks[{recompute, kind, splits, leaves}];
+  if (found != nullptr) return *found;
+  const Degrees& l = costs.layout;
+  StackKey key{.tensor = l.tensor,
+               .context = l.context,
+               .expert = l.expert,
+               .expert_tensor = l.expert_tensor,
+               .micro_batch = l.micro_batch,
+               .data = kind.sharding == Sharding::none || l.data == 1 ? 1 : 2,
+               .sequence = costs.own_tokens,
+               .context_kind = std::string(l.context_kind),
+               .recompute = std::string(recompute),
+               .sharding = kind.sharding,
+               .sequence_parallel = l.sequence_parallel,
+               .overlap_tensor = l.overlap_tensor,
+               .overlap_expert = l.overlap_expert,
+               .splits_backward = splits,
+               .host_gradients = kind.host_gradients,
+               .leaves = leaves};
+  if (costs.cache.space.base().model.moe) {
+    const std::int64_t inner = l.tensor * l.context, experts = l.expert * l.expert_tensor;
+    const std::int64_t least = experts / std::gcd(experts, inner);
+    key.data = std::max(key.data, least);
+    while (key.data > 1 && inner * key.data % experts != 0) ++key.data;
+  }
+  found = &costs.cache.stacks.of(key);
+  return *found;
+}
+
+const ModelCut& cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages) {
+  const auto [it, fresh] = cache.cuts.try_emplace({pipeline, virtual_stages});
+  if (!fresh) return it->second;
+  it->second.layers = cache.space.cut(pipeline, virtual_stages);
+  if (it->second.layers.empty()) return it->second;
+  it->second.first.assign(it->second.layers.size(), 0);
+  std::partial_sum(it->second.layers.begin(), it->second.layers.end() - 1, it->second.first.begin() + 1);
+  return it->second;
+}
+
+const PlacedChunks& chunks_of(BoundCache& cache, const Cell& cell) {
+  const ScheduleRow& row = find_schedule(cell.recipe.schedule);
+  const std::int64_t p = cell.layout.pipeline, v = cell.recipe.virtual_stages;
+  const auto [it, fresh] = cache.placed.try_emplace({row.placement, row.copies, p, v});
+  if (!fresh) return it->second;
+  it->second = {place_chunks(row.placement, {.stages = p, .chunks = v}, row.copies), {}};
+  it->second.of_stage.resize(p);
+  const std::vector<std::int32_t>& stage_of = it->second.where.stage_of;
+  for (std::size_t k = 0; k < stage_of.size(); ++k)
+    it->second.of_stage[stage_of[k]].push_back(static_cast<std::int64_t>(k));
+  return it->second;
+}
+
+StackKind stack_kind(const Spec& base, Sharding sharding) {
+  const ShardingRow& row = row_of(sharding);
+  return {unit_gradients(base, row) || row.shards_parameters ? row.bounds : Sharding::none};
+}
+
+StackKind stack_kind(const Spec& base, const Recipe& recipe) {
+  Offload away;
+  set_offload(away, recipe.offload);
+  if (away.gradients == Device::none) return stack_kind(base, recipe.sharding);
+  return {row_of(recipe.sharding).with_host_gradients, true};
+}
+
+bool reduces_units(const Spec& base, const Recipe& recipe) {
+  return stack_kind(base, recipe).host_gradients || unit_gradients(base, row_of(recipe.sharding));
+}
+
+// Gradients on the host make a difference where gradients are not reduced unit by unit on the device, or where no other
+// rank has a part of them.
+std::vector<StackKind> stack_kinds(const Space& space, const Degrees& layout) {
+  std::vector<StackKind> result;
+  for (const ShardingRow& row : sharding_rows()) {
+    if (row.bounds != row.kind || row.master || row.servers) continue;
+    const Sharding sharding = row.kind;
+    const bool own = stack_kind(space.base(), sharding).sharding == sharding, alone = layout.replicas() == 1;
+    if (own) result.push_back({sharding});
+    if ((!own || alone) && (alone || sharding != Sharding::none) && space.offloads_gradients())
+      result.push_back({sharding, true});
+  }
+  return result;
+}
+
+}  // namespace orrery

@@ -1,0 +1,218 @@
+#include "sim/search/cell_work.h"
+
+#include <algorithm>
+
+#include "models/schedule/schedules.h"
+
+namespace orrery {
+namespace {
+
+// Layers of a stage that are still to be marked: again, as run again in backward; away, as having activations that
+// leave the device.
+struct LayersLeft {
+  std::int64_t again = 0, away = 0;
+};
+
+// A chunk that is being added. place: virtual stage of one copy of the model; middle: end of the layers that run again.
+struct AddedChunk {
+  std::int64_t place = 0, first = 0, middle = 0, end = 0, away = 0;
+  bool is_first = false, is_last = false;
+};
+
+// The difference of two sums over layers: the cost of layers first ... end - 1, without `busy`.
+PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
+  return {sums[end].through - sums[first].through, 0,
+          sums[end].issue - sums[first].issue,     sums[end].compute - sums[first].compute,
+          sums[end].beside - sums[first].beside,   sums[end].hides - sums[first].hides,
+          sums[end].late - sums[first].late};
+}
+
+AddedChunk take_chunk(const CellWork& work, std::int64_t k, LayersLeft& left) {
+  const ModelCut& cut = *work.cut;
+  const std::int64_t places = std::ssize(cut.layers), place = k % places, n = cut.layers[place];
+  const std::int64_t first = cut.first[place], again = std::min(left.again, n), away = std::min(left.away, n);
+  left.again -= again;
+  left.away -= away;
+  return {place, first, first + again, first + n, away, place == 0, place + 1 == places};
+}
+
+// Costs of the virtual stage, and the busy time of the forward of its last layer.
+VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picoseconds& last_forward) {
+  VirtualStage costs;
+  const auto pass = [&](PassCost& cost, auto sums, auto member) {
+    cost = range(work.again->sums.*sums, c.first, c.middle);
+    cost += range(work.plain->sums.*sums, c.middle, c.end);
+    cost.busy = cost.through;
+    if (c.is_first) cost += work.plain->embedding.*member;
+    if (c.is_last) cost += work.again->head.*member;
+  };
+  pass(costs.forward, &LayerSums::forward, &BlockCost::forward);
+  pass(costs.backward, &LayerSums::backward, &BlockCost::backward);
+  pass(costs.weight, &LayerSums::weight, &BlockCost::weight);
+  last_forward = 0;
+  if (c.end == c.first) return costs;
+  // The block that ends a pass is followed by no compute of its own micro-batch.
+  const BlockCost &high = (c.middle == c.end ? work.again : work.plain)->layers[c.end - 1],
+                  &low = (c.middle > c.first ? work.again : work.plain)->layers[c.first];
+  if (!c.is_last) costs.forward.busy -= high.forward.through - high.forward.busy;
+  if (!c.is_first) {
+    costs.backward.busy -= low.backward.through - low.backward.busy;
+    costs.weight.busy -= low.weight.through - low.weight.busy;
+  }
+  last_forward = work.woven ? 0 : high.forward.busy;
+  costs.early = c.is_last ? work.again->head.early : high.early;
+  return costs;
+}
+
+// Adds the passes of a chunk. One of two woven actions may compute while the other waits for transfers, so that only
+// kernels count.
+void add_passes(StageWork& stage, const VirtualStage& costs, bool first_chunk, bool woven) {
+  const auto add = [&](PassCost& sum, PassCost cost) {
+    const Picoseconds through = sum.through;
+    if (woven) cost.busy = cost.compute;
+    sum += cost;
+    if (!first_chunk) sum.through = through;
+  };
+  add(stage.forward, costs.forward);
+  add(stage.backward, costs.backward);
+  add(stage.weight, costs.weight);
+}
+
+// Adds the bytes that a chunk keeps for each micro-batch, and those that the last blocks of the chunk need beyond. They
+// hold whether or not the last layer runs again, so that running more layers again never raises the bound.
+void add_kept(const CellWork& work, StageWork& stage, const AddedChunk& c, ChunkWork& chunk) {
+  const LayerSums &again = work.again->sums, &plain = work.plain->sums;
+  const Bytes kept = again.kept[c.middle] - again.kept[c.first] + plain.kept[c.end] - plain.kept[c.middle];
+  const std::int64_t gone = c.first + c.away, both = std::min(c.middle, gone);
+  if (c.away > 0) chunk.left = again.leaves[both] - again.leaves[c.first] + plain.leaves[gone] - plain.leaves[both];
+  chunk.kept = std::max<Bytes>(0, kept - chunk.left);
+  if (c.is_first) chunk.kept += work.plain->embedding.kept;
+  stage.head_kept = c.is_last ? work.again->head.kept : 0;
+  stage.head_forward = c.is_last ? work.again->head.forward_extra : 0;
+  stage.head_backward = c.is_last ? work.again->head.backward_extra : 0;
+  stage.layer_backward = stage.layer_forward = 0;
+  if (c.end > c.first) {
+    const BlockCost &a = work.again->layers[c.end - 1], &b = work.plain->layers[c.end - 1];
+    stage.layer_backward = std::min(a.backward_extra, b.backward_extra);
+    stage.layer_forward = std::min(a.forward_extra - a.kept, b.forward_extra - b.kept);
+  }
+  chunk.kept += stage.head_kept;
+}
+
+void add_weights(const CellWork& work, bool tied, StageWork& stage, const AddedChunk& c, ChunkWork& chunk) {
+  const LayerSums& sums = work.plain->sums;
+  StageWeights& w = stage.weights;
+  const std::int64_t before = w.elements, in_layers = sums.elements[c.end] - sums.elements[c.first];
+  w.elements += in_layers;
+  w.expert_elements += sums.expert_elements[c.end] - sums.expert_elements[c.first];
+  w.eight_bit_elements += sums.eight_bit_elements[c.end] - sums.eight_bit_elements[c.first];
+  if (c.is_first) w.elements += work.plain->embedding.elements;
+  if (c.is_last) {
+    w.elements += work.again->head.elements;
+    // In the small plan one stage holds both ends, and a tied output's matrix belongs to the embedding.
+    const bool meet = work.cell.layout.pipeline == 1 || !work.in_turn;
+    if (tied && meet) w.elements -= std::min(work.again->head.elements, work.plain->embedding.elements);
+    w.expert_elements += work.again->head.expert_elements;
+  }
+  w.layer_elements += in_layers;
+  stage.layers += c.end - c.first;
+  stage.last_layers = c.end - c.first;
+  chunk.elements = w.elements - before;
+}
+
+// Adds virtual stage k to stage s.
+void add_chunk(CellWork& work, bool tied, std::int64_t s, std::int64_t k, LayersLeft& left) {
+  StageWork& stage = work.stages[s];
+  const AddedChunk c = take_chunk(work, k, left);
+  VirtualStage& costs = work.virtual_stages[k] = stage_of_chunk(work, c, stage.last_forward);
+  const bool first_chunk = stage.first_place < 0;
+  add_passes(stage, costs, first_chunk, work.woven);
+  if (first_chunk) stage.first_place = c.place;
+  ChunkWork& chunk = work.chunk_works.emplace_back();
+  add_kept(work, stage, c, chunk);
+  add_weights(work, tied, stage, c, chunk);
+  if (first_chunk) stage.weights.first_elements = stage.weights.elements;
+}
+
+void add_chunks(CellWork& work, const Model& model) {
+  const Recipe& recipe = work.cell.recipe;
+  const std::int64_t away = recipe.activations == "none"    ? 0
+                            : recipe.activation_layers <= 0 ? model.layers
+                                                            : recipe.activation_layers;
+  const LayersLeft most{most_again(recipe, model.layers), away};
+  for (std::int64_t s = 0; s < work.cell.layout.pipeline; ++s) {
+    LayersLeft left = most;
+    for (const std::int64_t k : work.placed->of_stage[s]) {
+      if (work.cell.copies > 1) left = most;
+      add_chunk(work, model.tied_embeddings, s, k, left);
+    }
+  }
+}
+
+// Finds the way to every stage and back. Among the chunks of a stage, the one that lies first in the model has the
+// fewest layers before it.
+void find_ways(CellWork& work) {
+  const std::int64_t p = work.cell.layout.pipeline;
+  std::vector<Picoseconds> ahead(p + 1, 0), behind(p + 1, 0);
+  for (std::int64_t k = 0; k < p; ++k) {
+    ahead[k + 1] = ahead[k] + work.virtual_stages[k].forward.to_result();
+    behind[k + 1] = behind[k] + work.virtual_stages[k].way_back();
+  }
+  for (std::int64_t s = 0; s < p; ++s) {
+    StageWork& stage = work.stages[s];
+    std::int64_t first = stage.first_place;
+    for (const std::int64_t k : work.placed->of_stage[s]) first = std::min(first, k % std::ssize(work.cut->layers));
+    stage.head = ahead[first];
+    const Picoseconds late = work.virtual_stages[first].backward.late;  // runs beside the way back
+    stage.tail = std::max<Picoseconds>(0, behind[first] - late);
+    stage.first_place = first;
+  }
+}
+
+}  // namespace
+
+bool is_possible(LayoutCosts& costs, const Recipe& recipe) {
+  if (cut_of(costs.cache, costs.layout.pipeline, recipe.virtual_stages).layers.empty()) return false;
+  const bool splits = find_schedule(recipe.schedule).splits;
+  const StackKind kind = stack_kind(costs.cache.space.base(), recipe);
+  return stack_of(costs, "none", kind, splits).possible && stack_of(costs, recipe.recompute, kind, splits).possible;
+}
+
+std::int64_t most_again(const Recipe& recipe, std::int64_t layers) {
+  return recipe.recompute == "none" ? 0 : recipe.recompute_layers < 0 ? layers : recipe.recompute_layers;
+}
+
+CellWork cell_work(LayoutCosts& costs, const Recipe& recipe) {
+  const Spec& base = costs.cache.space.base();
+  const ScheduleRow& row = find_schedule(recipe.schedule);
+  const StackKind kind = stack_kind(base, recipe);
+  const bool leaves = recipe.activations != "none";
+  CellWork work{.cell = cell_of(costs.layout, recipe)};
+  work.cut = &cut_of(costs.cache, costs.layout.pipeline, recipe.virtual_stages);
+  work.placed = &chunks_of(costs.cache, work.cell);
+  work.plain = &stack_of(costs, "none", kind, row.splits, leaves);
+  work.again = recipe.recompute == "none" ? work.plain : &stack_of(costs, recipe.recompute, kind, row.splits, leaves);
+  work.in_turn = row.placement == ChunkPlacement::in_turn;
+  work.splits = row.splits;
+  work.woven = row.weaving == Weaving::always;
+  work.units = reduces_units(base, recipe);
+  work.stages.resize(costs.layout.pipeline);
+  work.virtual_stages.resize(work.placed->where.stage_of.size());
+  work.chunks = recipe.virtual_stages * work.cell.copies;
+  work.chunk_works.reserve(work.virtual_stages.size());
+  add_chunks(work, base.model);
+  find_ways(work);
+  return work;
+}
+
+StageWeights fewest_elements(const CellWork& work) {
+  StageWeights least = work.stages.front().weights;
+  for (const StageWork& s : work.stages) {
+    least.elements = std::min(least.elements, s.weights.elements);
+    least.expert_elements = std::min(least.expert_elements, s.weights.expert_elements);
+    least.layer_elements = std::min(least.layer_elements, s.weights.layer_elements);
+  }
+  return least;
+}
+
+}  // namespace orrery

@@ -1,0 +1,114 @@
+#include "sim/search/layout_bound.h"
+
+#include <algorithm>
+
+#include "models/schedule/schedules.h"
+#include "sim/search/host.h"
+#include "sim/search/time_bound.h"
+
+namespace orrery {
+namespace {
+
+// The time of all blocks in one micro-batch; where actions are woven, at least the time of the kernels.
+Picoseconds work_of(const StackCost& cost, bool woven) {
+  Picoseconds all = 0;
+  const auto add = [&](const BlockCost& block) {
+    for (const PassCost* pass : {&block.forward, &block.backward, &block.weight})
+      all += woven ? pass->compute : pass->busy;
+  };
+  add(cost.embedding);
+  add(cost.head);
+  for (const BlockCost& layer : cost.layers) add(layer);
+  return all;
+}
+
+// The least time that forward takes through a layer, and a gradient back.
+Picoseconds way_through(const StackCost& cost, bool splits) {
+  const auto way_of = [&](const BlockCost& layer) {
+    return layer.forward.to_result() + (splits ? 0 : layer.backward.to_result() - layer.early);
+  };
+  Picoseconds way = way_of(cost.layers.front());
+  for (const BlockCost& layer : cost.layers) way = std::min(way, way_of(layer));
+  return way;
+}
+
+// A lower bound of the layers that lie before the first virtual stage of each stage, summed over stages, for any number
+// of chunks in a stage. two: a stage may also begin with the place of the stage that mirrors it.
+std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
+  const auto [it, fresh] = cache.layers_ahead.try_emplace({pipeline, two}, 0);
+  if (!fresh) return it->second;
+  std::optional<std::int64_t> least;
+  for (std::int64_t v = 1; v * pipeline <= cache.space.base().model.layers + 2; ++v) {
+    const ModelCut& c = cut_of(cache, pipeline, v);
+    if (c.layers.empty()) continue;
+    std::int64_t sum = 0;
+    for (std::int64_t s = 0; s < pipeline; ++s) sum += c.first[two ? std::min(s, pipeline - 1 - s) : s];
+    least = std::min(least.value_or(sum), sum);
+  }
+  return it->second = least.value_or(0);
+}
+
+// A rank's tokens, halved as often as the tensor ranks can still cut them, down to 256.
+std::int64_t own_tokens_of(const Spec& base, const Degrees& l) {
+  constexpr std::int64_t kShort = 256;
+  std::int64_t own = base.sequence / l.context;
+  while (own % 2 == 0 && own / 2 >= kShort && own / 2 % l.tensor == 0) own /= 2;
+  return own;
+}
+
+}  // namespace
+
+// The mean over stages of the work without recomputation, which only adds to it, and of the idle time before a stage
+// begins (a micro-batch comes through the layers before) and at the end (a gradient goes back).
+Picoseconds layout_bound(LayoutCosts& costs) {
+  const Degrees& layout = costs.layout;
+  const Space& space = costs.cache.space;
+  std::optional<Picoseconds> least;
+  for (const StackKind kind : stack_kinds(space, layout)) {
+    for (const bool splits : {false, true}) {
+      if (splits && (layout.pipeline == 1 || !space.splits())) continue;
+      const StackCost& cost = stack_of(costs, "none", kind, splits);
+      if (!cost.possible) continue;
+      const std::int64_t ahead = layers_ahead(costs.cache, layout.pipeline, splits || kind == StackKind{});
+      const Picoseconds idle = way_through(cost, splits) * ahead / layout.pipeline;
+      const Picoseconds time = work_of(cost, splits) / layout.pipeline * layout.micro_batches + idle;
+      least = std::min(least.value_or(time), time);
+    }
+  }
+  return least.value_or(0);
+}
+
+bool has_rough_bound(const Spec& base, const Degrees& layout) {
+  return !base.model.moe && own_tokens_of(base, layout) < base.sequence;
+}
+
+Picoseconds rough_bound(BoundCache& cache, const Degrees& layout) {
+  const Spec& base = cache.space.base();
+  LayoutCosts costs(cache, layout);
+  costs.own_tokens = own_tokens_of(base, layout);
+  costs.layout.context = 1;
+  costs.layout.context_kind = "ring";
+  costs.layout.data = layout.replicas();
+  costs.layout.micro_batch = layout.micro_batch * (base.sequence / layout.context / costs.own_tokens);
+  return layout_bound(costs);
+}
+
+// Shardings under which blocks cost the same differ only in the update, which is left out here unless the host does it.
+Picoseconds group_bound(LayoutCosts& costs, const Recipe& group) {
+  const Space& space = costs.cache.space;
+  const StackKind kind = stack_kind(space.base(), group);
+  const auto [it, fresh] = costs.groups.try_emplace({group.schedule, group.virtual_stages, kind});
+  GroupTime& known = it->second;
+  if (fresh) {
+    Recipe one = group;
+    if (!kind.host_gradients) one.offload = "none";
+    const CellWork work = cell_work(costs, one);
+    const TimeBound time = time_bound(costs, work);
+    known = {time.on_device - time.least_update, fewest_elements(work)};
+  }
+  if (group.offload == "none") return known.time;
+  const HostLoad load = host_load(space, cell_of(costs.layout, group), known.least);
+  return std::max(known.time + load.update, load.beside);
+}
+
+}  // namespace orrery

@@ -1,0 +1,203 @@
+#include "sim/search/memory_bound.h"
+
+#include <algorithm>
+
+#include "models/layers/blocks.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
+#include "sim/search/host.h"
+#include "sim/search/transfers.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kBytesOfMiB = 1048576.0;
+
+// The order of the schedule, where no closed form tells which micro-batches are alive.
+const KnownOrder* order_to_play(BoundCache& cache, const CellWork& work) {
+  const Recipe& recipe = work.cell.recipe;
+  const Spec& base = cache.space.base();
+  const bool closed = work.in_turn && in_usual_turns(base, work.cell);
+  if (closed || work.cell.layout.pipeline == 1 || needs_times(recipe.schedule)) return nullptr;
+  return cache.orders.of(recipe.schedule, schedule_shape(base, work.cell));
+}
+
+// Forwards of a stage that are issued before its first backward.
+std::int64_t forwards_first(const Spec& base, const Cell& cell, std::int64_t s) {
+  const std::int64_t p = cell.layout.pipeline, m = cell.layout.micro_batches, v = cell.recipe.virtual_stages;
+  const ScheduleRow& row = find_schedule(cell.recipe.schedule);
+  if (p == 1) return 1;
+  if (row.in_flight != nullptr) return row.in_flight(p, s, m);
+  if (!row.takes_turns || !in_usual_turns(base, cell)) return 1;
+  return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
+}
+
+// How many of the forwards before the first backward belong to one chunk: forwards go through the chunks in rounds of
+// p.
+std::int64_t forwards_of_chunk(const Cell& cell, std::int64_t forwards, std::int64_t chunk) {
+  const std::int64_t p = cell.layout.pipeline, v = cell.recipe.virtual_stages;
+  if (v == 1) return forwards;
+  return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
+}
+
+// Micro-batches of every chunk of stage s that are alive when the stage has most.
+std::vector<std::int64_t> alive_on(const Spec& base, const CellWork& work, const KnownOrder* order, std::int64_t s) {
+  if (order != nullptr) return order->alive[s];
+  std::vector<std::int64_t> alive(work.chunks, 0);
+  if (!work.in_turn) alive.front() = 1;
+  const std::int64_t forwards = work.in_turn ? forwards_first(base, work.cell, s) : 0;
+  for (std::int64_t c = 0; work.in_turn && c < work.chunks; ++c) alive[c] = forwards_of_chunk(work.cell, forwards, c);
+  return alive;
+}
+
+// Bytes that the micro-batches alive on a stage keep, or that left the device.
+Bytes in_flight(const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive, Bytes ChunkWork::*bytes) {
+  Bytes sum = 0;
+  for (std::int64_t c = 0; c < std::ssize(alive); ++c) sum += alive[c] * (work.chunk_works[s * work.chunks + c].*bytes);
+  return sum;
+}
+
+// Bytes of weights that forwards have left gathered when a stage holds most. A backward in two parts reads no weights
+// of the token embeddings: these are given up after forward.
+Bytes gathered_on(const Spec& base, const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive) {
+  const ShardingRow& row = row_of(work.cell.recipe.sharding);
+  if (!row.shards_parameters || row.reshards_after_forward) return 0;
+  if (!work.in_turn) return 0;  // an earlier backward may have given them up
+  std::int64_t elements = 0;
+  for (std::int64_t c = 0; c < work.chunks; ++c)
+    elements += alive[c] > 0 ? work.chunk_works[s * work.chunks + c].elements : 0;
+  if (work.splits && s == 0 && alive[0] > 0) elements -= work.plain->embedding.elements;
+  return elements * storage_bytes(base.strategy.precision);
+}
+
+Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage) {
+  const ShardingRow& row = row_of(work.cell.recipe.sharding);
+  const Optimizer& o = spec.strategy.optimizer;
+  const Bytes width = storage_bytes(spec.strategy.precision);
+  const Bytes gradient = storage_bytes(spec.strategy.gradient_precision);
+  const std::int64_t whole = stage.weights.elements + stage.weights.expert_elements;
+  const std::int64_t mine = own_elements(work.cell, stage.weights);
+  Offload away;
+  set_offload(away, work.cell.recipe.offload);
+  Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
+  if (away.parameters != Device::none) sum = 0;
+  // The first forwards of a step find no gradients where backward makes them.
+  const bool late = spec.software.memory.gradients == GradientTensors::by_weight && gradient == width && !work.units;
+  if (away.gradients == Device::none && !late) sum += work.units ? mine * gradient : whole * gradient;
+  if (away.optimizer != Device::none) return sum;
+  if (width < o.master_bytes && !row.fp32_shards) sum += mine * o.master_bytes;
+  if (o.kind != OptimizerKind::sgd) sum += 2 * mine * o.moment_bytes;
+  if (!row.shards_parameters)
+    sum += (2 - (spec.software.communication.gathers_eight_bit ? width : 0)) * stage.weights.eight_bit_elements;
+  return sum;
+}
+
+// Bytes that a stage holds when the last chunk ends forward and begins backward: the most of the forward of the last
+// layer, the forward of the blocks after it, and their backward. Where no closed form tells the order (is_known:
+// false), the pass of another chunk may come then. kept: bytes of the micro-batches alive; rest: of states and gathered
+// weights.
+StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& stage, Bytes kept, Bytes rest,
+                    bool is_known) {
+  StageMemory most{rest + kept, rest + kept};
+  if (!is_known) return most;
+  const Bytes before_head = kept - stage.head_kept, backward = before_head + stage.layer_backward;
+  most.held = rest + std::max({kept, before_head + stage.head_forward, before_head + stage.layer_forward});
+  if (work.splits) return most;  // the buffers that weight gradients still need are not counted apart
+  most.held = std::max({most.held, rest + kept + stage.head_backward, rest + backward});
+  const std::int64_t ahead = std::min(base.strategy.prefetch_units, stage.last_layers - 1);
+  const ShardingRow& row = row_of(work.cell.recipe.sharding);
+  const bool gathers = row.shards_parameters && row.reshards_after_forward && ahead > 0 && stage.layers > 0;
+  const std::int64_t elements = gathers ? ahead * (stage.weights.layer_elements / stage.layers) : 0;
+  most.prefetched = rest + backward + elements * storage_bytes(base.strategy.precision);
+  return most;
+}
+
+// Bytes that every rank holds of no stage.
+Bytes fixed_bytes(const Spec& spec, const Recipe& recipe) {
+  if (spec.cluster.gpu.memory_bytes == 0) return 0;
+  const ShardingRow& row = row_of(recipe.sharding);
+  const bool copies = !row.shards_gradients && spec.software.memory.flat_copies > 0;  // as in the report
+  const double buffers = row.shards_optimizer && !copies ? spec.software.memory.buffers_MiB : 0;
+  return static_cast<Bytes>((spec.software.memory.context_MiB + spec.software.memory.workspace_MiB + buffers) *
+                            kBytesOfMiB);
+}
+
+// Bytes of NCCL's buffers for the tensor group and the group of replicas, which the ranks of every stage use.
+Bytes communicators(LayoutCosts& costs, const ReplicaGroup& group) {
+  const Cluster& cluster = costs.cache.space.base().cluster;
+  if (cluster.gpu.memory_bytes == 0 || !costs.cache.profile.measured.transfers.empty()) return 0;
+  if (!costs.tensor_channels) {
+    costs.tensor_channels = 0;
+    const std::int64_t t = costs.layout.tensor, each = std::min<std::int64_t>(nccl_node_gpus(cluster), t);
+    const std::vector<int> ranks(ceil_div(t, each), static_cast<int>(each));
+    if (t > 1 && t % each == 0) costs.tensor_channels = model_of(costs.cache, ranks).graphs.collective_channels;
+  }
+  return (group.channels + *costs.tensor_channels) * kNcclConnectionBytes;
+}
+
+// The least bytes of NCCL's buffers that any order of ranks needs.
+Bytes least_communicators(LayoutCosts& costs, const Cell& cell) {
+  const auto [it, fresh] = costs.communicator_bytes.try_emplace({cell.recipe.shard_group, cell.copies});
+  if (!fresh) return it->second;
+  std::optional<Bytes> least;
+  for (const std::string_view order : costs.cache.space.rank_orders(costs.layout)) {
+    const Bytes bytes = communicators(costs, replicas_of(costs.cache, cell, strides_of(costs.layout, order)));
+    least = std::min(least.value_or(bytes), bytes);
+  }
+  return it->second = least.value_or(0);
+}
+
+}  // namespace
+
+MemoryBound memory_bound(LayoutCosts& costs, const CellWork& work) {
+  const Spec& base = costs.cache.space.base();
+  const KnownOrder* order = order_to_play(costs.cache, work);
+  const Recipe& recipe = work.cell.recipe;
+  const bool leaves = recipe.activations == "cpu" && recipe.activation_layers != kAsNeeded;
+  MemoryBound bound;
+  Bytes most = 0;
+  std::optional<Bytes> left;
+  for (std::int64_t s = 0; s < std::ssize(work.stages); ++s) {
+    const StageWork& stage = work.stages[s];
+    const std::vector<std::int64_t> alive = alive_on(base, work, order, s);
+    const Bytes rest = state_bytes(base, work, stage) + gathered_on(base, work, s, alive);
+    const Bytes kept = in_flight(work, s, alive, &ChunkWork::kept);
+    bound.stages.push_back(held_on(base, work, stage, kept, rest, work.in_turn && order == nullptr));
+    most = std::max(most, bound.stages.back().held);
+    if (!leaves) continue;
+    const Bytes away = in_flight(work, s, alive, &ChunkWork::left);
+    left = std::min(left.value_or(away), away);
+  }
+  bound.on_device = most + fixed_bytes(base, recipe) + least_communicators(costs, work.cell);
+  bound.least = lacks_host(costs.cache.space, work, left.value_or(0)) ? kNoRoom : bound.on_device;
+  return bound;
+}
+
+Bytes memory_in(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const KnownOrder& order) {
+  if (memory.least == 0) return 0;
+  const Spec& base = costs.cache.space.base();
+  Bytes most = 0;
+  for (std::int64_t s = 0; s < std::ssize(work.stages); ++s) {
+    const Bytes kept = in_flight(work, s, order.alive[s], &ChunkWork::kept);
+    most = std::max(most, state_bytes(base, work, work.stages[s]) + kept);
+  }
+  return most + fixed_bytes(base, work.cell.recipe) + least_communicators(costs, work.cell);
+}
+
+Bytes memory_with(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const Features& f) {
+  if (memory.least == 0) return 0;
+  const ReplicaGroup& group = replicas_of(costs.cache, work.cell, strides_of(costs.layout, f.rank_order));
+  Bytes most = 0;
+  for (const StageMemory& s : memory.stages) most = std::max({most, s.held, f.parameter_gather ? s.prefetched : 0});
+  const Bytes fixed = fixed_bytes(costs.cache.space.base(), work.cell.recipe);
+  return std::max(memory.least, most + fixed + communicators(costs, group));
+}
+
+bool frees_memory(const CellWork& work) {
+  for (std::size_t i = 0; i < work.plain->layers.size(); ++i) {
+    if (work.again->layers[i].kept > work.plain->layers[i].kept) return false;
+  }
+  return true;
+}
+
+}  // namespace orrery
