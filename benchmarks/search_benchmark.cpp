@@ -20,9 +20,9 @@ void search_bounds(benchmark::State& state) {
   BoundCache cache(space, profile, costs);
   const auto bound_all = [&] {
     std::int64_t points = 0;
-    for (const Degrees& layout : space.layouts()) {
+    for (const RankLayout& layout : space.layouts()) {
       LayoutCosts layout_costs(cache, layout);
-      for (const Recipe& cell : space.cells(layout)) {
+      for (const MemoryPlan& cell : space.cells(layout)) {
         if (!is_possible(layout_costs, cell)) continue;
         const CellBounds bounds = cell_bounds(layout_costs, cell);
         for (const Features& features : space.features(layout, cell)) {

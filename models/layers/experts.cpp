@@ -47,7 +47,8 @@ static void sum_choices(LayerTape& layer, Id choices, Bytes bytes) {
                     lane);
   };
   if (layer.context.sequence_parallel && s.tensor > 1) sum(Dimension::tensor, LaneKind::tensor);
-  if (s.context > 1) sum(Dimension::context, LaneKind::context);
+  if (s.context_ring > 1) sum(Dimension::context, LaneKind::context);
+  if (s.context_ulysses > 1) sum(Dimension::ulysses, LaneKind::context);
 }
 
 static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {

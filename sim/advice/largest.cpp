@@ -80,8 +80,8 @@ class Finder {
 
   bool has_strategies(std::int64_t size) const {
     const Space space = space_of(size);
-    const std::vector<Degrees> layouts = space.layouts();
-    return std::any_of(layouts.begin(), layouts.end(), [&](const Degrees& l) { return space.count(l) > 0; });
+    const std::vector<RankLayout> layouts = space.layouts();
+    return std::any_of(layouts.begin(), layouts.end(), [&](const RankLayout& l) { return space.count(l) > 0; });
   }
 
   void climb(const Row& sizes) {

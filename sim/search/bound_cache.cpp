@@ -12,7 +12,7 @@ namespace orrery {
 const StackCost& stack_of(LayoutCosts& costs, std::string_view recompute, StackKind kind, bool splits, bool leaves) {
   const StackCost*& found = costs.stacks[{recompute, kind, splits, leaves}];
   if (found != nullptr) return *found;
-  const Degrees& l = costs.layout;
+  const RankLayout& l = costs.layout;
   StackKey key{.tensor = l.tensor,
                .context = l.context,
                .expert = l.expert,
@@ -49,9 +49,9 @@ const ModelCut& cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t vi
   return it->second;
 }
 
-const PlacedChunks& chunks_of(BoundCache& cache, const Cell& cell) {
-  const ScheduleRow& row = find_schedule(cell.recipe.schedule);
-  const std::int64_t p = cell.layout.pipeline, v = cell.recipe.virtual_stages;
+const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell) {
+  const ScheduleRow& row = find_schedule(cell.memory_plan.schedule);
+  const std::int64_t p = cell.layout.pipeline, v = cell.memory_plan.virtual_stages;
   const auto [it, fresh] = cache.placed.try_emplace({row.placement, row.copies, p, v});
   if (!fresh) return it->second;
   it->second = {place_chunks(row.placement, {.stages = p, .chunks = v}, row.copies), {}};
@@ -67,20 +67,20 @@ StackKind stack_kind(const Spec& base, Sharding sharding) {
   return {unit_gradients(base, row) || row.shards_parameters ? row.bounds : Sharding::none};
 }
 
-StackKind stack_kind(const Spec& base, const Recipe& recipe) {
+StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan) {
   Offload away;
-  set_offload(away, recipe.offload);
-  if (away.gradients == Device::none) return stack_kind(base, recipe.sharding);
-  return {row_of(recipe.sharding).with_host_gradients, true};
+  set_offload(away, memory_plan.offload);
+  if (away.gradients == Device::none) return stack_kind(base, memory_plan.sharding);
+  return {row_of(memory_plan.sharding).with_host_gradients, true};
 }
 
-bool reduces_units(const Spec& base, const Recipe& recipe) {
-  return stack_kind(base, recipe).host_gradients || unit_gradients(base, row_of(recipe.sharding));
+bool reduces_units(const Spec& base, const MemoryPlan& memory_plan) {
+  return stack_kind(base, memory_plan).host_gradients || unit_gradients(base, row_of(memory_plan.sharding));
 }
 
 // Gradients on the host make a difference where gradients are not reduced unit by unit on the device, or where no other
 // rank has a part of them.
-std::vector<StackKind> stack_kinds(const Space& space, const Degrees& layout) {
+std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout) {
   std::vector<StackKind> result;
   for (const ShardingRow& row : sharding_rows()) {
     if (row.bounds != row.kind || row.master || row.servers) continue;

@@ -76,10 +76,10 @@ struct BoundCache {
 
 // Costs that all cells of one layout share.
 struct LayoutCosts {
-  LayoutCosts(BoundCache& shared, const Degrees& degrees) : cache(shared), layout(degrees) {}
+  LayoutCosts(BoundCache& shared, const RankLayout& degrees) : cache(shared), layout(degrees) {}
 
   BoundCache& cache;
-  Degrees layout;
+  RankLayout layout;
   std::int64_t own_tokens = 0;  // tokens of a rank, where they alone stand for the sequence (rough_bound)
   std::map<std::tuple<std::string_view, StackKind, bool, bool>, const StackCost*> stacks;
   std::map<std::tuple<std::string_view, std::int64_t, StackKind>, GroupTime> groups;
@@ -94,13 +94,13 @@ struct LayoutCosts {
 const StackCost& stack_of(LayoutCosts& costs, std::string_view recompute, StackKind kind, bool splits,
                           bool leaves = false);
 const ModelCut& cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages);
-const PlacedChunks& chunks_of(BoundCache& cache, const Cell& cell);
+const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell);
 
 StackKind stack_kind(const Spec& base, Sharding sharding);
-StackKind stack_kind(const Spec& base, const Recipe& recipe);
+StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan);
 // All kinds that the strategies of a layout may have.
-std::vector<StackKind> stack_kinds(const Space& space, const Degrees& layout);
+std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout);
 // Whether gradients are reduced unit by unit.
-bool reduces_units(const Spec& base, const Recipe& recipe);
+bool reduces_units(const Spec& base, const MemoryPlan& memory_plan);
 
 }  // namespace orrery

@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-CellBounds cell_bounds(LayoutCosts& costs, const Recipe& recipe) {
-  CellBounds cell{.work = cell_work(costs, recipe), .time = {}, .memory = {}};
+CellBounds cell_bounds(LayoutCosts& costs, const MemoryPlan& memory_plan) {
+  CellBounds cell{.work = cell_work(costs, memory_plan), .time = {}, .memory = {}};
   cell.time = time_bound(costs, cell.work);
   cell.memory = memory_bound(costs, cell.work);
   return cell;

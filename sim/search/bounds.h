@@ -21,7 +21,7 @@ struct CellBounds {
   MemoryBound memory;
 };
 
-CellBounds cell_bounds(LayoutCosts& costs, const Recipe& recipe);
+CellBounds cell_bounds(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
 // The bound of all points of the cell, and that of the point with these features.
 Bound bound_of(const CellBounds& cell);

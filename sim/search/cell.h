@@ -6,12 +6,12 @@
 namespace orrery {
 
 // The first two parts of a strategy, and what follows from them alone.
-struct Cell {
-  Degrees layout;
-  Recipe recipe;
+struct SearchCell {
+  RankLayout layout;
+  MemoryPlan memory_plan;
   std::int64_t copies = 1, micro_batches = 1;  // copies of the model, and micro-batches of each copy
 };
-Cell cell_of(const Degrees& layout, const Recipe& recipe);
+SearchCell cell_of(const RankLayout& layout, const MemoryPlan& memory_plan);
 
 // Weights of a stage, in elements.
 struct StageWeights {
@@ -21,12 +21,12 @@ struct StageWeights {
 };
 
 // Elements whose update is the part of one rank of the stage.
-std::int64_t own_elements(const Cell& cell, const StageWeights& weights);
+std::int64_t own_elements(const SearchCell& cell, const StageWeights& weights);
 
 // The shape with which the planner asks for the schedule, without times.
-ScheduleShape schedule_shape(const Spec& base, const Cell& cell);
+ScheduleShape schedule_shape(const Spec& base, const SearchCell& cell);
 
 // Whether closed forms know the turns of an interleaved schedule: those of Megatron-LM.
-bool in_usual_turns(const Spec& base, const Cell& cell);
+bool in_usual_turns(const Spec& base, const SearchCell& cell);
 
 }  // namespace orrery

@@ -135,11 +135,11 @@ void add_chunk(CellWork& work, bool tied, std::int64_t s, std::int64_t k, Layers
 }
 
 void add_chunks(CellWork& work, const Model& model) {
-  const Recipe& recipe = work.cell.recipe;
-  const std::int64_t away = recipe.activations == "none"    ? 0
-                            : recipe.activation_layers <= 0 ? model.layers
-                                                            : recipe.activation_layers;
-  const LayersLeft most{most_again(recipe, model.layers), away};
+  const MemoryPlan& memory_plan = work.cell.memory_plan;
+  const std::int64_t away = memory_plan.activations == "none"    ? 0
+                            : memory_plan.activation_layers <= 0 ? model.layers
+                                                                 : memory_plan.activation_layers;
+  const LayersLeft most{most_again(memory_plan, model.layers), away};
   for (std::int64_t s = 0; s < work.cell.layout.pipeline; ++s) {
     LayersLeft left = most;
     for (const std::int64_t k : work.placed->of_stage[s]) {
@@ -171,34 +171,36 @@ void find_ways(CellWork& work) {
 
 }  // namespace
 
-bool is_possible(LayoutCosts& costs, const Recipe& recipe) {
-  if (cut_of(costs.cache, costs.layout.pipeline, recipe.virtual_stages).layers.empty()) return false;
-  const bool splits = find_schedule(recipe.schedule).splits;
-  const StackKind kind = stack_kind(costs.cache.space.base(), recipe);
-  return stack_of(costs, "none", kind, splits).possible && stack_of(costs, recipe.recompute, kind, splits).possible;
+bool is_possible(LayoutCosts& costs, const MemoryPlan& memory_plan) {
+  if (cut_of(costs.cache, costs.layout.pipeline, memory_plan.virtual_stages).layers.empty()) return false;
+  const bool splits = find_schedule(memory_plan.schedule).splits;
+  const StackKind kind = stack_kind(costs.cache.space.base(), memory_plan);
+  return stack_of(costs, "none", kind, splits).possible &&
+         stack_of(costs, memory_plan.recompute, kind, splits).possible;
 }
 
-std::int64_t most_again(const Recipe& recipe, std::int64_t layers) {
-  return recipe.recompute == "none" ? 0 : recipe.recompute_layers < 0 ? layers : recipe.recompute_layers;
+std::int64_t most_again(const MemoryPlan& memory_plan, std::int64_t layers) {
+  return memory_plan.recompute == "none" ? 0 : memory_plan.recompute_layers < 0 ? layers : memory_plan.recompute_layers;
 }
 
-CellWork cell_work(LayoutCosts& costs, const Recipe& recipe) {
+CellWork cell_work(LayoutCosts& costs, const MemoryPlan& memory_plan) {
   const Spec& base = costs.cache.space.base();
-  const ScheduleRow& row = find_schedule(recipe.schedule);
-  const StackKind kind = stack_kind(base, recipe);
-  const bool leaves = recipe.activations != "none";
-  CellWork work{.cell = cell_of(costs.layout, recipe)};
-  work.cut = &cut_of(costs.cache, costs.layout.pipeline, recipe.virtual_stages);
+  const ScheduleRow& row = find_schedule(memory_plan.schedule);
+  const StackKind kind = stack_kind(base, memory_plan);
+  const bool leaves = memory_plan.activations != "none";
+  CellWork work{.cell = cell_of(costs.layout, memory_plan)};
+  work.cut = &cut_of(costs.cache, costs.layout.pipeline, memory_plan.virtual_stages);
   work.placed = &chunks_of(costs.cache, work.cell);
   work.plain = &stack_of(costs, "none", kind, row.splits, leaves);
-  work.again = recipe.recompute == "none" ? work.plain : &stack_of(costs, recipe.recompute, kind, row.splits, leaves);
+  work.again =
+      memory_plan.recompute == "none" ? work.plain : &stack_of(costs, memory_plan.recompute, kind, row.splits, leaves);
   work.in_turn = row.placement == ChunkPlacement::in_turn;
   work.splits = row.splits;
   work.woven = row.weaving == Weaving::always;
-  work.units = reduces_units(base, recipe);
+  work.units = reduces_units(base, memory_plan);
   work.stages.resize(costs.layout.pipeline);
   work.virtual_stages.resize(work.placed->where.stage_of.size());
-  work.chunks = recipe.virtual_stages * work.cell.copies;
+  work.chunks = memory_plan.virtual_stages * work.cell.copies;
   work.chunk_works.reserve(work.virtual_stages.size());
   add_chunks(work, base.model);
   find_ways(work);

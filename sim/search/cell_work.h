@@ -33,7 +33,7 @@ struct ChunkWork {
 // The least that the stages of a cell compute and keep: sums of the costs of their blocks. Transfers between stages and
 // among replicas are no part of it, nor is the update.
 struct CellWork {
-  Cell cell;
+  SearchCell cell;
   const ModelCut* cut = nullptr;  // the cut of the model that the cell uses
   const PlacedChunks* placed = nullptr;
   const StackCost *plain = nullptr, *again = nullptr;  // blocks that run once, and those that run again in backward
@@ -48,12 +48,12 @@ struct CellWork {
 };
 
 // Whether the model can be cut so, and the rules allow the cell.
-bool is_possible(LayoutCosts& costs, const Recipe& recipe);
+bool is_possible(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
-CellWork cell_work(LayoutCosts& costs, const Recipe& recipe);
+CellWork cell_work(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
 // Layers of a stage that run again in backward; all where the number is no less than the model's.
-std::int64_t most_again(const Recipe& recipe, std::int64_t layers);
+std::int64_t most_again(const MemoryPlan& memory_plan, std::int64_t layers);
 
 // The fewest elements, expert elements and layer elements of any stage.
 StageWeights fewest_elements(const CellWork& work);

@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 // Whether two cells differ only in how many layers run again.
-bool are_of_a_kind(const Recipe& a, const Recipe& b) {
+bool are_of_a_kind(const MemoryPlan& a, const MemoryPlan& b) {
   return a.recompute == b.recompute && a.activations == b.activations && a.activation_layers == b.activation_layers;
 }
 
@@ -69,7 +69,7 @@ bool SearchOpener::make_room(LayoutCosts& costs, const CellBounds& cell, SearchN
 
 std::optional<SearchNode> SearchOpener::with_one_more(const SearchNode& point) const {
   if (!point.as_needed) return std::nullopt;
-  const Degrees& layout = layouts_[point.layout];
+  const RankLayout& layout = layouts_[point.layout];
   if (point.what.activation_layers >= space_.fullest_stage(layout.pipeline, point.what)) return std::nullopt;
   SearchNode more = point;
   ++more.what.activation_layers;
@@ -77,20 +77,20 @@ std::optional<SearchNode> SearchOpener::with_one_more(const SearchNode& point) c
   return more;
 }
 
-bool SearchOpener::stays(const Recipe& what) const {
+bool SearchOpener::stays(const MemoryPlan& what) const {
   return (what.activations == "none" || !space_.keeps_activations()) &&
          (what.offload == "none" || !space_.keeps_states());
 }
 
 SearchFamily SearchOpener::family_of(const SearchNode& n) const {
-  const Recipe& w = n.what;
+  const MemoryPlan& w = n.what;
   const std::string_view states = space_.keeps_states() ? "none" : w.offload;
   return {n.layout, w.schedule, w.virtual_stages, w.sharding, w.shard_group, n.feature, states};
 }
 
 std::optional<SearchNode> SearchOpener::where_all_stays(const SearchNode& node) const {
   const SearchFamily family = family_of(node);
-  const std::vector<Recipe> groups = space_.groups(layouts_[node.layout]);
+  const std::vector<MemoryPlan> groups = space_.groups(layouts_[node.layout]);
   SearchNode other = node;
   other.as_needed = false;
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -108,10 +108,10 @@ std::optional<SearchNode> SearchOpener::where_all_stays(const SearchNode& node) 
 std::vector<SearchNode> SearchOpener::with_activations_away(const SearchNode& point) const {
   std::vector<SearchNode> result;
   if (point.what.activations != "none" || !space_.leaves_activations()) return result;
-  Recipe group = point.what;
+  MemoryPlan group = point.what;
   group.recompute = "none";
   group.recompute_layers = -1;
-  const std::vector<Recipe> cells = space_.cells_of(layouts_[point.layout], group);
+  const std::vector<MemoryPlan> cells = space_.cells_of(layouts_[point.layout], group);
   for (std::size_t c = 0; c < cells.size(); ++c) {
     const bool same =
         cells[c].recompute == point.what.recompute && cells[c].recompute_layers == point.what.recompute_layers;
@@ -135,7 +135,7 @@ std::vector<SearchNode> SearchOpener::with_more_away(const SearchNode& point) co
 }
 
 // The number of layers whose activations must leave the device: the fewest that may make room.
-std::int64_t SearchOpener::layers_needed(LayoutCosts& costs, Recipe cell) const {
+std::int64_t SearchOpener::layers_needed(LayoutCosts& costs, MemoryPlan cell) const {
   std::int64_t few = 1, enough = space_.fullest_stage(costs.layout.pipeline, cell);
   while (few < enough) {
     const std::int64_t middle = cell.activation_layers = few + (enough - few) / 2;
@@ -160,7 +160,7 @@ std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNo
 // less memory.
 std::vector<SearchNode> SearchOpener::groups_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
   std::vector<SearchNode> result;
-  const std::vector<Recipe> groups = space_.groups(layouts_[node.layout]);
+  const std::vector<MemoryPlan> groups = space_.groups(layouts_[node.layout]);
   for (std::size_t g = 0; g < groups.size() && !hurries(); ++g) {
     if (!is_possible(costs, groups[g])) continue;
     SearchNode next{
@@ -176,7 +176,7 @@ std::vector<SearchNode> SearchOpener::groups_of(LayoutCosts& costs, const Search
 
 std::vector<SearchNode> SearchOpener::cells_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
   std::vector<SearchNode> result;
-  const std::vector<Recipe> cells = space_.cells_of(layouts_[node.layout], node.what);
+  const std::vector<MemoryPlan> cells = space_.cells_of(layouts_[node.layout], node.what);
   for (std::size_t c = 0; c < cells.size(); ++c) {
     const bool first = c == 0 || !are_of_a_kind(cells[c], cells[c - 1]);
     if (first || options_.objective == SearchObjective::memory) add_cell(costs, node, cells, c, tally, result);
@@ -186,7 +186,7 @@ std::vector<SearchNode> SearchOpener::cells_of(LayoutCosts& costs, const SearchN
 
 // The first of the cells [c, end) of one kind of recomputation that may have room; found by halving where more layers
 // that run again never need more memory.
-std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<Recipe>& cells, std::size_t c,
+std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<MemoryPlan>& cells, std::size_t c,
                                           std::size_t end, Tally tally) const {
   const auto lacks_room = [&](const CellWork& work) {
     const Bytes memory = memory_bound(costs, work).least;
@@ -194,7 +194,7 @@ std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<
     if (memory < kNoRoom && (tally.least == 0 || memory < tally.least)) tally.least = memory;
     return memory > room_;
   };
-  const auto cell_lacks_room = [&](const Recipe& cell) { return lacks_room(cell_work(costs, cell)); };
+  const auto cell_lacks_room = [&](const MemoryPlan& cell) { return lacks_room(cell_work(costs, cell)); };
   const CellWork work = cell_work(costs, cells[c]);
   if (!lacks_room(work)) return c;
   const auto first = cells.begin() + static_cast<std::ptrdiff_t>(c),
@@ -207,7 +207,7 @@ std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<
 
 // Whether a cell is left out because all activations may stay on the device, by the bounds, with no more layers that
 // run again: activations leave only once a simulation lacks memory.
-bool SearchOpener::may_stay(LayoutCosts& costs, Recipe cell) const {
+bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   if (!space_.keeps_activations()) return false;
   cell.activations = "none";
   cell.activation_layers = -1;
@@ -216,8 +216,8 @@ bool SearchOpener::may_stay(LayoutCosts& costs, Recipe cell) const {
 }
 
 // Adds the first cell from c on, of the same kind of recomputation, that has room; it stands for the later cells.
-void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c,
-                            Tally tally, std::vector<SearchNode>& result) const {
+void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<MemoryPlan>& cells,
+                            std::size_t c, Tally tally, std::vector<SearchNode>& result) const {
   const bool time = options_.objective == SearchObjective::time;
   if (!is_possible(costs, cells[c])) return;
   std::size_t end = c + 1;
@@ -246,7 +246,7 @@ void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const st
 // The least time bound of any point of the cell, with activations on the device.
 Picoseconds SearchOpener::least_of_points(LayoutCosts& costs, const CellBounds& cell) const {
   std::optional<Picoseconds> least;
-  for (const Features& features : space_.features(costs.layout, cell.work.cell.recipe)) {
+  for (const Features& features : space_.features(costs.layout, cell.work.cell.memory_plan)) {
     const Picoseconds time = point_time(costs, cell.work, cell.time, features).on_device;
     least = std::min(least.value_or(time), time);
   }
@@ -267,14 +267,14 @@ void SearchOpener::add_each_number(LayoutCosts& costs, SearchNode cell, Tally ta
 }
 
 std::vector<SearchNode> SearchOpener::points_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
-  const Degrees& layout = costs.layout;
+  const RankLayout& layout = costs.layout;
   std::vector<SearchNode> result;
   if (options_.objective == SearchObjective::time) {
-    Recipe group = node.what;
+    MemoryPlan group = node.what;
     group.recompute = "none";
     group.recompute_layers = group.activation_layers = -1;
     group.activations = "none";
-    const std::vector<Recipe> cells = space_.cells_of(layout, group);
+    const std::vector<MemoryPlan> cells = space_.cells_of(layout, group);
     const std::size_t after = static_cast<std::size_t>(node.cell) + 1;
     if (after < cells.size() && are_of_a_kind(cells[after], cells[after - 1]))
       add_cell(costs, node, cells, after, tally, result);

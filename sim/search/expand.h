@@ -20,7 +20,7 @@ class SearchOpener {
     Bytes& least;          // least memory bound of any cell; 0: none
   };
 
-  SearchOpener(const Space& space, const std::vector<Degrees>& layouts, const SearchOptions& options, Bytes room)
+  SearchOpener(const Space& space, const std::vector<RankLayout>& layouts, const SearchOptions& options, Bytes room)
       : space_(space), layouts_(layouts), options_(options), room_(room) {}
 
   std::int64_t value_of(const Bound& b) const {
@@ -28,7 +28,7 @@ class SearchOpener {
   }
   std::vector<SearchNode> parts_of(BoundCache& cache, const SearchNode& node, std::int64_t limit, Found found) const;
   // Whether the strategy keeps everything on the device that may stay there.
-  bool stays(const Recipe& what) const;
+  bool stays(const MemoryPlan& what) const;
   SearchFamily family_of(const SearchNode& point) const;
   // A point of the same family that keeps everything on the device.
   std::optional<SearchNode> where_all_stays(const SearchNode& point) const;
@@ -50,24 +50,24 @@ class SearchOpener {
   std::optional<SearchNode> with_one_more(const SearchNode& point) const;
   // The same point with activations of one layer elsewhere, where they may be.
   std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
-  std::int64_t layers_needed(LayoutCosts& costs, Recipe cell) const;
+  std::int64_t layers_needed(LayoutCosts& costs, MemoryPlan cell) const;
   bool make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const;
   std::vector<SearchNode> played(LayoutCosts& costs, SearchNode node, Tally tally) const;
   std::vector<SearchNode> without_room(const CellWork& cell, const SearchNode& point, Tally tally) const;
   std::vector<SearchNode> without_rough(LayoutCosts& costs, SearchNode node) const;
   std::vector<SearchNode> groups_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const;
   std::vector<SearchNode> cells_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const;
-  std::size_t first_with_room(LayoutCosts& costs, const std::vector<Recipe>& cells, std::size_t c, std::size_t end,
+  std::size_t first_with_room(LayoutCosts& costs, const std::vector<MemoryPlan>& cells, std::size_t c, std::size_t end,
                               Tally tally) const;
-  bool may_stay(LayoutCosts& costs, Recipe cell) const;
-  void add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c,
+  bool may_stay(LayoutCosts& costs, MemoryPlan cell) const;
+  void add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<MemoryPlan>& cells, std::size_t c,
                 Tally tally, std::vector<SearchNode>& result) const;
   Picoseconds least_of_points(LayoutCosts& costs, const CellBounds& cell) const;
   void add_each_number(LayoutCosts& costs, SearchNode cell, Tally tally, std::vector<SearchNode>& result) const;
   std::vector<SearchNode> points_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const;
 
   const Space& space_;
-  const std::vector<Degrees>& layouts_;
+  const std::vector<RankLayout>& layouts_;
   const SearchOptions& options_;
   Bytes room_;
 };

@@ -20,8 +20,8 @@ std::int64_t node_ranks(const Space& space) {
 }
 
 // Bytes of states that a rank that holds the stage moves in a step.
-HostLoad host_moves(const Strategy& s, const Cell& cell, const StageWeights& stage, const Offload& away) {
-  const ShardingRow& row = row_of(cell.recipe.sharding);
+HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeights& stage, const Offload& away) {
+  const ShardingRow& row = row_of(cell.memory_plan.sharding);
   const std::int64_t in_layers = own_elements(cell, {.elements = stage.layer_elements});
   const auto mine = static_cast<double>(own_elements(cell, stage)), m = static_cast<double>(cell.micro_batches);
   const auto gradients = mine * static_cast<double>(storage_bytes(s.gradient_precision));
@@ -59,12 +59,12 @@ Bytes bytes_left(const CellWork& work, std::int64_t s) {
 
 // With clipping no rank updates before all gradients are there, and then the node updates the parameters of all its
 // ranks.
-HostLoad host_load(const Space& space, const Cell& cell, const StageWeights& stage) {
-  if (cell.recipe.offload == "none") return {};
+HostLoad host_load(const Space& space, const SearchCell& cell, const StageWeights& stage) {
+  if (cell.memory_plan.offload == "none") return {};
   const Spec& spec = space.base();
   const Strategy& s = spec.strategy;
   Offload away = s.offload;
-  set_offload(away, cell.recipe.offload);
+  set_offload(away, cell.memory_plan.offload);
   HostLoad load = host_moves(s, cell, stage, away);
   const HostRates rates = host_rates(spec.cluster);
   const Update update = {.elements = own_elements(cell, stage),
@@ -86,13 +86,13 @@ HostLoad host_load(const Space& space, const Cell& cell, const StageWeights& sta
 }
 
 Picoseconds through_host(const Space& space, const CellWork& work, const HostLoad& states) {
-  const Recipe& recipe = work.cell.recipe;
-  if (recipe.activations == "none") return states.beside;
+  const MemoryPlan& memory_plan = work.cell.memory_plan;
+  if (memory_plan.activations == "none") return states.beside;
   Bytes least = bytes_left(work, 0);
   for (std::int64_t s = 1; s < std::ssize(work.stages); ++s) least = std::min(least, bytes_left(work, s));
   const double moved = static_cast<double>(least) * static_cast<double>(work.cell.micro_batches);
   Picoseconds time = std::max(states.beside, through_link(space, states.down + moved, states.up + moved));
-  if (recipe.activations != "nvme") return time;
+  if (memory_plan.activations != "nvme") return time;
   const HostRates rates = host_rates(space.base().cluster);
   const auto node = static_cast<double>(node_ranks(space));
   return std::max(
@@ -103,9 +103,9 @@ bool lacks_host(const Space& space, const CellWork& work, Bytes activations) {
   const Spec& spec = space.base();
   if (!spec.cluster.host || spec.cluster.host->dram_bytes == 0) return false;
   Offload away;
-  set_offload(away, work.cell.recipe.offload);
+  set_offload(away, work.cell.memory_plan.offload);
   const Strategy& s = spec.strategy;
-  const bool fp32_shards = row_of(work.cell.recipe.sharding).fp32_shards;
+  const bool fp32_shards = row_of(work.cell.memory_plan.sharding).fp32_shards;
   Bytes each = 0;
   if (away.optimizer == Device::cpu) each += s.optimizer.master_bytes + 2 * moment_bytes(s.optimizer);
   if (away.gradients == Device::cpu) each += storage_bytes(s.gradient_precision);

@@ -16,7 +16,7 @@ struct HostLoad {
 // Load of a rank that holds the stage, beside other ranks of the node that hold no less. A step takes at least as long
 // as the rank's link, the node's processors and the node's disks need for the bytes that they move or update; the
 // update, and the fetches that belong to it, come behind the last gradient.
-HostLoad host_load(const Space& space, const Cell& cell, const StageWeights& stage);
+HostLoad host_load(const Space& space, const SearchCell& cell, const StageWeights& stage);
 
 // Time of the transfers to and from the host with the activations of the cell, on the stage that moves the fewest bytes
 // of them.

@@ -49,7 +49,7 @@ std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
 }
 
 // A rank's tokens, halved as often as the tensor ranks can still cut them, down to 256.
-std::int64_t own_tokens_of(const Spec& base, const Degrees& l) {
+std::int64_t own_tokens_of(const Spec& base, const RankLayout& l) {
   constexpr std::int64_t kShort = 256;
   std::int64_t own = base.sequence / l.context;
   while (own % 2 == 0 && own / 2 >= kShort && own / 2 % l.tensor == 0) own /= 2;
@@ -61,7 +61,7 @@ std::int64_t own_tokens_of(const Spec& base, const Degrees& l) {
 // The mean over stages of the work without recomputation, which only adds to it, and of the idle time before a stage
 // begins (a micro-batch comes through the layers before) and at the end (a gradient goes back).
 Picoseconds layout_bound(LayoutCosts& costs) {
-  const Degrees& layout = costs.layout;
+  const RankLayout& layout = costs.layout;
   const Space& space = costs.cache.space;
   std::optional<Picoseconds> least;
   for (const StackKind kind : stack_kinds(space, layout)) {
@@ -78,11 +78,11 @@ Picoseconds layout_bound(LayoutCosts& costs) {
   return least.value_or(0);
 }
 
-bool has_rough_bound(const Spec& base, const Degrees& layout) {
+bool has_rough_bound(const Spec& base, const RankLayout& layout) {
   return !base.model.moe && own_tokens_of(base, layout) < base.sequence;
 }
 
-Picoseconds rough_bound(BoundCache& cache, const Degrees& layout) {
+Picoseconds rough_bound(BoundCache& cache, const RankLayout& layout) {
   const Spec& base = cache.space.base();
   LayoutCosts costs(cache, layout);
   costs.own_tokens = own_tokens_of(base, layout);
@@ -94,13 +94,13 @@ Picoseconds rough_bound(BoundCache& cache, const Degrees& layout) {
 }
 
 // Shardings under which blocks cost the same differ only in the update, which is left out here unless the host does it.
-Picoseconds group_bound(LayoutCosts& costs, const Recipe& group) {
+Picoseconds group_bound(LayoutCosts& costs, const MemoryPlan& group) {
   const Space& space = costs.cache.space;
   const StackKind kind = stack_kind(space.base(), group);
   const auto [it, fresh] = costs.groups.try_emplace({group.schedule, group.virtual_stages, kind});
   GroupTime& known = it->second;
   if (fresh) {
-    Recipe one = group;
+    MemoryPlan one = group;
     if (!kind.host_gradients) one.offload = "none";
     const CellWork work = cell_work(costs, one);
     const TimeBound time = time_bound(costs, work);

@@ -10,9 +10,9 @@ namespace orrery {
 Picoseconds layout_bound(LayoutCosts& costs);
 // A time below layout_bound, shared by all layouts with as many tokens in a micro-batch: it leaves out the exchange
 // between context ranks, and tokens attend to a few neighbours alone.
-Picoseconds rough_bound(BoundCache& cache, const Degrees& layout);
-bool has_rough_bound(const Spec& base, const Degrees& layout);
+Picoseconds rough_bound(BoundCache& cache, const RankLayout& layout);
+bool has_rough_bound(const Spec& base, const RankLayout& layout);
 // A time below the bounds of all cells of the group.
-Picoseconds group_bound(LayoutCosts& costs, const Recipe& group);
+Picoseconds group_bound(LayoutCosts& costs, const MemoryPlan& group);
 
 }  // namespace orrery

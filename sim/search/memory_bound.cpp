@@ -15,17 +15,17 @@ constexpr double kBytesOfMiB = 1048576.0;
 
 // The order of the schedule, where no closed form tells which micro-batches are alive.
 const KnownOrder* order_to_play(BoundCache& cache, const CellWork& work) {
-  const Recipe& recipe = work.cell.recipe;
+  const MemoryPlan& memory_plan = work.cell.memory_plan;
   const Spec& base = cache.space.base();
   const bool closed = work.in_turn && in_usual_turns(base, work.cell);
-  if (closed || work.cell.layout.pipeline == 1 || needs_times(recipe.schedule)) return nullptr;
-  return cache.orders.of(recipe.schedule, schedule_shape(base, work.cell));
+  if (closed || work.cell.layout.pipeline == 1 || needs_times(memory_plan.schedule)) return nullptr;
+  return cache.orders.of(memory_plan.schedule, schedule_shape(base, work.cell));
 }
 
 // Forwards of a stage that are issued before its first backward.
-std::int64_t forwards_first(const Spec& base, const Cell& cell, std::int64_t s) {
-  const std::int64_t p = cell.layout.pipeline, m = cell.layout.micro_batches, v = cell.recipe.virtual_stages;
-  const ScheduleRow& row = find_schedule(cell.recipe.schedule);
+std::int64_t forwards_first(const Spec& base, const SearchCell& cell, std::int64_t s) {
+  const std::int64_t p = cell.layout.pipeline, m = cell.layout.micro_batches, v = cell.memory_plan.virtual_stages;
+  const ScheduleRow& row = find_schedule(cell.memory_plan.schedule);
   if (p == 1) return 1;
   if (row.in_flight != nullptr) return row.in_flight(p, s, m);
   if (!row.takes_turns || !in_usual_turns(base, cell)) return 1;
@@ -34,8 +34,8 @@ std::int64_t forwards_first(const Spec& base, const Cell& cell, std::int64_t s) 
 
 // How many of the forwards before the first backward belong to one chunk: forwards go through the chunks in rounds of
 // p.
-std::int64_t forwards_of_chunk(const Cell& cell, std::int64_t forwards, std::int64_t chunk) {
-  const std::int64_t p = cell.layout.pipeline, v = cell.recipe.virtual_stages;
+std::int64_t forwards_of_chunk(const SearchCell& cell, std::int64_t forwards, std::int64_t chunk) {
+  const std::int64_t p = cell.layout.pipeline, v = cell.memory_plan.virtual_stages;
   if (v == 1) return forwards;
   return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
 }
@@ -60,7 +60,7 @@ Bytes in_flight(const CellWork& work, std::int64_t s, const std::vector<std::int
 // Bytes of weights that forwards have left gathered when a stage holds most. A backward in two parts reads no weights
 // of the token embeddings: these are given up after forward.
 Bytes gathered_on(const Spec& base, const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive) {
-  const ShardingRow& row = row_of(work.cell.recipe.sharding);
+  const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   if (!row.shards_parameters || row.reshards_after_forward) return 0;
   if (!work.in_turn) return 0;  // an earlier backward may have given them up
   std::int64_t elements = 0;
@@ -71,14 +71,14 @@ Bytes gathered_on(const Spec& base, const CellWork& work, std::int64_t s, const 
 }
 
 Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage) {
-  const ShardingRow& row = row_of(work.cell.recipe.sharding);
+  const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   const Optimizer& o = spec.strategy.optimizer;
   const Bytes width = storage_bytes(spec.strategy.precision);
   const Bytes gradient = storage_bytes(spec.strategy.gradient_precision);
   const std::int64_t whole = stage.weights.elements + stage.weights.expert_elements;
   const std::int64_t mine = own_elements(work.cell, stage.weights);
   Offload away;
-  set_offload(away, work.cell.recipe.offload);
+  set_offload(away, work.cell.memory_plan.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
   if (away.parameters != Device::none) sum = 0;
   // The first forwards of a step find no gradients where backward makes them.
@@ -105,7 +105,7 @@ StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& sta
   if (work.splits) return most;  // the buffers that weight gradients still need are not counted apart
   most.held = std::max({most.held, rest + kept + stage.head_backward, rest + backward});
   const std::int64_t ahead = std::min(base.strategy.prefetch_units, stage.last_layers - 1);
-  const ShardingRow& row = row_of(work.cell.recipe.sharding);
+  const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   const bool gathers = row.shards_parameters && row.reshards_after_forward && ahead > 0 && stage.layers > 0;
   const std::int64_t elements = gathers ? ahead * (stage.weights.layer_elements / stage.layers) : 0;
   most.prefetched = rest + backward + elements * storage_bytes(base.strategy.precision);
@@ -113,9 +113,9 @@ StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& sta
 }
 
 // Bytes that every rank holds of no stage.
-Bytes fixed_bytes(const Spec& spec, const Recipe& recipe) {
+Bytes fixed_bytes(const Spec& spec, const MemoryPlan& memory_plan) {
   if (spec.cluster.gpu.memory_bytes == 0) return 0;
-  const ShardingRow& row = row_of(recipe.sharding);
+  const ShardingRow& row = row_of(memory_plan.sharding);
   const bool copies = !row.shards_gradients && spec.software.memory.flat_copies > 0;  // as in the report
   const double buffers = row.shards_optimizer && !copies ? spec.software.memory.buffers_MiB : 0;
   return static_cast<Bytes>((spec.software.memory.context_MiB + spec.software.memory.workspace_MiB + buffers) *
@@ -136,8 +136,8 @@ Bytes communicators(LayoutCosts& costs, const ReplicaGroup& group) {
 }
 
 // The least bytes of NCCL's buffers that any order of ranks needs.
-Bytes least_communicators(LayoutCosts& costs, const Cell& cell) {
-  const auto [it, fresh] = costs.communicator_bytes.try_emplace({cell.recipe.shard_group, cell.copies});
+Bytes least_communicators(LayoutCosts& costs, const SearchCell& cell) {
+  const auto [it, fresh] = costs.communicator_bytes.try_emplace({cell.memory_plan.shard_group, cell.copies});
   if (!fresh) return it->second;
   std::optional<Bytes> least;
   for (const std::string_view order : costs.cache.space.rank_orders(costs.layout)) {
@@ -152,8 +152,8 @@ Bytes least_communicators(LayoutCosts& costs, const Cell& cell) {
 MemoryBound memory_bound(LayoutCosts& costs, const CellWork& work) {
   const Spec& base = costs.cache.space.base();
   const KnownOrder* order = order_to_play(costs.cache, work);
-  const Recipe& recipe = work.cell.recipe;
-  const bool leaves = recipe.activations == "cpu" && recipe.activation_layers != kAsNeeded;
+  const MemoryPlan& memory_plan = work.cell.memory_plan;
+  const bool leaves = memory_plan.activations == "cpu" && memory_plan.activation_layers != kAsNeeded;
   MemoryBound bound;
   Bytes most = 0;
   std::optional<Bytes> left;
@@ -168,7 +168,7 @@ MemoryBound memory_bound(LayoutCosts& costs, const CellWork& work) {
     const Bytes away = in_flight(work, s, alive, &ChunkWork::left);
     left = std::min(left.value_or(away), away);
   }
-  bound.on_device = most + fixed_bytes(base, recipe) + least_communicators(costs, work.cell);
+  bound.on_device = most + fixed_bytes(base, memory_plan) + least_communicators(costs, work.cell);
   bound.least = lacks_host(costs.cache.space, work, left.value_or(0)) ? kNoRoom : bound.on_device;
   return bound;
 }
@@ -181,7 +181,7 @@ Bytes memory_in(LayoutCosts& costs, const CellWork& work, const MemoryBound& mem
     const Bytes kept = in_flight(work, s, order.alive[s], &ChunkWork::kept);
     most = std::max(most, state_bytes(base, work, work.stages[s]) + kept);
   }
-  return most + fixed_bytes(base, work.cell.recipe) + least_communicators(costs, work.cell);
+  return most + fixed_bytes(base, work.cell.memory_plan) + least_communicators(costs, work.cell);
 }
 
 Bytes memory_with(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const Features& f) {
@@ -189,7 +189,7 @@ Bytes memory_with(LayoutCosts& costs, const CellWork& work, const MemoryBound& m
   const ReplicaGroup& group = replicas_of(costs.cache, work.cell, strides_of(costs.layout, f.rank_order));
   Bytes most = 0;
   for (const StageMemory& s : memory.stages) most = std::max({most, s.held, f.parameter_gather ? s.prefetched : 0});
-  const Bytes fixed = fixed_bytes(costs.cache.space.base(), work.cell.recipe);
+  const Bytes fixed = fixed_bytes(costs.cache.space.base(), work.cell.memory_plan);
   return std::max(memory.least, most + fixed + communicators(costs, group));
 }
 

@@ -25,7 +25,7 @@ struct SearchNode {
   std::int64_t floor = 0;  // for a cell: value of the group that the cell is in
   bool as_needed = false;  // whether activations of as few layers as make room leave the device
   Bound bound;
-  Recipe what;
+  MemoryPlan what;
   Features features;
 
   SearchPlace place() const { return {layout, group, cell, feature, what.activation_layers}; }
@@ -47,9 +47,9 @@ inline SearchPlaces places_of(const SearchNode& n) {
 }
 
 // Passes a node over a Wire. The sizes asserted here change when a field is added, so that no field is missed below.
-static_assert(sizeof(Recipe) == 104 && sizeof(Features) == 24 && sizeof(Bound) == 16);
+static_assert(sizeof(MemoryPlan) == 104 && sizeof(Features) == 24 && sizeof(Bound) == 16);
 inline void share(Wire& wire, SearchNode& n) {
-  Recipe& w = n.what;
+  MemoryPlan& w = n.what;
   Features& f = n.features;
   for (std::int64_t* x : {&n.value, &n.floor, &n.bound.time, &n.bound.memory, &w.virtual_stages, &w.recompute_layers,
                           &w.shard_group, &w.activation_layers})

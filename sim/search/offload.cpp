@@ -58,13 +58,13 @@ void set_offload(Offload& o, std::string_view name) {
   o.parameters = place_in(name, "parameters");
 }
 
-void set_activations(Offload& o, const Recipe& cell) {
+void set_activations(Offload& o, const MemoryPlan& cell) {
   o.activations = device_of(cell.activations);
   o.activation_layers.reset();
   if (o.activations != Device::none && cell.activation_layers > 0) o.activation_layers = cell.activation_layers;
 }
 
-std::vector<std::string> offload_overrides(const Recipe& cell) {
+std::vector<std::string> offload_overrides(const MemoryPlan& cell) {
   Offload o;
   set_offload(o, cell.offload);
   set_activations(o, cell);
@@ -77,7 +77,7 @@ std::vector<std::string> offload_overrides(const Recipe& cell) {
   return list;
 }
 
-std::string offload_text(const Recipe& cell) {
+std::string offload_text(const MemoryPlan& cell) {
   std::string text;
   for (const auto& [device, where] : {std::pair{Device::cpu, "host"}, std::pair{Device::nvme, "disks"}}) {
     std::vector<std::string> parts;
@@ -157,7 +157,7 @@ bool Space::offloads_gradients() const {
 }
 
 // The places of the states that the table of limits (combinations.h) allows for a cell.
-std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
+std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryPlan& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const bool alone = l.replicas() == 1, sharded = unit_gradients(base_, row);
@@ -180,7 +180,7 @@ std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& ce
 }
 
 // The places that activations may have, each with the number of layers of a stage whose activations lie there.
-std::vector<std::pair<std::string_view, std::int64_t>> Space::activation_places(const Recipe& group) const {
+std::vector<std::pair<std::string_view, std::int64_t>> Space::activation_places(const MemoryPlan& group) const {
   const Cluster& c = base_.cluster;
   const bool two = find_schedule(group.schedule).placement == ChunkPlacement::both_ways;
   const bool can = c.gpu.memory_bytes > 0 && c.gpu.pcie_GBps > 0 && !two && !base_.strategy.contiguous_activations;

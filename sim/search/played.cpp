@@ -11,7 +11,7 @@ namespace {
 // Times of the stages as the planner adds them up (models/planner/order.cpp), so that the order is the same.
 std::vector<PhaseTimes> order_times(const CellWork& work) {
   const std::int64_t places = std::ssize(work.cut->layers);
-  const std::int64_t most = most_again(work.cell.recipe, std::ssize(work.plain->layers));
+  const std::int64_t most = most_again(work.cell.memory_plan, std::ssize(work.plain->layers));
   std::vector<std::int64_t> before(work.cell.layout.pipeline, 0);
   std::vector<PhaseTimes> times;
   for (std::int64_t k = 0; k < places; ++k) {
@@ -34,9 +34,9 @@ std::vector<PhaseTimes> order_times(const CellWork& work) {
 
 // Whether order_times() are those of the plan: costs of blocks are taken with tensor ranks beside each other, then
 // context, then data ranks, and collectives of layers take other times where these lie otherwise.
-bool knows_order_times(const Cell& cell, const Features& f) {
-  if (!needs_times(cell.recipe.schedule)) return true;
-  const Degrees& l = cell.layout;
+bool knows_order_times(const SearchCell& cell, const Features& f) {
+  if (!needs_times(cell.memory_plan.schedule)) return true;
+  const RankLayout& l = cell.layout;
   const Strides lie = strides_of(l, f.rank_order);
   const bool tensor = l.tensor == 1 || lie.tensor == 1;
   const bool context = l.context == 1 || lie.context == l.tensor;
@@ -47,7 +47,7 @@ bool knows_order_times(const Cell& cell, const Features& f) {
 // The order that the plan has; nullptr where it is too long to be played, and without a pipeline.
 const KnownOrder* order_of_plan(BoundCache& cache, const CellWork& work) {
   if (work.cell.layout.pipeline == 1) return nullptr;
-  const std::string_view schedule = work.cell.recipe.schedule;
+  const std::string_view schedule = work.cell.memory_plan.schedule;
   ScheduleShape shape = schedule_shape(cache.space.base(), work.cell);
   if (needs_times(schedule)) shape.times = order_times(work);
   return cache.orders.of(schedule, shape);
@@ -90,7 +90,7 @@ Bound played_bound(LayoutCosts& costs, const CellBounds& cell, const Features& f
   if (!knows_order_times(work.cell, f)) return bound;
   const KnownOrder* order = order_of_plan(costs.cache, work);
   if (order == nullptr) return bound;
-  if (needs_times(work.cell.recipe.schedule))
+  if (needs_times(work.cell.memory_plan.schedule))
     bound.memory = std::max(bound.memory, memory_in(costs, work, cell.memory, *order));
   const std::vector<Picoseconds> ends = play(*order, work.virtual_stages, point.hops.boundaries, !f.pipeline);
   for (std::size_t s = 0; s < work.stages.size(); ++s) {
@@ -103,17 +103,17 @@ Bound played_bound(LayoutCosts& costs, const CellBounds& cell, const Features& f
 
 // Forwards are not shared where tensors are cut or cast in forward only if they will not run again, nor where the order
 // fits times, which depend on backward too. Activations that leave make no forward shorter.
-bool forward_is_shared(const Spec& base, const Recipe& recipe) {
+bool forward_is_shared(const Spec& base, const MemoryPlan& memory_plan) {
   return !base.strategy.partition_activations && !base.software.kernels.fp8_activation_inputs &&
-         !base.software.kernels.packs_attention_output && !needs_times(recipe.schedule);
+         !base.software.kernels.packs_attention_output && !needs_times(memory_plan.schedule);
 }
 
 bool runs_whole_stage_again(const CellWork& work) {
-  const Recipe& recipe = work.cell.recipe;
-  if (recipe.recompute == "none") return false;
+  const MemoryPlan& memory_plan = work.cell.memory_plan;
+  if (memory_plan.recompute == "none") return false;
   std::int64_t least = work.stages.front().layers;
   for (const StageWork& s : work.stages) least = std::min(least, s.layers);
-  return recipe.recompute_layers < 0 || recipe.recompute_layers >= least;
+  return memory_plan.recompute_layers < 0 || memory_plan.recompute_layers >= least;
 }
 
 Picoseconds after_turn(LayoutCosts& costs, const CellBounds& cell, const Features& f, std::int64_t s) {

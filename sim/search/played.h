@@ -14,7 +14,7 @@ Bound played_bound(LayoutCosts& costs, const CellBounds& cell, const Features& f
 //   step >= turn + work(s) that the order leaves after the turn + the time behind that work.
 
 // Whether points that differ only in the layers that run again do the same before their first backward op.
-bool forward_is_shared(const Spec& base, const Recipe& recipe);
+bool forward_is_shared(const Spec& base, const MemoryPlan& memory_plan);
 // Whether some stage of the cell begins backward with layers that run again, which waits for no gradient.
 bool runs_whole_stage_again(const CellWork& work);
 // Lower bound of the time from the moment when `stage`, the first of all stages, begins backward, to the end of the

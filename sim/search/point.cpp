@@ -32,7 +32,7 @@ void set_context_kind(Strategy& s, std::string_view kind) {
 }
 
 // Whether the copies of the model reach the same weights in the same order on a stage and on the stage that mirrors it.
-bool Space::reduces_in_one_order(const Degrees& l, const ScheduleRow& schedule) const {
+bool Space::reduces_in_one_order(const RankLayout& l, const ScheduleRow& schedule) const {
   const std::tuple key{schedule.name, l.pipeline, l.micro_batches};
   {
     const std::lock_guard lock(cuts_->mutex);
@@ -46,7 +46,7 @@ bool Space::reduces_in_one_order(const Degrees& l, const ScheduleRow& schedule) 
 }
 
 // Whether a cell that keeps its states on the device plans what `none` plans.
-bool Space::shards_nothing_here(const Degrees& l, const Recipe& cell) const {
+bool Space::shards_nothing_here(const RankLayout& l, const MemoryPlan& cell) const {
   if (l.replicas() > 1 || cell.offload != "none") return false;
   Strategy s = base_.strategy;
   s.tensor = l.tensor;
@@ -188,17 +188,17 @@ std::optional<Report> evaluate(const Space& space, const Profile& profile, const
   return std::move(result.report);
 }
 
-Point point_at(const Space& space, const std::vector<Degrees>& layouts, const SearchPlace& place) {
+Point point_at(const Space& space, const std::vector<RankLayout>& layouts, const SearchPlace& place) {
   const auto [l, g, c, f, away] = place;
-  const Degrees& layout = layouts[static_cast<std::size_t>(l)];
-  const Recipe group = space.groups(layout)[static_cast<std::size_t>(g)];
-  Recipe cell = space.cells_of(layout, group)[static_cast<std::size_t>(c)];
+  const RankLayout& layout = layouts[static_cast<std::size_t>(l)];
+  const MemoryPlan group = space.groups(layout)[static_cast<std::size_t>(g)];
+  MemoryPlan cell = space.cells_of(layout, group)[static_cast<std::size_t>(c)];
   cell.activation_layers = away;
   return {layout, cell, space.features(layout, cell)[static_cast<std::size_t>(f)]};
 }
 
-std::string why_nothing(const Space& space, const Profile& profile, const std::vector<Degrees>& layouts) {
-  for (const Degrees& layout : layouts) {
+std::string why_nothing(const Space& space, const Profile& profile, const std::vector<RankLayout>& layouts) {
+  for (const RankLayout& layout : layouts) {
     if (space.groups(layout).empty()) continue;
     const std::int64_t place = &layout - layouts.data();
     std::string why;

@@ -382,7 +382,7 @@ class Search {
   const Profile& profile_;
   const SearchOptions& options_;
   StackCosts costs_;
-  std::vector<Degrees> layouts_;
+  std::vector<RankLayout> layouts_;
   SearchCrew crew_;
   Bytes room_ = 0;
   SearchOpener opener_;

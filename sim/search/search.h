@@ -100,9 +100,9 @@ std::optional<Report> evaluate(const Space& space, const Profile& profile, const
                                std::string* why = nullptr, const std::atomic<bool>* stop = nullptr);
 
 // The point at a place (Found::place), from the layouts of layouts().
-Point point_at(const Space& space, const std::vector<Degrees>& layouts, const SearchPlace& place);
+Point point_at(const Space& space, const std::vector<RankLayout>& layouts, const SearchPlace& place);
 
 // Why a space has no strategy: the rule that the first point breaks, or the reason why the planner refuses it.
-std::string why_nothing(const Space& space, const Profile& profile, const std::vector<Degrees>& layouts);
+std::string why_nothing(const Space& space, const Profile& profile, const std::vector<RankLayout>& layouts);
 
 }  // namespace orrery

@@ -16,7 +16,7 @@ namespace {
 constexpr int kGroups = 6;
 constexpr std::int64_t kContext = 64;
 
-bool is_usual(const Recipe& group) {
+bool is_usual(const MemoryPlan& group) {
   const ShardingRow& row = row_of(group.sharding);
   return find_schedule(group.schedule).searched == Searched::first && group.offload == "none" && !row.hybrid &&
          (row.reshards_after_forward || !row.shards_gradients);
@@ -24,7 +24,7 @@ bool is_usual(const Recipe& group) {
 
 }  // namespace
 
-std::vector<SearchNode> one_of_each_site(const std::vector<Degrees>& layouts, const std::vector<SearchNode>& nodes) {
+std::vector<SearchNode> one_of_each_site(const std::vector<RankLayout>& layouts, const std::vector<SearchNode>& nodes) {
   std::map<SearchSite, const SearchNode*> chosen;
   for (const SearchNode& node : nodes) {
     if (layouts[node.layout].context > kContext) continue;

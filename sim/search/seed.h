@@ -11,14 +11,14 @@ namespace orrery {
 
 // The degrees by which layouts are told apart: they say where the weights, tokens and sequences of a rank lie.
 using SearchSite = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-inline SearchSite site_of(const Degrees& l) { return {l.tensor, l.context, l.pipeline, l.data, l.expert}; }
+inline SearchSite site_of(const RankLayout& l) { return {l.tensor, l.context, l.pipeline, l.data, l.expert}; }
 
 // A first look at a space: which layouts are likely to be good, so that a search soon has something to measure others
 // by. It rules nothing out.
 
 // One layout of each site, except sites with very long rings: among the layouts with the smallest micro-batch the one
 // whose bound is least. nodes: the layouts that are possible.
-std::vector<SearchNode> one_of_each_site(const std::vector<Degrees>& layouts, const std::vector<SearchNode>& nodes);
+std::vector<SearchNode> one_of_each_site(const std::vector<RankLayout>& layouts, const std::vector<SearchNode>& nodes);
 
 // A layout, or a point of a layout, and the memory that it is looked for in.
 struct Likely {
@@ -27,7 +27,7 @@ struct Likely {
 };
 struct LookedAt {
   const Space& space;
-  const std::vector<Degrees>& layouts;
+  const std::vector<RankLayout>& layouts;
   const SearchOptions& options;
 };
 

@@ -73,7 +73,7 @@ std::vector<std::string_view> Space::left_out() const {
 }
 
 // Whether a layout by itself obeys models/load/check.cpp; rules about the model are checked on a small plan.
-bool Space::valid(const Degrees& l) const {
+bool Space::valid(const RankLayout& l) const {
   const Strategy& s = base_.strategy;
   if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
   if (l.micro_batches > kMostLayerPasses / base_.model.layers) return false;
@@ -82,7 +82,7 @@ bool Space::valid(const Degrees& l) const {
   return ranks % experts == 0;
 }
 
-bool Space::can_cut(const Degrees& l) const {
+bool Space::can_cut(const RankLayout& l) const {
   Strategy s = base_.strategy;
   s.tensor = l.tensor;
   s.context = l.context;
@@ -90,18 +90,18 @@ bool Space::can_cut(const Degrees& l) const {
   return broken_cut(s, base_.model, base_.sequence).empty();
 }
 
-std::vector<Degrees> Space::layouts() const {
-  std::vector<Degrees> result;
+std::vector<RankLayout> Space::layouts() const {
+  std::vector<RankLayout> result;
   const Model& m = base_.model;
   const bool moe = m.moe.has_value();
-  const auto with_batch = [&](Degrees l) {
+  const auto with_batch = [&](RankLayout l) {
     for (const std::int64_t b : divisors(std::max<std::int64_t>(1, base_.strategy.global_batch / l.data))) {
       l.micro_batch = b;
       l.micro_batches = base_.strategy.global_batch / l.data / b;
       if (micro_batch_.admits(b) && valid(l)) result.push_back(l);
     }
   };
-  const auto with_overlap = [&](Degrees l) {
+  const auto with_overlap = [&](RankLayout l) {
     const bool shared = moe && m.moe->shared_feed_forward > 0;
     for (const bool sequence : both(sequence_parallel_, l.tensor > 1, false)) {
       l.sequence_parallel = sequence;
@@ -114,7 +114,7 @@ std::vector<Degrees> Space::layouts() const {
       }
     }
   };
-  const auto with_experts = [&](Degrees l) {
+  const auto with_experts = [&](RankLayout l) {
     for (const std::int64_t e : moe ? divisors(m.moe->experts) : std::vector<std::int64_t>{1}) {
       for (const std::int64_t t : moe ? divisors(l.tensor) : std::vector<std::int64_t>{1}) {
         l.expert = e;
@@ -130,7 +130,7 @@ std::vector<Degrees> Space::layouts() const {
       for (const std::int64_t p : divisors(gpus_ / t / c)) {
         const std::int64_t d = gpus_ / t / c / p;
         if (!pipeline_.admits(p) || p > m.layers + 2 || !data_.admits(d)) continue;
-        Degrees l{.tensor = t, .context = c, .pipeline = p, .data = d};
+        RankLayout l{.tensor = t, .context = c, .pipeline = p, .data = d};
         if (base_.strategy.global_batch % d != 0) continue;
         std::vector<std::string_view> kinds{"ring"};
         if (c > 1) kinds.assign(kContextKinds.begin(), kContextKinds.end());
@@ -163,7 +163,7 @@ const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t 
 }
 
 // Layers of the stage that has most; with two copies of the model, those of one copy.
-std::int64_t Space::fullest_stage(std::int64_t pipeline, const Recipe& cell) const {
+std::int64_t Space::fullest_stage(std::int64_t pipeline, const MemoryPlan& cell) const {
   const ScheduleShape shape = {.stages = pipeline, .chunks = cell.virtual_stages};
   const bool back = find_schedule(cell.schedule).placement == ChunkPlacement::v_shaped;
   const Schedule where = place_chunks(back ? ChunkPlacement::v_shaped : ChunkPlacement::in_turn, shape);
@@ -174,15 +174,15 @@ std::int64_t Space::fullest_stage(std::int64_t pipeline, const Recipe& cell) con
 }
 
 // Whether the rules of the planner and of the orders allow a schedule.
-bool Space::runs(const Degrees& l, const ScheduleRow& row) const {
+bool Space::runs(const RankLayout& l, const ScheduleRow& row) const {
   if (row.weaving == Weaving::always && l.micro_batches < 2 * l.pipeline) return false;
   if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
   if (row.placement != ChunkPlacement::both_ways) return true;
   return l.pipeline % 2 == 0 && l.micro_batches % 2 == 0 && gradient_reduce_.admits(false);
 }
 
-std::vector<Recipe> Space::schedules(const Degrees& l) const {
-  std::vector<Recipe> result;
+std::vector<MemoryPlan> Space::schedules(const RankLayout& l) const {
+  std::vector<MemoryPlan> result;
   const auto add = [&](std::string_view name, std::int64_t chunks) {
     const bool fits = chunks * l.pipeline <= base_.model.layers + 2;
     if (fits && virtual_stages_.admits(chunks)) result.push_back({.schedule = name, .virtual_stages = chunks});
@@ -202,13 +202,13 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
 }
 
 // Whether the planner (combinations.h) builds gradients that are reduced unit by unit here.
-bool Space::builds_units(const Degrees& l, const ScheduleRow& schedule, const ShardingRow& row) const {
+bool Space::builds_units(const RankLayout& l, const ScheduleRow& schedule, const ShardingRow& row) const {
   if (schedule.placement == ChunkPlacement::both_ways && !reduces_in_one_order(l, schedule)) return false;
   if (schedule.placement != ChunkPlacement::in_turn && base_.model.mtp_layers > 0) return false;
   return !(schedule.weaving == Weaving::always && base_.model.tied_embeddings && row.shards_parameters);
 }
 
-std::vector<std::int64_t> Space::shard_groups(const Degrees& l, const ShardingRow& hybrid) const {
+std::vector<std::int64_t> Space::shard_groups(const RankLayout& l, const ShardingRow& hybrid) const {
   const bool has_whole = sharding_.admits(std::string(name_of(hybrid.bounds)));
   std::vector<std::int64_t> groups;
   for (const std::int64_t g : divisors(l.replicas())) {
@@ -220,7 +220,7 @@ std::vector<std::int64_t> Space::shard_groups(const Degrees& l, const ShardingRo
   return groups;
 }
 
-void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Recipe>& cells) const {
+void Space::add_shardings(const RankLayout& l, const MemoryPlan& cell, std::vector<MemoryPlan>& cells) const {
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const bool two = schedule.placement == ChunkPlacement::both_ways;  // a stage's mirror image has its weights too
   for (const ShardingRow& row : sharding_rows()) {
@@ -231,11 +231,11 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
     const bool repeats = row.shards_optimizer && !row.shards_parameters &&
                          ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
     if (sharding_.open && repeats) continue;
-    Recipe with = cell;
+    MemoryPlan with = cell;
     with.sharding = row.kind;
     const auto add = [&] {
       for (const std::string_view offload : offloads(l, with)) {
-        Recipe one = with;
+        MemoryPlan one = with;
         one.offload = offload;
         if (shards_nothing_here(l, one)) one.sharding = Sharding::none;
         if (std::find(cells.begin(), cells.end(), one) == cells.end()) cells.push_back(one);
@@ -272,20 +272,20 @@ std::vector<std::int64_t> Space::recompute_numbers(std::int64_t layers) const {
   return numbers;
 }
 
-std::vector<Recipe> Space::groups(const Degrees& l) const {
-  std::vector<Recipe> result;
-  for (const Recipe& schedule : schedules(l)) {
+std::vector<MemoryPlan> Space::groups(const RankLayout& l) const {
+  std::vector<MemoryPlan> result;
+  for (const MemoryPlan& schedule : schedules(l)) {
     if (!cut(l.pipeline, schedule.virtual_stages).empty()) add_shardings(l, schedule, result);
   }
   return result;
 }
 
-std::vector<Recipe> Space::cells_of(const Degrees& l, const Recipe& group) const {
+std::vector<MemoryPlan> Space::cells_of(const RankLayout& l, const MemoryPlan& group) const {
   const std::vector<std::int64_t> numbers = recompute_numbers(fullest_stage(l.pipeline, group));
-  std::vector<Recipe> result;
+  std::vector<MemoryPlan> result;
   for (const auto& [place, layers] : activation_places(group)) {
     for (const std::string_view kind : recompute_kinds()) {
-      Recipe cell = group;
+      MemoryPlan cell = group;
       cell.activations = place;
       cell.activation_layers = layers;
       cell.recompute = kind;
@@ -299,10 +299,10 @@ std::vector<Recipe> Space::cells_of(const Degrees& l, const Recipe& group) const
   return result;
 }
 
-std::vector<Recipe> Space::cells(const Degrees& l) const {
-  std::vector<Recipe> result;
-  for (const Recipe& group : groups(l)) {
-    const std::vector<Recipe> cells = cells_of(l, group);
+std::vector<MemoryPlan> Space::cells(const RankLayout& l) const {
+  std::vector<MemoryPlan> result;
+  for (const MemoryPlan& group : groups(l)) {
+    const std::vector<MemoryPlan> cells = cells_of(l, group);
     result.insert(result.end(), cells.begin(), cells.end());
   }
   return result;
@@ -310,20 +310,20 @@ std::vector<Recipe> Space::cells(const Degrees& l) const {
 
 // The choice of sharding depends on where the stages of a schedule lie and on whether it weaves; recomputation depends
 // on the stages alone, features on the sharding alone.
-std::uint64_t Space::count(const Degrees& l) const {
+std::uint64_t Space::count(const RankLayout& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
   std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;  // whether the schedule weaves
-  for (const Recipe& schedule : schedules(l)) {
+  for (const MemoryPlan& schedule : schedules(l)) {
     if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;
     const std::int64_t layers = fullest_stage(l.pipeline, schedule);
     const ScheduleRow& row = find_schedule(schedule.schedule);
     auto& shardings = sharded[{row.weaving == Weaving::always, row.placement}];
     if (!shardings) {
       shardings = 0;
-      std::vector<Recipe> cells;
+      std::vector<MemoryPlan> cells;
       add_shardings(l, schedule, cells);
-      for (const Recipe& cell : cells) *shardings += features(l, cell).size();
+      for (const MemoryPlan& cell : cells) *shardings += features(l, cell).size();
       *shardings *= activation_places(schedule).size();
     }
     const auto numbers = recompute_layers_.open ? static_cast<std::size_t>(layers) : recompute_numbers(layers).size();
@@ -332,7 +332,7 @@ std::uint64_t Space::count(const Degrees& l) const {
   return sum;
 }
 
-std::vector<std::string_view> Space::rank_orders(const Degrees& l) const {
+std::vector<std::string_view> Space::rank_orders(const RankLayout& l) const {
   std::vector<std::string_view> orders;
   std::vector<std::string> seen;
   std::vector<std::string_view> candidates(kOrders.begin(), kOrders.end());
@@ -346,7 +346,7 @@ std::vector<std::string_view> Space::rank_orders(const Degrees& l) const {
   return orders;
 }
 
-std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) const {
+std::vector<Features> Space::features(const RankLayout& l, const MemoryPlan& cell) const {
   const Software& w = base_.software;
   const ShardingRow& row = row_of(cell.sharding);
   const bool two = find_schedule(cell.schedule).placement == ChunkPlacement::both_ways;
@@ -369,7 +369,7 @@ std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) cons
   return result;
 }
 
-std::string told_apart(const Degrees& layout, std::string_view order) {
+std::string told_apart(const RankLayout& layout, std::string_view order) {
   std::string result;
   for (std::size_t start = 0; start < order.size(); start += 3) {
     const std::string_view word = order.substr(start, 2);
@@ -383,7 +383,7 @@ std::string told_apart(const Degrees& layout, std::string_view order) {
   return result;
 }
 
-Strides strides_of(const Degrees& l, std::string_view order) {
+Strides strides_of(const RankLayout& l, std::string_view order) {
   Strides result;
   std::int64_t stride = 1;
   for (std::size_t start = 0; start < order.size(); start += 3) {

@@ -28,7 +28,7 @@ const std::vector<std::string_view>& offload_names();
 // Places of the activations of a layer between forward and backward.
 inline constexpr std::array<std::string_view, 3> kActivationPlaces = {"none", "cpu", "nvme"};
 
-// Value of Recipe::activation_layers: as few layers as make a strategy fit without taking memory again.
+// Value of MemoryPlan::activation_layers: as few layers as make a strategy fit without taking memory again.
 inline constexpr std::int64_t kAsNeeded = 0;
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
@@ -48,7 +48,7 @@ struct Choices {
 
 // A strategy has three parts; the choices and costs of each depend on the parts before it alone. The first part: how
 // the ranks are divided, and the size of a micro-batch.
-struct Degrees {
+struct RankLayout {
   std::int64_t tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1, expert_tensor = 1;
   std::int64_t micro_batch = 1, micro_batches = 1;
   std::string_view context_kind = "ring";
@@ -58,7 +58,7 @@ struct Degrees {
 };
 
 // The second part: the order of the passes, recomputation, sharding, and where states and activations are kept.
-struct Recipe {
+struct MemoryPlan {
   std::string_view schedule = kPlainSchedule, recompute = "none";
   std::int64_t virtual_stages = 1;
   std::int64_t recompute_layers = -1;  // -1: all
@@ -68,7 +68,7 @@ struct Recipe {
   std::string_view activations = "none";  // one of kActivationPlaces
   std::int64_t activation_layers = -1;    // layers of each stage whose activations lie there; -1: all
 
-  friend bool operator==(const Recipe&, const Recipe&) = default;
+  friend bool operator==(const MemoryPlan&, const MemoryPlan&) = default;
 };
 
 // The third part: which transfers overlap with compute, and the order of ranks, which decides the links that transfers
@@ -79,8 +79,8 @@ struct Features {
 };
 
 struct Point {
-  Degrees layout;
-  Recipe cell;
+  RankLayout layout;
+  MemoryPlan cell;
   Features features;
 };
 
@@ -109,22 +109,22 @@ class Space {
   const Spec& base() const { return base_; }
   std::int64_t gpus() const { return gpus_; }
   const std::string& path() const { return path_; }
-  std::vector<Degrees> layouts() const;
-  std::vector<Recipe> cells(const Degrees& layout) const;
+  std::vector<RankLayout> layouts() const;
+  std::vector<MemoryPlan> cells(const RankLayout& layout) const;
   // The cells in two steps: cells that differ only in recomputation form a group, named by the cell that recomputes
   // nothing; the cells of a group come kind by kind, those of a kind in the order of the number of layers that run
   // again.
-  std::vector<Recipe> groups(const Degrees& layout) const;
-  std::vector<Recipe> cells_of(const Degrees& layout, const Recipe& group) const;
-  std::vector<Features> features(const Degrees& layout, const Recipe& cell) const;
+  std::vector<MemoryPlan> groups(const RankLayout& layout) const;
+  std::vector<MemoryPlan> cells_of(const RankLayout& layout, const MemoryPlan& group) const;
+  std::vector<Features> features(const RankLayout& layout, const MemoryPlan& cell) const;
   // The orders of ranks that tell a layout's ranks apart.
-  std::vector<std::string_view> rank_orders(const Degrees& layout) const;
+  std::vector<std::string_view> rank_orders(const RankLayout& layout) const;
   // The number of points of a layout, counted without making them.
-  std::uint64_t count(const Degrees& layout) const;
+  std::uint64_t count(const RankLayout& layout) const;
   // Layers of every virtual stage in model order; empty where the model cannot be cut so. Safe from several threads.
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
   // Layers of the stage that has most; with two copies of the model, those of one copy.
-  std::int64_t fullest_stage(std::int64_t pipeline, const Recipe& cell) const;
+  std::int64_t fullest_stage(std::int64_t pipeline, const MemoryPlan& cell) const;
   bool splits() const;  // whether a schedule that may be chosen runs backward in two parts
 
   // Whether some strategy reduces gradients unit by unit because they lie on the host.
@@ -150,22 +150,22 @@ class Space {
  private:
   void take_given(const Origin& origin);
   void take_range(const SearchRange& range);
-  bool valid(const Degrees& layout) const;
-  bool can_cut(const Degrees& layout) const;
-  void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;
-  bool builds_units(const Degrees& layout, const ScheduleRow& schedule, const ShardingRow& row) const;
-  bool shards_nothing_here(const Degrees& layout, const Recipe& cell) const;
-  bool reduces_in_one_order(const Degrees& layout, const ScheduleRow& schedule) const;
-  std::vector<std::int64_t> shard_groups(const Degrees& layout, const ShardingRow& hybrid) const;
-  std::vector<std::string_view> offloads(const Degrees& layout, const Recipe& cell) const;
-  std::vector<std::pair<std::string_view, std::int64_t>> activation_places(const Recipe& group) const;
+  bool valid(const RankLayout& layout) const;
+  bool can_cut(const RankLayout& layout) const;
+  void add_shardings(const RankLayout& layout, const MemoryPlan& cell, std::vector<MemoryPlan>& cells) const;
+  bool builds_units(const RankLayout& layout, const ScheduleRow& schedule, const ShardingRow& row) const;
+  bool shards_nothing_here(const RankLayout& layout, const MemoryPlan& cell) const;
+  bool reduces_in_one_order(const RankLayout& layout, const ScheduleRow& schedule) const;
+  std::vector<std::int64_t> shard_groups(const RankLayout& layout, const ShardingRow& hybrid) const;
+  std::vector<std::string_view> offloads(const RankLayout& layout, const MemoryPlan& cell) const;
+  std::vector<std::pair<std::string_view, std::int64_t>> activation_places(const MemoryPlan& group) const;
   void take_offload(std::string_view key);
   void find_offloads();
   void find_unlisted();
-  std::vector<Recipe> schedules(const Degrees& layout) const;
+  std::vector<MemoryPlan> schedules(const RankLayout& layout) const;
   std::vector<std::string_view> recompute_kinds() const;
   std::vector<std::int64_t> recompute_numbers(std::int64_t layers) const;
-  bool runs(const Degrees& layout, const ScheduleRow& row) const;
+  bool runs(const RankLayout& layout, const ScheduleRow& row) const;
 
   struct Cuts {
     std::mutex mutex;
@@ -192,12 +192,12 @@ class Space {
 
 // The states and activations that a cell keeps off the device, as overrides ("strategy.offload.optimizer=cpu", ...) and
 // as text (", optimizer on the host"; "" where there are none).
-std::vector<std::string> offload_overrides(const Recipe& cell);
-std::string offload_text(const Recipe& cell);
+std::vector<std::string> offload_overrides(const MemoryPlan& cell);
+std::string offload_text(const MemoryPlan& cell);
 
 // Sets the places of the states by a name of offload_names(), and the places of activations by a cell.
 void set_offload(Offload& offload, std::string_view name);
-void set_activations(Offload& offload, const Recipe& cell);
+void set_activations(Offload& offload, const MemoryPlan& cell);
 
 // Puts all context ranks in a ring, or all in an exchange of heads; "mixed" (context_kind: {ring: 2, ulysses: 4})
 // leaves the value of the spec.
@@ -210,9 +210,9 @@ Recompute recompute_of(std::string_view parts, const Software& software);
 struct Strides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
 };
-Strides strides_of(const Degrees& layout, std::string_view rank_order);
+Strides strides_of(const RankLayout& layout, std::string_view rank_order);
 
 // The dimensions of an order of ranks that have more than one: orders with equal ones are the same.
-std::string told_apart(const Degrees& layout, std::string_view rank_order);
+std::string told_apart(const RankLayout& layout, std::string_view rank_order);
 
 }  // namespace orrery

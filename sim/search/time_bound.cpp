@@ -47,7 +47,7 @@ Picoseconds units_end(const UnitTimes& units, const CellWork& work, const StageW
 
 // Time in a step in which stage s waits for sends and gathers that do not run beside compute.
 Picoseconds waits_of(const CellWork& work, const PointTime& point, const UnitTimes& units, std::int64_t s) {
-  const std::int64_t p = work.cell.layout.pipeline, v = work.cell.recipe.virtual_stages;
+  const std::int64_t p = work.cell.layout.pipeline, v = work.cell.memory_plan.virtual_stages;
   const std::vector<Picoseconds>& hops = point.hops.before;
   Picoseconds waits = 0;
   if (!point.features.pipeline && p > 1 && work.in_turn)
@@ -58,8 +58,8 @@ Picoseconds waits_of(const CellWork& work, const PointTime& point, const UnitTim
 // End of stage s in rounds of as many micro-batches as the stage may hold, 0 where their number is not known. way: time
 // of forward and backward through this stage and the stages behind it.
 Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way, Picoseconds hops) {
-  const ScheduleRow& schedule = find_schedule(work.cell.recipe.schedule);
-  if (schedule.in_flight == nullptr || work.cell.recipe.virtual_stages > 1) return 0;
+  const ScheduleRow& schedule = find_schedule(work.cell.memory_plan.schedule);
+  if (schedule.in_flight == nullptr || work.cell.memory_plan.virtual_stages > 1) return 0;
   const std::int64_t m = work.cell.micro_batches, most = schedule.in_flight(work.cell.layout.pipeline, s, m);
   const std::int64_t rounds = (m - 1) / most, rest = (m - 1) % most;
   const StageWork& stage = work.stages[s];
@@ -98,7 +98,7 @@ Picoseconds pipeline_end(BoundCache& cache, const CellWork& work, const TimeBoun
 TimeBound time_bound(LayoutCosts& costs, const CellWork& work) {
   const Space& space = costs.cache.space;
   const HostLoad load = host_load(space, work.cell, fewest_elements(work));
-  const bool host = work.cell.recipe.offload != "none";
+  const bool host = work.cell.memory_plan.offload != "none";
   TimeBound bound;
   for (const StageWork& s : work.stages)
     bound.updates.push_back(host ? load.update : update_time(costs.cache, own_elements(work.cell, s.weights)));
@@ -133,7 +133,7 @@ Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBoun
                          std::size_t s, Picoseconds done) {
   const Software& w = cache.space.base().software;
   const Strategy& strategy = cache.space.base().strategy;
-  const ShardingRow& row = row_of(work.cell.recipe.sharding);
+  const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   const StageWork& stage = work.stages[s];
   const auto kind = scatters_gradients(row, w.communication.shards_all_reduce) ? CollectiveKind::reduce_scatter
                                                                                : CollectiveKind::all_reduce;
@@ -154,7 +154,7 @@ Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBoun
   if (!point.features.parameter_gather) return end + moves(CollectiveKind::all_gather, stage.weights.elements * width);
   const Picoseconds gather = moves(CollectiveKind::all_gather, stage.weights.first_elements * width);
   const Picoseconds rest = point.works[s] - std::min(point.works[s], stage.forward.busy);
-  const Picoseconds last_layer = work.cell.recipe.virtual_stages == 1 ? stage.last_forward : 0;
+  const Picoseconds last_layer = work.cell.memory_plan.virtual_stages == 1 ? stage.last_forward : 0;
   return std::max(end, gather + last_layer + rest + (work.splits ? 0 : stage.tail + point.hops.before[s]));
 }
 
@@ -177,7 +177,7 @@ std::optional<Picoseconds> may_fall(const CellWork& work) {
     }
     fall += most;
   }
-  return fall * work.cell.layout.micro_batches * work.cell.recipe.virtual_stages;
+  return fall * work.cell.layout.micro_batches * work.cell.memory_plan.virtual_stages;
 }
 
 }  // namespace orrery

@@ -23,7 +23,7 @@ double best_rate(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind) {
 }
 
 // The first `size` of the ranks that hold the same weights, and how they lie on the nodes.
-ReplicaGroup& group_of(BoundCache& cache, const Degrees& l, const Strides& at, std::int64_t size) {
+ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at, std::int64_t size) {
   const auto [it, fresh] = cache.groups.try_emplace({at.data, at.context, at.pipeline, size, l.data, l.context});
   if (!fresh) return it->second;
   const std::int64_t node = nccl_node_gpus(cache.space.base().cluster);
@@ -57,7 +57,7 @@ Picoseconds send_time(LayoutCosts& costs, bool near) {
   known = 0;
   if (!costs.cache.profile.measured.transfers.empty()) return 0;
   const Spec& spec = costs.cache.space.base();
-  const Degrees& l = costs.layout;
+  const RankLayout& l = costs.layout;
   const bool cut = l.sequence_parallel || spec.software.communication.scattered_sends != ScatteredSends::none;
   const std::int64_t rows = l.micro_batch * spec.sequence / l.context / (cut ? l.tensor : 1);
   const Bytes bytes = rows * spec.model.hidden * storage_bytes(spec.strategy.precision);
@@ -78,8 +78,8 @@ const NcclModel& model_of(BoundCache& cache, const std::vector<int>& spread) {
       .first->second;
 }
 
-ReplicaGroup& replicas_of(BoundCache& cache, const Cell& cell, const Strides& at) {
-  const std::int64_t shared = cell.recipe.shard_group > 0 ? cell.recipe.shard_group : cell.layout.replicas();
+ReplicaGroup& replicas_of(BoundCache& cache, const SearchCell& cell, const Strides& at) {
+  const std::int64_t shared = cell.memory_plan.shard_group > 0 ? cell.memory_plan.shard_group : cell.layout.replicas();
   return group_of(cache, cell.layout, at, cell.copies > 1 ? 1 : shared);
 }
 

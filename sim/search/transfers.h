@@ -10,7 +10,7 @@ const NcclModel& model_of(BoundCache& cache, const std::vector<int>& spread);
 
 // The group of ranks that share gradients and shards. Where two copies of the model run, stages that mirror each other
 // are in one group, and no bound is given for it.
-ReplicaGroup& replicas_of(BoundCache& cache, const Cell& cell, const Strides& at);
+ReplicaGroup& replicas_of(BoundCache& cache, const SearchCell& cell, const Strides& at);
 
 // Least time in which the group moves so many bytes, in whatever pieces.
 Picoseconds transfer_time(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind, Bytes bytes);

@@ -12,7 +12,7 @@ namespace {
 void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage,
                 std::int64_t gathered) {
   const Strategy& s = cache.space.base().strategy;
-  const ShardingRow& row = row_of(work.cell.recipe.sharding);
+  const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   const std::int64_t layer = stage.weights.layer_elements / stage.layers;
   const std::int64_t n = work.cell.layout.micro_batches * stage.layers;
@@ -33,7 +33,7 @@ void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const 
 // first layer.
 void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage) {
   const Strategy& s = cache.space.base().strategy;
-  const bool gathers = row_of(work.cell.recipe.sharding).shards_parameters, table = stage.first_place == 0;
+  const bool gathers = row_of(work.cell.memory_plan.sharding).shards_parameters, table = stage.first_place == 0;
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   const std::int64_t layer = stage.weights.layer_elements / stage.layers;
   const std::int64_t outer = table ? std::min(layer, work.plain->embedding.elements) : layer;
@@ -63,7 +63,7 @@ void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const Ce
 UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage,
                      std::int64_t gathered) {
   const Strategy& s = cache.space.base().strategy;
-  const ShardingRow& row = row_of(work.cell.recipe.sharding);
+  const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   const StageWeights& weights = stage.weights;
   const std::int64_t m = work.cell.layout.micro_batches;
   UnitTimes times;

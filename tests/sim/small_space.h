@@ -222,8 +222,8 @@ inline Space space_of(const SmallSpace& s) { return {parse_open_spec(s.text, "sm
 // All points of a space; where as few layers as needed offload activations, a point for every number of layers.
 inline std::vector<Point> points_of(const Space& space) {
   std::vector<Point> points;
-  for (const Degrees& layout : space.layouts()) {
-    for (Recipe cell : space.cells(layout)) {
+  for (const RankLayout& layout : space.layouts()) {
+    for (MemoryPlan cell : space.cells(layout)) {
       const bool open = cell.activation_layers == kAsNeeded;
       const std::int64_t first = open ? 1 : cell.activation_layers;
       const std::int64_t last = open ? space.fullest_stage(layout.pipeline, cell) : first;

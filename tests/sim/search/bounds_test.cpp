@@ -131,9 +131,9 @@ TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
     const Profile profile = profile_for(space.base(), "");
     StackCosts costs(space.base(), profile);
     BoundCache cache(space, profile, costs);
-    for (const Degrees& layout : space.layouts()) {
+    for (const RankLayout& layout : space.layouts()) {
       LayoutCosts layout_costs(cache, layout);
-      for (Recipe cell : space.cells(layout)) {
+      for (MemoryPlan cell : space.cells(layout)) {
         if (cell.recompute == "none" || cell.activations != "none" || !is_possible(layout_costs, cell)) continue;
         const auto least = [&](std::int64_t layers) {
           cell.recompute_layers = layers;

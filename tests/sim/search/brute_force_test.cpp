@@ -173,7 +173,7 @@ TEST(Search, FindsWhatTryingAllFindsWithOffload) {
     const SearchResult r = expect_the_best(small, space, points, {spaces, room});
     none += r.best.empty() ? 1U : 0U;
     if (!r.best.empty()) {
-      const Recipe& best = r.best.front().point.cell;
+      const MemoryPlan& best = r.best.front().point.cell;
       leave += best.offload != "none" || best.activations != "none" ? 1U : 0U;
     }
     ++spaces;
@@ -183,7 +183,7 @@ TEST(Search, FindsWhatTryingAllFindsWithOffload) {
   EXPECT_LT(none, 1 + count * 2 / 3);
 }
 
-bool is_away(const Recipe& cell) { return cell.offload != "none" || cell.activations != "none"; }
+bool is_away(const MemoryPlan& cell) { return cell.offload != "none" || cell.activations != "none"; }
 
 // A little less memory than needed by any point that keeps everything on its device.
 Bytes too_little(const Space& space, const std::vector<Point>& points) {
@@ -214,7 +214,7 @@ TEST(Search, FindsWhatTryingAllFindsWithUnitsOfSplitAndTwoWaySchedules) {
                  ? 1U
                  : 0U;
     if (!r.best.empty()) {
-      const Recipe& best = r.best.front().point.cell;
+      const MemoryPlan& best = r.best.front().point.cell;
       leave += is_away(best) ? 1U : 0U;
       two_way += is_away(best) && find_schedule(best.schedule).placement != ChunkPlacement::in_turn ? 1U : 0U;
     }

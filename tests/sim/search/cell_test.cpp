@@ -8,7 +8,7 @@ namespace orrery {
 namespace {
 
 TEST(SearchCell, CopiesOfTheModelShareTheMicroBatches) {
-  const Degrees layout{.pipeline = 4, .micro_batches = 16};
+  const RankLayout layout{.pipeline = 4, .micro_batches = 16};
   EXPECT_EQ(cell_of(layout, {.schedule = "1f1b"}).copies, 1);
   EXPECT_EQ(cell_of(layout, {.schedule = "1f1b"}).micro_batches, 16);
   EXPECT_EQ(cell_of(layout, {.schedule = "chimera"}).copies, 2);
@@ -18,9 +18,9 @@ TEST(SearchCell, CopiesOfTheModelShareTheMicroBatches) {
 // Shards of dense weights are cut over all replicas of both copies, experts over the replicas that hold the same ones.
 TEST(SearchCell, ARankOwnsItsShare) {
   const StageWeights weights{.elements = 1001, .expert_elements = 640};
-  const Degrees layout{.pipeline = 2, .data = 8, .expert = 4, .micro_batches = 4};
+  const RankLayout layout{.pipeline = 2, .data = 8, .expert = 4, .micro_batches = 4};
   EXPECT_EQ(own_elements(cell_of(layout, {}), weights), 1641);
-  Recipe sharded;
+  MemoryPlan sharded;
   for (const ShardingRow& row : sharding_rows()) {
     if (!row.shards_optimizer || row.hybrid) continue;
     sharded.sharding = row.kind;

@@ -36,11 +36,11 @@ TEST(SearchCellWork, StagesAddUpToTheModel) {
   StackCosts stacks(space.base(), profile);
   BoundCache cache(space, profile, stacks);
   std::vector<WholeWork> all;
-  for (const Degrees& layout : space.layouts()) {
+  for (const RankLayout& layout : space.layouts()) {
     LayoutCosts costs(cache, layout);
-    for (const Recipe& recipe : space.cells(layout)) {
-      if (!is_possible(costs, recipe)) continue;
-      const CellWork work = cell_work(costs, recipe);
+    for (const MemoryPlan& memory_plan : space.cells(layout)) {
+      if (!is_possible(costs, memory_plan)) continue;
+      const CellWork work = cell_work(costs, memory_plan);
       WholeWork sum;
       for (const StageWork& s : work.stages) {
         sum.compute += s.forward.compute + s.backward.compute + s.weight.compute;

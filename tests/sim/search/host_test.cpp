@@ -31,7 +31,7 @@ TEST(SearchHost, BoundsAreBelowWithOffload) {
       LayoutCosts layout(cache, point.layout);
       EXPECT_LE(layout_bound(layout), step) << what;
       const Picoseconds group = group_bound(layout, [&] {
-        Recipe named = point.cell;
+        MemoryPlan named = point.cell;
         named.recompute = "none";
         return named;
       }());
@@ -41,7 +41,7 @@ TEST(SearchHost, BoundsAreBelowWithOffload) {
       EXPECT_LE(cell.time, step) << what;
       EXPECT_LE(whole.time, step) << what;
       EXPECT_LE(whole.memory, report->memory.peak_device) << what;
-      Recipe stays = point.cell;
+      MemoryPlan stays = point.cell;
       stays.offload = stays.activations = "none";
       tell += point.cell.offload != "none" && bound_of(cell_bounds(layout, stays)).time < cell.time ? 1U : 0U;
       ++compared;

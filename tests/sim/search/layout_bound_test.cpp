@@ -19,7 +19,7 @@ TEST(SearchLayoutBound, RoughOnesAreBelow) {
   StackCosts costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
   std::size_t compared = 0;
-  for (const Degrees& layout : space.layouts()) {
+  for (const RankLayout& layout : space.layouts()) {
     ASSERT_TRUE(has_rough_bound(space.base(), layout));
     LayoutCosts layout_costs(cache, layout);
     const Picoseconds rough = rough_bound(cache, layout), own = layout_bound(layout_costs);

@@ -16,16 +16,16 @@ TEST(SearchMemoryBound, IsThatOfTheFullestStage) {
     const Profile profile = profile_for(space.base(), "");
     StackCosts stacks(space.base(), profile);
     BoundCache cache(space, profile, stacks);
-    for (const Degrees& layout : space.layouts()) {
+    for (const RankLayout& layout : space.layouts()) {
       LayoutCosts costs(cache, layout);
-      for (const Recipe& recipe : space.cells(layout)) {
-        if (!is_possible(costs, recipe)) continue;
-        const CellWork work = cell_work(costs, recipe);
+      for (const MemoryPlan& memory_plan : space.cells(layout)) {
+        if (!is_possible(costs, memory_plan)) continue;
+        const CellWork work = cell_work(costs, memory_plan);
         const MemoryBound bound = memory_bound(costs, work);
         for (const StageMemory& s : bound.stages) EXPECT_LE(s.held, bound.on_device);
         EXPECT_TRUE(bound.least == bound.on_device || bound.least == kNoRoom);
-        for (const Features& f : space.features(layout, recipe))
-          EXPECT_GE(memory_with(costs, work, bound, f), bound.least) << space.text_of({layout, recipe, f});
+        for (const Features& f : space.features(layout, memory_plan))
+          EXPECT_GE(memory_with(costs, work, bound, f), bound.least) << space.text_of({layout, memory_plan, f});
         compared += bound.stages.size();
       }
     }

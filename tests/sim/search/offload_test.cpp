@@ -31,7 +31,7 @@ TEST(SearchOffload, NamesSayWhereStatesLie) {
 }
 
 TEST(SearchOffload, TextSaysWhatLiesWhere) {
-  Recipe cell;
+  MemoryPlan cell;
   EXPECT_EQ(offload_text(cell), "");
   EXPECT_TRUE(offload_overrides(cell).empty());
   cell.offload = "optimizer:nvme+parameters";
@@ -53,8 +53,8 @@ TEST(SearchOffload, GivenPlacesAreFixed) {
                       "t.yaml"),
       8);
   std::set<std::string_view> seen;
-  for (const Degrees& layout : space.layouts()) {
-    for (const Recipe& cell : space.cells(layout)) {
+  for (const RankLayout& layout : space.layouts()) {
+    for (const MemoryPlan& cell : space.cells(layout)) {
       seen.insert(cell.offload);
       EXPECT_EQ(cell.activations, "cpu");
       EXPECT_EQ(cell.activation_layers, 2);
@@ -97,8 +97,8 @@ TEST(SearchOffload, DisksAreSearchedWhereHostsAreFullOrTheyAreListed) {
                                       "t.yaml"),
                       16);
     bool found = false;
-    for (const Degrees& layout : space.layouts()) {
-      for (const Recipe& cell : space.cells(layout)) found |= cell.offload.find("nvme") != std::string_view::npos;
+    for (const RankLayout& layout : space.layouts()) {
+      for (const MemoryPlan& cell : space.cells(layout)) found |= cell.offload.find("nvme") != std::string_view::npos;
     }
     const auto names = space.left_out();
     const auto named = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };

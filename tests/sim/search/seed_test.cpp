@@ -37,7 +37,7 @@ struct Looked {
   Space space;
   Profile profile;
   StackCosts costs;
-  std::vector<Degrees> layouts;
+  std::vector<RankLayout> layouts;
   SearchOptions options;
   std::vector<std::unique_ptr<BoundCache>> caches;
   std::vector<SearchNode> nodes;
@@ -48,10 +48,10 @@ TEST(SearchLook, TakesOneLayoutOfEachSiteWithItsLeastMicroBatch) {
   std::set<SearchSite> all, seen;
   for (const SearchNode& node : looked.nodes) all.insert(site_of(looked.layouts[node.layout]));
   for (const SearchNode& node : one_of_each_site(looked.layouts, looked.nodes)) {
-    const Degrees& chosen = looked.layouts[node.layout];
+    const RankLayout& chosen = looked.layouts[node.layout];
     EXPECT_TRUE(seen.insert(site_of(chosen)).second);
     for (const SearchNode& other : looked.nodes) {
-      const Degrees& l = looked.layouts[other.layout];
+      const RankLayout& l = looked.layouts[other.layout];
       if (site_of(l) != site_of(chosen)) continue;
       EXPECT_GE(l.micro_batch, chosen.micro_batch);
     }

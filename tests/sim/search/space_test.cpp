@@ -58,12 +58,12 @@ TEST(SearchSpace, GivenKeysAreFixedAndListedOnesRestricted) {
       "model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 8}\n"
       "strategy: {tensor: 8, global_batch: 64, sharding: zero1}\nsearch: {pipeline: [2, 4], offload: [none]}\n";
   const Space space(parse_open_spec(text, "t.yaml"), 64);
-  const std::vector<Degrees> layouts = space.layouts();
+  const std::vector<RankLayout> layouts = space.layouts();
   ASSERT_FALSE(layouts.empty());
-  for (const Degrees& l : layouts) {
+  for (const RankLayout& l : layouts) {
     EXPECT_EQ(l.tensor, 8);
     EXPECT_TRUE(l.pipeline == 2 || l.pipeline == 4);
-    for (const Recipe& cell : space.cells(l)) EXPECT_EQ(cell.sharding, Sharding::zero1);
+    for (const MemoryPlan& cell : space.cells(l)) EXPECT_EQ(cell.sharding, Sharding::zero1);
   }
 }
 
@@ -95,9 +95,9 @@ TEST(SearchSpace, OverridesAreAllThatThePointNeeds) {
 TEST(SearchSpace, CountsWhatItMakes) {
   const auto compare = [](const Space& space, const std::string& what) {
     std::uint64_t sum = 0, made = 0;
-    for (const Degrees& layout : space.layouts()) {
+    for (const RankLayout& layout : space.layouts()) {
       sum += space.count(layout);
-      for (const Recipe& cell : space.cells(layout)) made += space.features(layout, cell).size();
+      for (const MemoryPlan& cell : space.cells(layout)) made += space.features(layout, cell).size();
     }
     EXPECT_EQ(sum, made) << what;
   };
@@ -132,9 +132,9 @@ TEST(SearchSpace, NoTwoPointsHaveOneName) {
 // A key whose value is a map is fixed too.
 TEST(SearchSpace, MapsAreFixed) {
   const Space space = gpt_space("context_kind: {ring: 2, ulysses: 2}");
-  const std::vector<Degrees> layouts = space.layouts();
+  const std::vector<RankLayout> layouts = space.layouts();
   ASSERT_FALSE(layouts.empty());
-  for (const Degrees& l : layouts) {
+  for (const RankLayout& l : layouts) {
     EXPECT_EQ(l.context, 4);
     EXPECT_EQ(l.context_kind, "mixed");
   }
@@ -145,17 +145,17 @@ TEST(SearchSpace, MapsAreFixed) {
 
 TEST(SearchSpace, GivenNumberOfLayersCountsWhereAStageHasFewer) {
   const Space space = gpt_space("recompute: full, recompute_layers: 12, pipeline: 4, tensor: 2, schedule: 1f1b");
-  for (const Degrees& l : space.layouts()) {
+  for (const RankLayout& l : space.layouts()) {
     ASSERT_FALSE(space.cells(l).empty());
-    for (const Recipe& cell : space.cells(l)) EXPECT_EQ(cell.recompute_layers, 12);
+    for (const MemoryPlan& cell : space.cells(l)) EXPECT_EQ(cell.recompute_layers, 12);
   }
 }
 
 // A stack that cannot reduce sharded gradients under backward is not asked to.
 TEST(SearchSpace, ShardedReductionOverlapsWhereTheStackCan) {
   const Space space = gpt_space("tensor: 1, pipeline: 1}\nsoftware: {overlap_sharded: false");
-  const Degrees l = space.layouts().front();
-  for (const Recipe& cell : space.cells(l)) {
+  const RankLayout l = space.layouts().front();
+  for (const MemoryPlan& cell : space.cells(l)) {
     std::set<bool> seen;
     for (const Features& f : space.features(l, cell)) seen.insert(f.gradient_reduce);
     EXPECT_EQ(seen.count(true), cell.sharding == Sharding::none ? 1U : 0U);
@@ -176,9 +176,9 @@ TEST(SearchSpace, WhatItLeavesOutIsNamed) {
 
 std::set<std::string_view> schedules_of(const Space& space, std::int64_t pipeline) {
   std::set<std::string_view> seen;
-  for (const Degrees& l : space.layouts()) {
+  for (const RankLayout& l : space.layouts()) {
     if (l.pipeline != pipeline) continue;
-    for (const Recipe& group : space.groups(l)) seen.insert(group.schedule);
+    for (const MemoryPlan& group : space.groups(l)) seen.insert(group.schedule);
   }
   return seen;
 }
@@ -208,8 +208,8 @@ TEST(SearchSpace, OffloadObeysItsRules) {
       "context: 1, micro_batch: 1, pipeline: 1, recompute: none}\nsearch: {offload: [none, optimizer, "
       "optimizer+gradients, optimizer+parameters, optimizer+gradients+parameters]");
   std::set<std::string_view> seen;
-  for (const Degrees& l : space.layouts()) {
-    for (const Recipe& group : space.groups(l)) {
+  for (const RankLayout& l : space.layouts()) {
+    for (const MemoryPlan& group : space.groups(l)) {
       seen.insert(group.offload);
       if (group.offload == "none") continue;
       EXPECT_TRUE(row_of(group.sharding).shards_optimizer || l.replicas() == 1);
@@ -262,8 +262,8 @@ TEST(SearchSpace, OverridesSetEveryKeyOnce) {
       "model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, tensor: 2}\n", "t.yaml");
   open.overrides = {"gpus=16", "strategy.tensor=2", "model.layers=12"};
   const Space space(std::move(open), 8);
-  const Degrees layout = space.layouts().front();
-  const Recipe cell = space.cells(layout).front();
+  const RankLayout layout = space.layouts().front();
+  const MemoryPlan cell = space.cells(layout).front();
   std::vector<std::string> list = space.overrides_of({layout, cell, space.features(layout, cell).front()});
   EXPECT_EQ(std::count(list.begin(), list.end(), "gpus=8"), 1);
   EXPECT_EQ(std::count(list.begin(), list.end(), "model.layers=12"), 1);
@@ -281,8 +281,8 @@ TEST(SearchSpace, OneRankKeepsTheShardingThatIsGiven) {
                       "t.yaml"),
       1);
   std::set<std::pair<Sharding, std::string>> seen;
-  for (const Degrees& layout : space.layouts()) {
-    for (const Recipe& cell : space.cells(layout)) seen.insert({cell.sharding, std::string(cell.offload)});
+  for (const RankLayout& layout : space.layouts()) {
+    for (const MemoryPlan& cell : space.cells(layout)) seen.insert({cell.sharding, std::string(cell.offload)});
   }
   EXPECT_EQ(seen, (std::set<std::pair<Sharding, std::string>>{{Sharding::none, "none"},
                                                               {Sharding::zero3, "optimizer+gradients+parameters"}}));

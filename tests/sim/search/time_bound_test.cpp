@@ -16,11 +16,11 @@ TEST(SearchTimeBound, IsNoShorterThanTheBusiestStage) {
     const Profile profile = profile_for(space.base(), "");
     StackCosts stacks(space.base(), profile);
     BoundCache cache(space, profile, stacks);
-    for (const Degrees& layout : space.layouts()) {
+    for (const RankLayout& layout : space.layouts()) {
       LayoutCosts costs(cache, layout);
-      for (const Recipe& recipe : space.cells(layout)) {
-        if (!is_possible(costs, recipe)) continue;
-        const CellWork work = cell_work(costs, recipe);
+      for (const MemoryPlan& memory_plan : space.cells(layout)) {
+        if (!is_possible(costs, memory_plan)) continue;
+        const CellWork work = cell_work(costs, memory_plan);
         const TimeBound bound = time_bound(costs, work);
         EXPECT_EQ(bound.least, std::max(bound.on_device, bound.beside));
         for (std::size_t s = 0; s < work.stages.size(); ++s) {
@@ -29,8 +29,9 @@ TEST(SearchTimeBound, IsNoShorterThanTheBusiestStage) {
           EXPECT_GE(bound.on_device, stage.head + work.cell.micro_batches * busy + bound.least_update);
           EXPECT_GE(bound.updates[s], bound.least_update);
         }
-        for (const Features& f : space.features(layout, recipe))
-          EXPECT_GE(point_time(costs, work, bound, f).on_device, bound.on_device) << space.text_of({layout, recipe, f});
+        for (const Features& f : space.features(layout, memory_plan))
+          EXPECT_GE(point_time(costs, work, bound, f).on_device, bound.on_device)
+              << space.text_of({layout, memory_plan, f});
         ++compared;
       }
     }

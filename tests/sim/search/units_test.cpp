@@ -24,9 +24,9 @@ TEST(SearchBounds, AreCloseWhereUnitsMoveUnderCompute) {
   StackCosts costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
   std::size_t compared = 0;
-  for (const Degrees& layout : space.layouts()) {
+  for (const RankLayout& layout : space.layouts()) {
     LayoutCosts layout_costs(cache, layout);
-    for (const Recipe& cell : space.cells(layout)) {
+    for (const MemoryPlan& cell : space.cells(layout)) {
       const Features features = space.features(layout, cell).front();
       const double bound = seconds(bound_of(layout_costs, cell_bounds(layout_costs, cell), features).time);
       const double step = evaluate(space, profile, {layout, cell, features}).value().step_time_s;
