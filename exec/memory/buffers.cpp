@@ -35,8 +35,8 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
       take(f, {Scope::own, Access::write, s, -1}, kNone, none);
       const std::span bytes(held_[index(f, s)].data, static_cast<std::size_t>(block.slots[s].bytes));
       if (block.role == BlockRole::arena) cut_arena(f, s);
-      if (block.slots[s].home == Home::device) clear(bytes);
-      if (block.slots[s].home == Home::host) clear_on_host(bytes);
+      if (block.slots[s].home == MemoryTier::device) clear(bytes);
+      if (block.slots[s].home == MemoryTier::host) clear_on_host(bytes);
     }
   }
   count_peak(kNone);
@@ -108,8 +108,8 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
 // Takes a buffer that does not lie on the device. On the host: memory, cleared at once where the buffer must begin with
 // zeros, because no device queue clears it. On disk: room in a file, which is never given back.
 bool Buffers::take_beyond(const Slot& what, Held& held) {
-  if (what.home == Home::device) return false;
-  if (what.home == Home::nvme) {
+  if (what.home == MemoryTier::device) return false;
+  if (what.home == MemoryTier::nvme) {
     held.at = disk_.take(what.bytes);
     return true;
   }

@@ -248,7 +248,7 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
     for (const Operand& o : r.op.operands) {
       if (o.scope != Scope::own) continue;
       // A wait for a copy to the host uses the device's buffer, not the host's.
-      const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.slots[o.slot].home != Home::device;
+      const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.slots[o.slot].home != MemoryTier::device;
       if (!waits) note(o.slot);
     }
   }

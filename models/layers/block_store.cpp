@@ -43,7 +43,7 @@ BlockBuilder::Id BlockBuilder::cut_input() {
   const Bytes bytes = block_.slots[kInput].bytes, width = storage_bytes(precision_);
   const Id part = slot("part of the input", bytes / input_parts);
   insert_after_use(kInput, {.name = "cut input",
-                            .work = PlaceCopy{bytes / input_parts, Home::device, Home::device},
+                            .work = PlaceCopy{bytes / input_parts, MemoryTier::device, MemoryTier::device},
                             .operands = {operand(kInput, Access::read), operand(part, Access::write)}});
   insert_before_backward(
       0,
@@ -55,7 +55,7 @@ BlockBuilder::Id BlockBuilder::cut_input() {
   return part;
 }
 
-void BlockBuilder::copy_back(const char* name, LaneKind lane, Home from, Id source, Home to, Id target) {
+void BlockBuilder::copy_back(const char* name, LaneKind lane, MemoryTier from, Id source, MemoryTier to, Id target) {
   insert_before_backward(block_.fetches++,
                          {.name = name,
                           .work = PlaceCopy{block_.slots[target].bytes, from, to},
@@ -66,21 +66,21 @@ void BlockBuilder::copy_back(const char* name, LaneKind lane, Home from, Id sour
 void BlockBuilder::offload_slot(Id s, Op& release) {
   const Bytes bytes = block_.slots[s].bytes;
   const Id host = slot(block_.slots[s].name + " on the host", bytes);
-  block_.slots[host].home = Home::host;
+  block_.slots[host].home = MemoryTier::host;
   insert_after_use(s, {.name = "activations down",
-                       .work = PlaceCopy{bytes, Home::device, Home::host},
+                       .work = PlaceCopy{bytes, MemoryTier::device, MemoryTier::host},
                        .lane = LaneKind::down,
                        .operands = {operand(s, Access::read), operand(host, Access::write)}});
   if (offloads_to_disk) {
     const Id disk = slot(block_.slots[s].name + " on disk", bytes);
-    block_.slots[disk].home = Home::nvme;
+    block_.slots[disk].home = MemoryTier::nvme;
     insert_after_use(host, {.name = "activations to disk",
-                            .work = PlaceCopy{bytes, Home::host, Home::nvme},
+                            .work = PlaceCopy{bytes, MemoryTier::host, MemoryTier::nvme},
                             .lane = LaneKind::store,
                             .operands = {operand(host, Access::read), operand(disk, Access::write)}});
-    copy_back("activations from disk", LaneKind::fetch, Home::nvme, disk, Home::host, host);
+    copy_back("activations from disk", LaneKind::fetch, MemoryTier::nvme, disk, MemoryTier::host, host);
   }
-  copy_back("activations up", LaneKind::up, Home::host, host, Home::device, s);
+  copy_back("activations up", LaneKind::up, MemoryTier::host, host, MemoryTier::device, s);
   release.operands.push_back(operand(host, Access::read));
 }
 

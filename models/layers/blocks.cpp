@@ -50,8 +50,6 @@ void BlockContext::share(std::int64_t replicas) {
   local_rows = sequence_parallel ? rows / tensor : rows;
 }
 
-Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::cpu ? Home::host : Home::nvme; }
-
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   if (!is_eight_bit(spec.strategy.precision) || block.role != BlockRole::layer) return 0;
   std::int64_t sum = 0;
@@ -134,7 +132,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   LayerTape b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
   b.tape.offloads = offload;
-  b.tape.offloads_to_disk = c.spec.strategy.offload.activations == Device::nvme;
+  b.tape.offloads_to_disk = c.spec.strategy.offload.activations == MemoryTier::nvme;
   if (b.recompute.layer && c.spec.strategy.partition_activations) b.tape.input_parts = c.tensor;
   b.tape.contiguous = b.recompute.layer && c.spec.strategy.contiguous_activations;
   if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;

@@ -75,8 +75,6 @@ enum RankSlotOf : std::uint16_t {
   kWholeNorm
 };
 
-Home home_of(Device d);
-
 // Elements that products of a block read in fp8 where the stack computes those in 8 bits.
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 

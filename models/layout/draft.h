@@ -28,9 +28,9 @@ struct PlanFacts {
   bool half = false;       // fp16, with a scale of the loss
   bool validates = false;  // updates are validated in the next step (post_validation.h)
 
-  bool host_parameters() const { return spec.strategy.offload.parameters != Device::none; }
-  bool host_gradients() const { return spec.strategy.offload.gradients != Device::none; }
-  bool host_update() const { return spec.strategy.offload.optimizer != Device::none; }
+  bool host_parameters() const { return spec.strategy.offload.parameters != MemoryTier::device; }
+  bool host_gradients() const { return spec.strategy.offload.gradients != MemoryTier::device; }
+  bool host_update() const { return spec.strategy.offload.optimizer != MemoryTier::device; }
   bool delayed() const { return host_update() && spec.strategy.offload.delayed_update; }
   // fp16: whether the norm, which is infinite where a gradient is, tells of infinities: it is taken before a scale must
   // be known, or nothing else passes over the gradients. A delayed update's scale must be known before the next step

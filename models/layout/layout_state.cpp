@@ -87,7 +87,7 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   // Pushes of several workers may be under way at once, where servers take each push by itself.
   const std::int64_t pushes = draft.plan.own_pace ? draft.plan.workers() : 0;
   block.slots[kBuckets] = {"pushed gradients", pushes * own * draft.facts.gradient_width, Category::buffers};
-  for (Slot& slot : block.slots) slot.home = Home::host;
+  for (Slot& slot : block.slots) slot.home = MemoryTier::host;
   return block;
 }
 

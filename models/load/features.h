@@ -255,20 +255,21 @@ inline constexpr Feature kOffload = {"strategy.offload", "offload", [](S s) { re
 inline constexpr Feature kTiling = {"strategy.offload.tiling", "offload.tiling above 1",
                                     [](S s) { return s.strategy.offload.tiling > 1; }};
 inline constexpr Feature kHostUpdate = {"strategy.offload.optimizer", "offload.optimizer",
-                                        [](S s) { return s.strategy.offload.optimizer != Device::none; }};
+                                        [](S s) { return s.strategy.offload.optimizer != MemoryTier::device; }};
 inline constexpr Feature kDeviceUpdate = {"strategy.offload.optimizer", "offload.optimizer: none",
-                                          [](S s) { return s.strategy.offload.optimizer == Device::none; }};
+                                          [](S s) { return s.strategy.offload.optimizer == MemoryTier::device; }};
 inline constexpr Feature kHostWeights = {"strategy.offload.parameters", "offload.parameters",
-                                         [](S s) { return s.strategy.offload.parameters != Device::none; }};
+                                         [](S s) { return s.strategy.offload.parameters != MemoryTier::device; }};
 inline constexpr Feature kHostGradients = {"strategy.offload.gradients", "offload.gradients",
-                                           [](S s) { return s.strategy.offload.gradients != Device::none; }};
+                                           [](S s) { return s.strategy.offload.gradients != MemoryTier::device; }};
 inline constexpr Feature kDiskStates = {"strategy.offload", "states on disks (nvme)", is::state_on_disk};
 inline constexpr Feature kDelayed = {"strategy.offload.optimizer.delayed_update", "delayed_update",
                                      [](S s) { return s.strategy.offload.delayed_update; }};
 inline constexpr Feature kHostActivations = {"strategy.offload.activations", "offload.activations",
-                                             [](S s) { return s.strategy.offload.activations != Device::none; }};
-inline constexpr Feature kDeviceActivations = {"strategy.offload.activations", "offload.activations: none",
-                                               [](S s) { return s.strategy.offload.activations == Device::none; }};
+                                             [](S s) { return s.strategy.offload.activations != MemoryTier::device; }};
+inline constexpr Feature kDeviceActivations = {"strategy.offload.activations", "offload.activations: none", [](S s) {
+                                                 return s.strategy.offload.activations == MemoryTier::device;
+                                               }};
 inline constexpr Feature kActivationLayers = {"strategy.offload.activations.layers", "offload.activations.layers",
                                               [](S s) { return s.strategy.offload.activation_layers.has_value(); }};
 

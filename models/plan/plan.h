@@ -74,7 +74,7 @@ struct Slot {
   Category category = Category::activations;
   bool lazy = false;               // state that first appears at the first update (moments), and stays
   std::int32_t runtime_size = -1;  // index into Block::runtime_sizes; `bytes` is for the predicted number of rows
-  Home home = Home::device;
+  MemoryTier home = MemoryTier::device;
   bool contiguous = false;  // lies in the rank's arena, side by side with the others that do
 };
 
@@ -349,7 +349,7 @@ std::string_view letter_of(Phase p);  // "F", "B", "I", "W", "step"
 std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
-std::string_view name_of(Home p);
+std::string_view name_of(MemoryTier p);
 
 // The slot that each rank of the job runs: its own, or that of its class in its stage.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);

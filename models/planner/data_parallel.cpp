@@ -37,8 +37,8 @@ void BucketReduction::fuse_bucket(const Chunk& chunk, const Bucket& bucket, Task
 
 TaskId BucketReduction::unfuse_bucket(const Chunk& chunk, const Bucket& bucket) {
   const PlaceCopy work = {.bytes = draft_.shard(bucket.elements, bucket.group) * facts_.gradient_width,
-                          .from = Home::device,
-                          .to = Home::device,
+                          .from = MemoryTier::device,
+                          .to = MemoryTier::device,
                           .first = bucket.first,
                           .elements = bucket.elements,
                           .width = facts_.gradient_width};

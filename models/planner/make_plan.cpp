@@ -44,7 +44,7 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   if (!draft.schedule.moves.empty()) add_part<ActivationMoves>(parts, draft, writer);
   if (draft.schedule.spreads_vocabulary()) add_part<VocabularyExchange>(parts, draft, writer);
   const bool offloads = facts.host_parameters() || facts.host_gradients() || facts.host_update();
-  const bool keeps = facts.spec.strategy.offload.activations == Device::none;  // activations stay on the device
+  const bool keeps = facts.spec.strategy.offload.activations == MemoryTier::device;  // activations stay on the device
   if (!keeps) add_part<ActivationOffload>(parts, draft, writer);
   HostUnits* host = offloads ? add_part<HostUnits>(parts, draft, writer) : nullptr;
   if (facts.row.shards_parameters || facts.unit_gradients) add_part<Units>(parts, draft, writer, host);

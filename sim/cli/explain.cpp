@@ -63,9 +63,9 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
   std::string text(kIndented);
   for (const auto& [name, device] : {std::pair("parameters", o.parameters), std::pair("gradients", o.gradients),
                                      std::pair("optimizer", o.optimizer), std::pair("activations", o.activations)})
-    text += fmt::format("{}: {}; ", name, name_of(home_of(device)));
+    text += fmt::format("{}: {}; ", name, name_of(device));
   if (f.copies > 0) text += fmt::format("gradients for the host's update: {}; ", term(f.copies, f.shards_optimizer));
-  std::map<std::pair<Home, Home>, Bytes> copied;
+  std::map<std::pair<MemoryTier, MemoryTier>, Bytes> copied;
   for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
     const auto* c = std::get_if<PlaceCopy>(&p.plan.op_of(t).work);
     if (c != nullptr && c->from != c->to) copied[{c->from, c->to}] += c->bytes;

@@ -54,11 +54,12 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   if (spec.software.communication.widens_gradient_shards && unit_gradients(spec, row) && row.fp32_shards)
     f.gradients = std::max(f.gradients, s.optimizer.master_bytes);
   f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
-  const bool on_host = s.offload.optimizer != Device::none;
+  const bool on_host = s.offload.optimizer != MemoryTier::device;
   const bool masters = masters_lie_apart(s, row);
   if (masters) f.optimizer += s.optimizer.master_bytes;
   if (on_host)
-    f.copies = storage_bytes(s.gradient_precision) * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
+    f.copies =
+        storage_bytes(s.gradient_precision) * ((s.offload.gradients == MemoryTier::device) + s.offload.delayed_update);
   if (masters && row.shards_optimizer && spec.software.communication.whole_master == s.precision) {
     f.whole = s.optimizer.master_bytes;
     f.optimizer -= f.whole;

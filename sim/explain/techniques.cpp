@@ -136,7 +136,7 @@ void add_sharding(const Spec& spec, List& list) {
   for (const ShardingRow& other : sharding_rows()) {
     const bool more = other.shards_parameters || !row.shards_optimizer;
     const bool weaving = weaves(other.kind);
-    if (other.suggested && more && flushes && whole && s.offload.parameters == Device::none)
+    if (other.suggested && more && flushes && whole && s.offload.parameters == MemoryTier::device)
       list.push_back({std::string(other.name), false, "", "",
                       fmt::format("with {}{}", other.name, weaving ? ", micro-batches not woven" : ""),
                       as(other.kind)});

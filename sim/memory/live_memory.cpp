@@ -22,7 +22,8 @@ std::vector<Delta> deltas_of(const Plan& plan, const Trace& trace, const RankSlo
     const std::uint32_t frame = frame_of(plan, plan.tasks[t].frame, o);
     const Slot& what = slot_of(plan, frame, o);
     const std::uint32_t buffer = plan.frames[frame].first_buffer + o.slot;
-    if (what.bytes == 0 || what.lazy || what.contiguous || what.home != Home::device || held[buffer] == take) return;
+    if (what.bytes == 0 || what.lazy || what.contiguous || what.home != MemoryTier::device || held[buffer] == take)
+      return;
     held[buffer] = take;
     deltas.push_back(
         {take ? trace.spans[t].entered : trace.spans[t].ended, what.category, take ? what.bytes : -what.bytes});
@@ -40,7 +41,7 @@ std::vector<MemorySample> state_of_slots(const Plan& plan) {
   for (const Frame& f : plan.frames) {
     if (!outlives_steps(plan.blocks[f.block].role)) continue;
     for (const Slot& s : plan.blocks[f.block].slots)
-      state[f.slot].bytes[static_cast<std::size_t>(s.category)] += s.home == Home::device ? s.bytes : 0;
+      state[f.slot].bytes[static_cast<std::size_t>(s.category)] += s.home == MemoryTier::device ? s.bytes : 0;
   }
   return state;
 }

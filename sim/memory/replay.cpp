@@ -309,7 +309,7 @@ class Replay : BlockSource {
       held.stream = kPlaced;
       return;
     }
-    if (what.home != Home::device) {
+    if (what.home != MemoryTier::device) {
       held.stream = kBeyond;
       count_beyond(what.home, what.bytes);
       return;
@@ -370,8 +370,8 @@ class Replay : BlockSource {
     allocated_ += bytes;
   }
 
-  void count_beyond(Home home, Bytes bytes) {
-    (home == Home::host ? host_ : nvme_) += bytes;
+  void count_beyond(MemoryTier home, Bytes bytes) {
+    (home == MemoryTier::host ? host_ : nvme_) += bytes;
     result_.host_peak = std::max(result_.host_peak, host_);
     result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
   }
@@ -421,7 +421,7 @@ void Replay::name_largest() {
   const auto count_one = [&](std::uint32_t frame, std::uint16_t s, bool on) {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[s];
     char& is = named_[plan_.frames[frame].first_buffer + s];
-    if (what.bytes == 0 || what.contiguous || what.home != Home::device || (is != 0) == on) return;
+    if (what.bytes == 0 || what.contiguous || what.home != MemoryTier::device || (is != 0) == on) return;
     is = on ? 1 : 0;
     auto& [bytes, number] = by_name[what.name];
     bytes += on ? what.bytes : -what.bytes;

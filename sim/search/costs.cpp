@@ -353,7 +353,7 @@ class Probe {
 
 // The fewest bytes that a layer of each kind copies to the host in forward.
 std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
-  spec.strategy.offload.activations = Device::cpu;
+  spec.strategy.offload.activations = MemoryTier::host;
   const Plan plan = make_unchecked_plan(spec);
   std::map<LayerKind, Bytes> result;
   for (const Frame& frame : plan.frames) {
@@ -362,7 +362,7 @@ std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
     Bytes sum = 0;
     for (const std::uint32_t op : block.forward) {
       const auto* copy = std::get_if<PlaceCopy>(&plan.ops[op].work);
-      if (copy != nullptr && copy->from == Home::device && copy->to == Home::host) sum += copy->bytes;
+      if (copy != nullptr && copy->from == MemoryTier::device && copy->to == MemoryTier::host) sum += copy->bytes;
     }
     const auto [it, fresh] = result.try_emplace(kind_of(spec, frame.layer), sum);
     it->second = std::min(it->second, sum);

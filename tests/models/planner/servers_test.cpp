@@ -72,7 +72,7 @@ TEST(Servers, HoldEveryWeightOnce) {
   EXPECT_EQ(state_bytes(plan, 0, Category::optimizer), 0);
   EXPECT_GT(state_bytes(plan, 4, Category::optimizer), 0);
   for (const Slot& s : plan.blocks[plan.frames[states_of(plan, 4).front()].block].slots)
-    EXPECT_EQ(s.home, Home::host) << s.name;
+    EXPECT_EQ(s.home, MemoryTier::host) << s.name;
 }
 
 // Servers stand beside workers, on one machine after the other; or one on each machine behind those of the workers.

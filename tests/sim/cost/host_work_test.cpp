@@ -12,20 +12,20 @@
 namespace orrery {
 namespace {
 
-Op copy(Bytes bytes, Home from, Home to) { return {.name = "copy", .work = PlaceCopy{bytes, from, to}}; }
+Op copy(Bytes bytes, MemoryTier from, MemoryTier to) { return {.name = "copy", .work = PlaceCopy{bytes, from, to}}; }
 
 Seconds time_of(const Op& op, const Cluster& cluster) { return host_work(op, Plan{}, cluster, 0).seconds; }
 
 TEST(HostWork, CopiesRunAtTheirLinksRates) {
   const Cluster c = find_cluster("dgx-2", 1);
-  EXPECT_NEAR(time_of(copy(12'600'000'000, Home::device, Home::host), c), 1, 1e-9);  // 0.8 of 15.75 GB/s
-  EXPECT_NEAR(time_of(copy(25'000'000'000, Home::nvme, Home::host), c), 1, 1e-9);
-  EXPECT_NEAR(time_of(copy(20'000'000'000, Home::host, Home::nvme), c), 1, 1e-9);
+  EXPECT_NEAR(time_of(copy(12'600'000'000, MemoryTier::device, MemoryTier::host), c), 1, 1e-9);  // 0.8 of 15.75 GB/s
+  EXPECT_NEAR(time_of(copy(25'000'000'000, MemoryTier::nvme, MemoryTier::host), c), 1, 1e-9);
+  EXPECT_NEAR(time_of(copy(20'000'000'000, MemoryTier::host, MemoryTier::nvme), c), 1, 1e-9);
 }
 
 TEST(HostWork, CopiesAreNoFasterThanTheHostsMemory) {
   Cluster c = find_cluster("dgx-2", 1);
-  const Op down = copy(12'600'000'000, Home::device, Home::host);
+  const Op down = copy(12'600'000'000, MemoryTier::device, MemoryTier::host);
   c.host->dram_GBps = 6.3;
   EXPECT_NEAR(time_of(down, c), 2, 1e-9);
   c.host->dram_GBps = 0;  // not known
@@ -45,12 +45,12 @@ TEST(HostWork, UpdatesAsFastAsPublished) {
 TEST(HostWork, UpdatesNeedAHost) {
   Cluster c = find_cluster("dgx-2", 1);
   c.nvme.reset();
-  EXPECT_THROW(time_of(copy(1, Home::nvme, Home::host), c), Error);
+  EXPECT_THROW(time_of(copy(1, MemoryTier::nvme, MemoryTier::host), c), Error);
   const Op update = {.work = Update{.elements = 1000}, .lane = LaneKind::cpu};
   EXPECT_GT(time_of(update, c), 0);
-  const Seconds copied = time_of(copy(1 << 20, Home::device, Home::host), c);
+  const Seconds copied = time_of(copy(1 << 20, MemoryTier::device, MemoryTier::host), c);
   c.host.reset();
-  EXPECT_EQ(time_of(copy(1 << 20, Home::device, Home::host), c), copied);
+  EXPECT_EQ(time_of(copy(1 << 20, MemoryTier::device, MemoryTier::host), c), copied);
   EXPECT_THROW(time_of(update, c), Error);
 }
 
