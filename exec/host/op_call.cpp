@@ -76,7 +76,7 @@ Argument word_table(const OpCall& c, const Argument& whole) {
   // another chunk of the rank, which lends the table
   const std::uint32_t lender = c.rank.plan.frames[state_frame(c)].previous;
   for (const PlacedParameter& p : c.rank.parameters.at(lender == kNone ? state_frame(c) : lender)) {
-    if (p.name != kWordTable) continue;
+    if (p.name != kEmbeddingTable) continue;
     Argument table = whole;
     table.data += p.first * whole.width;
     table.bytes = p.local.out * p.local.in * whole.width;

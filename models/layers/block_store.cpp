@@ -69,18 +69,18 @@ void BlockBuilder::offload_slot(Id s, Op& release) {
   block_.slots[host].home = MemoryTier::host;
   insert_after_use(s, {.name = "activations down",
                        .work = PlaceCopy{bytes, MemoryTier::device, MemoryTier::host},
-                       .lane = LaneKind::down,
+                       .lane = LaneKind::d2h,
                        .operands = {operand(s, Access::read), operand(host, Access::write)}});
   if (offloads_to_disk) {
     const Id disk = slot(block_.slots[s].name + " on disk", bytes);
     block_.slots[disk].home = MemoryTier::nvme;
     insert_after_use(host, {.name = "activations to disk",
                             .work = PlaceCopy{bytes, MemoryTier::host, MemoryTier::nvme},
-                            .lane = LaneKind::store,
+                            .lane = LaneKind::nvme_write,
                             .operands = {operand(host, Access::read), operand(disk, Access::write)}});
-    copy_back("activations from disk", LaneKind::fetch, MemoryTier::nvme, disk, MemoryTier::host, host);
+    copy_back("activations from disk", LaneKind::nvme_read, MemoryTier::nvme, disk, MemoryTier::host, host);
   }
-  copy_back("activations up", LaneKind::up, MemoryTier::host, host, MemoryTier::device, s);
+  copy_back("activations up", LaneKind::h2d, MemoryTier::host, host, MemoryTier::device, s);
   release.operands.push_back(operand(host, Access::read));
 }
 

@@ -11,8 +11,8 @@ namespace orrery {
 namespace {
 
 std::string full_name(const Frame& frame, const Block& block, const LocalParameter& p) {
-  return block.role == BlockRole::layer && p.name != kWordTable ? fmt::format("layer {} {}", frame.layer, p.name)
-                                                                : p.name;
+  return block.role == BlockRole::layer && p.name != kEmbeddingTable ? fmt::format("layer {} {}", frame.layer, p.name)
+                                                                     : p.name;
 }
 
 // Units of a chunk by their place, with their sizes in elements.
@@ -107,7 +107,7 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
     if (f.state != state || f.micro_batch != 0) continue;
     const Block& block = plan.blocks[f.block];
     for (const LocalParameter& p : block.parameters) {
-      const bool copy = block.role != BlockRole::embedding && p.name == kWordTable;
+      const bool copy = block.role != BlockRole::embedding && p.name == kEmbeddingTable;
       placed.try_emplace(f.base + p.offset, PlacedParameter{full_name(f, block, p), p, f.base + p.offset, copy});
     }
   }

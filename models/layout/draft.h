@@ -37,7 +37,7 @@ struct PlanFacts {
   // begins.
   bool norm_tells_infinity() const;
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
-  // Whether two parts of the model use the word table: a tied output, or further predictions.
+  // Whether two parts of the model use the embedding table: a tied output, or further predictions.
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
 };
 
@@ -97,7 +97,8 @@ struct Draft {
     return facts.row.fp32_shards ? facts.spec.strategy.optimizer.master_bytes : context.width;
   }
 
-  // The chunk whose word table others on the stage may use. A stage that ends one copy of the model begins the other.
+  // The chunk whose embedding table others on the stage may use. A stage that ends one copy of the model begins the
+  // other.
   const Chunk& table_chunk() const;
   // Chunks in the order of the model. Copies of a virtual stage reduce its gradients together, so all ranks take chunks
   // in this order.

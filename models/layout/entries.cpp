@@ -89,8 +89,10 @@ std::vector<Entry> vocabulary_entries(Draft& draft, bool input) {
                  .layer = input ? -1 : static_cast<std::int32_t>(draft.facts.spec.model.layers),
                  .transfer = transfer};
   };
-  if (input) return {entry("words", words_block, false), entry("words' ways", words_exchange_block, true)};
-  return {entry("hidden states' ways", hidden_exchange_block, true), entry("logits", logits_block, false)};
+  if (input)
+    return {entry("token embeddings", token_embeddings_block, false),
+            entry("embedding exchange", embedding_exchange_block, true)};
+  return {entry("hidden-state exchange", hidden_state_exchange_block, true), entry("logits", logits_block, false)};
 }
 
 }  // namespace orrery

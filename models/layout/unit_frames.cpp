@@ -10,12 +10,12 @@ namespace orrery {
 
 bool cut_alike(const Draft& draft, const Block& block) {
   return draft.shards(Dimension::data) > 1 && draft.facts.table_has_two_uses() && !draft.context.ends_meet &&
-         !block.parameters.empty() && block.parameters.front().name == kWordTable;
+         !block.parameters.empty() && block.parameters.front().name == kEmbeddingTable;
 }
 
 Dimension copies_of(const Draft& draft, const LocalParameter& p) {
   if (p.experts > 0) return Dimension::expert_data;
-  return p.name == kWordTable && shares_table_unlike(draft) ? Dimension::embedding : Dimension::data;
+  return p.name == kEmbeddingTable && shares_table_unlike(draft) ? Dimension::embedding : Dimension::data;
 }
 
 // Regions of a block's weights: a new one begins where the next weight is copied on other ranks.

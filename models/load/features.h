@@ -15,7 +15,7 @@ namespace orrery::feature {
 namespace is {
 bool ring_of_parts(const Spec& spec);       // a ring, or whole heads of several sequences
 bool both_ends(const Spec& spec);           // the first and the last virtual stage lie on one stage of several
-bool ends_apart(const Spec& spec);          // stages of unlike numbers of ranks hold the same word table
+bool ends_apart(const Spec& spec);          // stages of unlike numbers of ranks hold the same embedding table
 bool copies_out_of_step(const Spec& spec);  // copies of a model whose mirror images run another order
 bool evicted(const Spec& spec);             // activations that leave their stage until their backward
 bool woven(const Spec& spec);               // a forward woven with a backward

@@ -79,7 +79,7 @@ void check_match(const Plan& plan, std::uint32_t match) {
     const bool same = a != nullptr && b != nullptr && a->kind == b->kind && a->bytes == b->bytes &&
                       a->group == b->group && a->root == b->root && a->maximum == b->maximum &&
                       a->servers == b->servers && a->copies == b->copies &&
-                      // a word table lies elsewhere on the last stage
+                      // an embedding table lies elsewhere on the last stage
                       (a->first == b->first || a->group == Dimension::embedding);
     if (a != nullptr && !same)
       throw Error(fmt::format("plan: '{}' and '{}' are one collective but differ", first.name, op.name));

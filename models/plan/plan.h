@@ -45,14 +45,14 @@ enum class LaneKind : std::uint8_t {
   receive_partner,
   embedding,
   model,
-  down,   // from the device's memory to the host's
-  up,     // from the host's memory to the device's
-  cpu,    // work of the host's processors
-  fetch,  // from the node's disks to the host's memory
-  store,  // from the host's memory to the node's disks
+  d2h,  // from the device's memory to the host's
+  h2d,  // from the host's memory to the device's
+  cpu,  // work of the host's processors
+  nvme_read,
+  nvme_write,
   // With a vocabulary that all stages share: token embeddings and their gradients, hidden states, the loss's sums, and
   // the gradients of the hidden states.
-  words,
+  token_embeddings,
   hidden_states,
   vocabulary_sums,
   hidden_gradients,
@@ -96,8 +96,8 @@ enum class Part : std::uint8_t {
   all,
   partial,  // weights with LocalParameter::partial
   kv,       // the last LocalParameter::kv_rows rows of every weight
-  // the word table: in a chunk's own states the table that the first and the last stage hold; where the stage has the
-  // table in another chunk, or gathers it, the one there (Frame::previous)
+  // the embedding table: in a chunk's own states the table that the first and the last stage hold; where the stage has
+  // the table in another chunk, or gathers it, the one there (Frame::previous)
   tied
 };
 
@@ -231,8 +231,8 @@ inline constexpr std::uint16_t kOutputGradient = 1;
 
 // An instance of a block's buffers. In a frame of a micro-batch, `next` and `previous` are the neighbours in the chunk,
 // through whose buffers activations and gradients are handed on. In a unit's frame `next` is the frame of its first
-// tile, and so on from tile to tile. In the frame of a unit or a state, `previous` is that of the word table, where
-// blocks read the table that do not own it (Part::tied: multi-token prediction).
+// tile, and so on from tile to tile. In the frame of a unit or a state, `previous` is that of the embedding table,
+// where blocks read the table that do not own it (Part::tied: multi-token prediction).
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;

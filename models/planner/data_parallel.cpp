@@ -147,7 +147,7 @@ void ParameterGather::gather_first() {
   }
   for (gathering_ = 0; gathering_ < first; ++gathering_) {
     const auto& [chunk, bucket] = to_gather_[gathering_];
-    gather_bucket(*chunk, *bucket, {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::up)});
+    gather_bucket(*chunk, *bucket, {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::h2d)});
   }
 }
 

@@ -165,7 +165,7 @@ void StepWalk::end_step() {
   tell(&StepPart::end_step);
   if (!spec_.software.communication.blocking_steps) return;
   const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
-  writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::up)});
+  writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::h2d)});
 }
 
 void StepWalk::write_slot() {

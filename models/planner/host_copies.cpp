@@ -3,9 +3,9 @@
 namespace orrery {
 
 static LaneKind lane_of(MemoryTier from, MemoryTier to) {
-  if (from == MemoryTier::nvme) return LaneKind::fetch;
-  if (to == MemoryTier::nvme) return LaneKind::store;
-  return from == MemoryTier::device ? LaneKind::down : LaneKind::up;
+  if (from == MemoryTier::nvme) return LaneKind::nvme_read;
+  if (to == MemoryTier::nvme) return LaneKind::nvme_write;
+  return from == MemoryTier::device ? LaneKind::d2h : LaneKind::h2d;
 }
 
 Op copy_op(const char* name, Phase phase, const PlaceCopy& work, const Operand& from, const Operand& to) {

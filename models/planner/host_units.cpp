@@ -134,7 +134,7 @@ void HostUnits::finish(const Chunk& chunk, std::uint32_t unit_frame, LaneKind la
   sum_unit_over_model(chunk, unit_frame);
   const bool table = std::any_of(chunk.entries.begin(), chunk.entries.end(), [&](const Entry& e) {
     const std::vector<LocalParameter>& parameters = plan_.blocks[e.block].parameters;
-    return e.unit == unit_frame && !parameters.empty() && parameters.front().name == kWordTable;
+    return e.unit == unit_frame && !parameters.empty() && parameters.front().name == kEmbeddingTable;
   });
   if (table && shares_table(draft_)) {
     late_unit_ = unit_frame;
@@ -144,8 +144,8 @@ void HostUnits::finish(const Chunk& chunk, std::uint32_t unit_frame, LaneKind la
   offload_gradients(unit_frame, read);
 }
 
-// Sums a word table's gradient over both ends of the pipeline. The table is the unit's first region, cut alike on both
-// stages.
+// Sums an embedding table's gradient over both ends of the pipeline. The table is the unit's first region, cut alike on
+// both stages.
 void HostUnits::reduce() {
   if (late_unit_ == kNone) return;
   const Bytes bytes = draft_.shard(context_.table_rows * context_.hidden, Dimension::data) * facts_.gradient_width;

@@ -34,7 +34,7 @@ void HostUpdate::begin_step() {
 void HostUpdate::update() {
   if (facts_.delayed()) return finish_delayed();
   std::vector<TaskId> after = after_reductions(writer_);
-  for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store})
+  for (const LaneKind lane : {LaneKind::compute, LaneKind::d2h, LaneKind::nvme_write})
     after.push_back(writer_.last_of(lane));
   update_all(after);
 }
@@ -105,7 +105,7 @@ void HostUpdate::update_all(const std::vector<TaskId>& after) {
   for (const Chunk& chunk : chunks_) {
     update_tiles(chunk, clipped);
     if (!facts_.delayed() && !facts_.host_gradients())
-      zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::down)});
+      zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::d2h)});
   }
 }
 
@@ -122,7 +122,7 @@ void HostUpdate::update_tiles(const Chunk& chunk, const std::vector<TaskId>& aft
     update_tile(frame, first, n, before);
     store_tile(frame, first, n);
     if (!facts_.delayed()) upload_tile(frame, first, n);
-    used[frame] = {writer_.last_of(LaneKind::store), writer_.last_of(LaneKind::up)};
+    used[frame] = {writer_.last_of(LaneKind::nvme_write), writer_.last_of(LaneKind::h2d)};
   }
 }
 
@@ -197,7 +197,7 @@ void HostUpdate::upload_tile(std::uint32_t frame, std::int64_t first, std::int64
 // that have arrived are handed to the next update.
 void HostUpdate::finish_delayed() {
   std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
-                               writer_.last_of(LaneKind::down)};
+                               writer_.last_of(LaneKind::d2h)};
   if (facts_.takes_norm()) {
     const std::vector<TaskId> summed = facts_.host_gradients()
                                            ? sum_over_model(draft_, writer_, "reduce gradient norm", kNextNorm, false)
@@ -214,7 +214,7 @@ void HostUpdate::finish_delayed() {
       const auto first = static_cast<std::int64_t>(k) * tile;
       upload_tile(chunk.tiles[k], first, std::min(tile, chunk.weights.own - first));
     }
-    if (!facts_.host_gradients()) zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::down)});
+    if (!facts_.host_gradients()) zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::d2h)});
     Op exchange = {.name = "next gradients",
                    .work = Exchange{},
                    .phase = Phase::step,

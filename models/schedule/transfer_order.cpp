@@ -67,23 +67,23 @@ class Replay {
   std::optional<Key> input_of(std::size_t s, const Action& a) const {
     const bool forward = a.phase == Phase::forward;
     if (a.chunk == schedule_.input_chunk)
-      return forward ? std::nullopt : std::optional(exchange(StageExchange::word_gradients, a));
+      return forward ? std::nullopt : std::optional(exchange(StageExchange::embedding_gradients, a));
     if (a.chunk == schedule_.output_chunk)
       return exchange(forward ? StageExchange::hidden_states : StageExchange::sums, a);
     const std::int32_t k = virtual_stage(s, a);
-    if (forward) return is_first(k) ? if_shared(StageExchange::words, a) : Key{k - 1, a.micro_batch, true};
+    if (forward) return is_first(k) ? if_shared(StageExchange::token_embeddings, a) : Key{k - 1, a.micro_batch, true};
     if (a.phase == Phase::weight_gradient) return std::nullopt;
     return is_last(k) ? if_shared(StageExchange::hidden_gradients, a) : Key{k, a.micro_batch, false};
   }
   std::optional<Key> output_of(std::size_t s, const Action& a) const {
     const bool forward = a.phase == Phase::forward;
     if (a.chunk == schedule_.input_chunk)
-      return forward ? std::optional(exchange(StageExchange::words, a)) : std::nullopt;
+      return forward ? std::optional(exchange(StageExchange::token_embeddings, a)) : std::nullopt;
     if (a.chunk == schedule_.output_chunk) return logits_output(a);
     const std::int32_t k = virtual_stage(s, a);
     if (forward) return is_last(k) ? if_shared(StageExchange::hidden_states, a) : Key{k, a.micro_batch, true};
     if (a.phase == Phase::weight_gradient) return std::nullopt;
-    return is_first(k) ? if_shared(StageExchange::word_gradients, a) : Key{k - 1, a.micro_batch, false};
+    return is_first(k) ? if_shared(StageExchange::embedding_gradients, a) : Key{k - 1, a.micro_batch, false};
   }
   // With one barrier the gradients' sum follows the loss's at once.
   std::optional<Key> logits_output(const Action& a) const {
@@ -96,7 +96,7 @@ class Replay {
   void produce(const Key& key, std::int64_t time) {
     const auto what = exchange_of(key);
     const bool of_all =
-        is_exchange(key) && what != StageExchange::hidden_states && what != StageExchange::word_gradients;
+        is_exchange(key) && what != StageExchange::hidden_states && what != StageExchange::embedding_gradients;
     if (of_all) {
       auto& [count, last] = parts_[key];
       last = std::max(last, time);
@@ -110,9 +110,9 @@ class Replay {
 
   std::int64_t length_of(std::size_t s, const Action& a) const {
     if (times_.empty()) return a.phase == Phase::backward ? 2 : 1;
-    const bool words = schedule_.spreads_vocabulary() && a.chunk == schedule_.input_chunk;
+    const bool embeds = schedule_.spreads_vocabulary() && a.chunk == schedule_.input_chunk;
     const bool logits = schedule_.spreads_vocabulary() && a.chunk == schedule_.output_chunk;
-    const std::int32_t k = logits ? virtual_stages_ : words ? virtual_stages_ + 1 : virtual_stage(s, a);
+    const std::int32_t k = logits ? virtual_stages_ : embeds ? virtual_stages_ + 1 : virtual_stage(s, a);
     const PhaseTimes& t = times_[static_cast<std::size_t>(k)];
     if (a.phase == Phase::forward) return t.forward;
     return a.phase == Phase::input_gradient    ? t.input

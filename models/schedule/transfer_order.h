@@ -9,7 +9,14 @@ namespace orrery {
 
 // Exchanges that all stages take part in where they share the vocabulary: token embeddings come together and their
 // gradients go round, hidden states go round and their gradients come together, and the loss's sums are shared.
-enum class StageExchange : std::int8_t { none = -1, words, hidden_states, sums, hidden_gradients, word_gradients };
+enum class StageExchange : std::int8_t {
+  none = -1,
+  token_embeddings,
+  hidden_states,
+  sums,
+  hidden_gradients,
+  embedding_gradients
+};
 
 // A point-to-point transfer seen from one stage: a forward activation or backward gradient crosses the boundary after
 // virtual stage `boundary` (between boundary and boundary + 1). With `move`: all activations that a micro-batch has

@@ -101,7 +101,8 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
       fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndented,
                   term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
                   term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
-  for (const auto& [of, copies] : {std::pair{"experts", kOthers[0]}, {"the word table at both ends", kOthers[1]}}) {
+  for (const auto& [of, copies] :
+       {std::pair{"experts", kOthers[0]}, {"the embedding table at both ends", kOthers[1]}}) {
     if (copies == Dimension::embedding ? elements_of(p.plan, 0, copies) > 0 : spec.model.moe.has_value())
       text += fmt::format("{}of {}: N = {}\n", kIndented, of, state_formula(spec, p.plan, copies).shards);
   }

@@ -26,9 +26,9 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
   const bool shared = std::any_of(plan.blocks.begin(), plan.blocks.end(),
                                   [](const Block& block) { return block.role == BlockRole::exchange; });
   for (const Block& block : plan.blocks) {
-    const bool words = !block.parameters.empty() && block.parameters.front().name == kWordTable;
+    const bool looks_up = !block.parameters.empty() && block.parameters.front().name == kEmbeddingTable;
     const bool first =
-        block.role == BlockRole::embedding ? !shared || words : block.role == BlockRole::receive && !shared;
+        block.role == BlockRole::embedding ? !shared || looks_up : block.role == BlockRole::receive && !shared;
     const bool last = block.role == BlockRole::output || (block.role == BlockRole::send && !shared);
     if (block.role == BlockRole::layer) {
       const LayerHostTime own = layer_host_time(plan, block, software);

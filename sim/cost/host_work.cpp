@@ -54,8 +54,8 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
   const double way = fetch ? rates.read : store ? rates.write : rates.link, rate = std::min(way, rates.memory);
   const Port port = fetch                           ? Port::disk_read
                     : store                         ? Port::disk_write
-                    : c->from == MemoryTier::device ? Port::down
-                                                    : Port::up;
+                    : c->from == MemoryTier::device ? Port::d2h
+                                                    : Port::h2d;
   w.seconds = start + static_cast<double>(c->bytes) / rate;
   const double moving = static_cast<double>(c->bytes) / w.seconds;
   at(w, port) = moving / way;

@@ -70,7 +70,7 @@ class NicFinder {
 
   // Ranks at a port: of the same PCIe switch, or of the node.
   std::int64_t port_of(std::int64_t rank, Port port) const {
-    const bool link = port == Port::down || port == Port::up;
+    const bool link = port == Port::d2h || port == Port::h2d;
     const std::int64_t seat = plan_.seat_of(rank), node = seat / gpus_, at = seat % gpus_ / on_switch_;
     return link ? node * ceil_div(gpus_, on_switch_) + at : node;
   }

@@ -44,11 +44,11 @@ class KernelQueues {
       case LaneKind::receive_previous:
       case LaneKind::receive_next:
       case LaneKind::receive_partner:
-      case LaneKind::down:
-      case LaneKind::up:
+      case LaneKind::d2h:
+      case LaneKind::h2d:
       case LaneKind::cpu:
-      case LaneKind::fetch:
-      case LaneKind::store:
+      case LaneKind::nvme_read:
+      case LaneKind::nvme_write:
         return false;
       default:
         return true;

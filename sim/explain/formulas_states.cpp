@@ -25,7 +25,7 @@ bool sums_table_apart(const Plan& plan, std::size_t slot) {
 
 Dimension copies_of(const LocalParameter& p, bool table_apart) {
   if (p.experts > 0) return Dimension::expert_data;
-  return table_apart && p.name == kWordTable ? Dimension::embedding : Dimension::data;
+  return table_apart && p.name == kEmbeddingTable ? Dimension::embedding : Dimension::data;
 }
 
 }  // namespace

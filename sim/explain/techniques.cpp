@@ -256,13 +256,14 @@ void add_pipeline(const Spec& spec, List& list) {
   };
   const auto at_the_ends = [](Strategy& x) { x.schedule = find_schedule(x.schedule).ends; };
   if (spreads_vocabulary(s.schedule))
-    list.push_back({fmt::format("vocabulary shared by {} stages", s.pipeline), true,
-                    fmt::format("word table, output and logits of a stage are 1/{}; no stage waits for the last one's "
-                                "logits",
-                                s.pipeline),
-                    fmt::format("hidden states pass every stage four times more; {} more micro-batches in flight",
-                                find_schedule(s.schedule).vocabulary_barriers),
-                    fmt::format("without it ({})", find_schedule(s.schedule).ends), changed(spec, at_the_ends)});
+    list.push_back(
+        {fmt::format("vocabulary shared by {} stages", s.pipeline), true,
+         fmt::format("embedding table, output and logits of a stage are 1/{}; no stage waits for the last one's "
+                     "logits",
+                     s.pipeline),
+         fmt::format("hidden states pass every stage four times more; {} more micro-batches in flight",
+                     find_schedule(s.schedule).vocabulary_barriers),
+         fmt::format("without it ({})", find_schedule(s.schedule).ends), changed(spec, at_the_ends)});
   if (s.schedule == kChunkedSchedule)
     list.push_back({fmt::format("{} virtual stages a rank", s.virtual_stages), true,
                     fmt::format("the bubble is 1/{} of 1F1B's", s.virtual_stages),

@@ -20,7 +20,7 @@ TimeKind exposed_kind(LaneKind lane) {
     case LaneKind::send_partner:
     case LaneKind::receive_partner:
     case LaneKind::embedding:
-    case LaneKind::words:
+    case LaneKind::token_embeddings:
     case LaneKind::hidden_states:
     case LaneKind::vocabulary_sums:
     case LaneKind::hidden_gradients:
@@ -31,11 +31,11 @@ TimeKind exposed_kind(LaneKind lane) {
     case LaneKind::replicate:
     case LaneKind::model:
       return TimeKind::exposed_data;
-    case LaneKind::down:
-    case LaneKind::up:
+    case LaneKind::d2h:
+    case LaneKind::h2d:
     case LaneKind::cpu:
-    case LaneKind::fetch:
-    case LaneKind::store:
+    case LaneKind::nvme_read:
+    case LaneKind::nvme_write:
       return TimeKind::offload;
     case LaneKind::compute:
       break;

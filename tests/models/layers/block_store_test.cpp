@@ -46,7 +46,7 @@ TEST(BlockStore, DeviceMemoryIsFreeBetweenForwardAndBackward) {
       const Op& up = b.ops[b.block.backward[i]];
       const std::uint16_t host = up.operands[0].slot, device = up.operands[1].slot;
       EXPECT_EQ(b.block.slots[host].home, MemoryTier::host);
-      EXPECT_EQ(up.lane, LaneKind::up);
+      EXPECT_EQ(up.lane, LaneKind::h2d);
       EXPECT_TRUE(frees(release, device)) << strategy << ": " << b.block.slots[device].name;
       EXPECT_TRUE(takes(up, device));
       EXPECT_TRUE(frees(up, host));

@@ -16,7 +16,7 @@ std::pair<std::int64_t, std::int64_t> weights_of(const Plan& plan, std::uint32_t
   std::pair<std::int64_t, std::int64_t> sums = {0, 0};
   for (const std::uint32_t state : states_of(plan, slot)) {
     for (const PlacedParameter& p : parameters_of(plan, state)) {
-      const bool table = p.name == kWordTable || p.name == "output.weight";
+      const bool table = p.name == kEmbeddingTable || p.name == "output.weight";
       (table ? sums.first : sums.second) += p.local.out * p.local.in;
     }
   }

@@ -34,7 +34,7 @@ TEST(Buckets, WaitForAllThatAddToAWeight) {
     for (const Frame& f : plan.frames) {
       const Block& block = plan.blocks[f.block];
       const bool holds = &plan.slots[f.slot] == &last && !block.parameters.empty() && f.micro_batch == 0 &&
-                         block.parameters.front().name == kWordTable;
+                         block.parameters.front().name == kEmbeddingTable;
       if (holds && c->first <= f.base && f.base < c->first + c->bytes / c->width) of_table = t;
     }
   }

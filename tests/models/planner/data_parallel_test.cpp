@@ -191,7 +191,7 @@ TEST(DataParallel, CopiesShareTheTiedEmbeddingWhereItLies) {
         EXPECT_EQ(elements_moved(plan, slot, Dimension::embedding, Moves::all_reduce), 0) << schedule;
         std::int64_t tables = 0;
         for (const std::uint32_t state : states_of(plan, slot)) {
-          for (const PlacedParameter& p : parameters_of(plan, state)) tables += p.name == kWordTable ? 1 : 0;
+          for (const PlacedParameter& p : parameters_of(plan, state)) tables += p.name == kEmbeddingTable ? 1 : 0;
         }
         const bool end = slot == 0 || slot + 1 == plan.slots.size();
         EXPECT_EQ(tables, end || schedule == std::string("chimera-4") ? 1 : 0) << schedule << " " << slot;

@@ -140,7 +140,7 @@ TEST(Offload, UpdatesAfterGradientsHaveArrived) {
   int tiles = 0;
   for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
     const Op& op = plan.op_of(t);
-    if (op.lane == LaneKind::down) last_down = t;
+    if (op.lane == LaneKind::d2h) last_down = t;
     const auto needs = plan.dependencies_of(t);
     const auto waits_for = [&](TaskId b) { return std::find(needs.begin(), needs.end(), b) != needs.end(); };
     if (std::holds_alternative<Update>(op.work)) {

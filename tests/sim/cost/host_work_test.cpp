@@ -76,8 +76,8 @@ TEST(HostWork, NeighboursShareALink) {
   const std::string strategy = "sharding: zero2, micro_batch: 1, offload: {optimizer: cpu, gradients: cpu}, data: ";
   const Prediction one = predict(gpt(strategy + "1")), two = predict(gpt(strategy + "2")),
                    four = predict(gpt(strategy + "4"));
-  EXPECT_NEAR(seconds_in(two, LaneKind::up) / seconds_in(one, LaneKind::up), 1, 0.02);     // half as much, half as fast
-  EXPECT_NEAR(seconds_in(four, LaneKind::up) / seconds_in(one, LaneKind::up), 0.5, 0.02);  // two switches
+  EXPECT_NEAR(seconds_in(two, LaneKind::h2d) / seconds_in(one, LaneKind::h2d), 1, 0.02);  // half as much, half as fast
+  EXPECT_NEAR(seconds_in(four, LaneKind::h2d) / seconds_in(one, LaneKind::h2d), 0.5, 0.02);  // two switches
   EXPECT_NEAR(seconds_in(four, LaneKind::cpu) / seconds_in(one, LaneKind::cpu), 1, 0.02);
 }
 
@@ -93,7 +93,7 @@ TEST(HostWork, EfficiencyIsThePublishedOne) {
     apart.cluster.gpu.pcie_GBps = over.cluster.gpu.pcie_GBps = gbps;
     const Prediction p = predict(apart), q = predict(over);
     const double compute = seconds_in(p, LaneKind::compute), update = seconds_in(p, LaneKind::cpu);
-    const double moved = seconds_in(p, LaneKind::up);
+    const double moved = seconds_in(p, LaneKind::h2d);
     EXPECT_NEAR(p.report.step_time_s / (compute + moved + update), 1, 0.05) << gbps;
     EXPECT_GE(1.02 * q.report.step_time_s, std::max(compute, moved) + update) << gbps;
     EXPECT_LT(q.report.step_time_s, 0.98 * p.report.step_time_s) << gbps;

@@ -173,7 +173,7 @@ TEST(Simulate, ManyWaitForTasksOfOneLane) {
   const auto first = p.op("first", LaneKind::data_reduce, {.duration = 1});
   const auto second = p.op("second", LaneKind::data_gather, {.duration = 1});
   const auto both = p.op("both", LaneKind::tensor, {.duration = 1});
-  const auto held = p.op("held", LaneKind::up, {.duration = 1});
+  const auto held = p.op("held", LaneKind::h2d, {.duration = 1});
   p.change(held).host_waits = true;
   p.slot(0);
   const TaskId one = p.task(a);
@@ -200,7 +200,7 @@ TEST(Simulate, ManyWaitForTasksOfOneLane) {
 // transfer (20 ps of it), the rest alone.
 TEST(Simulate, PressureSlowsComputeOfTheSameRankAlone) {
   TinyPlan p;
-  const auto delay = p.op("delay", LaneKind::up, {.duration = 10});
+  const auto delay = p.op("delay", LaneKind::h2d, {.duration = 10});
   const auto work = p.op("work", LaneKind::compute, {.duration = 40});
   const auto move = p.op("move", LaneKind::tensor, {.duration = 20, .pressure = 65536});
   p.slot(0);

@@ -52,8 +52,8 @@ TEST(Attribution, GapsUnderTransfers) {
                                                     {LaneKind::receive_next, "exposed_pipeline"},
                                                     {LaneKind::embedding, "exposed_pipeline"},
                                                     {LaneKind::model, "exposed_data"},
-                                                    {LaneKind::down, "offload"},
-                                                    {LaneKind::up, "offload"},
+                                                    {LaneKind::d2h, "offload"},
+                                                    {LaneKind::h2d, "offload"},
                                                     {LaneKind::cpu, "offload"}};
   for (const auto& [lane, kind] : kinds) {
     TinyPlan p;
