@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "models/plan/runtime_sizes.h"
+#include "sim/cost/costs.h"
 #include "sim/cost/host_work.h"
-#include "sim/cost/price.h"
 #include "sim/runs/measured.h"
 #include "sim/runs/measured_loads.h"
 

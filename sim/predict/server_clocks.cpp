@@ -15,8 +15,8 @@ const Collective* served(const Op& op) {
 
 class Builder {
  public:
-  Builder(const Plan& from, const Spec& spec, const Prices& prices, std::int64_t steps)
-      : from_(from), spec_(spec), prices_(prices), workers_(from.workers()) {
+  Builder(const Plan& from, const Spec& spec, const Costs& costs, std::int64_t steps)
+      : from_(from), spec_(spec), costs_(costs), workers_(from.workers()) {
     made_.steps = steps;
     Plan& p = made_.plan;
     p.ranks = 2 * workers_;
@@ -174,13 +174,13 @@ class Builder {
   void time() {
     const ParameterServer& servers = *spec_.strategy.parameter_server;
     Timing& t = made_.timing;
-    t.rows = prices_.timing.rows;
+    t.rows = costs_.timing.rows;
     const std::int64_t node = std::max(1, spec_.cluster.gpus_per_node),
                        nics = std::clamp(spec_.cluster.nics, 1, spec_.cluster.gpus_per_node);
     const auto nic_of = [&](std::int64_t seat) { return seat / node * nics + seat % node * nics / node; };
     const std::int64_t nodes = ceil_div(workers_, node),
                        beside = servers.colocated ? ceil_div(servers.servers, nodes) : 1;
-    std::vector<OpTiming> service = t.rows[prices_.timing.row_of_slot[static_cast<std::size_t>(workers_)]];
+    std::vector<OpTiming> service = t.rows[costs_.timing.row_of_slot[static_cast<std::size_t>(workers_)]];
     for (OpTiming& op : service) op.nic = ceil_div(op.nic * ceil_div(beside, nics), servers.servers);
     std::map<std::int64_t, LinkId> nic_links;
     const auto link_of = [&](std::int64_t seat) {
@@ -191,7 +191,7 @@ class Builder {
     SlotLinks links;
     links.flows.fill(1);
     for (std::int64_t w = 0; w < workers_; ++w) {
-      t.row_of_slot.push_back(prices_.timing.row_of_slot[static_cast<std::size_t>(w)]);
+      t.row_of_slot.push_back(costs_.timing.row_of_slot[static_cast<std::size_t>(w)]);
       links.nic_out = link_of(w);
       links.nic_in = links.nic_out + 1;
       t.links.push_back(links);
@@ -211,7 +211,7 @@ class Builder {
 
   const Plan& from_;
   const Spec& spec_;
-  const Prices& prices_;
+  const Costs& costs_;
   std::int64_t workers_;
   ServerSteps made_;
   std::vector<TaskId> updates_;  // update tasks by worker, then step
@@ -219,8 +219,8 @@ class Builder {
 
 }  // namespace
 
-ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Prices& prices, std::int64_t steps) {
-  return Builder(unfolded, spec, prices, steps).run();
+ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Costs& costs, std::int64_t steps) {
+  return Builder(unfolded, spec, costs, steps).run();
 }
 
 ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace) {

@@ -178,14 +178,14 @@ const RankMemory& fullest(const MemoryReport& memory) {
 // The bubble of a step in which launches, transfers and calls for memory take no time.
 double bubble_of(Spec spec, const Prediction& p) {
   spec.software.host.segment_us = 0;
-  Prices prices = p.prices;
-  for (std::vector<OpTiming>& row : prices.timing.rows) {
+  Costs costs = p.costs;
+  for (std::vector<OpTiming>& row : costs.timing.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       row[i].issue = 0;
       if (moves(p.plan.ops[i])) row[i].duration = 0;
     }
   }
-  return make_report(spec, p.plan, prices, simulate(p.plan, prices.timing), p.profile).bubble_fraction;
+  return make_report(spec, p.plan, costs, simulate(p.plan, costs.timing), p.profile).bubble_fraction;
 }
 
 void fill(PublishedCase& c, const Spec& spec, const Report& r) {

@@ -103,9 +103,9 @@ Bytes capacity_of(const Spec& spec, const Profile& profile) {
   return on_cpu(spec) ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
 }
 
-Bytes usable_bytes(const Spec& spec, const Prices& prices, const Profile& profile) {
+Bytes usable_bytes(const Spec& spec, const Costs& costs, const Profile& profile) {
   Bytes outside = 0;
-  for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
+  for (const Bytes b : costs.nccl_bytes) outside = std::max(outside, b);
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
@@ -116,13 +116,13 @@ Bytes largest_copy(double bucket_MiB) {
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
 }
 
-MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Prices& prices, const Profile& profile) {
+MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Costs& costs, const Profile& profile) {
   const Software& software = spec.software;
   // Sharded gradients have a buffer that stays; others are copied when they are needed.
   const std::int64_t copies = plan.shards_gradients ? 0 : software.memory.flat_copies;
   const double buffers = plan.shards_optimizer && copies == 0 ? software.memory.buffers_MiB : 0,
                bucket = spec.strategy.bucket_MiB;
-  return {.capacity = std::max<Bytes>(usable_bytes(spec, prices, profile), 1),
+  return {.capacity = std::max<Bytes>(usable_bytes(spec, costs, profile), 1),
           .workspace = static_cast<Bytes>(on_cpu(spec) ? 0 : (software.memory.workspace_MiB + buffers) * kMiB),
           .expandable_segments = software.memory.expandable_segments,
           .collectives_hold_tensors = software.memory.collectives_hold_tensors,
@@ -133,20 +133,20 @@ MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Prices& p
           .flat_copies = copies,
           .flat_copy = largest_copy(bucket),
           .blocking_launches = software.host.blocking_launches,
-          .host_part = prices.host_part,
-          .filling_part = prices.filling_part};
+          .host_part = costs.host_part,
+          .filling_part = costs.filling_part};
 }
 
-MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                              const Profile& profile) {
   const Bytes context = context_bytes(spec);
   MemoryReport r;
   r.capacity = capacity_of(spec, profile);
-  r.usable = usable_bytes(spec, prices, profile);
-  const std::vector<SlotMemory> slots = replay_memory(plan, trace, memory_options(spec, plan, prices, profile));
+  r.usable = usable_bytes(spec, costs, profile);
+  const std::vector<SlotMemory> slots = replay_memory(plan, trace, memory_options(spec, plan, costs, profile));
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
-    Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
+    Bytes device = m.peak_reserved + context + costs.nccl_bytes[s];
     if (plan.slots[s].server) {  // a server has no GPU
       m = {.host_peak = m.host_peak, .nvme_peak = m.nvme_peak};
       device = 0;
@@ -317,9 +317,8 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   return r;
 }
 
-Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
-                   const Profile& profile) {
-  Report r = make_report(spec, plan, trace, prices.notes, replayed_memory(spec, plan, prices, trace, profile));
+Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile) {
+  Report r = make_report(spec, plan, trace, costs.notes, replayed_memory(spec, plan, costs, trace, profile));
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
   const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();
@@ -330,10 +329,10 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
   return r;
 }
 
-std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                                          const Profile& profile) {
   std::vector<MemoryCurve> curves;
-  replay_memory(plan, trace, memory_options(spec, plan, prices, profile), &curves);
+  replay_memory(plan, trace, memory_options(spec, plan, costs, profile), &curves);
   for (std::size_t s = 0; s < curves.size(); ++s) {
     if (plan.slots[s].server) curves[s].assign(2, {});  // a server has no GPU
   }

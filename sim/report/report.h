@@ -11,7 +11,7 @@
 #include "models/plan/plan.h"
 #include "models/spec/spec.h"
 #include "models/trace/trace.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/memory/replay.h"
 
 namespace orrery {
@@ -115,12 +115,11 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
                    MemoryReport memory);
 
 // The report of a simulated step: memory is replayed from the trace.
-Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
-                   const Profile& profile);
+Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile);
 
 // Samples of the memory of every slot: over the spec's steps, the first with the buffers that appear in it, or over one
 // steady step where the spec has one step. The report gives the peak of this curve.
-std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                                          const Profile& profile);
 
 // Fills in the figures that follow from a report's step time and its parts: rates, shares, and what limits the step.

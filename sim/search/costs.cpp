@@ -11,7 +11,7 @@
 #include "models/planner/order_time.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/engine/contention.h"
 #include "sim/engine/simulate.h"
 #include "sim/search/probe.h"
@@ -66,9 +66,9 @@ Timing bare(const Plan& plan, Timing timing) {
 class Probe {
  public:
   Probe(const Spec& spec, const Profile& profile, std::int64_t job_gpus) : spec_(spec), plan_(make_plan(spec)) {
-    const Prices prices = price(plan_, spec, profile, job_gpus);
-    issue_ = &prices.timing;
-    bare_ = bare(plan_, prices.timing);
+    const Costs costs = costs_of(plan_, spec, profile, job_gpus);
+    issue_ = &costs.timing;
+    bare_ = bare(plan_, costs.timing);
     trace_ = simulate(plan_, bare_);
     find_weight_ops();
     find_turn();

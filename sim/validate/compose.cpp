@@ -46,7 +46,7 @@ std::vector<double> errors_of(const std::vector<Composed>& all, const F& f) {
 Seconds predicted_compute(const Prediction& p, std::uint32_t slot) {
   Picoseconds sum = 0;
   for (TaskId t = p.plan.slots[slot].begin; t < p.plan.slots[slot].end; ++t) {
-    if (computes(p.plan, t)) sum += p.prices.timing.of(slot, p.plan.tasks[t].op).duration;
+    if (computes(p.plan, t)) sum += p.costs.timing.of(slot, p.plan.tasks[t].op).duration;
   }
   return seconds(sum);
 }
@@ -67,13 +67,13 @@ double ComposedRank::memory_error() const {
 
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone) {
   Plan plan = predicted.plan;  // gives every task an op of its own
-  Timing timing = predicted.prices.timing;
+  Timing timing = predicted.costs.timing;
   timing.row_of_slot.assign(plan.slots.size(), 0);
   timing.rows.assign(1, {});
   std::vector<Op> ops;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const std::uint32_t slot = plan.slot_of(t);
-    OpTiming time = predicted.prices.timing.of(slot, plan.tasks[t].op);
+    OpTiming time = predicted.costs.timing.of(slot, plan.tasks[t].op);
     if (computes(plan, t)) time.duration = measured_duration(alone[slot], t - plan.slots[slot].begin);
     timing.rows[0].push_back(time);
     ops.push_back(plan.op_of(t));
@@ -89,7 +89,7 @@ Composed compare_composed(const Spec& spec, const Prediction& p, std::span<const
   Composed c;
   c.name = spec.model.name;
   const Trace trace = compose(p, alone);
-  c.report = composed_report(spec, p.plan, alone, trace, p.prices.notes);
+  c.report = composed_report(spec, p.plan, alone, trace, p.costs.notes);
   c.predicted_step = p.report.step_time_s;
   c.composed_step = c.report.step_time_s;
   for (std::uint32_t s = 0; s < p.plan.slots.size(); ++s) {

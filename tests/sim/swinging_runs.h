@@ -6,7 +6,7 @@
 #include "models/load/load_spec.h"
 #include "models/plan/runtime_sizes.h"
 #include "models/planner/make_plan.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/fake_runs.h"
 
@@ -51,7 +51,7 @@ inline std::vector<RankRun> swinging_runs(const Spec& spec, const Profile& profi
   for (std::size_t k = 0; k < steps; ++k) {
     const auto sizes = swinging_sizes(unfolded, k);
     const Plan plan = with_runtime_sizes(unfolded, sizes);
-    const Trace trace = simulate(plan, price(plan, spec, profile).timing);
+    const Trace trace = simulate(plan, costs_of(plan, spec, profile).timing);
     const std::vector<RankRun> one = runs_of(plan, trace, plan_hash(folded), 1);
     if (runs.empty()) runs = one;
     for (std::size_t r = 0; r < one.size(); ++r) {

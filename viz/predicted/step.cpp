@@ -92,7 +92,7 @@ class PlanDetails : public DetailSource {
 
   void add_transfer(Details& d, TaskId t, const Op& op) const {
     const Plan& plan = step_->prediction.plan;
-    const auto& notes = step_->prediction.prices.notes;
+    const auto& notes = step_->prediction.costs.notes;
     const std::uint32_t index = plan.tasks[t].op;
     if (index < notes.size()) {
       d.emplace_back("link", notes[index].link);
@@ -162,7 +162,7 @@ Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinate
 
 void add_memory(const Step& step, TimelineBuilder& builder) {
   const Prediction& made = step.prediction;
-  for (const MemorySample& sample : memory_samples(step.spec, made.plan, made.prices, made.trace, made.profile)) {
+  for (const MemorySample& sample : memory_samples(step.spec, made.plan, made.costs, made.trace, made.profile)) {
     Process& p = builder.process(sample.slot);
     if (p.counters.empty()) {
       p.counters.push_back({"memory", {}, {}, {}});

@@ -7,7 +7,7 @@
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/engine/simulate.h"
 
 namespace orrery {
@@ -22,7 +22,9 @@ struct SharedCase {
   std::int64_t hidden = 512;
 };
 
-Timing priced(const Spec& spec, const Plan& plan) { return price(plan, spec, find_profile(spec.cluster.gpu)).timing; }
+Timing priced(const Spec& spec, const Plan& plan) {
+  return costs_of(plan, spec, find_profile(spec.cluster.gpu)).timing;
+}
 
 Spec spec_of(const SharedCase& c) {
   return parse_spec(fmt::format("model: {{name: t, layers: 8, hidden: {}, heads: 8, feed_forward: {}, vocab: 4096}}\n"

@@ -37,7 +37,7 @@ struct Paced {
 
 Paced paced(const Spec& spec, std::int64_t count = 12) {
   const Plan all = unfold(make_plan(spec));
-  Paced p{server_steps(all, spec, price(all, spec, find_profile(spec.cluster.gpu)), count), {}, {}};
+  Paced p{server_steps(all, spec, costs_of(all, spec, find_profile(spec.cluster.gpu)), count), {}, {}};
   p.trace = simulate(p.steps.plan, p.steps.timing);
   p.clocks = server_clocks(p.steps, p.trace);
   return p;

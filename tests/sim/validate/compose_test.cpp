@@ -27,7 +27,7 @@ std::vector<RankRun> alone(const Prediction& p, double factor) {
       MeasuredStep& step = run.steps.emplace_back();
       step.begin = now;
       for (TaskId t = p.plan.slots[s].begin; t < p.plan.slots[s].end; ++t) {
-        const auto duration = static_cast<double>(p.prices.timing.of(s, p.plan.tasks[t].op).duration);
+        const auto duration = static_cast<double>(p.costs.timing.of(s, p.plan.tasks[t].op).duration);
         const Picoseconds begin = now;
         now += static_cast<Picoseconds>(duration * slow * factor + 0.5);
         step.spans.push_back({begin, begin, now});

@@ -1,4 +1,4 @@
-#include "sim/cost/price_servers.h"
+#include "sim/cost/server_costs.h"
 
 #include <algorithm>
 #include <vector>

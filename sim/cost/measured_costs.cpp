@@ -6,8 +6,8 @@
 #include "models/cost/kernel_time.h"
 #include "models/layers/blocks.h"
 #include "models/spec/stragglers.h"
+#include "sim/cost/costs.h"
 #include "sim/cost/host_work.h"
-#include "sim/cost/price.h"
 
 namespace orrery {
 namespace {
@@ -16,25 +16,25 @@ constexpr double kWhole = 65536;
 
 std::uint32_t fraction(double x) { return static_cast<std::uint32_t>(std::max(x, 0.0) * kWhole + 0.5); }
 
-class MeasuredPricer {
+class MeasuredCosts {
  public:
-  MeasuredPricer(const Plan& plan, const Spec& spec, const Profile& profile)
+  MeasuredCosts(const Plan& plan, const Spec& spec, const Profile& profile)
       : plan_(plan), spec_(spec), profile_(profile), times_(profile.measured) {}
 
-  Prices run() {
+  Costs run() {
     const std::vector<Bytes> cleared = cleared_bytes(plan_);
     cleared_.resize(plan_.ops.size(), 0);
     for (TaskId t = 0; t < plan_.task_count(); ++t) {
       Bytes& of_op = cleared_[plan_.tasks[t].op];
       of_op = std::max(of_op, cleared[t]);
     }
-    prices_.notes.resize(plan_.ops.size());
+    costs_.notes.resize(plan_.ops.size());
     for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      prices_.timing.row_of_slot.push_back(s);
-      prices_.timing.rows.push_back(row(s));
-      prices_.nccl_bytes.push_back(0);
+      costs_.timing.row_of_slot.push_back(s);
+      costs_.timing.rows.push_back(row(s));
+      costs_.nccl_bytes.push_back(0);
     }
-    return std::move(prices_);
+    return std::move(costs_);
   }
 
  private:
@@ -77,8 +77,8 @@ class MeasuredPricer {
                .yield = fraction(times_.transfer_slowdown - 1)};
     if (c != nullptr) t.group = c->group;
     const bool library = c == nullptr || c->algorithm == "library";
-    prices_.notes[i] = {std::string(fingerprint_of(profile_, "link")),
-                        library ? std::string(fingerprint_of(profile_, "library")) : c->algorithm};
+    costs_.notes[i] = {std::string(fingerprint_of(profile_, "link")),
+                       library ? std::string(fingerprint_of(profile_, "library")) : c->algorithm};
     return t;
   }
 
@@ -92,7 +92,7 @@ class MeasuredPricer {
   const Profile& profile_;
   const MeasuredTimes& times_;
   std::vector<Bytes> cleared_;  // cleared bytes, by op
-  Prices prices_;
+  Costs costs_;
 };
 
 }  // namespace
@@ -122,8 +122,8 @@ std::vector<Bytes> cleared_bytes(const Plan& plan) {
   return bytes;
 }
 
-Prices price_measured(const Plan& plan, const Spec& spec, const Profile& profile) {
-  return MeasuredPricer(plan, spec, profile).run();
+Costs measured_costs(const Plan& plan, const Spec& spec, const Profile& profile) {
+  return MeasuredCosts(plan, spec, profile).run();
 }
 
 }  // namespace orrery
