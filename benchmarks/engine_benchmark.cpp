@@ -61,7 +61,7 @@ void run_engine(benchmark::State& state, const Case& c) {
     benchmark::DoNotOptimize(simulate(c.plan, c.costs.timing));
     engine += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     state.PauseTiming();
-    const std::size_t pending = 2 * c.plan.slots.size();  // events pending: compute and one transfer of every slot
+    const std::size_t pending = 2 * c.plan.classes.size();  // events pending: compute and one transfer of every slot
     hold += bench::hold_seconds<bench::StdQueue>(pending, c.plan.task_count());
     own += bench::hold_seconds<bench::ReplaceTop>(pending, c.plan.task_count());
     state.ResumeTiming();

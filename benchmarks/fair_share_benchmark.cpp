@@ -25,11 +25,11 @@ void fair_share_events(benchmark::State& state) {
     }
     return share.add_flow({uses, spread});
   };
-  struct Slot {
+  struct BlockBuffer {
     FlowId id;
     std::uint64_t link;
   };
-  std::vector<Slot> slots;
+  std::vector<BlockBuffer> buffers;
   for (std::int64_t i = 0; i < state.range(0); ++i) {
     const std::uint64_t link = static_cast<std::uint64_t>(i) % kLinks;
     slots.push_back({add(link), link});
@@ -37,7 +37,7 @@ void fair_share_events(benchmark::State& state) {
   share.update();
   std::size_t changed = 0;
   for (auto _ : state) {
-    Slot& slot = slots[next() % slots.size()];
+    BlockBuffer& slot = slots[next() % slots.size()];
     share.remove_flow(slot.id);
     changed += share.update().size();
     slot.id = add(slot.link);

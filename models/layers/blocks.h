@@ -64,7 +64,7 @@ inline constexpr std::string_view kEmbeddingTable = "embedding.word.weight";
 // With a delayed update, kNextNorm is the next update's norm, and kDueScale the loss scale of the gradients that the
 // update reads. kFusedBuffer: the buffer in which gradients are reduced, bucket by bucket. With updates that are
 // validated later: the norm that the stages before have found, and that of all stages.
-enum RankSlotOf : std::uint16_t {
+enum RankBuffer : std::uint16_t {
   kSquaredNorm,
   kFoundInfinity,
   kLossScale,

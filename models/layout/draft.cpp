@@ -83,7 +83,7 @@ std::uint32_t Draft::add_frame(std::uint32_t block) {
   frame.block = block;
   frame.slot = at.slot;
   frame.first_buffer = plan.buffers;
-  plan.buffers += static_cast<std::uint32_t>(plan.blocks[block].slots.size());
+  plan.buffers += static_cast<std::uint32_t>(plan.blocks[block].buffers.size());
   plan.frames.push_back(frame);
   return static_cast<std::uint32_t>(plan.frames.size() - 1);
 }

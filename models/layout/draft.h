@@ -41,8 +41,8 @@ struct PlanFacts {
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
 };
 
-// Ranks of a stage that do the same work.
-struct RankClass {
+// A kind of ranks that each stage has: with busy experts, of a part of the sequence, with a duty of their own.
+struct RankKind {
   std::string name = "";
   ExpertLoad load = ExpertLoad::busiest;
   std::int64_t ring_block = 0;
@@ -52,7 +52,7 @@ struct RankClass {
 // The ranks whose slot is being built: a class of a replica of a stage.
 struct SlotPlace {
   std::uint32_t slot = 0;
-  int rank_class = 0;
+  int rank_kind = 0;
   std::int64_t stage = 0;
   std::int64_t replica = 0;     // index of the replica among those of its stage
   std::int64_t first_rank = 0;  // first rank of this replica; 0 without strategy.stage_replicas
@@ -78,14 +78,14 @@ struct Draft {
   std::vector<std::int64_t> layers_of, first_layer;  // layers of each virtual stage, and the first of them
   Plan plan;
   std::map<std::string, std::uint32_t> blocks;  // ids of blocks that several frames share, by what tells them apart
-  std::vector<RankClass> classes;
+  std::vector<RankKind> kinds;
   SlotPlace at;
   Layout layout;
 
   bool asynchronous() const { return plan.steps > 1; }
   bool at_last_stage() const { return at.stage + 1 == facts.spec.strategy.pipeline; }
   // The rank's number among those of a replica that hold different rows of a micro-batch.
-  std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_class : 0; }
+  std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_kind : 0; }
   bool updates() const;  // whether the ranks update the weights
 
   std::int64_t group_size(Dimension d) const;  // size of the group of the rank that is being laid out

@@ -69,13 +69,13 @@ static Block unit_block(const Draft& draft, std::int64_t elements, const Regions
   const Bytes cast = facts.gradient_width != width ? elements * facts.gradient_width : 0;
   Block block = {.name = "unit",
                  .role = BlockRole::unit,
-                 .slots = {{"gathered parameters", facts.row.shards_parameters ? whole : 0, Category::parameters},
-                           {"cast shard", staged ? draft.shard(regions) * width : 0, Category::buffers},
-                           {"unit gradients", whole, Category::gradients},
-                           {"cast gradients", cast, Category::buffers}}};
+                 .buffers = {{"gathered parameters", facts.row.shards_parameters ? whole : 0, Category::parameters},
+                             {"cast shard", staged ? draft.shard(regions) * width : 0, Category::buffers},
+                             {"unit gradients", whole, Category::gradients},
+                             {"cast gradients", cast, Category::buffers}}};
   add_staging(draft, block, draft.shard(regions));
-  block.slots.push_back({"arrived parameters", copies_out(draft, regions) ? whole : 0, Category::parameters});
-  block.slots.push_back({"joined gradients", joins_gradients(draft, regions) ? whole : 0, Category::gradients});
+  block.buffers.push_back({"arrived parameters", copies_out(draft, regions) ? whole : 0, Category::parameters});
+  block.buffers.push_back({"joined gradients", joins_gradients(draft, regions) ? whole : 0, Category::gradients});
   return block;
 }
 

@@ -78,13 +78,13 @@ std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
   for (const auto group : pipeline.groups) {
     for (std::size_t i = 0; i < group.size(); ++i) place_of[group[i]] = i;
   }
-  const auto place = [&](std::int64_t rank) { return std::pair(place_of[rank], plan.class_of(rank)); };
+  const auto place = [&](std::int64_t rank) { return std::pair(place_of[rank], plan.kind_of(rank)); };
   std::map<std::pair<std::size_t, int>, std::uint32_t> slot_at;
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) slot_at[place(plan.slots[s].representative)] = s;
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) slot_at[place(plan.classes[s].representative)] = s;
   std::vector<std::uint32_t> result;
   for (std::int64_t r = 0; r < plan.ranks; ++r) result.push_back(slot_at.at(place(r)));
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    if (plan.slots[s].multiplicity == 1) result[plan.slots[s].representative] = s;
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
+    if (plan.classes[s].multiplicity == 1) result[plan.classes[s].representative] = s;
   }
   return result;
 }
@@ -103,7 +103,7 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
     case Scope::state:
       return f.state == kNone ? frame : f.state;
     case Scope::rank:
-      return plan.slots[f.slot].frame;
+      return plan.classes[f.slot].frame;
   }
   return kNone;
 }

@@ -68,7 +68,7 @@ enum class Category : std::uint8_t { parameters, gradients, optimizer, activatio
 inline constexpr int kCategories = 6;
 
 // A buffer of a block, named once; every frame of that block has its own instance.
-struct Slot {
+struct BlockBuffer {
   std::string name;
   Bytes bytes = 0;
   Category category = Category::activations;
@@ -216,7 +216,7 @@ inline bool outlives_steps(BlockRole role) {
 struct Block {
   std::string name;
   BlockRole role = BlockRole::layer;
-  std::vector<Slot> slots;
+  std::vector<BlockBuffer> buffers;
   std::vector<std::uint32_t> forward, backward;  // op ids in issue order
   std::uint32_t input_gradients = 0;             // number of backward ops before those that only weight gradients need
   std::uint32_t fetches = 0;                     // number of first backward ops that may be issued a block early
@@ -245,7 +245,7 @@ struct Frame {
   std::int64_t base = 0;  // elements before this block's weights in the chunk's flat buffers
 };
 
-// Slot of the weights in a chunk's state frame, and in a frame of BlockRole::version.
+// BlockBuffer of the weights in a chunk's state frame, and in a frame of BlockRole::version.
 inline constexpr std::uint16_t kWeights = 0;
 
 // Flags of a task.
@@ -264,7 +264,7 @@ struct Task {
 };
 
 // A class of ranks that do the same work, or a single rank when unfolded.
-struct RankSlot {
+struct RankClass {
   std::string name;  // name of the slot: "stage 0"
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // a global rank
@@ -315,10 +315,11 @@ struct Plan {
   bool shards_optimizer = false;       // data ranks hold a part of the optimizer states each
   bool shards_gradients = false;       // a unit's gradient lives only until it is reduced, to a part on each data rank
   std::vector<GroupTable> dimensions;  // groups, by Dimension
-  std::vector<std::uint16_t> class_of_rank;  // class of each rank on its stage; empty: stages have one class each
-  // Groups in which classes of a stage meet; in others each class keeps to itself
+  std::vector<std::uint16_t>
+      kind_of_rank;  // kind of each rank, a class on each stage; empty: stages have one class each
+  // Groups in which the classes of a stage meet; in others each class keeps to itself
   std::vector<Dimension> meeting;
-  std::vector<RankSlot> slots;
+  std::vector<RankClass> classes;
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
@@ -331,7 +332,7 @@ struct Plan {
   std::int64_t workers() const { return ranks - servers; }
   std::int64_t ranges() const { return servers / copies; }
   std::int64_t seat_of(std::int64_t rank) const { return rank < workers() ? rank : server_seats[rank - workers()]; }
-  int class_of(std::int64_t rank) const { return class_of_rank.empty() ? 0 : class_of_rank[rank]; }
+  int kind_of(std::int64_t rank) const { return kind_of_rank.empty() ? 0 : kind_of_rank[rank]; }
   bool meet(Dimension d) const { return std::find(meeting.begin(), meeting.end(), d) != meeting.end(); }
   std::int64_t step_micro_batches() const { return micro_batches / steps; }
   TaskId task_count() const { return static_cast<TaskId>(tasks.size()) - 1; }

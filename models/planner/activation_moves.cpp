@@ -27,8 +27,8 @@ std::vector<ActivationMoves::Parcel> ActivationMoves::parcels_of(const Activatio
   for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
     const std::uint32_t frame = chunk.frames[move.micro_batch * chunk.entries.size() + e];
     const Block& block = plan_.blocks[plan_.frames[frame].block];
-    for (std::uint16_t s = 0; s < block.slots.size() && !chunk.entries[e].transfer; ++s) {
-      const Bytes bytes = block.slots[s].bytes;
+    for (std::uint16_t s = 0; s < block.buffers.size() && !chunk.entries[e].transfer; ++s) {
+      const Bytes bytes = block.buffers[s].bytes;
       if (bytes > 0 && alive_[plan_.frames[frame].first_buffer + s] != 0) parcels.push_back({frame, s, bytes});
     }
   }
@@ -40,8 +40,8 @@ std::uint32_t ActivationMoves::guest_frame(const std::vector<Parcel>& parcels, s
   std::string key = "guest";
   Block block{.name = "guest", .role = BlockRole::guest};
   for (const Parcel& p : parcels) {
-    const Slot& slot = plan_.blocks[plan_.frames[p.frame].block].slots[p.slot];
-    block.slots.push_back({"guest's " + slot.name, p.bytes, Category::activations});
+    const BlockBuffer& slot = plan_.blocks[plan_.frames[p.frame].block].buffers[p.slot];
+    block.buffers.push_back({"guest's " + slot.name, p.bytes, Category::activations});
     key += fmt::format(" {}", p.bytes);
   }
   const auto [it, fresh] = draft_.blocks.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
@@ -63,7 +63,7 @@ bool ActivationMoves::issue(const Crossing& crossing) {
 void ActivationMoves::move(const Crossing& crossing) {
   const ActivationMove& move = schedule_.moves[crossing.move];
   const bool own = move.stage == draft_.at.stage, away = crossing.forward, send = crossing.send;
-  std::vector<Parcel>& parcels = parcels_[{crossing.move, draft_.at.rank_class}];
+  std::vector<Parcel>& parcels = parcels_[{crossing.move, draft_.at.rank_kind}];
   if (own && away) parcels = parcels_of(move);
   if (!own && away) guests_[crossing.move] = guest_frame(parcels, move.micro_batch);
   const std::int64_t hops = own ? move.partner - move.stage : move.stage - move.partner;
@@ -71,7 +71,7 @@ void ActivationMoves::move(const Crossing& crossing) {
     const std::uint32_t frame = own ? parcels[i].frame : guests_.at(crossing.move);
     const auto slot = own ? parcels[i].slot : static_cast<std::uint16_t>(i);
     const Operand buffer = orrery::own(slot, send ? Access::read : Access::write);
-    Op op = {.name = plan_.blocks[plan_.frames[frame].block].slots[slot].name + (away ? " to a partner" : " back"),
+    Op op = {.name = plan_.blocks[plan_.frames[frame].block].buffers[slot].name + (away ? " to a partner" : " back"),
              .work = Transfer{send, hops, parcels[i].bytes},
              .phase = away ? Phase::forward : Phase::backward,
              .lane = send ? LaneKind::send_partner : LaneKind::receive_partner,
@@ -79,7 +79,7 @@ void ActivationMoves::move(const Crossing& crossing) {
     (send ? op.frees : op.allocates).push_back(buffer);
     const bool joins = i > 0 && spec_.software.communication.batched_p2p;
     const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-    writer_.ends().parcels[{crossing.move, away, i, draft_.at.rank_class}].push_back(task);
+    writer_.ends().parcels[{crossing.move, away, i, draft_.at.rank_kind}].push_back(task);
   }
 }
 

@@ -45,7 +45,7 @@ void StepWalk::cross(const Crossing& crossing) {
     const Bytes first = before + transfer->first;
     const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
     writer_.ends()
-        .crossings[{crossing.boundary, crossing.micro_batch, crossing.forward, parts > 1 ? 0 : draft_.at.rank_class,
+        .crossings[{crossing.boundary, crossing.micro_batch, crossing.forward, parts > 1 ? 0 : draft_.at.rank_kind,
                     first}]
         .push_back(task);
     if (crossing.send) writer_.hold_send(task);
@@ -171,10 +171,10 @@ void StepWalk::end_step() {
 void StepWalk::write_slot() {
   writer_.begin_slot();
   tell(&StepPart::begin_slot);
-  plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
+  plan_.classes.back().begin = static_cast<TaskId>(plan_.tasks.size());
   context_.duty == Duty::server ? tell(&StepPart::serve) : walk();
   tell(&StepPart::end_slot);
-  plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
+  plan_.classes.back().end = static_cast<TaskId>(plan_.tasks.size());
   plan_.tasks.back().flags |= kStepEnd;
   size_arena(draft_);
 }

@@ -92,7 +92,7 @@ TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send
                  .operands = {number(of, send ? Access::read : Access::write)}};
   const TaskId task = writer_.emit(op, chunks_.front().state);
   const auto boundary = static_cast<std::int32_t>(next ? draft_.at.stage : draft_.at.stage - 1);
-  writer_.ends().crossings[{boundary, -1, forward, draft_.at.rank_class, Bytes{0}}].push_back(task);
+  writer_.ends().crossings[{boundary, -1, forward, draft_.at.rank_kind, Bytes{0}}].push_back(task);
   return task;
 }
 
@@ -120,10 +120,10 @@ std::vector<TaskId> PostValidation::pass_partial_norm(const std::vector<TaskId>&
 // Validates the last update: the norm of all stages goes back from the last one, and the host looks at it before
 // further gradients are added to those of the update.
 void PostValidation::validate_update() {
-  plan_.slots.back().validation = static_cast<TaskId>(plan_.tasks.size());
+  plan_.classes.back().validation = static_cast<TaskId>(plan_.tasks.size());
   if (!draft_.at_last_stage()) pass_number("receive whole norm", kWholeNorm, false, false);
   if (draft_.at.stage > 0) pass_number("send whole norm", whole_norm(), true, false);
-  plan_.slots.back().validated = static_cast<TaskId>(plan_.tasks.size());
+  plan_.classes.back().validated = static_cast<TaskId>(plan_.tasks.size());
   const Op wait = {.name = "validate update",
                    .work = Wait{},
                    .phase = Phase::step,

@@ -54,17 +54,17 @@ class CostModel {
 
   Costs run() {
     std::map<std::vector<Spread>, std::uint32_t> rows;
-    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+    for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
       std::vector<Spread> lie;
-      for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
+      for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.classes[s].representative));
       lie.resize(kCrossings);
       for (const std::int64_t offset : offsets_) {
         lie[kHops].push_back(is_near(s, offset) ? 1 : 0);
         lie[kHopCrossings].push_back(leaves_pod(s, offset) ? 1 : 0);
       }
-      lie.push_back(crossings(plan_.slots[s].representative));
-      const double slow = slowdown_of(spec_, plan_.slots[s].representative);
-      lie.push_back({static_cast<int>(std::lround(slow * kSlowdownUnit)), plan_.slots[s].server ? 1 : 0});
+      lie.push_back(crossings(plan_.classes[s].representative));
+      const double slow = slowdown_of(spec_, plan_.classes[s].representative);
+      lie.push_back({static_cast<int>(std::lround(slow * kSlowdownUnit)), plan_.classes[s].server ? 1 : 0});
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) costs_.timing.rows.push_back(row(lie));
       costs_.timing.row_of_slot.push_back(it->second);
@@ -102,15 +102,15 @@ class CostModel {
 
   // Whether this slot and the stage `offset` further, modulo the group, lie on one node: where a hop leads.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
-    return node_of(plan_.slots[s].representative) == node_of(stage_beside(s, offset));
+    return node_of(plan_.classes[s].representative) == node_of(stage_beside(s, offset));
   }
   bool leaves_pod(std::uint32_t s, std::int64_t offset) const {
-    return uplinks_.crosses(plan_.slots[s].representative, stage_beside(s, offset));
+    return uplinks_.crosses(plan_.classes[s].representative, stage_beside(s, offset));
   }
   std::int64_t stage_beside(std::uint32_t s, std::int64_t offset) const {
     const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-    const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
-    const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
+    const auto& group = pipeline.groups[pipeline.member_of[plan_.classes[s].representative]];
+    const auto at = std::find(group.begin(), group.end(), plan_.classes[s].representative) - group.begin();
     const auto size = static_cast<std::int64_t>(group.size());
     return group[(at + offset + size) % size];
   }
@@ -118,7 +118,7 @@ class CostModel {
   // Bytes of NCCL's buffers: one connection per channel of every communicator that the lanes of the slot use.
   Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
     std::set<Dimension> used;
-    for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) {
+    for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
       const Op& op = plan_.op_of(t);
       const auto* c = std::get_if<Collective>(&op.work);
       if (c != nullptr && c->servers == 0) used.insert(c->group);
@@ -182,8 +182,8 @@ class CostModel {
   // Between steps a measured host finishes the last step before it issues the first task of the next.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
-    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s)
-      firsts.insert({costs_.timing.row_of_slot[s], plan_.tasks[plan_.slots[s].begin].op});
+    for (std::uint32_t s = 0; s < plan_.classes.size(); ++s)
+      firsts.insert({costs_.timing.row_of_slot[s], plan_.tasks[plan_.classes[s].begin].op});
     for (const auto& [row, op] : firsts) costs_.timing.rows[row][op].issue += picoseconds(profile_.measured.step);
   }
 
@@ -196,8 +196,8 @@ class CostModel {
 
   // Whether some stage of a pipeline lies on another node than the next.
   bool has_far_stages() const {
-    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      if (plan_.slots[s].stage < plan_.slots.back().stage && !is_near(s, 1)) return true;
+    for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
+      if (plan_.classes[s].stage < plan_.classes.back().stage && !is_near(s, 1)) return true;
     }
     return false;
   }
@@ -205,7 +205,7 @@ class CostModel {
   // Ranks of a tensor group, times the cube root of the nodes that they lie on; a rank alone waits for nobody.
   double tensor_reach() const {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
-    const Spread lie = spread(tensor, plan_.slots.front().representative);
+    const Spread lie = spread(tensor, plan_.classes.front().representative);
     const std::int64_t ranks = ranks_in(lie);
     return ranks == 1 ? 0 : static_cast<double>(ranks) * std::cbrt(static_cast<double>(lie.size()));
   }

@@ -48,8 +48,8 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
   const auto updating = [&](const Op& op) { return reads ? reads_loss(op) : std::holds_alternative<Update>(op.work); };
   const auto parts = std::count_if(plan.tasks.begin(), plan.tasks.begin() + plan.task_count(),
                                    [&](const Task& task) { return updating(plan.ops[task.op]); });
-  const auto who = std::count_if(plan.slots.begin(), plan.slots.end(),
-                                 [&](const RankSlot& slot) { return reads || updates(plan, slot); });
+  const auto who = std::count_if(plan.classes.begin(), plan.classes.end(),
+                                 [&](const RankClass& slot) { return reads || updates(plan, slot); });
   const double all = (software.host.step_us + static_cast<double>(plan.ranks) * software.host.rank_us) *
                      static_cast<double>(who * plan.steps) * kMicrosecond;
   const Picoseconds each = picoseconds(all / static_cast<double>(std::max<std::ptrdiff_t>(1, parts)));

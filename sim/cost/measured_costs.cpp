@@ -29,7 +29,7 @@ class MeasuredCosts {
       of_op = std::max(of_op, cleared[t]);
     }
     costs_.notes.resize(plan_.ops.size());
-    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+    for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
       costs_.timing.row_of_slot.push_back(s);
       costs_.timing.rows.push_back(row(s));
       costs_.nccl_bytes.push_back(0);
@@ -40,13 +40,13 @@ class MeasuredCosts {
  private:
   std::vector<OpTiming> row(std::uint32_t slot) {
     std::vector<bool> used(plan_.ops.size(), false);
-    for (TaskId t = plan_.slots[slot].begin; t < plan_.slots[slot].end; ++t) used[plan_.tasks[t].op] = true;
+    for (TaskId t = plan_.classes[slot].begin; t < plan_.classes[slot].end; ++t) used[plan_.tasks[t].op] = true;
     std::vector<OpTiming> result(plan_.ops.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(slot, i);
     }
     // Between steps the host finishes the last step before it issues the first task of the next.
-    result[plan_.tasks[plan_.slots[slot].begin].op].issue += picoseconds(times_.step);
+    result[plan_.tasks[plan_.classes[slot].begin].op].issue += picoseconds(times_.step);
     return result;
   }
 
@@ -54,7 +54,7 @@ class MeasuredCosts {
     const Op& op = plan_.ops[i];
     Seconds time = kernel_time(op, plan_.element_bytes, {}, profile_, "");
     if (cleared_[i] > 0) time += measured_time(times_, Fill{cleared_[i]}, plan_.element_bytes).value_or(0);
-    if (op.lane == LaneKind::compute) time *= slowdown_of(spec_, plan_.slots[slot].representative);
+    if (op.lane == LaneKind::compute) time *= slowdown_of(spec_, plan_.classes[slot].representative);
     OpTiming t{.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
     if (!is_host_work(op)) return t;
     t.pressure = fraction(times_.beside_slowdown - 1);
@@ -84,7 +84,7 @@ class MeasuredCosts {
 
   std::int64_t members(std::uint32_t slot, Dimension d) const {
     const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
-    return static_cast<std::int64_t>(table.groups[table.member_of[plan_.slots[slot].representative]].size());
+    return static_cast<std::int64_t>(table.groups[table.member_of[plan_.classes[slot].representative]].size());
   }
 
   const Plan& plan_;
@@ -112,7 +112,7 @@ std::vector<Bytes> cleared_bytes(const Plan& plan) {
       for (const Operand& o : operands) {
         if (o.scope != Scope::unit || o.slot != kUnitGradient) continue;
         const Frame& unit = plan.frames[frame_of(plan, plan.tasks[t].frame, o)];
-        if (holds && !held[unit.first_buffer + o.slot]) bytes[t] += plan.blocks[unit.block].slots[o.slot].bytes;
+        if (holds && !held[unit.first_buffer + o.slot]) bytes[t] += plan.blocks[unit.block].buffers[o.slot].bytes;
         held[unit.first_buffer + o.slot] = holds;
       }
     };

@@ -22,7 +22,7 @@ struct Lanes {
 Lanes lanes_of(const Plan& plan, const Timing& timing, std::uint32_t s) {
   Lanes lanes;
   std::vector<bool> seen(plan.ops.size(), false);
-  for (TaskId t = plan.slots[s].begin; t < plan.slots[s].end; ++t) {
+  for (TaskId t = plan.classes[s].begin; t < plan.classes[s].end; ++t) {
     if (seen[plan.tasks[t].op]) continue;
     seen[plan.tasks[t].op] = true;
     const OpTiming& op = timing.of(s, plan.tasks[t].op);
@@ -42,7 +42,7 @@ class NicFinder {
         nics_(std::clamp(cluster.nics, 1, cluster.gpus_per_node)),
         on_switch_(std::max(cluster.gpus_per_pcie_switch, 1)) {
     slot_of_ = slots_of_ranks(plan);
-    for (const std::uint32_t slot : slot_of_) stage_of_.push_back(plan.slots[slot].stage);
+    for (const std::uint32_t slot : slot_of_) stage_of_.push_back(plan.classes[slot].stage);
   }
 
   std::int64_t nic_of(std::int64_t rank) const {
@@ -153,16 +153,16 @@ void find_ports(const NicFinder& nics, const Lanes& lanes, std::int64_t rank, bo
 
 void find_shared_links(const Plan& plan, const Cluster& cluster, Timing& timing) {
   const NicFinder nics(plan, cluster);
-  const bool folded = static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
+  const bool folded = static_cast<std::int64_t>(plan.classes.size()) < plan.ranks;
   std::map<Mix, LinkId> ids;
   PortIds ports;
-  timing.links.assign(plan.slots.size(), {});
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    const std::int64_t rank = plan.slots[s].representative;
+  timing.links.assign(plan.classes.size(), {});
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
+    const std::int64_t rank = plan.classes[s].representative;
     const Lanes lanes = lanes_of(plan, timing, s);
     SlotLinks& links = timing.links[s];
     if (nics.contested(rank, lanes)) {
-      const Mix key = folded ? nics.slots(rank) : Mix{{nics.nic_of(rank), 0}};
+      const Mix key = folded ? nics.classes(rank) : Mix{{nics.nic_of(rank), 0}};
       const auto [it, fresh] = ids.try_emplace(key, timing.link_count);
       if (fresh) timing.link_count += 2;
       links.nic_out = it->second;

@@ -16,7 +16,7 @@ namespace {
 // unlike. Otherwise two of them sum the embeddings after their own stages have.
 bool sums_table_apart(const Plan& plan, std::size_t slot) {
   if (group_size(plan, Dimension::embedding, slot) <= 2) return false;
-  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+  for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c != nullptr && c->group == Dimension::embedding) return true;
   }
@@ -33,7 +33,7 @@ Dimension copies_of(const LocalParameter& p, bool table_apart) {
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
   if (table.groups.empty()) return 1;
-  return static_cast<std::int64_t>(table.groups[table.member_of[plan.slots[slot].representative]].size());
+  return static_cast<std::int64_t>(table.groups[table.member_of[plan.classes[slot].representative]].size());
 }
 
 double StateFormula::bytes(double elements) const {
@@ -72,10 +72,10 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
 }
 
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot) {
-  if (plan.slots[slot].server) {
+  if (plan.classes[slot].server) {
     f.shards_parameters = f.shards_gradients = f.shards_optimizer = true;
     f.shards = plan.ranges();
-  } else if (!updates(plan, plan.slots[slot])) {
+  } else if (!updates(plan, plan.classes[slot])) {
     f.optimizer = 0;
   } else if (f.shards_optimizer) {
     f.shards = group_size(plan, Dimension::data, slot);
@@ -141,7 +141,7 @@ Bytes states_in_plan(const Plan& plan, std::size_t slot) {
   for (const Frame& f : plan.frames) {
     const BlockRole role = plan.blocks[f.block].role;
     if (f.slot != slot || (role != BlockRole::state && role != BlockRole::version)) continue;
-    for (const Slot& buffer : plan.blocks[f.block].slots)
+    for (const BlockBuffer& buffer : plan.blocks[f.block].buffers)
       sum += buffer.category == Category::buffers ? 0 : buffer.bytes;
   }
   return sum;

@@ -128,7 +128,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   go_on();
   p.report = make_report(spec, p.plan, p.costs, p.trace, p.profile);
   if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan, stop);
-  if (p.plan.slots.front().validated != kNone) {
+  if (p.plan.classes.front().validated != kNone) {
     const Plan folded = unfolded ? make_plan(spec) : p.plan;
     p.report.set_right_s =
         set_right_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
@@ -147,7 +147,7 @@ bool runs_back(const Op& op) {
 
 ForwardPart forward_part(const Plan& plan, const PartTrace& part, Picoseconds latest) {
   ForwardPart result{{latest, -1}, {latest, -1}};
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     TaskId t = slot.begin, before = kNone;
     for (; t < slot.end && !runs_back(plan.op_of(t)); ++t) {
       if (plan.op_of(t).lane == LaneKind::compute) before = t;

@@ -160,7 +160,7 @@ double layer_time(const Prediction& p, bool forward) {
   if (layers.empty()) return 0;
   const std::uint32_t middle = layers[layers.size() / 2];
   Picoseconds begin = p.trace.step_time, end = 0;
-  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+  for (TaskId t = p.plan.classes[0].begin; t < p.plan.classes[0].end; ++t) {
     const Op& op = p.plan.op_of(t);
     const bool is_forward = op.phase == Phase::forward && !op.recompute;
     if (p.plan.tasks[t].frame != middle || is_forward != forward) continue;

@@ -28,9 +28,9 @@ struct RankMean {
 
 void add_time(Report& r, const Plan& plan, const Attribution& a) {
   std::array<RankMean, kTimeKinds> means;
-  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    if (plan.slots[s].server) continue;  // a server computes on the host
-    for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.slots[s].multiplicity);
+  for (std::size_t s = 0; s < plan.classes.size(); ++s) {
+    if (plan.classes[s].server) continue;  // a server computes on the host
+    for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.classes[s].multiplicity);
   }
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
@@ -40,7 +40,7 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
 // later; the part of the norm that a stage sends on reaches the next stage while that one is still busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     Picoseconds before = 0, begin = 0, end = 0;
     bool begun = false;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -147,11 +147,11 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& co
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
     Bytes device = m.peak_reserved + context + costs.nccl_bytes[s];
-    if (plan.slots[s].server) {  // a server has no GPU
+    if (plan.classes[s].server) {  // a server has no GPU
       m = {.host_peak = m.host_peak, .nvme_peak = m.nvme_peak};
       device = 0;
     }
-    add_rank(r, {plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
+    add_rank(r, {plan.classes[s].name, plan.classes[s].multiplicity, m, device, place_of(plan, m.peak_task)});
     if (m.out_of_memory || device > r.capacity) r.fits = false;
     r.device_calls = std::max(r.device_calls, m.device_calls);
   }
@@ -174,7 +174,7 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
 }
 
 // Bytes that leave one rank of a slot. For transfers through few ranks they depend on the rank.
-Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
+Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c.group)];
@@ -215,7 +215,7 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
     const Picoseconds ended = trace.spans[t].ended;
     const bool reported = plan.steps == 1 || (ended > period.begin && ended <= period.end);
     if (row == nullptr || !reported) continue;
-    const RankSlot& slot = plan.slots[plan.slot_of(t)];
+    const RankClass& slot = plan.classes[plan.slot_of(t)];
     const std::int64_t ranks = slot.multiplicity;
     row->bytes.add(bytes_out(plan, plan.ops[op], slot), ranks);
     if (slot.server) continue;
@@ -236,7 +236,7 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
 
 // Adds the weight versions and staleness of an asynchronous schedule, stage by stage.
 void add_weights(Report& r, const Plan& plan) {
-  for (const RankSlot& s : plan.slots) {
+  for (const RankClass& s : plan.classes) {
     if (plan.steps > 1) r.weights.push_back({s.name, s.versions, s.staleness});
   }
 }
@@ -313,7 +313,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.memory = std::move(memory);
   add_communication(r, plan, notes, trace, a);
   add_weights(r, plan);
-  r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.slots.size()), plan.ranks, 0};
+  r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.classes.size()), plan.ranks, 0};
   return r;
 }
 
@@ -334,7 +334,7 @@ std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, con
   std::vector<MemoryCurve> curves;
   replay_memory(plan, trace, memory_options(spec, plan, costs, profile), &curves);
   for (std::size_t s = 0; s < curves.size(); ++s) {
-    if (plan.slots[s].server) curves[s].assign(2, {});  // a server has no GPU
+    if (plan.classes[s].server) curves[s].assign(2, {});  // a server has no GPU
   }
   return samples_of(curves, plan.steps == 1 ? spec.steps : 1, trace.step_time);
 }

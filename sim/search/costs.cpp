@@ -119,8 +119,8 @@ class Probe {
   // Finds the end of forward: ops that run again in backward are of phase forward too.
   void find_turn() {
     for (const Block& block : plan_.blocks) backward_ops_.insert(block.backward.begin(), block.backward.end());
-    turn_ = plan_.slots[0].end;
-    for (TaskId t = plan_.slots[0].begin; t < turn_; ++t) {
+    turn_ = plan_.classes[0].end;
+    for (TaskId t = plan_.classes[0].begin; t < turn_; ++t) {
       if (is_own(t) && pass_of(t) != Pass::forward) turn_ = t;
     }
   }
@@ -128,7 +128,7 @@ class Probe {
   void walk() {
     Held held;
     Bytes now = 0;
-    for (TaskId t = plan_.slots[0].begin; t < plan_.slots[0].end; ++t) {
+    for (TaskId t = plan_.classes[0].begin; t < plan_.classes[0].end; ++t) {
       const Op& op = plan_.op_of(t);
       if (t == turn_) note_kept(held);
       if (is_own(t)) {
@@ -160,7 +160,7 @@ class Probe {
   // Finds the intervals in which no kernel runs.
   void find_idle() {
     Picoseconds end = 0;
-    for (TaskId t = plan_.slots[0].begin; t < plan_.slots[0].end; ++t) {
+    for (TaskId t = plan_.classes[0].begin; t < plan_.classes[0].end; ++t) {
       const Span& s = trace_.spans[t];
       if (plan_.op_of(t).lane != LaneKind::compute || bare_.of(0, plan_.tasks[t].op).duration == 0) continue;
       if (s.matched > end) idle_.emplace_back(end, s.matched);
@@ -212,7 +212,7 @@ class Probe {
   }
 
   Bytes slot_bytes(std::uint32_t frame, std::uint16_t slot) const {
-    return plan_.blocks[plan_.frames[frame].block].slots[slot].bytes;
+    return plan_.blocks[plan_.frames[frame].block].buffers[slot].bytes;
   }
 
   // Bytes held of a block's own weights that are gathered and given up; weights that stay after forward count

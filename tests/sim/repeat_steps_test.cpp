@@ -32,7 +32,7 @@ TEST(RepeatSteps, ValidatedStepsBehindEachOtherKeepThePeriod) {
       const Picoseconds period = end({false, false, false, false}) - end({false, false, false});
       EXPECT_NEAR(static_cast<double>(period), report.step_time_s * 1e12, 1e-3) << p << " " << m;
       std::int64_t most = 0;
-      for (const RankSlot& slot : plan.slots) {
+      for (const RankClass& slot : plan.classes) {
         std::int64_t forwards = 0;
         for (TaskId t = slot.begin; t < slot.validated; ++t) forwards += timing.rows[0][plan.tasks[t].op].duration / f;
         most = std::max(most, forwards);

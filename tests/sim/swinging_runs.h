@@ -34,7 +34,7 @@ inline Profile swinging_profile(const Plan& plan) {
 // rank sends at most the planned number.
 inline std::vector<std::vector<std::int64_t>> swinging_sizes(const Plan& unfolded, std::uint64_t step) {
   std::vector<std::vector<std::int64_t>> sizes;
-  for (const RankSlot& slot : unfolded.slots) sizes.push_back(planned_sizes(unfolded, slot));
+  for (const RankClass& slot : unfolded.classes) sizes.push_back(planned_sizes(unfolded, slot));
   for (std::size_t i = 0; i < sizes[0].size(); i += 3) {
     const std::int64_t all = 2 * sizes[0][i];
     const auto part = static_cast<std::int64_t>(scrambled(step, i) % 100);

@@ -52,7 +52,7 @@ std::optional<Outcome> outcome_of(const Spec& spec, Changes changes = {}) {
   MPI_Comm_rank(some, &rank);
   const auto change = changes.plan;
   changes.plan = [&, change](Plan& plan) {
-    validated = plan.slots.front().validated;
+    validated = plan.classes.front().validated;
     if (change) change(plan);
   };
   const Watcher watcher = changes.watcher;
@@ -103,7 +103,7 @@ Changes off_by_a_place(std::uint64_t seed) {
   return before_norm([seed](std::int64_t step, const Rank& rank, const Buffers& b) {
     const std::uint64_t first = random_bits(kSteps * seed + static_cast<std::uint64_t>(step));
     for (const std::uint32_t frame : rank.states) {
-      const Bytes bytes = rank.plan.blocks[rank.plan.frames[frame].block].slots[kMaster].bytes;
+      const Bytes bytes = rank.plan.blocks[rank.plan.frames[frame].block].buffers[kMaster].bytes;
       const std::span<float> master(reinterpret_cast<float*>(b.state(frame, kMaster)), bytes / sizeof(float));
       for (std::size_t i = 0; i < master.size(); ++i)
         master[i] = std::nextafter(master[i], random_bits(first + i) % 2 == 0 ? INFINITY : -INFINITY);
@@ -197,7 +197,7 @@ void expect_far_from_barrier(const std::string& precision, const std::function<v
 class Faults : public testing::TestWithParam<const char*> {};
 
 TEST_P(Faults, AnUpdateThatIsNotSetRightShows) {
-  expect_far_from_barrier(GetParam(), [](Plan& plan) { plan.slots.front().validated = kNone; });
+  expect_far_from_barrier(GetParam(), [](Plan& plan) { plan.classes.front().validated = kNone; });
 }
 
 TEST_P(Faults, ANormWithoutTheStagesBeforeShows) {
@@ -230,7 +230,7 @@ TEST(Validation, LeavesOutAnUpdateThatIsNotFinite) {
     const auto clear = [&](std::int64_t step, const Rank& rank, const Buffers& b) {
       if (step != 1) return;
       const Block& block = rank.plan.blocks[rank.plan.frames[rank.states[0]].block];
-      std::fill_n(b.state(rank.states[0], kGradients), block.slots[kGradients].bytes, std::byte{});
+      std::fill_n(b.state(rank.states[0], kGradients), block.buffers[kGradients].bytes, std::byte{});
     };
     const auto later = outcome_of(spec_of(c, true), before_norm(spoil));
     const auto barrier = outcome_of(spec_of(c, false), before_norm(clear));

@@ -14,7 +14,7 @@ using namespace test;
 // Bytes that a slot's tasks copy from one place to another in a step.
 Bytes copied(const Plan& plan, MemoryTier from, MemoryTier to) {
   Bytes sum = 0;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     const auto* c = std::get_if<PlaceCopy>(&plan.op_of(t).work);
     if (c != nullptr && c->from == from && c->to == to) sum += c->bytes;
   }
@@ -26,7 +26,8 @@ Bytes states_at(const Plan& plan, MemoryTier place, Category category) {
   Bytes sum = 0;
   for (const Frame& f : plan.frames) {
     if (f.slot != 0 || plan.blocks[f.block].role != BlockRole::state) continue;
-    for (const Slot& s : plan.blocks[f.block].slots) sum += s.home == place && s.category == category ? s.bytes : 0;
+    for (const BlockBuffer& s : plan.blocks[f.block].buffers)
+      sum += s.home == place && s.category == category ? s.bytes : 0;
   }
   return sum;
 }
@@ -138,7 +139,7 @@ TEST(Offload, UpdatesAfterGradientsHaveArrived) {
                             "10000}, gradients: cpu}");
   TaskId last_down = kNone, update = kNone;
   int tiles = 0;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     const Op& op = plan.op_of(t);
     if (op.lane == LaneKind::d2h) last_down = t;
     const auto needs = plan.dependencies_of(t);
@@ -163,10 +164,10 @@ TEST(Offload, DelayedUpdateRunsBesideTheStep) {
   const Plan plan = plan_of(kHalf +
                             "global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true}, "
                             "gradients: cpu}");
-  const auto begin = plan.slots[0].begin;
+  const auto begin = plan.classes[0].begin;
   EXPECT_TRUE(std::holds_alternative<Update>(plan.op_of(begin).work));
   EXPECT_TRUE(plan.dependencies_of(begin).empty());
-  EXPECT_TRUE(std::holds_alternative<Exchange>(plan.op_of(plan.slots[0].end - 1).work));
+  EXPECT_TRUE(std::holds_alternative<Exchange>(plan.op_of(plan.classes[0].end - 1).work));
 }
 
 // Stored activations are offloaded and prefetched once per micro-batch; if only the inputs of recomputed layers are
@@ -220,11 +221,11 @@ std::pair<Bytes, Bytes> working_memory(const Plan& plan) {
     const int kind = o.slot == kGathered ? 0 : 1;
     Bytes& is = held[f.first_buffer + o.slot];
     now[kind] -= is;
-    is = takes ? plan.blocks[f.block].slots[o.slot].bytes : 0;
+    is = takes ? plan.blocks[f.block].buffers[o.slot].bytes : 0;
     now[kind] += is;
     most[kind] = std::max(most[kind], now[kind]);
   };
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     for (const Operand& o : plan.op_of(t).allocates) change(t, o, true);
     for (const Operand& o : plan.op_of(t).frees) change(t, o, false);
   }
@@ -282,7 +283,7 @@ TEST(Offload, EveryTileHasAUnit) {
         unit = plan.frames[unit].next;
         ASSERT_NE(unit, kNone) << strategy;
         EXPECT_EQ(plan.frames[unit].base, f.base + p.offset);
-        EXPECT_EQ(plan.blocks[plan.frames[unit].block].slots[kUnitGradient].bytes, p.out * p.in * plan.element_bytes);
+        EXPECT_EQ(plan.blocks[plan.frames[unit].block].buffers[kUnitGradient].bytes, p.out * p.in * plan.element_bytes);
       }
       EXPECT_EQ(plan.frames[unit].next, kNone);
     }
@@ -376,7 +377,7 @@ TEST(Offload, EveryChunksInfinitiesCount) {
       "precision: fp16, gradient_precision: fp16, pipeline: 2, virtual_stages: 2, clip: 0, global_batch: 4, offload: "
       "{optimizer: cpu}");
   std::vector<Access> found;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     if (plan.op_of(t).name != "clip gradients") continue;
     for (const Operand& o : plan.op_of(t).operands) {
       if (o.scope == Scope::rank && o.slot == kFoundInfinity) found.push_back(o.access);
@@ -388,7 +389,7 @@ TEST(Offload, EveryChunksInfinitiesCount) {
 TEST(Offload, AStageMayHaveNoWeights) {
   const Plan plan = make_plan(
       test::spec_of(test::kSmall, "pipeline: 3, stage_layers: [4, 0, 4], offload: {optimizer: cpu}, global_batch: 3"));
-  EXPECT_EQ(plan.slots.size(), 3U);
+  EXPECT_EQ(plan.classes.size(), 3U);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(PostValidation, NormsGoThereAndBackAndNobodyMeets) {
     EXPECT_FALSE(c != nullptr && c->group == Dimension::model) << op.name;
   }
   const Plan rank = instantiate(plan, 5);
-  const RankSlot& slot = rank.slots.front();
+  const RankClass& slot = rank.classes.front();
   EXPECT_EQ(rank.op_of(slot.validated).name, "validate update");
   EXPECT_TRUE(rank.op_of(slot.validated).host_waits);
   EXPECT_LE(slot.validation, slot.validated);
@@ -111,7 +111,7 @@ TEST(PostValidation, NormsComeBehindASharedTable) {
 TEST(PostValidation, OneStageOrNoLimitWaitsForNobody) {
   for (const char* strategy : {"pipeline: 1, data: 2, global_batch: 4", "pipeline: 2, clip: 0, global_batch: 4"}) {
     const Plan plan = make_plan(spec_with(strategy));
-    for (const RankSlot& slot : plan.slots) EXPECT_EQ(slot.validated, kNone) << strategy;
+    for (const RankClass& slot : plan.classes) EXPECT_EQ(slot.validated, kNone) << strategy;
   }
 }
 

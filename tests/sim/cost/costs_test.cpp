@@ -41,7 +41,7 @@ TEST(Costs, BothEndsOfAHopCostWhatTheHopDoes) {
     const Priced p(strategy);
     for (std::uint32_t m = 0; m < p.plan.matches.size(); ++m) {
       const auto members = p.plan.members_of(m);
-      const auto node = [&](TaskId t) { return p.plan.slots[p.plan.slot_of(t)].representative / 8; };
+      const auto node = [&](TaskId t) { return p.plan.classes[p.plan.slot_of(t)].representative / 8; };
       for (const TaskId t : members) ASSERT_EQ(p.of(t).duration, p.of(members.front()).duration) << strategy;
       if (std::holds_alternative<Transfer>(p.plan.op_of(members.front()).work)) {
         ASSERT_EQ(p.of(members.front()).nic > 0, node(members.front()) != node(members.back())) << strategy;
@@ -78,14 +78,14 @@ TEST(Costs, UserBuffersCostNoCallsAndRingsNoMultiprocessors) {
   const Priced whole = with("false"), pieces = with("true");
   const auto products = [](const Priced& p) {
     Picoseconds sum = 0;
-    for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+    for (TaskId t = p.plan.classes[0].begin; t < p.plan.classes[0].end; ++t) {
       if (std::holds_alternative<Gemm>(p.plan.op_of(t).work)) sum += p.of(t).issue - 4'000'000;  // the launch itself
     }
     return sum;
   };
   EXPECT_EQ(products(pieces), products(whole));
   int rings = 0;
-  for (TaskId t = pieces.plan.slots[0].begin; t < pieces.plan.slots[0].end; ++t) {
+  for (TaskId t = pieces.plan.classes[0].begin; t < pieces.plan.classes[0].end; ++t) {
     const auto* c = std::get_if<Collective>(&pieces.plan.op_of(t).work);
     if (c == nullptr || c->group != Dimension::tensor) continue;
     const bool ring = c->kind == CollectiveKind::shift;
@@ -226,7 +226,7 @@ TEST(Costs, HostPaysForRecomputedLayersAndForRanks) {
   const auto issue = [](const std::string& strategy, const std::string& software) {
     const Priced p(strategy, "{profile: orrery, step_us: 0, " + software + "}");
     Picoseconds sum = 0;
-    for (TaskId t = 0; t < p.plan.slots[0].end; ++t) sum += p.of(t).issue;
+    for (TaskId t = 0; t < p.plan.classes[0].end; ++t) sum += p.of(t).issue;
     return sum;
   };
   const std::string full = "data: 1, global_batch: 1, recompute: full", two = "data: 16, global_batch: 16";
@@ -362,7 +362,7 @@ TEST(Costs, StragglersComputeSlowly) {
       "case");
   const Plan plan = make_plan(spec);
   const Costs costs = costs_of(plan, spec, find_profile(spec.cluster.gpu));
-  ASSERT_EQ(plan.slots.size(), 2U);
+  ASSERT_EQ(plan.classes.size(), 2U);
   for (std::uint32_t op = 0; op < plan.ops.size(); ++op) {
     const OpTiming &slow = costs.timing.of(1, op), &other = costs.timing.of(0, op);
     const double times = plan.ops[op].lane == LaneKind::compute ? 3 : 1;

@@ -64,7 +64,7 @@ Spec gpt(const std::string& strategy, const std::string& cluster = "{node: dgx-2
 
 double seconds_in(const Prediction& p, LaneKind lane) {
   Picoseconds sum = 0;
-  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+  for (TaskId t = p.plan.classes[0].begin; t < p.plan.classes[0].end; ++t) {
     if (p.plan.op_of(t).lane == lane) sum += p.trace.spans[t].ended - p.trace.spans[t].matched;
   }
   return seconds(sum);

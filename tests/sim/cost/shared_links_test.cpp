@@ -55,8 +55,8 @@ TEST(SharedLinks, GroupsShareTheNicsBesideThem) {
     const Plan every = unfold(plan);
     const Timing unfolded = priced(spec, every);
     std::int64_t carriers = 0;
-    for (std::size_t s = 0; s < every.slots.size(); ++s) {
-      if (every.slots[s].stage == 0 && unfolded.links[s].nic_out == unfolded.links[0].nic_out)
+    for (std::size_t s = 0; s < every.classes.size(); ++s) {
+      if (every.classes[s].stage == 0 && unfolded.links[s].nic_out == unfolded.links[0].nic_out)
         carriers += unfolded.links[s].flows[kData];
     }
     EXPECT_EQ(carriers, c.data_groups) << c.cluster << c.strategy;

@@ -235,7 +235,7 @@ TEST(Simulate, PressuresAddUpAndHoldForComputeThatStartsUnderThem) {
 // ends of what it depends on and that of the task before it in its lane, which is its cause if it was not the issue.
 void expect_rules(const Plan& plan, const Timing& timing) {
   const Trace trace = simulate(plan, timing);
-  std::vector<TaskId> last(plan.slots.size() * kLanes, kNone);
+  std::vector<TaskId> last(plan.classes.size() * kLanes, kNone);
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const Span& span = trace.spans[t];
     Picoseconds needs = 0;

@@ -61,7 +61,7 @@ TEST(Memory, PeaksAddUp) {
     const Spec spec = test::random_spec(seed);
     const Plan plan = make_plan(spec);
     const auto memory = replay(spec);
-    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+    for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
       const SlotMemory& m = memory[slot];
       EXPECT_EQ(std::accumulate(m.at_peak.begin(), m.at_peak.end(), Bytes{0}), m.peak) << seed;
       EXPECT_LE(m.first_step_peak, m.peak);
@@ -114,7 +114,7 @@ TEST(Memory, CollectivesFillTheLaunchQueueWithTheirEvents) {
   for (TaskId t = 0; t < kTasks; ++t) tiny.task(reduce);
   tiny.finish();
   Plan plan = tiny.plan();
-  plan.blocks[0].slots = {{.name = "tensor", .bytes = kTensor}};
+  plan.blocks[0].buffers = {{.name = "tensor", .bytes = kTensor}};
   plan.buffers = 1;
   Trace trace{.spans = std::vector<Span>(kTasks), .host = {{}}, .step_time = kTasks};
   for (TaskId t = 0; t < kTasks; ++t) trace.spans[t] = {0, t, t, t + 1, t == 0 ? kNone : t - 1};

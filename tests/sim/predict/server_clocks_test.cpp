@@ -85,7 +85,7 @@ TEST(ServerClocks, OneServersNicIsTheBottleneck) {
   spec.strategy.global_batch = 16;
   const Paced p = paced(spec, 16);
   Bytes pushed = 0;
-  for (TaskId t = p.steps.plan.slots[0].begin; t < p.steps.plan.slots[0].end; ++t) {
+  for (TaskId t = p.steps.plan.classes[0].begin; t < p.steps.plan.classes[0].end; ++t) {
     const auto* c = std::get_if<Collective>(&p.steps.plan.op_of(t).work);
     if (c != nullptr && c->kind == CollectiveKind::push) pushed += c->bytes;
   }

@@ -53,7 +53,7 @@ TEST(Report, BytesLeaveTheGpuOnce) {
   const Prediction ddp = predicted("{data: 8, precision: bf16, gradient_precision: fp32}");
   std::int64_t weights = 0;
   for (const Block& b : ddp.plan.blocks) {
-    if (b.role == BlockRole::state) weights += b.slots[2].bytes;  // gradients
+    if (b.role == BlockRole::state) weights += b.buffers[2].bytes;  // gradients
   }
   ASSERT_NE(row(ddp.report, "data", "all_reduce"), nullptr);
   EXPECT_NEAR(row(ddp.report, "data", "all_reduce")->bytes_per_gpu, 2.0 * static_cast<double>(weights) * 7 / 8, 8);
