@@ -74,7 +74,7 @@ struct Draft {
   PlanFacts facts;
   BlockContext context;
   Schedule schedule;
-  Turns turns;
+  TransferOrder transfer_order;
   std::vector<std::int64_t> layers_of, first_layer;  // layers of each virtual stage, and the first of them
   Plan plan;
   std::map<std::string, std::uint32_t> blocks;  // ids of blocks that several frames share, by what tells them apart

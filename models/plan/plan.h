@@ -185,8 +185,8 @@ struct RuntimeSize {
 // tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first
 // step, cut into cells of one size for the slots that lie contiguous. version: weights other than the newest, which
 // micro-batches on their way still need (asynchronous schedules). update: one update, where several come in a plan.
-// guest: activations that a stage keeps for another. exchange: tensors that all stages of a pipeline bring together or
-// get.
+// evicted: activations that a stage keeps for another. exchange: tensors that all stages of a pipeline bring together
+// or get.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,
@@ -201,7 +201,7 @@ enum class BlockRole : std::uint8_t {
   arena,
   version,
   update,
-  guest,
+  evicted,
   exchange
 };
 

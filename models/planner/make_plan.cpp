@@ -8,7 +8,7 @@
 #include "models/layout/replicas.h"
 #include "models/load/combinations.h"
 #include "models/plan/check.h"
-#include "models/planner/activation_moves.h"
+#include "models/planner/activation_eviction.h"
 #include "models/planner/activation_offload.h"
 #include "models/planner/asynchronous.h"
 #include "models/planner/data_parallel.h"
@@ -41,7 +41,7 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   const PlanFacts& facts = draft.facts;
   PostValidation* validation = nullptr;
   if (facts.validates) validation = add_part<PostValidation>(parts, draft, writer);
-  if (!draft.schedule.moves.empty()) add_part<ActivationMoves>(parts, draft, writer);
+  if (!draft.schedule.moves.empty()) add_part<ActivationEviction>(parts, draft, writer);
   if (draft.schedule.spreads_vocabulary()) add_part<VocabularyExchange>(parts, draft, writer);
   const bool offloads = facts.host_parameters() || facts.host_gradients() || facts.host_update();
   const bool keeps = facts.spec.strategy.offload.activations == MemoryTier::device;  // activations stay on the device

@@ -27,8 +27,8 @@ void link_matches(Plan& plan, const TransferEnds& ends) {
         {static_cast<std::uint32_t>(plan.match_members.size()), static_cast<std::uint32_t>(members.size())});
     plan.match_members.insert(plan.match_members.end(), members.begin(), members.end());
   };
-  for (const auto& [key, members] : ends.crossings) add(members);
-  for (const auto& [key, members] : ends.parcels) add(members);
+  for (const auto& [key, members] : ends.transfers) add(members);
+  for (const auto& [key, members] : ends.evicted) add(members);
   // The n-th collectives of a dimension and lane on the slots of one group belong together.
   const std::vector<Dimension> shared = dimensions_over_slots(plan);
   std::map<std::tuple<Dimension, LaneKind, std::int32_t, int, std::int64_t>, std::vector<TaskId>> collectives;

@@ -31,7 +31,7 @@ class Replay {
     ends_.resize(schedule.order.size());
   }
 
-  Turns run() {
+  TransferOrder run() {
     bool progress = true;
     while (progress) {
       progress = false;
@@ -39,12 +39,12 @@ class Replay {
         while (advance(s)) progress = true;
       }
     }
-    Turns turns(ends_.size());
+    TransferOrder transfer_order(ends_.size());
     for (std::size_t s = 0; s < ends_.size(); ++s) {
       require_finished(s);
-      turns[s] = turns_of(s);
+      transfer_order[s] = turns_of(s);
     }
-    return turns;
+    return transfer_order;
   }
 
  private:
@@ -156,29 +156,29 @@ class Replay {
   // The rank of a transfer among those of its time. Both ends use the same, so that they cannot block each other even
   // where a stack does not batch transfers.
   static std::tuple<std::int64_t, std::int32_t, bool, std::int32_t> rank_of(
-      const std::pair<std::int64_t, Crossing>& c) {
+      const std::pair<std::int64_t, StageTransfer>& c) {
     return {c.first, c.second.boundary, c.second.forward, c.second.micro_batch};
   }
 
   // Adds activation moves. A move is made when the stage that it relieves has ended the action before it; moves are the
   // last among transfers of their time.
-  void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, Crossing>>& all) const {
+  void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, StageTransfer>>& all) const {
     for (std::size_t i = 0; i < schedule_.moves.size(); ++i) {
-      const ActivationMove& m = schedule_.moves[i];
+      const Eviction& m = schedule_.moves[i];
       if (m.stage != s && m.partner != s) continue;
       const std::vector<std::int64_t>& ends = ends_[m.stage];
       const auto move = static_cast<std::int32_t>(i);
-      const auto crossing = [&](bool away) {
-        return Crossing{virtual_stages_, m.micro_batch, away, away == (m.stage == s), false, move};
+      const auto transfer = [&](bool away) {
+        return StageTransfer{virtual_stages_, m.micro_batch, away, away == (m.stage == s), false, move};
       };
-      all.emplace_back(ends[m.leaves], crossing(true));
-      all.emplace_back(ends[m.returns - 2], crossing(false));
+      all.emplace_back(ends[m.leaves], transfer(true));
+      all.emplace_back(ends[m.returns - 2], transfer(false));
     }
   }
 
   // A transfer made at time T comes after the actions that have ended by T.
-  std::vector<std::vector<Crossing>> turns_of(std::size_t s) const {
-    std::vector<std::pair<std::int64_t, Crossing>> all;
+  std::vector<std::vector<StageTransfer>> turns_of(std::size_t s) const {
+    std::vector<std::pair<std::int64_t, StageTransfer>> all;
     for (const Action& a : schedule_.order[s]) {
       const auto in = input_of(s, a), out = output_of(s, a);
       if (in && crosses(*in)) all.push_back({produced_.at(*in), {in->boundary, in->micro_batch, in->forward, false}});
@@ -191,7 +191,7 @@ class Replay {
       if (is_exchange(key)) all.push_back({time, {key.boundary, key.micro_batch, true, true, false, -1, what}});
     }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
-    std::vector<std::vector<Crossing>> turns(ends_[s].size() + 1);
+    std::vector<std::vector<StageTransfer>> transfer_order(ends_[s].size() + 1);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto plain = [&](std::size_t at) {
         return all[at].second.move < 0 && all[at].second.exchange == StageExchange::none;
@@ -199,9 +199,9 @@ class Replay {
       const bool alike = i > 0 && plain(i) && plain(i - 1);
       all[i].second.joins_previous = alike && all[i].first == all[i - 1].first;
       const auto turn = std::upper_bound(ends_[s].begin(), ends_[s].end(), all[i].first) - ends_[s].begin();
-      turns[turn].push_back(all[i].second);
+      transfer_order[turn].push_back(all[i].second);
     }
-    return turns;
+    return transfer_order;
   }
 
   const Schedule& schedule_;
@@ -216,7 +216,7 @@ class Replay {
 
 }  // namespace
 
-Turns order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times) {
+TransferOrder order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times) {
   return Replay(schedule, times).run();
 }
 

@@ -21,7 +21,7 @@ enum class StageExchange : std::int8_t {
 // A point-to-point transfer seen from one stage: a forward activation or backward gradient crosses the boundary after
 // virtual stage `boundary` (between boundary and boundary + 1). With `move`: all activations that a micro-batch has
 // left on a stage, on their way to another stage (`forward`) or back.
-struct Crossing {
+struct StageTransfer {
   std::int32_t boundary = 0;
   std::int32_t micro_batch = 0;
   bool forward = true;
@@ -31,9 +31,9 @@ struct Crossing {
   StageExchange exchange = StageExchange::none;
 };
 
-// The transfers that a stage issues just before its action number i (turns[stage][i]); the last entry follows the last
-// action.
-using Turns = std::vector<std::vector<std::vector<Crossing>>>;
+// The transfers that a stage issues just before its action number i (transfer_order[stage][i]); the last entry follows
+// the last action.
+using TransferOrder = std::vector<std::vector<std::vector<StageTransfer>>>;
 
 // The places in a stage's order at which it sends and receives. Actions are replayed in logical time (B 2, F, I and W
 // 1; transfers take none): a transfer belongs to the time at which it is produced, and every stage issues its transfers
@@ -43,6 +43,6 @@ using Turns = std::vector<std::vector<std::vector<Crossing>>>;
 // transfers of a rank into one queue cannot deadlock. Throws Error when the order of the schedule itself does. times:
 // those of the virtual stages, and behind them those of a shared vocabulary's parts, as in ScheduleShape; actions then
 // take these. An exchange of all stages is issued where it will be made, and holds up no action that could run before.
-Turns order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times = {});
+TransferOrder order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times = {});
 
 }  // namespace orrery

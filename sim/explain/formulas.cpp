@@ -285,13 +285,13 @@ double moved_bytes(const Plan& plan, const RankClass& slot) {
 }
 
 // The mean of these bytes over all moves of a step: stages may have unlike layers.
-double mean_moved_bytes(const Plan& plan, const std::vector<ActivationMove>& moves) {
+double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   std::map<std::int64_t, double> by_stage;
   for (const RankClass& slot : plan.classes) {
     if (!by_stage.contains(slot.stage)) by_stage[slot.stage] = moved_bytes(plan, slot);
   }
   double sum = 0;
-  for (const ActivationMove& move : moves) sum += by_stage.at(move.stage);
+  for (const Eviction& move : moves) sum += by_stage.at(move.stage);
   return moves.empty() ? 0 : sum / real(std::ssize(moves));
 }
 
@@ -310,7 +310,7 @@ Volume pipeline_volume(const Spec& spec, const Plan& plan) {
               .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / p};
   const bool known = s.schedule != "file";
   if (known && find_schedule(s.schedule).moves != nullptr) {
-    const std::vector<ActivationMove> moves = make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves;
+    const std::vector<Eviction> moves = make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves;
     const double bytes = mean_moved_bytes(plan, moves);
     v.formula += " + 2·A·n/p";
     v.numbers += fmt::format(", A = {:.4g} B of activations, left n = {} times", bytes, moves.size());

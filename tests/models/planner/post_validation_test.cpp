@@ -30,11 +30,11 @@ std::vector<Shape> shapes() {
 
 // Calls f(whether a transfer between stages stands before its stage's validation).
 template <class F>
-void for_all_crossings(const Turns& turns, const std::vector<TurnPlace>& places, const F& f) {
+void for_all_crossings(const Turns& turns, const std::vector<TransferPlace>& places, const F& f) {
   for (std::size_t s = 0; s < turns.size(); ++s) {
     for (std::size_t t = 0; t < turns[s].size(); ++t) {
       for (std::size_t c = 0; c < turns[s][t].size(); ++c)
-        f(turns[s][t][c], t < places[s].turn || (t == places[s].turn && c < places[s].crossing));
+        f(turns[s][t][c], t < places[s].turn || (t == places[s].turn && c < places[s].transfer));
     }
   }
 }
@@ -43,9 +43,9 @@ TEST(PostValidation, NoTransferIsCutAndNothingHasRunBack) {
   for (const auto& [name, shape] : shapes()) {
     const Schedule schedule = make_schedule(name, shape);
     const Turns turns = order_transfers(schedule);
-    const std::vector<TurnPlace> places = validation_places(schedule, turns);
+    const std::vector<TransferPlace> places = validation_places(schedule, turns);
     std::map<std::tuple<int, int, bool>, int> ends;  // number of ends of each transfer that stand before the validation
-    for_all_crossings(turns, places, [&](const Crossing& c, bool before) {
+    for_all_crossings(turns, places, [&](const StageTransfer& c, bool before) {
       ends[{c.boundary, c.micro_batch, c.forward}] += before ? 1 : 0;
     });
     for (const auto& [key, count] : ends) EXPECT_NE(count, 1) << name;
@@ -62,7 +62,7 @@ TEST(PostValidation, StagesHaveForwardsToDoMeanwhile) {
   for (const std::int64_t p : {2, 4, 8}) {
     for (const char* name : {"zb-h2", "zb-2p"}) {
       const Schedule schedule = make_schedule(name, {p, 3 * p, 1});
-      const std::vector<TurnPlace> places = validation_places(schedule, order_transfers(schedule));
+      const std::vector<TransferPlace> places = validation_places(schedule, order_transfers(schedule));
       for (std::int64_t s = 0; s < p; ++s) EXPECT_GE(places[s].turn, p - 1 - s) << name << " " << p << " " << s;
     }
   }
