@@ -87,7 +87,7 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   add_held(draft, block, chunk);
   if (!serves) return block;
   // Pushes of several workers may be under way at once, where servers take each push by itself.
-  const std::int64_t pushes = draft.plan.own_pace ? draft.plan.workers() : 0;
+  const std::int64_t pushes = draft.plan.asynchronous_workers ? draft.plan.workers() : 0;
   block.buffers[kBuckets] = {"pushed gradients", pushes * own * draft.facts.gradient_width, Category::buffers};
   for (BlockBuffer& slot : block.buffers) slot.home = MemoryTier::host;
   return block;

@@ -26,7 +26,7 @@ void add_servers(Draft& draft) {
   plan.servers = p.servers * p.replicas;
   plan.copies = p.replicas;
   plan.servers_beside = p.colocated;
-  plan.own_pace = own_pace(draft.facts.spec.strategy);
+  plan.asynchronous_workers = asynchronous_workers(draft.facts.spec.strategy);
   plan.ranks += plan.servers;
   for (std::int64_t i = 0; i < plan.servers; ++i) {
     const std::int64_t s = (i + i / p.servers) % p.servers;

@@ -131,10 +131,10 @@ inline constexpr Feature kReplicas = {"strategy.stage_replicas", "stage_replicas
 inline constexpr Feature kUnlikeEnds = {
     "strategy.stage_replicas", "tied embeddings over first and last stages of unlike numbers of ranks", is::ends_apart};
 inline constexpr Feature kLater = {
-    "software.validates_after_update", "updates that are validated in the next step",
-    [](S s) { return s.software.communication.validates_after_update && s.strategy.pipeline > 1; }};
-inline constexpr Feature kValidates = {"software.validates_after_update", "validates_after_update",
-                                       [](S s) { return s.software.communication.validates_after_update; }};
+    "software.post_update_validation", "updates that are validated in the next step",
+    [](S s) { return s.software.communication.post_update_validation && s.strategy.pipeline > 1; }};
+inline constexpr Feature kValidates = {"software.post_update_validation", "post_update_validation",
+                                       [](S s) { return s.software.communication.post_update_validation; }};
 inline constexpr Feature kOrderFile = {"strategy.schedule", "an order from a file",
                                        [](S s) { return s.strategy.schedule == "file"; }};
 inline constexpr Feature kTurns = {"strategy.interleave_group", "interleave_group",
@@ -183,7 +183,7 @@ inline constexpr Feature kServerKeys = {"strategy.parameter_server", "parameter_
 inline constexpr Feature kApart = {"strategy.sharding", "data-parallel or parameter-server",
                                    [](S s) { return is::sharding(s).master || is::sharding(s).servers; }};
 inline constexpr Feature kOwnPace = {"strategy.parameter_server.mode", "mode: async or ssp",
-                                     [](S s) { return own_pace(s.strategy); }};
+                                     [](S s) { return asynchronous_workers(s.strategy); }};
 inline constexpr Feature kChains = {
     "strategy.parameter_server.replicas", "several replicas of servers",
     [](S s) { return kServers.asked(s) && s.strategy.parameter_server && s.strategy.parameter_server->replicas > 1; }};

@@ -179,8 +179,8 @@ std::string plan_hash(const Plan& plan) {
   Hash h;
   h.all(plan.ranks, plan.micro_batches, plan.element_bytes, plan.buffers, plan.ops.size(), plan.blocks.size(),
         plan.classes.size(), plan.frames.size(), plan.tasks.size(), plan.dependencies.size(), plan.matches.size(),
-        plan.steps, plan.reported, plan.update_every, plan.servers, plan.copies, plan.servers_beside, plan.own_pace,
-        plan.one_queue, plan.steps_overlap, plan.shards_optimizer, plan.shards_gradients);
+        plan.steps, plan.reported, plan.update_every, plan.servers, plan.copies, plan.servers_beside,
+        plan.asynchronous_workers, plan.one_queue, plan.steps_overlap, plan.shards_optimizer, plan.shards_gradients);
   for (const Op& op : plan.ops) add_op(h, op);
   for (const Block& block : plan.blocks) add_block(h, block);
   add_tasks(h, plan);

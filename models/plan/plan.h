@@ -276,8 +276,8 @@ struct RankClass {
   std::int64_t versions = 1, staleness = 0;
   bool server = false;  // parameter servers: processes on hosts, no GPU
   // An update may be validated in the next step (post_validation.h): the tasks from `validation` on bring the norm of
-  // all stages, and in task `validated` the host waits for it. A wrong update is set right there, and the tasks before
-  // it in the step run again. kNone: the update itself waits for the norm.
+  // all stages, and in task `validated` the host waits for it. A wrong update is rolled back there, and the tasks
+  // before it in the step run again. kNone: the update itself waits for the norm.
   TaskId validation = kNone, validated = kNone;
 };
 
@@ -303,7 +303,7 @@ struct Plan {
   std::vector<std::int64_t> server_seats;
   bool servers_beside = false;  // servers stand on the workers' machines
   // Workers go on at their own pace: a server updates with what each worker pushes as it comes.
-  bool own_pace = false;
+  bool asynchronous_workers = false;
   // A step of an asynchronous schedule begins before the one before it has ended: the plan holds several, from the
   // filling of the pipeline to its emptying, and a report is of one between them.
   std::int64_t steps = 1, reported = 0;

@@ -18,7 +18,7 @@ class Unfolder {
     plan_.copies = from_.copies;
     plan_.server_seats = from_.server_seats;
     plan_.servers_beside = from_.servers_beside;
-    plan_.own_pace = from_.own_pace;
+    plan_.asynchronous_workers = from_.asynchronous_workers;
     plan_.micro_batches = from_.micro_batches;
     plan_.update_every = from_.update_every;
     plan_.element_bytes = from_.element_bytes;

@@ -181,12 +181,12 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   const Strategy& s = spec.strategy;
   if (s.pipeline == 1) return "";
   std::string text = '\n' + heading("Pipeline bubble", style) + '\n' + std::string(kIndented);
-  if (const std::optional<Bubble> b = bubble_formula(s, spec.software.communication.validates_after_update)) {
+  if (const std::optional<Bubble> b = bubble_formula(s, spec.software.communication.post_update_validation)) {
     text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
                         s.pipeline, s.micro_batches(), s.virtual_stages);
   }
   text += fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
-  text += set_right_text(report);
+  text += roll_back_text(report);
   for (const WeightRow& w : report.weights) {
     text += fmt::format("{}{}: {} version{} of its weights, gradients of weights {} update{} old\n", kIndented, w.name,
                         w.versions, w.versions == 1 ? "" : "s", w.staleness, w.staleness == 1 ? "" : "s");

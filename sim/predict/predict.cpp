@@ -69,8 +69,8 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
-// The time to set an update right, from three steps in a row of which the middle one sets the update before it right.
-double set_right_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
+// The time to set an update right, from three steps in a row of which the middle one rolls the update before it back.
+double roll_back_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool sets_right) {
     return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;
   };
@@ -127,11 +127,11 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   p.trace = simulate(p.plan, p.costs.timing, stop);
   go_on();
   p.report = make_report(spec, p.plan, p.costs, p.trace, p.profile);
-  if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan, stop);
+  if (asynchronous_workers(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan, stop);
   if (p.plan.classes.front().validated != kNone) {
     const Plan folded = unfolded ? make_plan(spec) : p.plan;
-    p.report.set_right_s =
-        set_right_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
+    p.report.roll_back_s =
+        roll_back_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
   }
   add_interval(p.report, spec, p.profile);
   if (unfolded) p.report.plan_hash = hash;  // the hash that names a plan is that of its folded form

@@ -95,8 +95,8 @@ struct Report {
   std::vector<CommunicationRow> communication;
   std::vector<WeightRow> weights;  // empty: all gradients belong to the newest weights
   double gpu_hours = 0;
-  // software.validates_after_update: how much longer a step takes that sets the update before it right.
-  double set_right_s = 0;
+  // software.post_update_validation: how much longer a step takes that rolls the update before it back.
+  double roll_back_s = 0;
   struct {
     std::uint64_t tasks = 0;
     std::int64_t ranks_simulated = 0, ranks = 0;

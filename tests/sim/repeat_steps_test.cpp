@@ -20,7 +20,7 @@ TEST(RepeatSteps, ValidatedStepsBehindEachOtherKeepThePeriod) {
       const Spec spec =
           test::spec_of(fmt::format("name: m, layers: {}, hidden: 64, heads: 8, feed_forward: 256, vocab: 256", p),
                         fmt::format("pipeline: {}, schedule: zb-h2, global_batch: {}", p, m), 32,
-                        "profile: orrery, validates_after_update: true");
+                        "profile: orrery, post_update_validation: true");
       const Plan plan = make_plan(spec);
       const Picoseconds f = 1000, b = 1100, w = 900;
       const Timing timing = layers_alone(plan, f, b, w);

@@ -1,4 +1,4 @@
-// Updates that are validated in the next step (software.validates_after_update) against those that wait for the norm of
+// Updates that are validated in the next step (software.post_update_validation) against those that wait for the norm of
 // all stages.
 #include <atomic>
 #include <chrono>
@@ -32,13 +32,13 @@ Spec spec_of(const ValidatedCase& c, bool validates) {
   Spec spec = test::spec_of(c.job);
   spec.strategy.clip = c.clip;
   spec.software.kernels.fused_clip = true;  // gradients are seen as they are reduced
-  spec.software.communication.validates_after_update = validates;
+  spec.software.communication.post_update_validation = validates;
   return spec;
 }
 
 struct Outcome {
   Result result;
-  int set_right = 0;  // number of updates that were set right, on rank 0
+  int roll_back = 0;  // number of updates that were set right, on rank 0
 };
 
 // The outcome of a run. The host waits for the whole norm once in every step and once after the last, and again where
@@ -61,7 +61,7 @@ std::optional<Outcome> outcome_of(const Spec& spec, Changes changes = {}) {
     if (watcher) watcher(t, entered);
   };
   Outcome outcome = {run(some, spec, changes), 0};
-  outcome.set_right = waits - static_cast<int>(changes.steps) - 1;
+  outcome.roll_back = waits - static_cast<int>(changes.steps) - 1;
   MPI_Comm_free(&some);
   if (rank > 0) return std::nullopt;
   return outcome;
@@ -138,8 +138,8 @@ TEST_P(Validation, AgreesWithTheBarrier) {
   const auto later = outcome_of(spec_of(c, true)), barrier = outcome_of(spec_of(c, false));
   const Distance most = limits(c, barrier ? barrier->result : Result{});
   if (!later) return;
-  EXPECT_GE(later->set_right, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : 1);
-  EXPECT_LE(later->set_right, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : kSteps - 1);
+  EXPECT_GE(later->roll_back, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : 1);
+  EXPECT_LE(later->roll_back, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : kSteps - 1);
   if (c.clip == kNever) {
     EXPECT_TRUE(bits_agree(later->result.weights, barrier->result.weights));
     EXPECT_EQ(later->result.losses, barrier->result.losses);

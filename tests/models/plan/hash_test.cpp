@@ -89,7 +89,7 @@ TEST(PlanHash, ChangesWithEveryField) {
       {"group of a rank", [](Plan& p) { ++p.dimensions[0].member_of[0]; }},
       {"run-time size", [](Plan& p) { p.blocks[0].runtime_sizes.push_back({"tokens", 1, 2}); }},
       {"servers beside workers", [](Plan& p) { p.servers_beside ^= true; }},
-      {"own pace of workers", [](Plan& p) { p.own_pace ^= true; }},
+      {"own pace of workers", [](Plan& p) { p.asynchronous_workers ^= true; }},
       {"one queue", [](Plan& p) { p.one_queue ^= true; }},
       {"overlap of steps", [](Plan& p) { p.steps_overlap ^= true; }},
       {"shards of the optimizer", [](Plan& p) { p.shards_optimizer ^= true; }},

@@ -17,8 +17,8 @@ std::int64_t updates_of(const Plan& plan, const RankClass& slot) {
   return n;
 }
 
-// Which repetition of its slot's step a task of three stands in, the one before the update that is set right included,
-// and the task of the one step that it repeats.
+// Which repetition of its slot's step a task of three stands in, the one before the update that is rolled back
+// included, and the task of the one step that it repeats.
 std::pair<std::int64_t, TaskId> origin_of(const Plan& one, const Plan& three, TaskId t) {
   const std::uint32_t s = three.slot_of(t);
   const RankClass& slot = one.classes[s];
@@ -33,7 +33,7 @@ TEST(RepeatSteps, RunAgainWhatStandsBeforeAnUpdateThatIsSetRight) {
   for (const char* strategy : {"pipeline: 4, data: 2, tensor: 2, global_batch: 16, schedule: zb-h2",
                                "pipeline: 2, virtual_stages: 2, schedule: zb-v, global_batch: 8"}) {
     const Plan one =
-        make_plan(test::spec_of(test::kSmall, strategy, 32, "profile: orrery, validates_after_update: true"));
+        make_plan(test::spec_of(test::kSmall, strategy, 32, "profile: orrery, post_update_validation: true"));
     const Plan three = repeat_steps(one, {false, true, false});
     ASSERT_EQ(three.classes.size(), one.classes.size());
     std::int64_t again = 0;

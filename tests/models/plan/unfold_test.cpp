@@ -53,10 +53,10 @@ TEST(Unfold, EveryRankRunsItsClass) {
 
 TEST(Unfold, KeepsWhatThePlanSaysOfAllRanks) {
   Plan folded = make_plan(test::random_spec(1));
-  folded.servers_beside = folded.own_pace = folded.one_queue = folded.steps_overlap = true;
+  folded.servers_beside = folded.asynchronous_workers = folded.one_queue = folded.steps_overlap = true;
   folded.shards_optimizer = folded.shards_gradients = true;
   const Plan plan = unfold(folded);
-  EXPECT_TRUE(plan.servers_beside && plan.own_pace && plan.one_queue && plan.steps_overlap);
+  EXPECT_TRUE(plan.servers_beside && plan.asynchronous_workers && plan.one_queue && plan.steps_overlap);
   EXPECT_TRUE(plan.shards_optimizer && plan.shards_gradients);
 }
 

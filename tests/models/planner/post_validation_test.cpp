@@ -69,7 +69,7 @@ TEST(PostValidation, StagesHaveForwardsToDoMeanwhile) {
 }
 
 Spec spec_with(const std::string& strategy) {
-  return test::spec_of(test::kSmall, strategy, 32, "profile: orrery, validates_after_update: true");
+  return test::spec_of(test::kSmall, strategy, 32, "profile: orrery, post_update_validation: true");
 }
 
 std::int64_t count(const Plan& plan, std::string_view name) {
@@ -103,7 +103,7 @@ TEST(PostValidation, NormsComeBehindASharedTable) {
   for (const char* schedule : {"1f1b", "zb-h2", "zb-2p"}) {
     const Plan plan = make_plan(test::spec_of(std::string(test::kSmall) + ", tied_embeddings: true",
                                               fmt::format("pipeline: 4, schedule: {}, global_batch: 8", schedule), 32,
-                                              "profile: orrery, validates_after_update: true"));
+                                              "profile: orrery, post_update_validation: true"));
     EXPECT_EQ(count(plan, "receive partial norm"), 3) << schedule;
   }
 }
@@ -122,7 +122,7 @@ TEST(PostValidation, RefusesWhatIsNotBuilt) {
       make_plan(spec_with(strategy));
       ADD_FAILURE() << strategy;
     } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("software.validates_after_update"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("software.post_update_validation"), std::string::npos) << e.what();
     }
   }
 }

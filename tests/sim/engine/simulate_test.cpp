@@ -338,7 +338,7 @@ TEST(Simulate, ValidatedZeroBubbleTakesItsClosedFormToThePicosecond) {
     const std::int64_t p = draw(2, 6), m = 2 * p + draw(0, 6), layers = draw(1, 2);
     Spec spec = pipeline_spec("zb-h2", p, m, 1, layers);
     spec.strategy.clip = 1;
-    spec.software.communication.validates_after_update = true;
+    spec.software.communication.post_update_validation = true;
     const Plan plan = make_plan(spec);
     for (int j = 0; j < 8; ++j) {
       const Picoseconds f = draw(1, 1'000'000), b = draw(1, 2'000'000), w = draw(0, std::min(f, b));
