@@ -40,9 +40,9 @@ void StepWalk::cross(const StageTransfer& transfer) {
   const Bytes before =
       (draft_.at.replica * parts + draft_.row_part()) * context_.local_rows * context_.hidden * context_.width;
   for (const std::uint32_t op : transfer.forward ? block.forward : block.backward) {
-    const auto* transfer = std::get_if<Transfer>(&plan_.ops[op].work);
-    if (transfer == nullptr) continue;
-    const Bytes first = before + transfer->first;
+    const auto* slice = std::get_if<Transfer>(&plan_.ops[op].work);
+    if (slice == nullptr) continue;
+    const Bytes first = before + slice->first;
     const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
     writer_.ends()
         .transfers[{transfer.boundary, transfer.micro_batch, transfer.forward, parts > 1 ? 0 : draft_.at.rank_kind,

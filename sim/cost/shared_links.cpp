@@ -162,7 +162,7 @@ void find_shared_links(const Plan& plan, const Cluster& cluster, Timing& timing)
     const Lanes lanes = lanes_of(plan, timing, s);
     SlotLinks& links = timing.links[s];
     if (nics.contested(rank, lanes)) {
-      const Mix key = folded ? nics.classes(rank) : Mix{{nics.nic_of(rank), 0}};
+      const Mix key = folded ? nics.slots(rank) : Mix{{nics.nic_of(rank), 0}};
       const auto [it, fresh] = ids.try_emplace(key, timing.link_count);
       if (fresh) timing.link_count += 2;
       links.nic_out = it->second;

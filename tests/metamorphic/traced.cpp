@@ -70,7 +70,7 @@ void traced(Checks& checks, const Subject& s) {
   const Prediction p = predict(spec);
   const TemporaryFolder folder;
   const std::string path = folder.path("trace.json");
-  write_chrome_trace(path, p.plan, p.trace, memory_samples(spec, p.plan, p.prices, p.trace, p.profile));
+  write_chrome_trace(path, p.plan, p.trace, memory_samples(spec, p.plan, p.costs, p.trace, p.profile));
   std::ifstream file(path);
   Events events = read_events(Json::parse(file));
   const Report &r = s.run.report, &whole_step = p.report;

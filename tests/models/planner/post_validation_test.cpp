@@ -30,11 +30,11 @@ std::vector<Shape> shapes() {
 
 // Calls f(whether a transfer between stages stands before its stage's validation).
 template <class F>
-void for_all_crossings(const Turns& turns, const std::vector<TransferPlace>& places, const F& f) {
-  for (std::size_t s = 0; s < turns.size(); ++s) {
-    for (std::size_t t = 0; t < turns[s].size(); ++t) {
-      for (std::size_t c = 0; c < turns[s][t].size(); ++c)
-        f(turns[s][t][c], t < places[s].turn || (t == places[s].turn && c < places[s].transfer));
+void for_all_transfers(const TransferOrder& order, const std::vector<TransferPlace>& places, const F& f) {
+  for (std::size_t s = 0; s < order.size(); ++s) {
+    for (std::size_t t = 0; t < order[s].size(); ++t) {
+      for (std::size_t c = 0; c < order[s][t].size(); ++c)
+        f(order[s][t][c], t < places[s].turn || (t == places[s].turn && c < places[s].transfer));
     }
   }
 }
@@ -42,10 +42,10 @@ void for_all_crossings(const Turns& turns, const std::vector<TransferPlace>& pla
 TEST(PostValidation, NoTransferIsCutAndNothingHasRunBack) {
   for (const auto& [name, shape] : shapes()) {
     const Schedule schedule = make_schedule(name, shape);
-    const Turns turns = order_transfers(schedule);
-    const std::vector<TransferPlace> places = validation_places(schedule, turns);
+    const TransferOrder order = order_transfers(schedule);
+    const std::vector<TransferPlace> places = validation_places(schedule, order);
     std::map<std::tuple<int, int, bool>, int> ends;  // number of ends of each transfer that stand before the validation
-    for_all_crossings(turns, places, [&](const StageTransfer& c, bool before) {
+    for_all_transfers(order, places, [&](const StageTransfer& c, bool before) {
       ends[{c.boundary, c.micro_batch, c.forward}] += before ? 1 : 0;
     });
     for (const auto& [key, count] : ends) EXPECT_NE(count, 1) << name;
