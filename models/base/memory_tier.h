@@ -4,7 +4,7 @@
 
 namespace orrery {
 
-// Where a buffer lies: in the memory of the GPU, in that of the host (cpu in specs), or on the host's disks.
+// The memory that a buffer lies in: that of the GPU, the host (cpu in specs), or the disks of the host.
 enum class MemoryTier : std::uint8_t { device, host, nvme };
 
 }  // namespace orrery
