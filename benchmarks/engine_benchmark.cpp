@@ -29,11 +29,11 @@ struct Case {
   Spec spec;
   Profile profile;
   Plan plan;
-  Prices prices;
+  Costs costs;
 
   Case(const Spec& s, bool unfolded) : spec(s), profile(find_profile(s.cluster.gpu)), plan(make_plan(s)) {
     if (unfolded) plan = unfold(plan);
-    prices = price(plan, spec, profile);
+    costs = costs_of(plan, spec, profile);
   }
 };
 
@@ -58,10 +58,10 @@ void run_engine(benchmark::State& state, const Case& c) {
   double engine = 0, hold = 0, own = 0;
   for (auto _ : state) {
     const auto start = std::chrono::steady_clock::now();
-    benchmark::DoNotOptimize(simulate(c.plan, c.prices.timing));
+    benchmark::DoNotOptimize(simulate(c.plan, c.costs.timing));
     engine += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     state.PauseTiming();
-    const std::size_t pending = 2 * c.plan.slots.size();  // events pending: compute and one transfer of every slot
+    const std::size_t pending = 2 * c.plan.classes.size();  // events pending: compute and one transfer of every slot
     hold += bench::hold_seconds<bench::StdQueue>(pending, c.plan.task_count());
     own += bench::hold_seconds<bench::ReplaceTop>(pending, c.plan.task_count());
     state.ResumeTiming();
@@ -103,21 +103,21 @@ BENCHMARK(part_make_plan)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
 void part_price(benchmark::State& state) {
   const Case c(example(kExamples[state.range(0)]), false);
   state.SetLabel(kExamples[state.range(0)]);
-  for (auto _ : state) benchmark::DoNotOptimize(price(c.plan, c.spec, c.profile));
+  for (auto _ : state) benchmark::DoNotOptimize(costs_of(c.plan, c.spec, c.profile));
 }
 BENCHMARK(part_price)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
 
 void part_simulate(benchmark::State& state) {
   const Case c(example(kExamples[state.range(0)]), false);
   state.SetLabel(kExamples[state.range(0)]);
-  for (auto _ : state) benchmark::DoNotOptimize(simulate(c.plan, c.prices.timing));
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(c.plan, c.costs.timing));
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(c.plan.task_count()));
 }
 BENCHMARK(part_simulate)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
 
 void part_attribute(benchmark::State& state) {
   const Case c(example(kExamples[state.range(0)]), false);
-  const Trace trace = simulate(c.plan, c.prices.timing);
+  const Trace trace = simulate(c.plan, c.costs.timing);
   state.SetLabel(kExamples[state.range(0)]);
   for (auto _ : state) benchmark::DoNotOptimize(attribute(c.plan, trace));
 }
@@ -125,7 +125,7 @@ BENCHMARK(part_attribute)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
 
 void part_memory(benchmark::State& state) {
   const Case c(example(kExamples[state.range(0)]), false);
-  const Trace trace = simulate(c.plan, c.prices.timing);
+  const Trace trace = simulate(c.plan, c.costs.timing);
   state.SetLabel(kExamples[state.range(0)]);
   for (auto _ : state)
     benchmark::DoNotOptimize(replay_memory(c.plan, trace, {.capacity = c.spec.cluster.gpu.memory_bytes}));

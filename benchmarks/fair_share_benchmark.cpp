@@ -25,22 +25,22 @@ void fair_share_events(benchmark::State& state) {
     }
     return share.add_flow({uses, spread});
   };
-  struct Slot {
+  struct Flow {
     FlowId id;
     std::uint64_t link;
   };
-  std::vector<Slot> slots;
+  std::vector<Flow> flows;
   for (std::int64_t i = 0; i < state.range(0); ++i) {
     const std::uint64_t link = static_cast<std::uint64_t>(i) % kLinks;
-    slots.push_back({add(link), link});
+    flows.push_back({add(link), link});
   }
   share.update();
   std::size_t changed = 0;
   for (auto _ : state) {
-    Slot& slot = slots[next() % slots.size()];
-    share.remove_flow(slot.id);
+    Flow& flow = flows[next() % flows.size()];
+    share.remove_flow(flow.id);
     changed += share.update().size();
-    slot.id = add(slot.link);
+    flow.id = add(flow.link);
     changed += share.update().size();
   }
   const auto events = static_cast<double>(2 * state.iterations());

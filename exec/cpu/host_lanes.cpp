@@ -33,11 +33,11 @@ void ask_for_short_slices() {
 bool works_alone(LaneKind lane) {
   switch (lane) {
     case LaneKind::compute:
-    case LaneKind::down:
-    case LaneKind::up:
+    case LaneKind::d2h:
+    case LaneKind::h2d:
     case LaneKind::cpu:
-    case LaneKind::fetch:
-    case LaneKind::store:
+    case LaneKind::nvme_read:
+    case LaneKind::nvme_write:
       return true;
     default:
       return false;

@@ -43,7 +43,7 @@ void launch_on_cuda(CudaState& state, const Launch& launch, cudaStream_t stream)
 
 // Whether the host runs the tasks of this lane: optimizer updates on the host, and reads and writes of disks.
 inline bool runs_on_host(LaneKind lane) {
-  return lane == LaneKind::cpu || lane == LaneKind::fetch || lane == LaneKind::store;
+  return lane == LaneKind::cpu || lane == LaneKind::nvme_read || lane == LaneKind::nvme_write;
 }
 
 // A task that the host runs, kept from when it is enqueued until the step is over. Numbers that it reads from the

@@ -24,7 +24,7 @@ struct Channel {
   int size() const { return static_cast<int>(members.size()); }
 };
 
-Channel make_channel(Store& store, std::int64_t rank, const ChannelKey& key, const GroupTable& table) {
+Channel make_channel(Rendezvous& rendezvous, std::int64_t rank, const ChannelKey& key, const GroupTable& table) {
   Channel channel;
   const std::int32_t group = table.member_of[static_cast<std::size_t>(rank)];
   const auto members = table.groups[static_cast<std::size_t>(group)];
@@ -36,10 +36,10 @@ Channel make_channel(Store& store, std::int64_t rank, const ChannelKey& key, con
   ncclUniqueId id;
   if (channel.rank == 0) {
     ORRERY_CHECK_NCCL(ncclGetUniqueId(&id));
-    store.set(name, std::string(id.internal, sizeof id.internal));
+    rendezvous.set(name, std::string(id.internal, sizeof id.internal));
   }
-  const std::string told = store.get(name);
-  if (told.size() != sizeof id.internal) throw Error("store: NCCL's id is not whole", 1);
+  const std::string told = rendezvous.get(name);
+  if (told.size() != sizeof id.internal) throw Error("rendezvous: NCCL's id is not whole", 1);
   std::memcpy(id.internal, told.data(), told.size());
   ORRERY_CHECK_NCCL(ncclCommInitRank(&channel.comm, channel.size(), id, channel.rank));
   return channel;
@@ -62,9 +62,9 @@ std::size_t size(std::int64_t elements) { return static_cast<std::size_t>(elemen
 
 class NcclTransport final : public QueuedTransport {
  public:
-  NcclTransport(Store& store, std::int64_t rank, const Plan& plan) {
+  NcclTransport(Rendezvous& rendezvous, std::int64_t rank, const Plan& plan) {
     for (const ChannelKey& key : channels_of(plan))
-      channels_.emplace(key, make_channel(store, rank, key, plan.dimensions[static_cast<std::size_t>(key.first)]));
+      channels_.emplace(key, make_channel(rendezvous, rank, key, plan.dimensions[static_cast<std::size_t>(key.first)]));
   }
 
   ~NcclTransport() override {
@@ -295,8 +295,8 @@ class NcclTransport final : public QueuedTransport {
 
 }  // namespace
 
-std::unique_ptr<QueuedTransport> nccl_transport(Store& store, std::int64_t rank, const Plan& plan) {
-  return std::make_unique<NcclTransport>(store, rank, plan);
+std::unique_ptr<QueuedTransport> nccl_transport(Rendezvous& rendezvous, std::int64_t rank, const Plan& plan) {
+  return std::make_unique<NcclTransport>(rendezvous, rank, plan);
 }
 
 }  // namespace orrery::cuda

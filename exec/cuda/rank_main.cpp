@@ -21,7 +21,7 @@
 #include "exec/cuda/gpu_bench.h"
 #include "exec/cuda/nccl_transport.h"
 #include "exec/program/rank_program.h"
-#include "exec/program/store.h"
+#include "exec/program/rendezvous.h"
 #include "exec/program/text_data.h"
 #include "exec/program/watch.h"
 #include "exec/transport/alone_transport.h"
@@ -37,8 +37,8 @@ namespace orrery::cuda {
 namespace {
 
 constexpr char kName[] = "orrery-rank-cuda";
-constexpr Seconds kStorePatience = 120;  // time to wait for the other processes to connect
-constexpr Bytes kBank = 16 << 20;        // bytes that stand in for received data when a rank runs alone
+constexpr Seconds kRendezvousPatience = 120;  // time to wait for the other processes to connect
+constexpr Bytes kBank = 16 << 20;             // bytes that stand in for received data when a rank runs alone
 
 struct RankJob {
   const RankOptions& options;
@@ -101,13 +101,13 @@ void run_process(const RankJob& job, const Placement& placement, int gpus) {
                     [](const Fault& fault) { give_up(nullptr, kName, fault.exit_code, fault.line); });
     }
     const Rank rank(job.spec, job.plan, placement.rank);
-    Store store(placement, kStorePatience);
-    const auto transport = nccl_transport(store, placement.rank, rank.plan);
-    const ClockOffset clock = clock_of(store);
-    store.barrier("begin");
+    Rendezvous rendezvous(placement, kRendezvousPatience);
+    const auto transport = nccl_transport(rendezvous, placement.rank, rank.plan);
+    const ClockOffset clock = clock_of(rendezvous);
+    rendezvous.barrier("begin");
     SharedGpu shared;
     run_rank(job, rank, *transport, shared, {.gpu = gpu, .library = "NCCL", .link = "nvlink"}, *ring, clock);
-    store.barrier("end");
+    rendezvous.barrier("end");
   } catch (const std::exception& error) {
     give_up(ring.get(), kName, error);
   }

@@ -30,7 +30,7 @@ class RankDevice {
   virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // copies to host memory
 
   // Runs a task at once, while the lanes are idle: used to redo a wrong optimizer update, which GPU ranks refuse.
-  virtual void run(RunState&, const Launch&) { throw Error("the device sets no update right", 1); }
+  virtual void run(RunState&, const Launch&) { throw Error("the device rolls no update back", 1); }
 
   // `state` must outlive the lanes, which read its step number and leave the step's loss there. steps: number of steps
   // of the whole run.

@@ -62,7 +62,7 @@ class HostThread {
     state_.losses.assign(static_cast<std::size_t>(rank_.plan.steps), {});
     lanes_->begin_step();
     const Picoseconds begin = host_now();
-    const TaskId validated = rank_.plan.slots.front().validated;
+    const TaskId validated = rank_.plan.classes.front().validated;
     if (validated != kNone) issue_validated(step, 0, validated + 1);
     bool updating = false;
     for (TaskId t = validated == kNone ? 0 : validated + 1; t < rank_.plan.task_count(); ++t) {
@@ -98,7 +98,7 @@ class HostThread {
   }
 
   bool update_was_wrong() const {
-    const RankSlot& slot = rank_.plan.slots.front();
+    const RankClass& slot = rank_.plan.classes.front();
     const std::byte* number = buffers_.state(slot.frame, rank_.plan.op_of(slot.validated).operands[0].slot);
     return kernels::is_clipped(*reinterpret_cast<const float*>(number), options_.training.clip);
   }
@@ -120,7 +120,7 @@ class HostThread {
 
   // Validates the update of the last step, which no further step follows.
   void validate_last() {
-    const RankSlot& slot = rank_.plan.slots.front();
+    const RankClass& slot = rank_.plan.classes.front();
     if (slot.validated == kNone || options_.steps == options_.first_step) return;
     lanes_->begin_step();
     issue_validated(options_.steps, slot.validation, slot.validated + 1);

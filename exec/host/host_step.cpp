@@ -108,7 +108,7 @@ struct UpdateCourse {
 };
 
 // Decides what an update does. An update that is validated later is made if the norm known so far causes no clipping.
-// When it is set right, it is made with the norm of all stages, or not at all if that norm is not finite.
+// When it is rolled back, it is made with the norm of all stages, or not at all if that norm is not finite.
 static UpdateCourse course_of(const CpuCall& c, const Update& work) {
   const double limit = c.state.training.clip;
   const auto norm = [&](std::size_t i) { return *CpuCall::floats(c.reads[i]); };

@@ -137,7 +137,7 @@ void initial_on_host(const InitialRun& run) {
 }
 
 static bool beyond_device(const Rank& rank, std::uint32_t state, std::uint16_t slot) {
-  return rank.plan.blocks[rank.plan.frames[state].block].slots[slot].home != Home::device;
+  return rank.plan.blocks[rank.plan.frames[state].block].buffers[slot].home != MemoryTier::device;
 }
 
 // Initialises shards that lie on the host or on disk, which the host writes.

@@ -76,7 +76,7 @@ Argument word_table(const OpCall& c, const Argument& whole) {
   // another chunk of the rank, which lends the table
   const std::uint32_t lender = c.rank.plan.frames[state_frame(c)].previous;
   for (const PlacedParameter& p : c.rank.parameters.at(lender == kNone ? state_frame(c) : lender)) {
-    if (p.name != kWordTable) continue;
+    if (p.name != kEmbeddingTable) continue;
     Argument table = whole;
     table.data += p.first * whole.width;
     table.bytes = p.local.out * p.local.in * whole.width;
@@ -92,7 +92,7 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns) 
 float loss_scale(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
   // A worker whose gradients a parameter server applies by themselves also averages over its own ranks.
-  const bool averaged = averaging(c.rank.spec, row_of(s.sharding)) != Averaging::none || own_pace(s);
+  const bool averaged = averaging(c.rank.spec, row_of(s.sharding)) != Averaging::none || asynchronous_workers(s);
   const std::int64_t samples = c.rank.plan.update_every * s.micro_batch * s.data;
   const double tokens =
       static_cast<double>(samples * c.rank.spec.sequence) / (averaged ? static_cast<double>(s.loss_ranks()) : 1);

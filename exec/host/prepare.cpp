@@ -35,7 +35,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<Pla
     const std::int64_t size = p.local.out * p.local.in, kv = p.local.kv_rows * p.local.in;
     if (part == Part::partial && p.local.summed_over(group)) runs.emplace_back(p.first, size);
     if (part == Part::kv && kv > 0) runs.emplace_back(p.first + size - kv, kv);
-    if (part == Part::tied && p.name == kWordTable) runs.emplace_back(p.first, size);
+    if (part == Part::tied && p.name == kEmbeddingTable) runs.emplace_back(p.first, size);
   }
   return runs;
 }

@@ -17,13 +17,13 @@ namespace {
 constexpr StateSlot kKept[] = {kParameterShard, kMaster, kMoment1, kMoment2};
 
 Bytes bytes_of(const Rank& rank, std::uint32_t state, std::uint16_t slot) {
-  return rank.plan.blocks[rank.plan.frames[state].block].slots[slot].bytes;
+  return rank.plan.blocks[rank.plan.frames[state].block].buffers[slot].bytes;
 }
 
 // Calls f(state frame, slot, bytes) for each buffer that a server keeps.
 template <class F>
 void for_states(const Rank& rank, const F& f) {
-  if (!rank.plan.slots.front().server) return;
+  if (!rank.plan.classes.front().server) return;
   for (const std::uint32_t state : rank.states) {
     for (const StateSlot slot : kKept) {
       if (const Bytes bytes = bytes_of(rank, state, slot); bytes > 0) f(state, slot, bytes);

@@ -30,13 +30,13 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
   for (std::uint32_t f = 0; f < rank.plan.frames.size(); ++f) {
     const Block& block = rank.plan.blocks[rank.plan.frames[f].block];
     if (!outlives_steps(block.role)) continue;
-    for (std::uint16_t s = 0; s < static_cast<std::uint16_t>(block.slots.size()); ++s) {
-      if (block.slots[s].lazy || block.slots[s].bytes == 0) continue;
+    for (std::uint16_t s = 0; s < static_cast<std::uint16_t>(block.buffers.size()); ++s) {
+      if (block.buffers[s].lazy || block.buffers[s].bytes == 0) continue;
       take(f, {Scope::own, Access::write, s, -1}, kNone, none);
-      const std::span bytes(held_[index(f, s)].data, static_cast<std::size_t>(block.slots[s].bytes));
+      const std::span bytes(held_[index(f, s)].data, static_cast<std::size_t>(block.buffers[s].bytes));
       if (block.role == BlockRole::arena) cut_arena(f, s);
-      if (block.slots[s].home == Home::device) clear(bytes);
-      if (block.slots[s].home == Home::host) clear_on_host(bytes);
+      if (block.buffers[s].home == MemoryTier::device) clear(bytes);
+      if (block.buffers[s].home == MemoryTier::host) clear_on_host(bytes);
     }
   }
   count_peak(kNone);
@@ -47,7 +47,7 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
 void Buffers::cut_arena(std::uint32_t frame, std::uint16_t slot) {
   Bytes cell = 0;
   for (const Block& block : rank_.plan.blocks) {
-    for (const Slot& s : block.slots) cell = s.contiguous ? s.bytes : cell;
+    for (const BlockBuffer& s : block.buffers) cell = s.contiguous ? s.bytes : cell;
   }
   const std::byte* end = held_[index(frame, slot)].data + slot_of(frame, slot).bytes;
   for (std::byte* at = held_[index(frame, slot)].data; cell > 0 && at + cell <= end; at += cell) cells_.push_back(at);
@@ -70,20 +70,20 @@ void Buffers::wait_for_users(std::byte* block, Bytes size, TaskId task, Launch& 
   }
 }
 
-Bytes Buffers::row_of(std::uint32_t frame, const Slot& slot) const {
+Bytes Buffers::row_of(std::uint32_t frame, const BlockBuffer& slot) const {
   if (slot.runtime_size < 0) return 0;
   const Block& block = rank_.plan.blocks[rank_.plan.frames[frame].block];
   return slot.bytes / block.runtime_sizes[static_cast<std::size_t>(slot.runtime_size)].predicted;
 }
 
-Bytes Buffers::bytes_of(std::uint32_t frame, const Slot& slot) const {
+Bytes Buffers::bytes_of(std::uint32_t frame, const BlockBuffer& slot) const {
   if (slot.runtime_size < 0) return slot.bytes;
   return row_of(frame, slot) * sizes_.at(frame).at(static_cast<std::size_t>(slot.runtime_size));
 }
 
 void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Launch& launch) {
   const std::uint32_t target = frame_of(rank_.plan, frame, operand);
-  const Slot& what = slot_of(target, operand.slot);
+  const BlockBuffer& what = slot_of(target, operand.slot);
   Held& held = held_[index(target, operand.slot)];
   if (what.bytes == 0 || !held.empty()) return;
   if (take_beyond(what, held)) return;
@@ -107,9 +107,9 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
 
 // Takes a buffer that does not lie on the device. On the host: memory, cleared at once where the buffer must begin with
 // zeros, because no device queue clears it. On disk: room in a file, which is never given back.
-bool Buffers::take_beyond(const Slot& what, Held& held) {
-  if (what.home == Home::device) return false;
-  if (what.home == Home::nvme) {
+bool Buffers::take_beyond(const BlockBuffer& what, Held& held) {
+  if (what.home == MemoryTier::device) return false;
+  if (what.home == MemoryTier::nvme) {
     held.at = disk_.take(what.bytes);
     return true;
   }
@@ -186,7 +186,7 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   const Plan& plan = rank_.plan;
   const Frame& own = plan.frames[frame];
   const std::uint32_t target = frame_of(plan, frame, operand);
-  const Slot& what = slot_of(target, operand.slot);
+  const BlockBuffer& what = slot_of(target, operand.slot);
   std::byte* data = held_[index(target, operand.slot)].data;
   Argument a = {data, data == nullptr ? 0 : bytes_of(target, what), plan.element_bytes, row_of(target, what), operand};
   Bytes offset = 0;
@@ -232,7 +232,7 @@ void Buffers::abandon_step() {
   for (std::uint32_t f = 0; f < rank_.plan.frames.size(); ++f) {
     const Block& block = rank_.plan.blocks[rank_.plan.frames[f].block];
     if (outlives_steps(block.role)) continue;
-    for (std::uint16_t s = 0; s < static_cast<std::uint16_t>(block.slots.size()); ++s) {
+    for (std::uint16_t s = 0; s < static_cast<std::uint16_t>(block.buffers.size()); ++s) {
       Held& held = held_[index(f, s)];
       if (held.data == nullptr) continue;
       if (held.pool == kArenaPool) {
@@ -240,7 +240,7 @@ void Buffers::abandon_step() {
       } else if (held.pool == kHostPool) {
         host_.free(held.data);
       } else {
-        count(block.slots[s].category, -memory_.size_of(held.data));
+        count(block.buffers[s].category, -memory_.size_of(held.data));
         memory_.free(held.data);
       }
       held.data = nullptr;

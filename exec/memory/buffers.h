@@ -106,13 +106,13 @@ class Buffers {
   std::size_t index(std::uint32_t frame, std::uint16_t slot) const {
     return rank_.plan.frames[frame].first_buffer + slot;
   }
-  const Slot& slot_of(std::uint32_t frame, std::uint16_t slot) const {
-    return rank_.plan.blocks[rank_.plan.frames[frame].block].slots[slot];
+  const BlockBuffer& slot_of(std::uint32_t frame, std::uint16_t slot) const {
+    return rank_.plan.blocks[rank_.plan.frames[frame].block].buffers[slot];
   }
   Launch issue(TaskId task);
   // Bytes of a row, and of the whole, of a buffer whose rows are counted at run time.
-  Bytes row_of(std::uint32_t frame, const Slot& slot) const;
-  Bytes bytes_of(std::uint32_t frame, const Slot& slot) const;
+  Bytes row_of(std::uint32_t frame, const BlockBuffer& slot) const;
+  Bytes bytes_of(std::uint32_t frame, const BlockBuffer& slot) const;
   template <class Completed>
   void collect(const Completed& completed) {
     std::size_t kept = 0;
@@ -126,7 +126,7 @@ class Buffers {
     std::erase_if(used_, [&](const Used& u) { return completed(u.task); });
   }
   void take(std::uint32_t frame, const Operand& operand, TaskId task, Launch& launch);
-  bool take_beyond(const Slot& what, Held& held);
+  bool take_beyond(const BlockBuffer& what, Held& held);
   void cut_arena(std::uint32_t frame, std::uint16_t slot);
   void give(std::uint32_t frame, const Operand& operand, TaskId task);
   void exchange(TaskId task);

@@ -214,7 +214,9 @@ Staleness staleness_of(const std::vector<Served>& order, std::int64_t workers) {
   return s;
 }
 
-bool serves_arrivals(const Rank& rank) { return rank.plan.slots.front().server && own_pace(rank.spec.strategy); }
+bool serves_arrivals(const Rank& rank) {
+  return rank.plan.classes.front().server && asynchronous_workers(rank.spec.strategy);
+}
 
 Execution serve(MPI_Comm world, const Rank& rank, const Text& text, const ExecuteOptions& options,
                 std::vector<Served>& order) {

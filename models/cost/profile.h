@@ -87,7 +87,7 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 Profile find_profile(const Gpu& gpu);
 Profile load_profile(const std::string& path);  // a measured one; throws Error with file and key
 Profile parse_profile(std::string_view text, const std::string& path);
-// Whether formulas can price ops that were not measured.
+// Whether formulas can time ops that were not measured.
 inline bool has_formulas(const Profile& profile) { return !profile.gemm.tiles.empty(); }
 // The text of a profile's file that has nothing but measured and logged figures.
 std::string to_json(const Profile& measured);

@@ -26,21 +26,21 @@ BlockBuilder::BlockBuilder(std::string name, BlockRole role, Precision precision
       gradient_slot_(gradient_slot) {
   block_.name = std::move(name);
   block_.role = role;
-  block_.slots = {{"input", 0}, {"output gradient", 0}};
+  block_.buffers = {{"input", 0}, {"output gradient", 0}};
 }
 
 BlockBuilder::Id BlockBuilder::slot(const std::string& name, Bytes bytes, Category category) {
-  block_.slots.push_back({name, bytes, category});
-  return static_cast<Id>(block_.slots.size() - 1);
+  block_.buffers.push_back({name, bytes, category});
+  return static_cast<Id>(block_.buffers.size() - 1);
 }
 
 BlockBuilder::Id BlockBuilder::input(Bytes bytes) {
-  block_.slots[kInput].bytes = bytes;
+  block_.buffers[kInput].bytes = bytes;
   return kInput;
 }
 
 BlockBuilder::Id BlockBuilder::output_gradient(Bytes bytes) {
-  block_.slots[kOutputGradient].bytes = bytes;
+  block_.buffers[kOutputGradient].bytes = bytes;
   return kOutputGradient;
 }
 
@@ -51,7 +51,7 @@ std::int32_t BlockBuilder::runtime_size(RuntimeSize size) {
 
 BlockBuilder::Id BlockBuilder::slot_of_rows(const std::string& name, Bytes bytes, std::int32_t runtime_size) {
   const Id id = slot(name, bytes);
-  block_.slots[id].runtime_size = runtime_size;
+  block_.buffers[id].runtime_size = runtime_size;
   return id;
 }
 
@@ -116,7 +116,7 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   op.precision = precision_;
   op.host_waits = u.host_waits;
   for (const std::vector<Id>* slots : {&u.reads, &u.updates, &u.writes}) {
-    for (const Id s : *slots) op.runtime_size = std::max(op.runtime_size, block_.slots[s].runtime_size);
+    for (const Id s : *slots) op.runtime_size = std::max(op.runtime_size, block_.buffers[s].runtime_size);
   }
   for (const Id s : u.reads) op.operands.push_back({Scope::own, Access::read, s, -1});
   for (const std::int32_t p : u.weights) op.operands.push_back(weight_operand(p, false));
@@ -137,8 +137,8 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
 void BlockBuilder::contribute(Id of, Id gradient) {
   const auto [it, first] = gradient_of_.try_emplace(of, gradient);
   if (first) return;
-  const Bytes bytes = block_.slots[gradient].bytes;
-  const Id sum = slot_of_rows("gradient sum", bytes, block_.slots[gradient].runtime_size);
+  const Bytes bytes = block_.buffers[gradient].bytes;
+  const Id sum = slot_of_rows("gradient sum", bytes, block_.buffers[gradient].runtime_size);
   emit("gradient sum", Add{bytes / storage_bytes(precision_)}, {.reads = {it->second, gradient}, .writes = {sum}});
   it->second = sum;
 }
@@ -214,7 +214,7 @@ BlockBuilder::Recorded BlockBuilder::run_again(Recorded r, std::map<Id, Id>& scr
     if (o.scope != Scope::own || kept_.count(o.slot) == 0) continue;
     const auto it = scratch.find(o.slot);
     if (it == scratch.end()) {
-      const Slot& kept = block_.slots[o.slot];
+      const BlockBuffer& kept = block_.buffers[o.slot];
       scratch[o.slot] = slot_of_rows(kept.name + " again", kept.bytes, kept.runtime_size);
     }
     o.slot = scratch.at(o.slot);
@@ -238,7 +238,7 @@ void BlockBuilder::replace(Scope scope, Id slot, Scope with, Id with_slot, std::
 
 // The first and the last op of a pass that use each of the block's buffers.
 std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& pass) const {
-  std::vector<Use> found(block_.slots.size());
+  std::vector<Use> found(block_.buffers.size());
   for (Recorded& r : pass) {
     const auto note = [&](Id slot) {
       if (found[slot].first == nullptr) found[slot].first = &r.op;
@@ -248,7 +248,7 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
     for (const Operand& o : r.op.operands) {
       if (o.scope != Scope::own) continue;
       // A wait for a copy to the host uses the device's buffer, not the host's.
-      const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.slots[o.slot].home != Home::device;
+      const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.buffers[o.slot].home != MemoryTier::device;
       if (!waits) note(o.slot);
     }
   }
@@ -329,7 +329,7 @@ void BlockBuilder::unit_lifetimes() {
 void BlockBuilder::set_lifetimes() {
   unit_lifetimes();
   const std::vector<Use> forward = uses_of_own(forward_), backward = uses_of_own(backward_);
-  for (std::size_t s = 0; s < block_.slots.size(); ++s) own_lifetime(static_cast<Id>(s), forward[s], backward[s]);
+  for (std::size_t s = 0; s < block_.buffers.size(); ++s) own_lifetime(static_cast<Id>(s), forward[s], backward[s]);
   boundary_lifetimes();
 }
 
@@ -361,7 +361,7 @@ void BlockBuilder::hand_gradient_on() {
   const auto gradient = gradient_of_.find(kInput);
   if (gradient == gradient_of_.end()) return;
   if (gradient->second == kOutputGradient) {
-    const Bytes bytes = block_.slots[kOutputGradient].bytes, width = storage_bytes(precision_);
+    const Bytes bytes = block_.buffers[kOutputGradient].bytes, width = storage_bytes(precision_);
     gradient->second = slot("input gradient", bytes);
     emit("gradient copy", Cast{bytes / width, width, width},
          {.reads = {kOutputGradient}, .writes = {gradient->second}});

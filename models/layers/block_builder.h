@@ -109,7 +109,7 @@ class BlockBuilder {
   Id cut_input();
   void offload_stored();
   void offload_slot(Id slot, Op& release);
-  void copy_back(const char* name, LaneKind lane, Home from, Id source, Home to, Id target);
+  void copy_back(const char* name, LaneKind lane, MemoryTier from, Id source, MemoryTier to, Id target);
   bool is_stored(Id slot) const;
   void insert_after_use(Id slot, Op op);
   void insert_before_backward(std::size_t at, Op op);

@@ -40,10 +40,10 @@ void BlockBuilder::insert_before_backward(std::size_t at, Op op) {
 // Cuts the input: every rank of the tensor group keeps its part of what all of them hold, and backward gathers it
 // again.
 BlockBuilder::Id BlockBuilder::cut_input() {
-  const Bytes bytes = block_.slots[kInput].bytes, width = storage_bytes(precision_);
+  const Bytes bytes = block_.buffers[kInput].bytes, width = storage_bytes(precision_);
   const Id part = slot("part of the input", bytes / input_parts);
   insert_after_use(kInput, {.name = "cut input",
-                            .work = PlaceCopy{bytes / input_parts, Home::device, Home::device},
+                            .work = PlaceCopy{bytes / input_parts, MemoryTier::device, MemoryTier::device},
                             .operands = {operand(kInput, Access::read), operand(part, Access::write)}});
   insert_before_backward(
       0,
@@ -55,32 +55,32 @@ BlockBuilder::Id BlockBuilder::cut_input() {
   return part;
 }
 
-void BlockBuilder::copy_back(const char* name, LaneKind lane, Home from, Id source, Home to, Id target) {
+void BlockBuilder::copy_back(const char* name, LaneKind lane, MemoryTier from, Id source, MemoryTier to, Id target) {
   insert_before_backward(block_.fetches++,
                          {.name = name,
-                          .work = PlaceCopy{block_.slots[target].bytes, from, to},
+                          .work = PlaceCopy{block_.buffers[target].bytes, from, to},
                           .lane = lane,
                           .operands = {operand(source, Access::read), operand(target, Access::write)}});
 }
 
 void BlockBuilder::offload_slot(Id s, Op& release) {
-  const Bytes bytes = block_.slots[s].bytes;
-  const Id host = slot(block_.slots[s].name + " on the host", bytes);
-  block_.slots[host].home = Home::host;
+  const Bytes bytes = block_.buffers[s].bytes;
+  const Id host = slot(block_.buffers[s].name + " on the host", bytes);
+  block_.buffers[host].home = MemoryTier::host;
   insert_after_use(s, {.name = "activations down",
-                       .work = PlaceCopy{bytes, Home::device, Home::host},
-                       .lane = LaneKind::down,
+                       .work = PlaceCopy{bytes, MemoryTier::device, MemoryTier::host},
+                       .lane = LaneKind::d2h,
                        .operands = {operand(s, Access::read), operand(host, Access::write)}});
   if (offloads_to_disk) {
-    const Id disk = slot(block_.slots[s].name + " on disk", bytes);
-    block_.slots[disk].home = Home::nvme;
+    const Id disk = slot(block_.buffers[s].name + " on disk", bytes);
+    block_.buffers[disk].home = MemoryTier::nvme;
     insert_after_use(host, {.name = "activations to disk",
-                            .work = PlaceCopy{bytes, Home::host, Home::nvme},
-                            .lane = LaneKind::store,
+                            .work = PlaceCopy{bytes, MemoryTier::host, MemoryTier::nvme},
+                            .lane = LaneKind::nvme_write,
                             .operands = {operand(host, Access::read), operand(disk, Access::write)}});
-    copy_back("activations from disk", LaneKind::fetch, Home::nvme, disk, Home::host, host);
+    copy_back("activations from disk", LaneKind::nvme_read, MemoryTier::nvme, disk, MemoryTier::host, host);
   }
-  copy_back("activations up", LaneKind::up, Home::host, host, Home::device, s);
+  copy_back("activations up", LaneKind::h2d, MemoryTier::host, host, MemoryTier::device, s);
   release.operands.push_back(operand(host, Access::read));
 }
 
@@ -90,9 +90,9 @@ void BlockBuilder::offload_slot(Id s, Op& release) {
 void BlockBuilder::offload_stored() {
   Op release = {.name = "activations left", .work = Wait{}};
   std::vector<Id> left;
-  const auto slots = static_cast<Id>(block_.slots.size());
+  const auto slots = static_cast<Id>(block_.buffers.size());
   for (Id s = 0; s < slots; ++s) {
-    if (block_.slots[s].bytes == 0 || block_.slots[s].runtime_size >= 0 || !is_stored(s)) continue;
+    if (block_.buffers[s].bytes == 0 || block_.buffers[s].runtime_size >= 0 || !is_stored(s)) continue;
     offload_slot(s, release);
     left.push_back(s);
   }
@@ -103,7 +103,7 @@ void BlockBuilder::offload_stored() {
 void BlockBuilder::store_activations() {
   Id kept = kInput;
   if (input_parts > 1 && is_stored(kInput)) kept = cut_input();
-  block_.slots[kept].contiguous = contiguous && is_stored(kept);
+  block_.buffers[kept].contiguous = contiguous && is_stored(kept);
   if (offloads) offload_stored();
 }
 

@@ -50,8 +50,6 @@ void BlockContext::share(std::int64_t replicas) {
   local_rows = sequence_parallel ? rows / tensor : rows;
 }
 
-Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::cpu ? Home::host : Home::nvme; }
-
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   if (!is_eight_bit(spec.strategy.precision) || block.role != BlockRole::layer) return 0;
   std::int64_t sum = 0;
@@ -70,14 +68,14 @@ static bool shares_unit(const BlockContext& c) {
   return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
 }
 
-// Whether the embedding lends its word table to the lookups of further predictions, of which the last gives the table
-// up.
+// Whether the embedding lends its embedding table to the lookups of further predictions, of which the last gives the
+// table up.
 static bool lends_table(const BlockContext& c) {
   return c.spec.model.mtp_layers > 0 && c.ends_meet && unit_gradients(c.spec, c.sharding);
 }
 
-// Rows of the word table by token, complete.
-static Id looked_up_words(LayerTape& b, const BlockContext& c) {
+// Rows of the embedding table by token, complete.
+static Id looked_up_tokens(LayerTape& b, const BlockContext& c) {
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.table_rows;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
@@ -100,7 +98,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   const Model& m = c.spec.model;
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
   if (c.spec.software.communication.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
-  auto x = c.grid ? grid_embedding(b, "embedding", std::string(kWordTable)) : looked_up_words(b, c);
+  auto x = c.grid ? grid_embedding(b, "embedding", std::string(kEmbeddingTable)) : looked_up_tokens(b, c);
   if (m.scaled_embedding) scale(b, "embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
   x = add_positions(b, x);
   return b.tape.finish(dropout(b, "embedding dropout", x), ops);
@@ -134,7 +132,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   LayerTape b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
   b.tape.offloads = offload;
-  b.tape.offloads_to_disk = c.spec.strategy.offload.activations == Device::nvme;
+  b.tape.offloads_to_disk = c.spec.strategy.offload.activations == MemoryTier::nvme;
   if (b.recompute.layer && c.spec.strategy.partition_activations) b.tape.input_parts = c.tensor;
   b.tape.contiguous = b.recompute.layer && c.spec.strategy.contiguous_activations;
   if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
@@ -218,7 +216,8 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   auto hidden = b.tape.input(boundary);
   b.tape.output_gradient((1 + m.mtp_layers) * boundary);
   std::vector<std::int32_t> table;
-  if (!c.ends_meet) table = {b.tape.parameter(std::string(kWordTable), c.padded_vocab / c.tensor, m.hidden, Cut::rows)};
+  if (!c.ends_meet)
+    table = {b.tape.parameter(std::string(kEmbeddingTable), c.padded_vocab / c.tensor, m.hidden, Cut::rows)};
   auto all = hidden;
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
     b.tape.prefix = fmt::format("prediction {} ", d);

@@ -57,14 +57,14 @@ inline constexpr std::uint16_t kUnitSlots = 10;
 enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
 
 // The weight that a tied output shares with the embedding.
-inline constexpr std::string_view kWordTable = "embedding.word.weight";
+inline constexpr std::string_view kEmbeddingTable = "embedding.word.weight";
 
 // Slots of a rank's own frame, one number each: the sum of squares of its gradients, whether one of them is not finite,
 // and the loss scale (fp16; the update changes it).
 // With a delayed update, kNextNorm is the next update's norm, and kDueScale the loss scale of the gradients that the
 // update reads. kFusedBuffer: the buffer in which gradients are reduced, bucket by bucket. With updates that are
 // validated later: the norm that the stages before have found, and that of all stages.
-enum RankSlotOf : std::uint16_t {
+enum RankBuffer : std::uint16_t {
   kSquaredNorm,
   kFoundInfinity,
   kLossScale,
@@ -74,8 +74,6 @@ enum RankSlotOf : std::uint16_t {
   kNormBefore,
   kWholeNorm
 };
-
-Home home_of(Device d);
 
 // Elements that products of a block read in fp8 where the stack computes those in 8 bits.
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
@@ -124,7 +122,7 @@ struct BlockContext {
   ExpertLoad load = ExpertLoad::busiest;  // load of these ranks' experts
   // Vocabulary padded to a multiple that the profile asks, cut over the tensor group
   std::int64_t padded_vocab = 0;
-  std::int64_t table_rows = 0;   // rows of the word table that one rank holds
+  std::int64_t table_rows = 0;   // rows of the embedding table that one rank holds
   bool splits_backward = false;  // the schedule runs weight gradients apart
   bool ends_meet = true;         // the first and the last virtual stage lie on one stage
   // Ends meet, and other micro-batches' passes stand between those of a micro-batch
@@ -153,11 +151,11 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
 // Blocks for a vocabulary that all stages hold a part of, in vocabulary.cpp: token lookups, whose sum goes to the first
 // stage; the block between that sum and the first layer (positions); the last stage's hidden states on their way to all
 // stages, and the sum of their gradients back; this stage's part of the logits and of the loss.
-Block words_block(const BlockContext& c, std::vector<Op>& ops);
-Block words_exchange_block(const BlockContext& c, std::vector<Op>& ops);
+Block token_embeddings_block(const BlockContext& c, std::vector<Op>& ops);
+Block embedding_exchange_block(const BlockContext& c, std::vector<Op>& ops);
 bool has_positions_block(const BlockContext& c);
 Block positions_block(const BlockContext& c, std::vector<Op>& ops);
-Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops);
+Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops);
 Block logits_block(const BlockContext& c, std::vector<Op>& ops);
 // Parts in which the tensor ranks of a stage, which hold the same hidden states, send activations or else gradients to
 // another stage (Transfer::parts). Activations that a partner keeps meanwhile (BPipe) are sent whole.

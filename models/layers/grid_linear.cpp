@@ -188,7 +188,7 @@ Id grid_linear(LayerTape& layer, const std::string& name, Id x, std::int64_t in,
   return b < 0 ? y : with_bias(layer, name, y, out, b);
 }
 
-// A rank's block of the word table.
+// A rank's block of the embedding table.
 static LocalParameter grid_table(const BlockContext& c, const std::string& name) {
   return {.name = name,
           .out = c.table_rows,
@@ -225,10 +225,10 @@ Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& 
   const Id y = activation(layer, "embeddings", c.rows, c.hidden);
   const Dimension of_table = c.cube ? Dimension::tensor_depth : Dimension::tensor_column;
   const GridMatrix known = {"tokens", rows * 8, std::nullopt, tokens, -1};
-  const GridMatrix words = {name + " table", c.table_rows * c.hidden * c.width, of_table, 0, weight};
+  const GridMatrix own_table = {name + " table", c.table_rows * c.hidden * c.width, of_table, 0, weight};
   const GridMatrix result = {name, c.rows * c.hidden * c.width, c.cube ? std::optional(c.outer.rows) : std::nullopt, y,
                              -1};
-  multiply_panels(layer, known, words, result, [&](std::int64_t k, Id a, Id b, Id to, bool first) {
+  multiply_panels(layer, known, own_table, result, [&](std::int64_t k, Id a, Id b, Id to, bool first) {
     Embedding work = {.rows = rows, .columns = c.hidden, .vocab = vocab, .over = c.inner.columns, .adds = !first};
     work.panel = c.cube ? -1 : k;
     BlockBuilder::Uses uses = {.reads = {a, b}};
@@ -236,7 +236,7 @@ Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& 
     layer.tape.emit(name, work, uses);
   });
   layer.tape.on_backward([=, &layer] {
-    grid_weight_gradient(layer, name, known, result.at(name + " output gradient", layer.tape.gradient(y)), words,
+    grid_weight_gradient(layer, name, known, result.at(name + " output gradient", layer.tape.gradient(y)), own_table,
                          std::nullopt);
   });
   return y;

@@ -14,7 +14,7 @@ Id grid_linear(LayerTape& layer, const std::string& name, Id x, std::int64_t in,
 // Logits. The table's blocks (vocabulary, hidden) lie as they are, so that an output tied to the embedding multiplies
 // by the transposed matrix (Optimus, algorithm 2): x stays, and the logits' parts are reduced.
 Id grid_logits(LayerTape& layer, const std::string& name, Id x, const std::string& table);
-// Rows of the word table by token.
+// Rows of the embedding table by token.
 Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& table);
 // A norm of rows that lie in pieces on the ranks that have their columns: moments are summed over these ranks (Optimus,
 // section 3.2.2).

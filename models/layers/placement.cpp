@@ -11,8 +11,8 @@ namespace orrery {
 namespace {
 
 std::string full_name(const Frame& frame, const Block& block, const LocalParameter& p) {
-  return block.role == BlockRole::layer && p.name != kWordTable ? fmt::format("layer {} {}", frame.layer, p.name)
-                                                                : p.name;
+  return block.role == BlockRole::layer && p.name != kEmbeddingTable ? fmt::format("layer {} {}", frame.layer, p.name)
+                                                                     : p.name;
 }
 
 // Units of a chunk by their place, with their sizes in elements.
@@ -26,7 +26,7 @@ std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t s
 }
 
 Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
-  return plan.blocks[plan.frames[frame].block].slots[slot].bytes;
+  return plan.blocks[plan.frames[frame].block].buffers[slot].bytes;
 }
 
 // Length of a run of a chunk, and the group of ranks that the run is cut over.
@@ -39,7 +39,7 @@ struct MovedRun {
 // begins, counted from the frame's base.
 std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
   std::map<std::int64_t, MovedRun> runs;
-  const RankSlot& slot = plan.slots[plan.frames[frame].slot];
+  const RankClass& slot = plan.classes[plan.frames[frame].slot];
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c == nullptr || plan.tasks[t].frame != frame || c->kind != kind) continue;
@@ -107,7 +107,7 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
     if (f.state != state || f.micro_batch != 0) continue;
     const Block& block = plan.blocks[f.block];
     for (const LocalParameter& p : block.parameters) {
-      const bool copy = block.role != BlockRole::embedding && p.name == kWordTable;
+      const bool copy = block.role != BlockRole::embedding && p.name == kEmbeddingTable;
       placed.try_emplace(f.base + p.offset, PlacedParameter{full_name(f, block, p), p, f.base + p.offset, copy});
     }
   }
@@ -117,7 +117,7 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
   return result;
 }
 
-bool updates(const Plan& plan, const RankSlot& slot) {
+bool updates(const Plan& plan, const RankClass& slot) {
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     if (std::holds_alternative<Update>(plan.op_of(t).work)) return true;
   }
@@ -126,7 +126,7 @@ bool updates(const Plan& plan, const RankSlot& slot) {
 
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank) {
   Cutter cutter(plan, rank);
-  const RankSlot& slot = plan.slots[plan.frames[state].slot];
+  const RankClass& slot = plan.classes[plan.frames[state].slot];
   if (!updates(plan, slot)) return {};
   if (slot.server) {
     for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::push))

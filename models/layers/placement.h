@@ -31,7 +31,7 @@ struct Piece {
 };
 
 // Whether ranks of a slot update weights: not those of a DataParallel's replicas, nor a parameter server's workers.
-bool updates(const Plan& plan, const RankSlot& slot);
+bool updates(const Plan& plan, const RankClass& slot);
 
 // The pieces that a rank updates: pieces of units or of buckets, in the order of the flat buffers; all of the chunk in
 // one piece where nothing is sharded, and whatever the rank alone holds; nothing where another rank updates all.

@@ -1,10 +1,10 @@
 // Blocks of a vocabulary that the stages of a pipeline share (Yeung et al. 2024, arXiv:2411.05288): each stage holds
-// equally many rows of the word table and of the output matrix. The first stage's token embeddings are the sum of what
-// all stages look up; the last stage's hidden states go to all stages, which take their exponents to maxima of their
-// own, then exchange maxima and sums. On stages of several tensor ranks each rank has a part, and each stage sums what
-// its ranks give before the sum goes to other stages. Two barriers (algorithm 1): the gradient of the hidden states is
-// summed when each stage knows the softmax. One barrier (algorithm 2): each stage multiplies its exponents with its
-// rows before, so that this sum follows those of the loss at once.
+// equally many rows of the embedding table and of the output matrix. The first stage's token embeddings are the sum of
+// what all stages look up; the last stage's hidden states go to all stages, which take their exponents to maxima of
+// their own, then exchange maxima and sums. On stages of several tensor ranks each rank has a part, and each stage sums
+// what its ranks give before the sum goes to other stages. Two barriers (algorithm 1): the gradient of the hidden
+// states is summed when each stage knows the softmax. One barrier (algorithm 2): each stage multiplies its exponents
+// with its rows before, so that this sum follows those of the loss at once.
 #include <cmath>
 
 #include "models/layers/blocks.h"
@@ -32,12 +32,12 @@ struct LogitsPart {
 
 }  // namespace
 
-// Parts of a vocabulary that stages share, in vocabulary.cpp: this stage's rows of the word table by token, zeros for
-// tokens of other stages; its part of the logits of the block's input, and of the loss.
-static Id words(LayerTape& layer, Id tokens) {
+// Parts of a vocabulary that stages share, in vocabulary.cpp: this stage's rows of the embedding table by token, zeros
+// for tokens of other stages; its part of the logits of the block's input, and of the loss.
+static Id token_embeddings(LayerTape& layer, Id tokens) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
-  const auto table = layer.tape.parameter({.name = std::string(kWordTable),
+  const auto table = layer.tape.parameter({.name = std::string(kEmbeddingTable),
                                            .out = c.table_rows,
                                            .in = m.hidden,
                                            .cut = Cut::rows,
@@ -155,12 +155,12 @@ static void logits_part(LayerTape& layer, const std::string& name) {
   layer.tape.on_backward([=, &layer] { logits_gradient(layer, part); });
 }
 
-Block words_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerTape b(c, "words", BlockRole::embedding);
+Block token_embeddings_block(const BlockContext& c, std::vector<Op>& ops) {
+  LayerTape b(c, "token embeddings", BlockRole::embedding);
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
   const auto tokens = b.tape.slot("tokens", c.rows * 8);
   take_tokens(b, tokens);
-  const auto y = words(b, tokens);
+  const auto y = token_embeddings(b, tokens);
   if (c.spec.model.scaled_embedding)
     scale(b, "embedding scale", y, std::sqrt(static_cast<double>(c.spec.model.hidden)));
   return b.tape.finish(y, ops);
@@ -175,24 +175,24 @@ static Collective between_stages(const BlockContext& c, CollectiveKind kind) {
 }
 
 // A rank that is not the root may lend its own buffer to the sum.
-Block words_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerTape b(c, "words' ways", BlockRole::exchange);
+Block embedding_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
+  LayerTape b(c, "embedding exchange", BlockRole::exchange);
   const Bytes bytes = c.local_rows * c.hidden * c.width;
   const bool root = c.shared.at_root();
   const auto x = b.tape.input(bytes);
-  const auto y = root ? b.tape.slot("sum of words", bytes) : x;
+  const auto y = root ? b.tape.slot("sum of token embeddings", bytes) : x;
   const auto reduce = between_stages(c, CollectiveKind::reduce),
              broadcast = between_stages(c, CollectiveKind::broadcast);
   if (root) b.tape.output_gradient(bytes);
   BlockBuilder::Uses sum;
   if (root) sum = {.reads = {x}, .writes = {y}};
   if (!root) sum.updates = {x};
-  b.tape.emit("words reduce", reduce, sum, LaneKind::words);
+  b.tape.emit("token embeddings reduce", reduce, sum, LaneKind::token_embeddings);
   b.tape.on_backward([&] {
-    const auto gradient = b.tape.slot("words' gradient", bytes);
+    const auto gradient = b.tape.slot("embedding gradient", bytes);
     BlockBuilder::Uses uses = {.writes = {gradient}};
     if (root) uses.reads = {b.tape.gradient(y)};
-    b.tape.emit("words' gradient broadcast", broadcast, uses, LaneKind::words);
+    b.tape.emit("embedding gradient broadcast", broadcast, uses, LaneKind::token_embeddings);
     b.tape.contribute(x, gradient);
   });
   return root ? b.tape.finish(y, ops) : b.tape.finish(ops);
@@ -210,8 +210,8 @@ Block positions_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(dropout(b, "embedding dropout", add_positions(b, x)), ops);
 }
 
-Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerTape b(c, "hidden states' ways", BlockRole::exchange);
+Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
+  LayerTape b(c, "hidden-state exchange", BlockRole::exchange);
   const Bytes bytes = c.local_rows * c.hidden * c.width;
   const bool root = c.shared.at_root();
   if (root) b.tape.input(bytes);

@@ -16,7 +16,7 @@ Bytes fused_bytes(const Draft& draft) {
 
 void add_arena(Draft& draft) {
   if (!draft.facts.spec.strategy.contiguous_activations) return;
-  draft.plan.blocks.push_back({.name = "arena", .role = BlockRole::arena, .slots = {{"contiguous activations", 0}}});
+  draft.plan.blocks.push_back({.name = "arena", .role = BlockRole::arena, .buffers = {{"contiguous activations", 0}}});
   draft.layout.arena = draft.add_frame(static_cast<std::uint32_t>(draft.plan.blocks.size() - 1));
 }
 
@@ -27,17 +27,17 @@ void size_arena(Draft& draft) {
   Bytes now = 0, most = 0;
   const auto change = [&](TaskId t, const Operand& o, bool takes) {
     const Frame& frame = plan.frames[frame_of(plan, plan.tasks[t].frame, o)];
-    const Slot& slot = plan.blocks[frame.block].slots[o.slot];
+    const BlockBuffer& slot = plan.blocks[frame.block].buffers[o.slot];
     if (!slot.contiguous) return;
     const std::uint32_t buffer = frame.first_buffer + o.slot;
     if (takes ? held.insert(buffer).second : held.erase(buffer) > 0) now += takes ? slot.bytes : -slot.bytes;
     most = std::max(most, now);
   };
-  for (TaskId t = plan.slots.back().begin; t < plan.slots.back().end; ++t) {
+  for (TaskId t = plan.classes.back().begin; t < plan.classes.back().end; ++t) {
     for (const Operand& o : plan.op_of(t).allocates) change(t, o, true);
     for (const Operand& o : plan.op_of(t).frees) change(t, o, false);
   }
-  plan.blocks[plan.frames[draft.layout.arena].block].slots.front().bytes = most;
+  plan.blocks[plan.frames[draft.layout.arena].block].buffers.front().bytes = most;
 }
 
 }  // namespace orrery

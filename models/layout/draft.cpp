@@ -16,12 +16,12 @@ PlanFacts::PlanFacts(const Spec& s)
       averaging(orrery::averaging(s, row)),
       half(s.strategy.precision == Precision::fp16),
       // Without a limit of the norm, or a scale of the loss, an update waits for nobody.
-      validates(s.software.communication.validates_after_update && s.strategy.pipeline > 1 &&
+      validates(s.software.communication.post_update_validation && s.strategy.pipeline > 1 &&
                 (s.strategy.clip > 0 || half)) {}
 
 bool PlanFacts::norm_tells_infinity() const {
   const bool fused = spec.strategy.clip > 0 && spec.software.kernels.fused_clip;
-  return host_update() && (delayed() || spec.strategy.offload.gradients == Device::nvme || fused);
+  return host_update() && (delayed() || spec.strategy.offload.gradients == MemoryTier::nvme || fused);
 }
 
 Draft::Draft(const Spec& spec) : facts(spec), context(facts.spec, facts.row), layers_of(stage_layers(spec)) {
@@ -34,7 +34,7 @@ Draft::Draft(const Spec& spec) : facts(spec), context(facts.spec, facts.row), la
   plan.micro_batches = plan.update_every = spec.strategy.micro_batches();
   plan.element_bytes = context.width;
   plan.one_queue = has_one_queue(spec);
-  plan.steps_overlap = spec.software.communication.validates_after_update;
+  plan.steps_overlap = spec.software.communication.post_update_validation;
   plan.shards_optimizer = facts.row.shards_optimizer;
   plan.shards_gradients = facts.row.shards_gradients;
   plan.dimensions = make_groups(spec.strategy, facts.row.shards_optimizer, facts.row.hybrid, context.kv_copies,
@@ -83,7 +83,7 @@ std::uint32_t Draft::add_frame(std::uint32_t block) {
   frame.block = block;
   frame.slot = at.slot;
   frame.first_buffer = plan.buffers;
-  plan.buffers += static_cast<std::uint32_t>(plan.blocks[block].slots.size());
+  plan.buffers += static_cast<std::uint32_t>(plan.blocks[block].buffers.size());
   plan.frames.push_back(frame);
   return static_cast<std::uint32_t>(plan.frames.size() - 1);
 }

@@ -28,21 +28,21 @@ struct PlanFacts {
   bool half = false;       // fp16, with a scale of the loss
   bool validates = false;  // updates are validated in the next step (post_validation.h)
 
-  bool host_parameters() const { return spec.strategy.offload.parameters != Device::none; }
-  bool host_gradients() const { return spec.strategy.offload.gradients != Device::none; }
-  bool host_update() const { return spec.strategy.offload.optimizer != Device::none; }
+  bool host_parameters() const { return spec.strategy.offload.parameters != MemoryTier::device; }
+  bool host_gradients() const { return spec.strategy.offload.gradients != MemoryTier::device; }
+  bool host_update() const { return spec.strategy.offload.optimizer != MemoryTier::device; }
   bool delayed() const { return host_update() && spec.strategy.offload.delayed_update; }
   // fp16: whether the norm, which is infinite where a gradient is, tells of infinities: it is taken before a scale must
   // be known, or nothing else passes over the gradients. A delayed update's scale must be known before the next step
   // begins.
   bool norm_tells_infinity() const;
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
-  // Whether two parts of the model use the word table: a tied output, or further predictions.
+  // Whether two parts of the model use the embedding table: a tied output, or further predictions.
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
 };
 
-// Ranks of a stage that do the same work.
-struct RankClass {
+// A kind of ranks that each stage has: with busy experts, of a part of the sequence, with a duty of their own.
+struct RankKind {
   std::string name = "";
   ExpertLoad load = ExpertLoad::busiest;
   std::int64_t ring_block = 0;
@@ -52,7 +52,7 @@ struct RankClass {
 // The ranks whose slot is being built: a class of a replica of a stage.
 struct SlotPlace {
   std::uint32_t slot = 0;
-  int rank_class = 0;
+  int rank_kind = 0;
   std::int64_t stage = 0;
   std::int64_t replica = 0;     // index of the replica among those of its stage
   std::int64_t first_rank = 0;  // first rank of this replica; 0 without strategy.stage_replicas
@@ -74,18 +74,18 @@ struct Draft {
   PlanFacts facts;
   BlockContext context;
   Schedule schedule;
-  Turns turns;
+  TransferOrder transfer_order;
   std::vector<std::int64_t> layers_of, first_layer;  // layers of each virtual stage, and the first of them
   Plan plan;
   std::map<std::string, std::uint32_t> blocks;  // ids of blocks that several frames share, by what tells them apart
-  std::vector<RankClass> classes;
+  std::vector<RankKind> kinds;
   SlotPlace at;
   Layout layout;
 
   bool asynchronous() const { return plan.steps > 1; }
   bool at_last_stage() const { return at.stage + 1 == facts.spec.strategy.pipeline; }
   // The rank's number among those of a replica that hold different rows of a micro-batch.
-  std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_class : 0; }
+  std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_kind : 0; }
   bool updates() const;  // whether the ranks update the weights
 
   std::int64_t group_size(Dimension d) const;  // size of the group of the rank that is being laid out
@@ -97,7 +97,8 @@ struct Draft {
     return facts.row.fp32_shards ? facts.spec.strategy.optimizer.master_bytes : context.width;
   }
 
-  // The chunk whose word table others on the stage may use. A stage that ends one copy of the model begins the other.
+  // The chunk whose embedding table others on the stage may use. A stage that ends one copy of the model begins the
+  // other.
   const Chunk& table_chunk() const;
   // Chunks in the order of the model. Copies of a virtual stage reduce its gradients together, so all ranks take chunks
   // in this order.

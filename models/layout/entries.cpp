@@ -21,7 +21,8 @@ static std::uint32_t layer_kind(Draft& draft, std::int64_t layer, std::int64_t i
   const bool recompute =
       r.any() && (!r.layers || index_in_stage < *r.layers) && (!r.every_second_layer || layer % 2 == 1);
   const Offload& o = spec.strategy.offload;
-  const bool offload = o.activations != Device::none && (!o.activation_layers || index_in_stage < *o.activation_layers);
+  const bool offload =
+      o.activations != MemoryTier::device && (!o.activation_layers || index_in_stage < *o.activation_layers);
   const auto& window = spec.model.sliding_window;
   const bool experts = has_experts(spec.model, layer);
   const bool own_loads = experts && !spec.model.moe->loads_file.empty();
@@ -88,8 +89,10 @@ std::vector<Entry> vocabulary_entries(Draft& draft, bool input) {
                  .layer = input ? -1 : static_cast<std::int32_t>(draft.facts.spec.model.layers),
                  .transfer = transfer};
   };
-  if (input) return {entry("words", words_block, false), entry("words' ways", words_exchange_block, true)};
-  return {entry("hidden states' ways", hidden_exchange_block, true), entry("logits", logits_block, false)};
+  if (input)
+    return {entry("token embeddings", token_embeddings_block, false),
+            entry("embedding exchange", embedding_exchange_block, true)};
+  return {entry("hidden-state exchange", hidden_state_exchange_block, true), entry("logits", logits_block, false)};
 }
 
 }  // namespace orrery

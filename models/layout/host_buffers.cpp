@@ -7,54 +7,55 @@ namespace orrery {
 void add_staging(const Draft& draft, Block& block, std::int64_t shard) {
   const Offload& o = draft.facts.spec.strategy.offload;
   const Bytes gradients = shard * draft.facts.gradient_width;
-  block.slots.push_back({"reduced gradients", draft.facts.host_gradients() ? gradients : 0, Category::gradients});
-  block.slots.push_back({"shard from disk", o.parameters == Device::nvme ? shard * draft.context.width : 0,
-                         Category::buffers, false, -1, Home::host});
-  block.slots.push_back(
-      {"gradients to disk", o.gradients == Device::nvme ? gradients : 0, Category::buffers, false, -1, Home::host});
+  block.buffers.push_back({"reduced gradients", draft.facts.host_gradients() ? gradients : 0, Category::gradients});
+  block.buffers.push_back({"shard from disk", o.parameters == MemoryTier::nvme ? shard * draft.context.width : 0,
+                           Category::buffers, false, -1, MemoryTier::host});
+  block.buffers.push_back({"gradients to disk", o.gradients == MemoryTier::nvme ? gradients : 0, Category::buffers,
+                           false, -1, MemoryTier::host});
   const bool raised = draft.facts.row.fp32_shards && draft.facts.host_parameters();
-  block.slots.push_back({"raised shard", raised ? shard * draft.shard_width() : 0, Category::buffers});
+  block.buffers.push_back({"raised shard", raised ? shard * draft.shard_width() : 0, Category::buffers});
 }
 
 void place_on_host(const Draft& draft, Block& block, std::int64_t own) {
   const Offload& o = draft.facts.spec.strategy.offload;
-  block.slots[kParameterShard].home = home_of(o.parameters);
-  block.slots[kGradientShard].home = home_of(o.gradients);
+  block.buffers[kParameterShard].home = o.parameters;
+  block.buffers[kGradientShard].home = o.gradients;
   for (const StateSlot slot : {kMaster, kMoment1, kMoment2}) {
-    block.slots[slot].home = home_of(o.optimizer);
-    if (o.optimizer == Device::nvme) block.slots[slot].lazy = false;  // disk space from the start, zeros until written
+    block.buffers[slot].home = o.optimizer;
+    if (o.optimizer == MemoryTier::nvme)
+      block.buffers[slot].lazy = false;  // disk space from the start, zeros until written
   }
   const Bytes gradients = own * draft.facts.gradient_width;
-  block.slots[kHostGradients] = {"host gradients",
-                                 draft.facts.host_update() && !draft.facts.host_gradients() ? gradients : 0,
-                                 Category::gradients,
-                                 false,
-                                 -1,
-                                 Home::host};
-  block.slots[kNextGradients] = {
-      "next gradients", draft.facts.delayed() ? gradients : 0, Category::gradients, false, -1, Home::host};
+  block.buffers[kHostGradients] = {"host gradients",
+                                   draft.facts.host_update() && !draft.facts.host_gradients() ? gradients : 0,
+                                   Category::gradients,
+                                   false,
+                                   -1,
+                                   MemoryTier::host};
+  block.buffers[kNextGradients] = {
+      "next gradients", draft.facts.delayed() ? gradients : 0, Category::gradients, false, -1, MemoryTier::host};
 }
 
 void add_tiles(Draft& draft, Chunk& chunk) {
   Plan& plan = draft.plan;
   if (!draft.facts.host_update() || chunk.weights.own == 0) return;
   const Strategy& s = draft.facts.spec.strategy;
-  const bool disks = s.offload.optimizer == Device::nvme;
+  const bool disks = s.offload.optimizer == MemoryTier::nvme;
   const std::int64_t tile = std::min(s.offload.tile, chunk.weights.own);
   const std::int64_t tiles = ceil_div(chunk.weights.own, tile);
   const std::int64_t sets = draft.facts.delayed() ? tiles : std::min<std::int64_t>(tiles, disks ? 3 : 2);
   const auto buffer = [&](const char* name, bool has, Bytes width) {
-    return Slot{name, has ? tile * width : 0, Category::buffers, false, -1, Home::host};
+    return BlockBuffer{name, has ? tile * width : 0, Category::buffers, false, -1, MemoryTier::host};
   };
   const bool moments = disks && s.optimizer.kind != OptimizerKind::sgd;
   plan.blocks.push_back(
       {.name = "tile",
        .role = BlockRole::tile,
-       .slots = {buffer("new weights", s.offload.parameters != Device::cpu, draft.shard_width()),
-                 buffer("tile of master weights", disks, s.optimizer.master_bytes),
-                 buffer("tile of first moments", moments, s.optimizer.moment_bytes),
-                 buffer("tile of second moments", moments, s.optimizer.moment_bytes),
-                 buffer("tile of gradients", s.offload.gradients == Device::nvme, draft.facts.gradient_width)}});
+       .buffers = {buffer("new weights", s.offload.parameters != MemoryTier::host, draft.shard_width()),
+                   buffer("tile of master weights", disks, s.optimizer.master_bytes),
+                   buffer("tile of first moments", moments, s.optimizer.moment_bytes),
+                   buffer("tile of second moments", moments, s.optimizer.moment_bytes),
+                   buffer("tile of gradients", s.offload.gradients == MemoryTier::nvme, draft.facts.gradient_width)}});
   const auto block = static_cast<std::uint32_t>(plan.blocks.size() - 1);
   for (std::int64_t i = 0; i < sets; ++i) {
     chunk.tiles.push_back(draft.add_frame(block));

@@ -71,18 +71,18 @@ static void make_frames(Draft& draft, Chunk& chunk) {
 }
 
 // Finds the ranks that run the slot being laid out: those of one class of a stage.
-static void find_ranks(const Draft& draft, RankSlot& slot) {
+static void find_ranks(const Draft& draft, RankClass& slot) {
   const Plan& plan = draft.plan;
   const std::vector<Coordinates> at = coordinates(draft.facts.spec.strategy);
   const bool several = draft.facts.spec.strategy.replicas_of(slot.stage) > 1;
   slot.name = fmt::format("stage {}{}{}", slot.stage, several ? fmt::format(", replica {}", draft.at.replica) : "",
-                          draft.classes[draft.at.rank_class].name);
+                          draft.kinds[draft.at.rank_kind].name);
   slot.representative = -1;
   slot.multiplicity = 0;
-  slot.server = draft.classes[draft.at.rank_class].duty == Duty::server;
+  slot.server = draft.kinds[draft.at.rank_kind].duty == Duty::server;
   for (std::int64_t r = 0; r < plan.ranks; ++r) {
     const Coordinates place = r < plan.workers() ? at[r] : Coordinates{};
-    if (place.pipeline != slot.stage || place.replica != draft.at.replica || plan.class_of(r) != draft.at.rank_class)
+    if (place.pipeline != slot.stage || place.replica != draft.at.replica || plan.kind_of(r) != draft.at.rank_kind)
       continue;
     if (slot.representative < 0) slot.representative = r;
     ++slot.multiplicity;
@@ -109,14 +109,14 @@ static std::uint32_t add_rank_frame(Draft& draft) {
   const auto make = [&] {
     return Block{.name = "rank",
                  .role = BlockRole::rank,
-                 .slots = {{"squared norm", norm, Category::workspace},
-                           {"found infinity", scale, Category::workspace},
-                           {"loss scale", scale, Category::workspace},
-                           {"next squared norm", facts.delayed() ? norm : 0, Category::workspace},
-                           {"fused buffer", fused, Category::buffers},
-                           {"due loss scale", facts.delayed() ? scale : 0, Category::workspace},
-                           {"norm of the stages before", other, Category::workspace},
-                           {"norm of all stages", other, Category::workspace}}};
+                 .buffers = {{"squared norm", norm, Category::workspace},
+                             {"found infinity", scale, Category::workspace},
+                             {"loss scale", scale, Category::workspace},
+                             {"next squared norm", facts.delayed() ? norm : 0, Category::workspace},
+                             {"fused buffer", fused, Category::buffers},
+                             {"due loss scale", facts.delayed() ? scale : 0, Category::workspace},
+                             {"norm of the stages before", other, Category::workspace},
+                             {"norm of all stages", other, Category::workspace}}};
   };
   return draft.add_frame(draft.block(fmt::format("rank {}", fused), make));
 }
@@ -137,14 +137,14 @@ void lay_out(Draft& draft) {
   for (const std::int64_t k : places) lay_out_chunk(draft, schedule.chunk_of[k], k);
   if (shares) lay_out_chunk(draft, schedule.output_chunk, schedule.virtual_stages());
   count_gradients(draft);
-  RankSlot slot;
+  RankClass slot;
   slot.stage = draft.at.stage;
   find_ranks(draft, slot);
   slot.frame = add_rank_frame(draft);
   slot.versions = draft.layout.versions.kept;
   slot.staleness = draft.layout.versions.staleness;
   add_arena(draft);
-  draft.plan.slots.push_back(slot);
+  draft.plan.classes.push_back(slot);
 }
 
 }  // namespace orrery

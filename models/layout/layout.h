@@ -4,7 +4,7 @@
 
 namespace orrery {
 
-// Lays out all chunks of a stage. A chunk whose word table other chunks use comes before those.
+// Lays out all chunks of a stage. A chunk whose embedding table other chunks use comes before those.
 void lay_out(Draft& draft);
 
 }  // namespace orrery

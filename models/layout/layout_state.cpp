@@ -13,15 +13,16 @@ static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   const Spec& spec = draft.facts.spec;
   const Optimizer& o = spec.strategy.optimizer;
   // The habit is that of shards over ranks: servers hold masters of their own ranges alone.
-  const bool whole = block.slots[kMaster].bytes > 0 && draft.facts.row.shards_optimizer &&
+  const bool whole = block.buffers[kMaster].bytes > 0 && draft.facts.row.shards_optimizer &&
                      spec.software.communication.whole_master == spec.strategy.precision;
-  block.slots[kOthersMaster] = {"others' master weights",
-                                whole ? (chunk.weights.all - chunk.weights.own) * o.master_bytes : 0,
-                                Category::optimizer};
+  block.buffers[kOthersMaster] = {"others' master weights",
+                                  whole ? (chunk.weights.all - chunk.weights.own) * o.master_bytes : 0,
+                                  Category::optimizer};
   const bool widens =
       spec.software.communication.widens_gradient_shards && draft.facts.unit_gradients && draft.facts.row.fp32_shards;
   const Bytes wider = std::max<Bytes>(0, o.master_bytes - draft.facts.gradient_width);
-  block.slots[kWidenedShard] = {"widened gradient shard", widens ? chunk.weights.own * wider : 0, Category::gradients};
+  block.buffers[kWidenedShard] = {"widened gradient shard", widens ? chunk.weights.own * wider : 0,
+                                  Category::gradients};
   // One dummy of each shape serves all chunks of a rank; chunks laid out before have theirs already.
   std::set<std::pair<std::int64_t, std::int64_t>> known;
   Bytes dummies = 0;
@@ -39,7 +40,7 @@ static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   }
   dummies = 0;
   if (spec.software.communication.dummy_gradients && !draft.facts.unit_gradients) add(chunk);
-  block.slots[kDummyGradients] = {"dummy gradients", dummies, Category::buffers};
+  block.buffers[kDummyGradients] = {"dummy gradients", dummies, Category::buffers};
 }
 
 Block state_block(const Draft& draft, const Chunk& chunk) {
@@ -55,39 +56,40 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   Block block;
   block.name = "state";
   block.role = BlockRole::state;
-  block.slots.resize(kStateSlots);
+  block.buffers.resize(kStateSlots);
   std::int64_t eight_bit = 0;
   for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec, draft.plan.blocks[e.block]);
   // Stacks that gather eight-bit matrices keep those alone, by rows and by columns, as their parameters.
   const bool alone = spec.software.communication.gathers_eight_bit;
   const std::int64_t wide = alone ? whole - eight_bit : whole;
-  block.slots[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};
-  block.slots[kParameterShard] = {
+  block.buffers[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};
+  block.buffers[kParameterShard] = {
       "parameter shard", cuts_weights ? own * (row.fp32_shards ? o.master_bytes : width) : 0, Category::parameters};
-  block.slots[kGradients] = {"gradients", cuts_gradients ? 0 : whole * draft.facts.gradient_width, Category::gradients};
-  block.slots[kGradientShard] = {"gradient shard", cuts_gradients ? own * draft.facts.gradient_width : 0,
-                                 Category::gradients};
-  block.slots[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
+  block.buffers[kGradients] = {"gradients", cuts_gradients ? 0 : whole * draft.facts.gradient_width,
+                               Category::gradients};
+  block.buffers[kGradientShard] = {"gradient shard", cuts_gradients ? own * draft.facts.gradient_width : 0,
+                                   Category::gradients};
+  block.buffers[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
   const Bytes moment = o.kind == OptimizerKind::sgd || !draft.updates() ? 0 : own * o.moment_bytes;
-  block.slots[kMoment1] = {"first moments", moment, Category::optimizer, true};
-  block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
-  block.slots[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
-                            alone ? Category::parameters : Category::buffers};
+  block.buffers[kMoment1] = {"first moments", moment, Category::optimizer, true};
+  block.buffers[kMoment2] = {"second moments", moment, Category::optimizer, true};
+  block.buffers[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
+                              alone ? Category::parameters : Category::buffers};
   const bool beside = spec.software.communication.gradient_buckets_beside && draft.facts.gradient_width != width &&
                       !draft.facts.unit_gradients && draft.group_size(Dimension::data) > 1 && !row.shards_optimizer &&
                       !row.master && !row.servers;
   place_on_host(draft, block, own);
-  block.slots[kBuckets] = {"gradient buckets",
-                           draft.facts.averaging == Averaging::copy ? whole * draft.facts.gradient_width
-                           : beside                                 ? whole * width
-                                                                    : 0,
-                           Category::buffers};
+  block.buffers[kBuckets] = {"gradient buckets",
+                             draft.facts.averaging == Averaging::copy ? whole * draft.facts.gradient_width
+                             : beside                                 ? whole * width
+                                                                      : 0,
+                             Category::buffers};
   add_held(draft, block, chunk);
   if (!serves) return block;
   // Pushes of several workers may be under way at once, where servers take each push by itself.
-  const std::int64_t pushes = draft.plan.own_pace ? draft.plan.workers() : 0;
-  block.slots[kBuckets] = {"pushed gradients", pushes * own * draft.facts.gradient_width, Category::buffers};
-  for (Slot& slot : block.slots) slot.home = Home::host;
+  const std::int64_t pushes = draft.plan.asynchronous_workers ? draft.plan.workers() : 0;
+  block.buffers[kBuckets] = {"pushed gradients", pushes * own * draft.facts.gradient_width, Category::buffers};
+  for (BlockBuffer& slot : block.buffers) slot.home = MemoryTier::host;
   return block;
 }
 

@@ -14,7 +14,7 @@ void enter(Draft& draft, std::int64_t stage, std::int64_t replica) {
   draft.context.share(s.replicas_of(stage));
   const std::vector<Coordinates> at = coordinates(s);
   const auto own = [&](const Coordinates& c) {
-    return c.pipeline == stage && c.replica == replica && (s.row_parts() == 1 || c.tensor == draft.at.rank_class);
+    return c.pipeline == stage && c.replica == replica && (s.row_parts() == 1 || c.tensor == draft.at.rank_kind);
   };
   draft.at.first_rank = std::find_if(at.begin(), at.end(), own) - at.begin();
 }

@@ -15,7 +15,7 @@ void enter(Draft& draft, std::int64_t stage, std::int64_t replica);
 // micro-batch, one rank after the other: replica by replica, and within one the tensor ranks where sequences are cut
 // over those.
 std::vector<Slice> slices_over(const Draft& draft, std::size_t boundary, bool upstream);
-// Whether this stage and one of another number of ranks hold the word table: all ranks of both reduce its gradient
+// Whether this stage and one of another number of ranks hold the embedding table: all ranks of both reduce its gradient
 // together, once a step, and cut its states.
 bool shares_table_unlike(const Draft& draft);
 

@@ -10,12 +10,12 @@ namespace orrery {
 
 bool cut_alike(const Draft& draft, const Block& block) {
   return draft.shards(Dimension::data) > 1 && draft.facts.table_has_two_uses() && !draft.context.ends_meet &&
-         !block.parameters.empty() && block.parameters.front().name == kWordTable;
+         !block.parameters.empty() && block.parameters.front().name == kEmbeddingTable;
 }
 
 Dimension copies_of(const Draft& draft, const LocalParameter& p) {
   if (p.experts > 0) return Dimension::expert_data;
-  return p.name == kWordTable && shares_table_unlike(draft) ? Dimension::embedding : Dimension::data;
+  return p.name == kEmbeddingTable && shares_table_unlike(draft) ? Dimension::embedding : Dimension::data;
 }
 
 // Regions of a block's weights: a new one begins where the next weight is copied on other ranks.
@@ -69,13 +69,13 @@ static Block unit_block(const Draft& draft, std::int64_t elements, const Regions
   const Bytes cast = facts.gradient_width != width ? elements * facts.gradient_width : 0;
   Block block = {.name = "unit",
                  .role = BlockRole::unit,
-                 .slots = {{"gathered parameters", facts.row.shards_parameters ? whole : 0, Category::parameters},
-                           {"cast shard", staged ? draft.shard(regions) * width : 0, Category::buffers},
-                           {"unit gradients", whole, Category::gradients},
-                           {"cast gradients", cast, Category::buffers}}};
+                 .buffers = {{"gathered parameters", facts.row.shards_parameters ? whole : 0, Category::parameters},
+                             {"cast shard", staged ? draft.shard(regions) * width : 0, Category::buffers},
+                             {"unit gradients", whole, Category::gradients},
+                             {"cast gradients", cast, Category::buffers}}};
   add_staging(draft, block, draft.shard(regions));
-  block.slots.push_back({"arrived parameters", copies_out(draft, regions) ? whole : 0, Category::parameters});
-  block.slots.push_back({"joined gradients", joins_gradients(draft, regions) ? whole : 0, Category::gradients});
+  block.buffers.push_back({"arrived parameters", copies_out(draft, regions) ? whole : 0, Category::parameters});
+  block.buffers.push_back({"joined gradients", joins_gradients(draft, regions) ? whole : 0, Category::gradients});
   return block;
 }
 

@@ -4,14 +4,14 @@
 
 namespace orrery {
 
-// A word table that two stages hold is cut by itself, so that a rank of either stage owns the same part of it; whatever
-// else its block has (learned positions, a prediction's layer) is in other regions.
+// An embedding table that two stages hold is cut by itself, so that a rank of either stage owns the same part of it;
+// whatever else its block has (learned positions, a prediction's layer) is in other regions.
 bool cut_alike(const Draft& draft, const Block& block);
 // The ranks that hold the same copy of a weight, over which its gradient is reduced and its states are cut.
 Dimension copies_of(const Draft& draft, const LocalParameter& p);
 // Elements whose states one rank keeps: shards of units where parameters are sharded, else shards of buckets.
 std::int64_t own_elements(const Draft& draft, const Chunk& chunk);
-// Whether an entry (of a further prediction) reads the word table in the embedding's unit, on this stage.
+// Whether an entry (of a further prediction) reads the embedding table in the embedding's unit, on this stage.
 bool lends_table(const Draft& draft, const Entry& entry);
 // Whether a gathered unit arrives in a buffer of its own and is copied out. Tiles are gathered as the tensors that they
 // are.

@@ -15,10 +15,10 @@ void add_versions(Draft& draft, Chunk& chunk) {
   draft.layout.versions =
       weight_versions(order[draft.at.stage], order[of_first ? 0 : draft.at.stage], plan.update_every);
   if (draft.layout.versions.kept == 1) return;
-  Slot weights = plan.blocks[plan.frames[chunk.state].block].slots[kParameters];
+  BlockBuffer weights = plan.blocks[plan.frames[chunk.state].block].buffers[kParameters];
   weights.name = "older parameters";
   const auto block = static_cast<std::uint32_t>(plan.blocks.size());
-  plan.blocks.push_back({.name = "version", .role = BlockRole::version, .slots = {weights}});
+  plan.blocks.push_back({.name = "version", .role = BlockRole::version, .buffers = {weights}});
   while (static_cast<std::int64_t>(chunk.versions.size()) < draft.layout.versions.kept)
     chunk.versions.push_back(draft.add_frame(block));
 }

@@ -92,7 +92,7 @@ bool copied_gradients(const Spec& spec) { return averaging(spec, sharding(spec))
 
 bool state_on_disk(const Spec& spec) {
   const Offload& o = spec.strategy.offload;
-  return o.optimizer == Device::nvme || o.parameters == Device::nvme || o.gradients == Device::nvme;
+  return o.optimizer == MemoryTier::nvme || o.parameters == MemoryTier::nvme || o.gradients == MemoryTier::nvme;
 }
 
 }  // namespace orrery::feature::is

@@ -15,7 +15,7 @@ namespace orrery::feature {
 namespace is {
 bool ring_of_parts(const Spec& spec);       // a ring, or whole heads of several sequences
 bool both_ends(const Spec& spec);           // the first and the last virtual stage lie on one stage of several
-bool ends_apart(const Spec& spec);          // stages of unlike numbers of ranks hold the same word table
+bool ends_apart(const Spec& spec);          // stages of unlike numbers of ranks hold the same embedding table
 bool copies_out_of_step(const Spec& spec);  // copies of a model whose mirror images run another order
 bool evicted(const Spec& spec);             // activations that leave their stage until their backward
 bool woven(const Spec& spec);               // a forward woven with a backward
@@ -131,10 +131,10 @@ inline constexpr Feature kReplicas = {"strategy.stage_replicas", "stage_replicas
 inline constexpr Feature kUnlikeEnds = {
     "strategy.stage_replicas", "tied embeddings over first and last stages of unlike numbers of ranks", is::ends_apart};
 inline constexpr Feature kLater = {
-    "software.validates_after_update", "updates that are validated in the next step",
-    [](S s) { return s.software.communication.validates_after_update && s.strategy.pipeline > 1; }};
-inline constexpr Feature kValidates = {"software.validates_after_update", "validates_after_update",
-                                       [](S s) { return s.software.communication.validates_after_update; }};
+    "software.post_update_validation", "updates that are validated in the next step",
+    [](S s) { return s.software.communication.post_update_validation && s.strategy.pipeline > 1; }};
+inline constexpr Feature kValidates = {"software.post_update_validation", "post_update_validation",
+                                       [](S s) { return s.software.communication.post_update_validation; }};
 inline constexpr Feature kOrderFile = {"strategy.schedule", "an order from a file",
                                        [](S s) { return s.strategy.schedule == "file"; }};
 inline constexpr Feature kTurns = {"strategy.interleave_group", "interleave_group",
@@ -183,7 +183,7 @@ inline constexpr Feature kServerKeys = {"strategy.parameter_server", "parameter_
 inline constexpr Feature kApart = {"strategy.sharding", "data-parallel or parameter-server",
                                    [](S s) { return is::sharding(s).master || is::sharding(s).servers; }};
 inline constexpr Feature kOwnPace = {"strategy.parameter_server.mode", "mode: async or ssp",
-                                     [](S s) { return own_pace(s.strategy); }};
+                                     [](S s) { return asynchronous_workers(s.strategy); }};
 inline constexpr Feature kChains = {
     "strategy.parameter_server.replicas", "several replicas of servers",
     [](S s) { return kServers.asked(s) && s.strategy.parameter_server && s.strategy.parameter_server->replicas > 1; }};
@@ -255,20 +255,21 @@ inline constexpr Feature kOffload = {"strategy.offload", "offload", [](S s) { re
 inline constexpr Feature kTiling = {"strategy.offload.tiling", "offload.tiling above 1",
                                     [](S s) { return s.strategy.offload.tiling > 1; }};
 inline constexpr Feature kHostUpdate = {"strategy.offload.optimizer", "offload.optimizer",
-                                        [](S s) { return s.strategy.offload.optimizer != Device::none; }};
+                                        [](S s) { return s.strategy.offload.optimizer != MemoryTier::device; }};
 inline constexpr Feature kDeviceUpdate = {"strategy.offload.optimizer", "offload.optimizer: none",
-                                          [](S s) { return s.strategy.offload.optimizer == Device::none; }};
+                                          [](S s) { return s.strategy.offload.optimizer == MemoryTier::device; }};
 inline constexpr Feature kHostWeights = {"strategy.offload.parameters", "offload.parameters",
-                                         [](S s) { return s.strategy.offload.parameters != Device::none; }};
+                                         [](S s) { return s.strategy.offload.parameters != MemoryTier::device; }};
 inline constexpr Feature kHostGradients = {"strategy.offload.gradients", "offload.gradients",
-                                           [](S s) { return s.strategy.offload.gradients != Device::none; }};
+                                           [](S s) { return s.strategy.offload.gradients != MemoryTier::device; }};
 inline constexpr Feature kDiskStates = {"strategy.offload", "states on disks (nvme)", is::state_on_disk};
 inline constexpr Feature kDelayed = {"strategy.offload.optimizer.delayed_update", "delayed_update",
                                      [](S s) { return s.strategy.offload.delayed_update; }};
 inline constexpr Feature kHostActivations = {"strategy.offload.activations", "offload.activations",
-                                             [](S s) { return s.strategy.offload.activations != Device::none; }};
-inline constexpr Feature kDeviceActivations = {"strategy.offload.activations", "offload.activations: none",
-                                               [](S s) { return s.strategy.offload.activations == Device::none; }};
+                                             [](S s) { return s.strategy.offload.activations != MemoryTier::device; }};
+inline constexpr Feature kDeviceActivations = {"strategy.offload.activations", "offload.activations: none", [](S s) {
+                                                 return s.strategy.offload.activations == MemoryTier::device;
+                                               }};
 inline constexpr Feature kActivationLayers = {"strategy.offload.activations.layers", "offload.activations.layers",
                                               [](S s) { return s.strategy.offload.activation_layers.has_value(); }};
 

@@ -6,7 +6,8 @@
 namespace orrery {
 namespace {
 
-constexpr Named<Device> kDevices[] = {{"none", Device::none}, {"cpu", Device::cpu}, {"nvme", Device::nvme}};
+constexpr Named<MemoryTier> kDevices[] = {
+    {"none", MemoryTier::device}, {"cpu", MemoryTier::host}, {"nvme", MemoryTier::nvme}};
 
 constexpr SpecKey kOffloadKeys[] = {
     {"optimizer", "place of master weights and moments; the host updates", "cpu", "none | cpu | nvme"},
@@ -25,10 +26,10 @@ constexpr SpecKey kOffloadedActivationKeys[] = {
     {"layers", "layers of each stage whose activations leave", "4", "", "all"},
 };
 
-void take_device(const SpecSection& section, std::string_view key, Device& device) {
+void take_device(const SpecSection& section, std::string_view key, MemoryTier& device) {
   const auto find = [](std::string_view word) { return find_named(kDevices, "device", word); };
   section.take_named(
-      key, device, find, [](Device d) { return name_in(kDevices, d); }, "default");
+      key, device, find, [](MemoryTier d) { return name_in(kDevices, d); }, "default");
 }
 
 }  // namespace
@@ -53,15 +54,15 @@ void read_offload(const SpecSection& section, Offload& o) {
 Broken offload_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Offload& o = s.offload;
-  const bool disk = feature::is::state_on_disk(spec) || o.activations == Device::nvme;
+  const bool disk = feature::is::state_on_disk(spec) || o.activations == MemoryTier::nvme;
   if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
   if (spec.cluster.gpu.memory_bytes == 0) return {};  // no known GPU: the machine at hand, as measured
   if (o.any() && spec.cluster.gpu.pcie_GBps <= 0)
-    return broken(o.optimizer == Device::none ? "offload.activations" : "offload.optimizer",
+    return broken(o.optimizer == MemoryTier::device ? "offload.activations" : "offload.optimizer",
                   "offload: {} has no known link to its host (pcie_GBps is 0 in its file of models/data/gpus); state "
                   "one there, or leave offload out",
                   spec.cluster.gpu.id);
-  if (o.optimizer != Device::none && !spec.cluster.host)
+  if (o.optimizer != MemoryTier::device && !spec.cluster.host)
     return broken("offload",
                   "offload.optimizer: needs cluster.host: {{dram_GiB: ..., dram_GBps: ...}}, which {} does not state",
                   spec.cluster.node_id.empty() ? "the cluster" : spec.cluster.node_id);

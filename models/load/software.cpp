@@ -50,7 +50,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"blocking_receives", "the host waits for received tensors before it launches a pass", "true"},
     {"blocking_forwards", "the host waits for its device before a stage's forward", "true"},
     {"blocking_steps", "the host waits for its device at a step's end", "true"},
-    {"validates_after_update", "stages update by partial gradient norms and roll wrong updates back in the next step",
+    {"post_update_validation", "stages update by partial gradient norms and roll wrong updates back in the next step",
      "true"},
     {"batched_p2p", "a send and the receive of the same turn are one NCCL group", "true"},
     {"bucket_MiB", "gradients in a bucket where the spec is silent; 0: one bucket", "25"},

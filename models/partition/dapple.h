@@ -29,7 +29,7 @@ struct PipelineCosts {
   std::vector<double> shared_states;         // bytes per layer that a stage's replicas share among them
   struct {
     double gradients = 0, states = 0, shared_states = 0;
-  } table;            // bytes of the tied word table, which the last stage holds too unless it is the first one
+  } table;            // bytes of the tied embedding table, which the last stage holds too unless it is the first one
   double memory = 0;  // bytes that each rank has for both kinds of states
 };
 

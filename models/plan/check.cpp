@@ -41,7 +41,7 @@ std::vector<std::pair<TaskId, TaskId>> edges_of(const Plan& plan, const std::vec
   const auto add = [&](TaskId from, TaskId to) {
     if (node[from] != node[to]) edges.emplace_back(node[from], node[to]);
   };
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     TaskId compute = kNone, transfer = kNone;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       for (const TaskId before : plan.dependencies_of(t)) {
@@ -79,7 +79,7 @@ void check_match(const Plan& plan, std::uint32_t match) {
     const bool same = a != nullptr && b != nullptr && a->kind == b->kind && a->bytes == b->bytes &&
                       a->group == b->group && a->root == b->root && a->maximum == b->maximum &&
                       a->servers == b->servers && a->copies == b->copies &&
-                      // a word table lies elsewhere on the last stage
+                      // an embedding table lies elsewhere on the last stage
                       (a->first == b->first || a->group == Dimension::embedding);
     if (a != nullptr && !same)
       throw Error(fmt::format("plan: '{}' and '{}' are one collective but differ", first.name, op.name));
@@ -90,7 +90,7 @@ void check_match(const Plan& plan, std::uint32_t match) {
   // Seen from either end, the other end must stand where the transfer leads.
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
   const auto place = [&](TaskId t) {
-    const std::int64_t rank = plan.slots[plan.slot_of(t)].representative;
+    const std::int64_t rank = plan.classes[plan.slot_of(t)].representative;
     const auto group = pipeline.groups[pipeline.member_of[rank]];
     return std::find(group.begin(), group.end(), rank) - group.begin();
   };
@@ -104,9 +104,9 @@ void check_match(const Plan& plan, std::uint32_t match) {
 
 // Whether two slots meet in groups of a dimension. Classes of ranks keep to themselves unless the plan says that they
 // meet, on different stages too: copies of a model, and a vocabulary that stages share, have groups across stages.
-bool meets(const Plan& plan, Dimension group, const RankSlot& a, const RankSlot& b) {
-  const bool folded = static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
-  const bool apart = folded && plan.class_of(a.representative) != plan.class_of(b.representative);
+bool meets(const Plan& plan, Dimension group, const RankClass& a, const RankClass& b) {
+  const bool folded = static_cast<std::int64_t>(plan.classes.size()) < plan.ranks;
+  const bool apart = folded && plan.kind_of(a.representative) != plan.kind_of(b.representative);
   return !apart || plan.meet(group);
 }
 
@@ -117,14 +117,14 @@ void check_members(const Plan& plan) {
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c == nullptr) continue;
-    const RankSlot& slot = plan.slots[plan.slot_of(t)];
+    const RankClass& slot = plan.classes[plan.slot_of(t)];
     const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c->group)];
     const std::int32_t group = table.member_of[slot.representative];
     const auto [it, fresh] = expected.try_emplace({c->group, group}, 0);
     if (fresh) {
       std::set<std::uint32_t> slots;
       for (const std::int32_t rank : table.groups[group]) {
-        if (meets(plan, c->group, slot, plan.slots[slot_of[rank]])) slots.insert(slot_of[rank]);
+        if (meets(plan, c->group, slot, plan.classes[slot_of[rank]])) slots.insert(slot_of[rank]);
       }
       it->second = slots.size();
     }
@@ -141,7 +141,7 @@ void check_plan(const Plan& plan) {
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     if (std::holds_alternative<Transfer>(plan.op_of(t).work) && plan.tasks[t].match == kNone) {
       throw Error(
-          fmt::format("plan: '{}' on {} has no other end", plan.op_of(t).name, plan.slots[plan.slot_of(t)].name));
+          fmt::format("plan: '{}' on {} has no other end", plan.op_of(t).name, plan.classes[plan.slot_of(t)].name));
     }
   }
   for (std::uint32_t m = 0; m < plan.matches.size(); ++m) check_match(plan, m);

@@ -132,9 +132,10 @@ void add_op(Hash& h, const Op& op) {
 }
 
 void add_block(Hash& h, const Block& block) {
-  h.all(block.name, block.role, block.slots.size(), block.forward.size(), block.backward.size(), block.exchange.size(),
-        block.input_gradients);
-  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size, s.home, s.contiguous);
+  h.all(block.name, block.role, block.buffers.size(), block.forward.size(), block.backward.size(),
+        block.exchange.size(), block.input_gradients);
+  for (const BlockBuffer& s : block.buffers)
+    h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size, s.home, s.contiguous);
   h.add(block.fetches);
   for (const std::uint32_t op : block.release) h.add(op);
   for (const RuntimeSize& s : block.runtime_sizes) h.all(s.name, s.predicted, s.bound);
@@ -148,10 +149,10 @@ void add_block(Hash& h, const Block& block) {
 }
 
 void add_tasks(Hash& h, const Plan& plan) {
-  for (const RankSlot& s : plan.slots)
+  for (const RankClass& s : plan.classes)
     h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame, s.versions, s.staleness,
           s.server);
-  for (const RankSlot& s : plan.slots) {
+  for (const RankClass& s : plan.classes) {
     if (s.validated != kNone) h.all(s.validation, s.validated);
   }
   for (const Frame& f : plan.frames) {
@@ -177,14 +178,14 @@ void add_groups(Hash& h, const GroupTable& table) {
 std::string plan_hash(const Plan& plan) {
   Hash h;
   h.all(plan.ranks, plan.micro_batches, plan.element_bytes, plan.buffers, plan.ops.size(), plan.blocks.size(),
-        plan.slots.size(), plan.frames.size(), plan.tasks.size(), plan.dependencies.size(), plan.matches.size(),
-        plan.steps, plan.reported, plan.update_every, plan.servers, plan.copies, plan.servers_beside, plan.own_pace,
-        plan.one_queue, plan.steps_overlap, plan.shards_optimizer, plan.shards_gradients);
+        plan.classes.size(), plan.frames.size(), plan.tasks.size(), plan.dependencies.size(), plan.matches.size(),
+        plan.steps, plan.reported, plan.update_every, plan.servers, plan.copies, plan.servers_beside,
+        plan.asynchronous_workers, plan.one_queue, plan.steps_overlap, plan.shards_optimizer, plan.shards_gradients);
   for (const Op& op : plan.ops) add_op(h, op);
   for (const Block& block : plan.blocks) add_block(h, block);
   add_tasks(h, plan);
   for (const GroupTable& table : plan.dimensions) add_groups(h, table);
-  for (const std::uint16_t c : plan.class_of_rank) h.add(c);
+  for (const std::uint16_t c : plan.kind_of_rank) h.add(c);
   for (const std::int64_t seat : plan.server_seats) h.add(seat);
   for (const Dimension d : plan.meeting) h.add(d);
   return fmt::format("{:016x}", h.value());

@@ -9,7 +9,7 @@ double d(std::int64_t x) { return static_cast<double>(x); }
 // are counted from the operations that PyTorch's and Megatron's sources call, named beside each; published steps check
 // their sums (cross-entropy: 52 bytes a logit with the casts; fits gave 46 with Megatron's ops, 59 with nanotron's;
 // element-wise passes of a layer 1.3 times the counted ones; Megatron's optimizer step about 58 bytes a parameter).
-struct Costs {
+struct WorkCost {
   Bytes width;
 
   // 2 m n k operations; every operand passes through memory once, an accumulated result twice.
@@ -243,7 +243,7 @@ double keys_per_query(const FlashAttention& a) {
   return d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key));
 }
 
-Cost cost_of(const Work& work, Bytes width) { return std::visit(Costs{width}, work); }
+Cost cost_of(const Work& work, Bytes width) { return std::visit(WorkCost{width}, work); }
 
 int kernels_of(const Work& work) { return std::visit(Kernels{}, work); }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/dimension.h"
+#include "models/base/memory_tier.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
 #include "models/collectives/algorithms.h"
@@ -313,16 +314,13 @@ struct Multiply {
   std::int64_t first = 0;
 };
 
-// The memory that a buffer lies in: the device's, its host's, or the node's disks.
-enum class Home : std::uint8_t { device, host, nvme };
-
 // A copy of `bytes` between two places, or inside one. Between a tile (plan.h) and a chunk's states it copies
 // `elements` of the rank's shards, from `first` on; between two buffers of the states, the part that the rank owns of
 // `elements` of the chunk. From a longer buffer to a shorter one on the device it copies this rank's one of the tensor
 // group's equal parts.
 struct PlaceCopy {
   Bytes bytes = 0;
-  Home from = Home::device, to = Home::host;
+  MemoryTier from = MemoryTier::device, to = MemoryTier::host;
   std::int64_t first = 0, elements = 0;
   Bytes width = 2;  // bytes of an element
 };

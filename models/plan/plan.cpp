@@ -47,12 +47,12 @@ std::string_view name_of(LaneKind l) {
                                                                  "receive partner",
                                                                  "embedding",
                                                                  "model",
-                                                                 "down",
-                                                                 "up",
+                                                                 "d2h",
+                                                                 "h2d",
                                                                  "cpu",
-                                                                 "fetch",
-                                                                 "store",
-                                                                 "words",
+                                                                 "nvme read",
+                                                                 "nvme write",
+                                                                 "token embeddings",
                                                                  "hidden states",
                                                                  "vocabulary sums",
                                                                  "hidden gradients",
@@ -66,7 +66,9 @@ std::string_view name_of(Category c) {
   return names[static_cast<std::size_t>(c)];
 }
 
-std::string_view name_of(Home p) { return p == Home::device ? "device" : p == Home::host ? "host" : "nvme"; }
+std::string_view name_of(MemoryTier p) {
+  return p == MemoryTier::device ? "device" : p == MemoryTier::host ? "host" : "nvme";
+}
 
 // The slot of a rank is the one whose representative has the same place in its pipeline group and, where the blocks of
 // a context ring differ, in its context group too.
@@ -76,13 +78,13 @@ std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
   for (const auto group : pipeline.groups) {
     for (std::size_t i = 0; i < group.size(); ++i) place_of[group[i]] = i;
   }
-  const auto place = [&](std::int64_t rank) { return std::pair(place_of[rank], plan.class_of(rank)); };
+  const auto place = [&](std::int64_t rank) { return std::pair(place_of[rank], plan.kind_of(rank)); };
   std::map<std::pair<std::size_t, int>, std::uint32_t> slot_at;
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) slot_at[place(plan.slots[s].representative)] = s;
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) slot_at[place(plan.classes[s].representative)] = s;
   std::vector<std::uint32_t> result;
   for (std::int64_t r = 0; r < plan.ranks; ++r) result.push_back(slot_at.at(place(r)));
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    if (plan.slots[s].multiplicity == 1) result[plan.slots[s].representative] = s;
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
+    if (plan.classes[s].multiplicity == 1) result[plan.classes[s].representative] = s;
   }
   return result;
 }
@@ -101,7 +103,7 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
     case Scope::state:
       return f.state == kNone ? frame : f.state;
     case Scope::rank:
-      return plan.slots[f.slot].frame;
+      return plan.classes[f.slot].frame;
   }
   return kNone;
 }

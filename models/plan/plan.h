@@ -45,14 +45,14 @@ enum class LaneKind : std::uint8_t {
   receive_partner,
   embedding,
   model,
-  down,   // from the device's memory to the host's
-  up,     // from the host's memory to the device's
-  cpu,    // work of the host's processors
-  fetch,  // from the node's disks to the host's memory
-  store,  // from the host's memory to the node's disks
+  d2h,  // from the device's memory to the host's
+  h2d,  // from the host's memory to the device's
+  cpu,  // work of the host's processors
+  nvme_read,
+  nvme_write,
   // With a vocabulary that all stages share: token embeddings and their gradients, hidden states, the loss's sums, and
   // the gradients of the hidden states.
-  words,
+  token_embeddings,
   hidden_states,
   vocabulary_sums,
   hidden_gradients,
@@ -68,13 +68,13 @@ enum class Category : std::uint8_t { parameters, gradients, optimizer, activatio
 inline constexpr int kCategories = 6;
 
 // A buffer of a block, named once; every frame of that block has its own instance.
-struct Slot {
+struct BlockBuffer {
   std::string name;
   Bytes bytes = 0;
   Category category = Category::activations;
   bool lazy = false;               // state that first appears at the first update (moments), and stays
   std::int32_t runtime_size = -1;  // index into Block::runtime_sizes; `bytes` is for the predicted number of rows
-  Home home = Home::device;
+  MemoryTier home = MemoryTier::device;
   bool contiguous = false;  // lies in the rank's arena, side by side with the others that do
 };
 
@@ -96,8 +96,8 @@ enum class Part : std::uint8_t {
   all,
   partial,  // weights with LocalParameter::partial
   kv,       // the last LocalParameter::kv_rows rows of every weight
-  // the word table: in a chunk's own states the table that the first and the last stage hold; where the stage has the
-  // table in another chunk, or gathers it, the one there (Frame::previous)
+  // the embedding table: in a chunk's own states the table that the first and the last stage hold; where the stage has
+  // the table in another chunk, or gathers it, the one there (Frame::previous)
   tied
 };
 
@@ -185,8 +185,8 @@ struct RuntimeSize {
 // tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first
 // step, cut into cells of one size for the slots that lie contiguous. version: weights other than the newest, which
 // micro-batches on their way still need (asynchronous schedules). update: one update, where several come in a plan.
-// guest: activations that a stage keeps for another. exchange: tensors that all stages of a pipeline bring together or
-// get.
+// evicted: activations that a stage keeps for another. exchange: tensors that all stages of a pipeline bring together
+// or get.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,
@@ -201,7 +201,7 @@ enum class BlockRole : std::uint8_t {
   arena,
   version,
   update,
-  guest,
+  evicted,
   exchange
 };
 
@@ -216,7 +216,7 @@ inline bool outlives_steps(BlockRole role) {
 struct Block {
   std::string name;
   BlockRole role = BlockRole::layer;
-  std::vector<Slot> slots;
+  std::vector<BlockBuffer> buffers;
   std::vector<std::uint32_t> forward, backward;  // op ids in issue order
   std::uint32_t input_gradients = 0;             // number of backward ops before those that only weight gradients need
   std::uint32_t fetches = 0;                     // number of first backward ops that may be issued a block early
@@ -231,8 +231,8 @@ inline constexpr std::uint16_t kOutputGradient = 1;
 
 // An instance of a block's buffers. In a frame of a micro-batch, `next` and `previous` are the neighbours in the chunk,
 // through whose buffers activations and gradients are handed on. In a unit's frame `next` is the frame of its first
-// tile, and so on from tile to tile. In the frame of a unit or a state, `previous` is that of the word table, where
-// blocks read the table that do not own it (Part::tied: multi-token prediction).
+// tile, and so on from tile to tile. In the frame of a unit or a state, `previous` is that of the embedding table,
+// where blocks read the table that do not own it (Part::tied: multi-token prediction).
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
@@ -245,7 +245,7 @@ struct Frame {
   std::int64_t base = 0;  // elements before this block's weights in the chunk's flat buffers
 };
 
-// Slot of the weights in a chunk's state frame, and in a frame of BlockRole::version.
+// BlockBuffer of the weights in a chunk's state frame, and in a frame of BlockRole::version.
 inline constexpr std::uint16_t kWeights = 0;
 
 // Flags of a task.
@@ -264,7 +264,7 @@ struct Task {
 };
 
 // A class of ranks that do the same work, or a single rank when unfolded.
-struct RankSlot {
+struct RankClass {
   std::string name;  // name of the slot: "stage 0"
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // a global rank
@@ -276,8 +276,8 @@ struct RankSlot {
   std::int64_t versions = 1, staleness = 0;
   bool server = false;  // parameter servers: processes on hosts, no GPU
   // An update may be validated in the next step (post_validation.h): the tasks from `validation` on bring the norm of
-  // all stages, and in task `validated` the host waits for it. A wrong update is set right there, and the tasks before
-  // it in the step run again. kNone: the update itself waits for the norm.
+  // all stages, and in task `validated` the host waits for it. A wrong update is rolled back there, and the tasks
+  // before it in the step run again. kNone: the update itself waits for the norm.
   TaskId validation = kNone, validated = kNone;
 };
 
@@ -303,7 +303,7 @@ struct Plan {
   std::vector<std::int64_t> server_seats;
   bool servers_beside = false;  // servers stand on the workers' machines
   // Workers go on at their own pace: a server updates with what each worker pushes as it comes.
-  bool own_pace = false;
+  bool asynchronous_workers = false;
   // A step of an asynchronous schedule begins before the one before it has ended: the plan holds several, from the
   // filling of the pipeline to its emptying, and a report is of one between them.
   std::int64_t steps = 1, reported = 0;
@@ -315,10 +315,11 @@ struct Plan {
   bool shards_optimizer = false;       // data ranks hold a part of the optimizer states each
   bool shards_gradients = false;       // a unit's gradient lives only until it is reduced, to a part on each data rank
   std::vector<GroupTable> dimensions;  // groups, by Dimension
-  std::vector<std::uint16_t> class_of_rank;  // class of each rank on its stage; empty: stages have one class each
-  // Groups in which classes of a stage meet; in others each class keeps to itself
+  std::vector<std::uint16_t>
+      kind_of_rank;  // kind of each rank, a class on each stage; empty: stages have one class each
+  // Groups in which the classes of a stage meet; in others each class keeps to itself
   std::vector<Dimension> meeting;
-  std::vector<RankSlot> slots;
+  std::vector<RankClass> classes;
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
@@ -331,7 +332,7 @@ struct Plan {
   std::int64_t workers() const { return ranks - servers; }
   std::int64_t ranges() const { return servers / copies; }
   std::int64_t seat_of(std::int64_t rank) const { return rank < workers() ? rank : server_seats[rank - workers()]; }
-  int class_of(std::int64_t rank) const { return class_of_rank.empty() ? 0 : class_of_rank[rank]; }
+  int kind_of(std::int64_t rank) const { return kind_of_rank.empty() ? 0 : kind_of_rank[rank]; }
   bool meet(Dimension d) const { return std::find(meeting.begin(), meeting.end(), d) != meeting.end(); }
   std::int64_t step_micro_batches() const { return micro_batches / steps; }
   TaskId task_count() const { return static_cast<TaskId>(tasks.size()) - 1; }
@@ -349,7 +350,7 @@ std::string_view letter_of(Phase p);  // "F", "B", "I", "W", "step"
 std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
-std::string_view name_of(Home p);
+std::string_view name_of(MemoryTier p);
 
 // The slot that each rank of the job runs: its own, or that of its class in its stage.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);

@@ -15,8 +15,8 @@ class Repeater {
   }
 
   Plan run(const std::vector<bool>& sets_right) {
-    for (RankSlot& slot : plan_.slots) {
-      const RankSlot& one = from_.slots[static_cast<std::size_t>(&slot - plan_.slots.data())];
+    for (RankClass& slot : plan_.classes) {
+      const RankClass& one = from_.classes[static_cast<std::size_t>(&slot - plan_.classes.data())];
       slot.begin = static_cast<TaskId>(plan_.tasks.size());
       slot.validation = slot.validated = kNone;
       std::uint32_t pass = 0;
@@ -56,7 +56,7 @@ class Repeater {
     }
   }
 
-  void update_twice(const RankSlot& slot) {
+  void update_twice(const RankClass& slot) {
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       if (!std::holds_alternative<Update>(from_.op_of(t).work)) continue;
       Task task = from_.tasks[t];

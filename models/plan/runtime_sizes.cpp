@@ -52,7 +52,7 @@ class Resizer {
   Resizer(const Plan& from, const std::vector<std::vector<std::int64_t>>& sizes)
       : from_(from), plan_(from), sizes_(from.frames.size()) {
     const std::vector<std::size_t> counts = counted_sizes(from);
-    std::vector<std::size_t> next(from.slots.size(), 0);
+    std::vector<std::size_t> next(from.classes.size(), 0);
     for (std::size_t f = 0; f < sizes_.size(); ++f) {
       const std::uint32_t slot = from.frames[f].slot;
       const auto begin = sizes[slot].begin() + static_cast<std::ptrdiff_t>(next[slot]);
@@ -75,7 +75,7 @@ class Resizer {
  private:
   const Block& block_of(std::size_t frame) const { return from_.blocks[from_.frames[frame].block]; }
 
-  static Bytes row_of(const Block& block, const Slot& slot) {
+  static Bytes row_of(const Block& block, const BlockBuffer& slot) {
     return slot.bytes / block.runtime_sizes[static_cast<std::size_t>(slot.runtime_size)].predicted;
   }
 
@@ -85,7 +85,7 @@ class Resizer {
     Block block = block_of(frame);
     block.forward.clear();  // tasks name the ops of the original plan
     block.backward.clear();
-    for (Slot& s : block.slots) {
+    for (BlockBuffer& s : block.buffers) {
       if (s.runtime_size < 0) continue;
       const std::int64_t rows = sizes_[frame][static_cast<std::size_t>(s.runtime_size)];
       s.bytes = row_of(block_of(frame), s) * std::max<std::int64_t>(rows, 1);
@@ -124,7 +124,7 @@ class Resizer {
     Bytes most = 0;
     for (const Operand& o : from_.op_of(t).operands) {
       if (o.scope != Scope::own) continue;
-      const Slot& s = block_of(frame).slots[o.slot];
+      const BlockBuffer& s = block_of(frame).buffers[o.slot];
       if (s.runtime_size < 0) continue;
       most = std::max(most, row_of(block_of(frame), s) * sizes_[frame][static_cast<std::size_t>(s.runtime_size)]);
     }

@@ -18,7 +18,7 @@ class Unfolder {
     plan_.copies = from_.copies;
     plan_.server_seats = from_.server_seats;
     plan_.servers_beside = from_.servers_beside;
-    plan_.own_pace = from_.own_pace;
+    plan_.asynchronous_workers = from_.asynchronous_workers;
     plan_.micro_batches = from_.micro_batches;
     plan_.update_every = from_.update_every;
     plan_.element_bytes = from_.element_bytes;
@@ -27,17 +27,17 @@ class Unfolder {
     plan_.shards_optimizer = from_.shards_optimizer;
     plan_.shards_gradients = from_.shards_gradients;
     plan_.dimensions = from_.dimensions;
-    plan_.class_of_rank = from_.class_of_rank;
+    plan_.kind_of_rank = from_.kind_of_rank;
     plan_.meeting = from_.meeting;
     plan_.blocks = from_.blocks;
     plan_.ops = from_.ops;
-    frames_of_.resize(from_.slots.size());
+    frames_of_.resize(from_.classes.size());
     for (std::uint32_t f = 0; f < from_.frames.size(); ++f) frames_of_[from_.frames[f].slot].push_back(f);
   }
 
   Plan run(const std::vector<std::int64_t>& ranks) {
     std::uint64_t tasks = 0;
-    for (const std::int64_t r : ranks) tasks += from_.slots[slot_of_[r]].end - from_.slots[slot_of_[r]].begin;
+    for (const std::int64_t r : ranks) tasks += from_.classes[slot_of_[r]].end - from_.classes[slot_of_[r]].begin;
     plan_.tasks.reserve(tasks + 1);
     for (const std::int64_t r : ranks) add_rank(r);
     plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
@@ -47,8 +47,8 @@ class Unfolder {
 
  private:
   void add_rank(std::int64_t rank) {
-    const RankSlot& slot = from_.slots[slot_of_[rank]];
-    const auto index = static_cast<std::uint32_t>(plan_.slots.size());
+    const RankClass& slot = from_.classes[slot_of_[rank]];
+    const auto index = static_cast<std::uint32_t>(plan_.classes.size());
     const auto begin = static_cast<TaskId>(plan_.tasks.size());
     add_frames(slot_of_[rank], index);
     for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -63,10 +63,10 @@ class Unfolder {
     }
     const auto renamed = [&](TaskId t) { return t == kNone ? kNone : t - slot.begin + begin; };
     const std::int64_t server = rank - from_.workers();
-    plan_.slots.push_back({server < 0 ? fmt::format("rank {}", rank) : fmt::format("server {}", server), slot.stage,
-                           rank, 1, begin, static_cast<TaskId>(plan_.tasks.size()),
-                           slot.frame == kNone ? kNone : new_frame_[slot.frame], slot.versions, slot.staleness,
-                           slot.server, renamed(slot.validation), renamed(slot.validated)});
+    plan_.classes.push_back({server < 0 ? fmt::format("rank {}", rank) : fmt::format("server {}", server), slot.stage,
+                             rank, 1, begin, static_cast<TaskId>(plan_.tasks.size()),
+                             slot.frame == kNone ? kNone : new_frame_[slot.frame], slot.versions, slot.staleness,
+                             slot.server, renamed(slot.validation), renamed(slot.validated)});
   }
 
   void add_frames(std::uint32_t slot, std::uint32_t index) {
@@ -84,7 +84,7 @@ class Unfolder {
       f.weights = renamed(f.weights);
       f.slot = index;
       f.first_buffer = plan_.buffers;
-      plan_.buffers += static_cast<std::uint32_t>(plan_.blocks[f.block].slots.size());
+      plan_.buffers += static_cast<std::uint32_t>(plan_.blocks[f.block].buffers.size());
       plan_.frames.push_back(f);
     }
   }
@@ -92,8 +92,8 @@ class Unfolder {
   // The task of the stage's first class that stands for `folded`: classes of a stage that keep to themselves run the
   // same tasks in the same order.
   TaskId of_first_class(TaskId folded) const {
-    const RankSlot& slot = from_.slots[from_.slot_of(folded)];
-    for (const RankSlot& first : from_.slots) {
+    const RankClass& slot = from_.classes[from_.slot_of(folded)];
+    for (const RankClass& first : from_.classes) {
       if (first.stage == slot.stage) return first.begin + (folded - slot.begin);
     }
     return folded;

@@ -37,8 +37,8 @@ void BucketReduction::fuse_bucket(const Chunk& chunk, const Bucket& bucket, Task
 
 TaskId BucketReduction::unfuse_bucket(const Chunk& chunk, const Bucket& bucket) {
   const PlaceCopy work = {.bytes = draft_.shard(bucket.elements, bucket.group) * facts_.gradient_width,
-                          .from = Home::device,
-                          .to = Home::device,
+                          .from = MemoryTier::device,
+                          .to = MemoryTier::device,
                           .first = bucket.first,
                           .elements = bucket.elements,
                           .width = facts_.gradient_width};
@@ -147,7 +147,7 @@ void ParameterGather::gather_first() {
   }
   for (gathering_ = 0; gathering_ < first; ++gathering_) {
     const auto& [chunk, bucket] = to_gather_[gathering_];
-    gather_bucket(*chunk, *bucket, {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::up)});
+    gather_bucket(*chunk, *bucket, {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::h2d)});
   }
 }
 

@@ -45,7 +45,7 @@ std::vector<TaskId> DeviceUpdate::gradient_norm(const std::vector<TaskId>& after
 void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
-  const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
+  const bool master = plan_.blocks[plan_.frames[chunk.state].block].buffers[kMaster].bytes > 0 || row_.fp32_shards;
   const std::uint32_t frame = asynchronous_ != nullptr ? asynchronous_->begin(chunk, !master) : chunk.state;
   Op update = {.name = "update",
                .work = Update{chunk.weights.own, facts_.gradient_width, master ? s.optimizer.master_bytes : 0,

@@ -8,47 +8,47 @@
 
 namespace orrery {
 
-void StepWalk::issue(const Crossing& crossing) {
+void StepWalk::issue(const StageTransfer& transfer) {
   for (const auto& part : parts_) {
-    if (part->issue(crossing)) return;
+    if (part->issue(transfer)) return;
   }
-  cross(crossing);
+  cross(transfer);
 }
 
 void StepWalk::turn(std::size_t turn) {
-  const std::vector<Crossing>& crossings = draft_.turns[draft_.at.stage][turn];
+  const std::vector<StageTransfer>& transfers = draft_.transfer_order[draft_.at.stage][turn];
   writer_.forget_sends();
-  for (std::size_t c = 0; c <= crossings.size(); ++c) {
+  for (std::size_t c = 0; c <= transfers.size(); ++c) {
     tell(&StepPart::before_transfer, turn, c);
-    if (c < crossings.size()) issue(crossings[c]);
+    if (c < transfers.size()) issue(transfers[c]);
   }
   tell(&StepPart::after_turn, turn);
 }
 
-// Issues one transfer for each slice. Where stages have several ranks, the transfers of a crossing follow each other on
+// Issues one transfer for each slice. Where stages have several ranks, those of one boundary follow each other on
 // both sides in the order of their samples, and none joins another's batch.
-void StepWalk::cross(const Crossing& crossing) {
-  const bool upstream = crossing.forward == crossing.send;  // this is the end before the boundary
-  const std::int32_t virtual_stage = crossing.boundary + (upstream ? 0 : 1);
+void StepWalk::cross(const StageTransfer& transfer) {
+  const bool upstream = transfer.forward == transfer.send;  // this is the end before the boundary
+  const std::int32_t virtual_stage = transfer.boundary + (upstream ? 0 : 1);
   const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
   const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
-  const std::uint32_t frame = chunk.frame_of(crossing.micro_batch, entry);
+  const std::uint32_t frame = chunk.frame_of(transfer.micro_batch, entry);
   const Block& block = plan_.blocks[chunk.entries[entry].block];
   const bool joins =
-      crossing.joins_previous && spec_.software.communication.batched_p2p && spec_.strategy.stage_replicas.empty();
+      transfer.joins_previous && spec_.software.communication.batched_p2p && spec_.strategy.stage_replicas.empty();
   const std::int64_t parts = spec_.strategy.row_parts();
   const Bytes before =
       (draft_.at.replica * parts + draft_.row_part()) * context_.local_rows * context_.hidden * context_.width;
-  for (const std::uint32_t op : crossing.forward ? block.forward : block.backward) {
-    const auto* transfer = std::get_if<Transfer>(&plan_.ops[op].work);
-    if (transfer == nullptr) continue;
-    const Bytes first = before + transfer->first;
+  for (const std::uint32_t op : transfer.forward ? block.forward : block.backward) {
+    const auto* slice = std::get_if<Transfer>(&plan_.ops[op].work);
+    if (slice == nullptr) continue;
+    const Bytes first = before + slice->first;
     const TaskId task = writer_.emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
     writer_.ends()
-        .crossings[{crossing.boundary, crossing.micro_batch, crossing.forward, parts > 1 ? 0 : draft_.at.rank_class,
+        .transfers[{transfer.boundary, transfer.micro_batch, transfer.forward, parts > 1 ? 0 : draft_.at.rank_kind,
                     first}]
         .push_back(task);
-    if (crossing.send) writer_.hold_send(task);
+    if (transfer.send) writer_.hold_send(task);
   }
 }
 
@@ -165,16 +165,16 @@ void StepWalk::end_step() {
   tell(&StepPart::end_step);
   if (!spec_.software.communication.blocking_steps) return;
   const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
-  writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::up)});
+  writer_.emit(read, chunks_.front().state, {writer_.last_of(LaneKind::cpu), writer_.last_of(LaneKind::h2d)});
 }
 
 void StepWalk::write_slot() {
   writer_.begin_slot();
   tell(&StepPart::begin_slot);
-  plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
+  plan_.classes.back().begin = static_cast<TaskId>(plan_.tasks.size());
   context_.duty == Duty::server ? tell(&StepPart::serve) : walk();
   tell(&StepPart::end_slot);
-  plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
+  plan_.classes.back().end = static_cast<TaskId>(plan_.tasks.size());
   plan_.tasks.back().flags |= kStepEnd;
   size_arena(draft_);
 }

@@ -22,8 +22,8 @@ class StepWalk : public StepView {
   void walk();
   void end_step();
   void turn(std::size_t turn);
-  void issue(const Crossing& crossing);
-  void cross(const Crossing& crossing);
+  void issue(const StageTransfer& transfer);
+  void cross(const StageTransfer& transfer);
   void wait_for_input(const Action& action);
   Pass begin(const Action& action) const;
   void run(std::span<const Action> woven, bool steady);

@@ -2,10 +2,10 @@
 
 namespace orrery {
 
-static LaneKind lane_of(Home from, Home to) {
-  if (from == Home::nvme) return LaneKind::fetch;
-  if (to == Home::nvme) return LaneKind::store;
-  return from == Home::device ? LaneKind::down : LaneKind::up;
+static LaneKind lane_of(MemoryTier from, MemoryTier to) {
+  if (from == MemoryTier::nvme) return LaneKind::nvme_read;
+  if (to == MemoryTier::nvme) return LaneKind::nvme_write;
+  return from == MemoryTier::device ? LaneKind::d2h : LaneKind::h2d;
 }
 
 Op copy_op(const char* name, Phase phase, const PlaceCopy& work, const Operand& from, const Operand& to) {
@@ -25,8 +25,8 @@ std::uint16_t due_gradients(const PlanFacts& facts) {
 void offload_bucket(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const Bucket& bucket,
                     const std::vector<TaskId>& after) {
   const PlaceCopy work = {.bytes = draft.shard(bucket.elements, bucket.group) * draft.facts.gradient_width,
-                          .from = Home::device,
-                          .to = Home::host,
+                          .from = MemoryTier::device,
+                          .to = MemoryTier::host,
                           .first = bucket.first,
                           .elements = bucket.elements,
                           .width = draft.facts.gradient_width};

@@ -16,8 +16,8 @@ void HostUnits::fetch(std::uint32_t unit_frame, std::uint32_t state_frame, Phase
   plan_.frames[unit_frame].state = state_frame;
   Op op = copy_op("shard from disk", phase,
                   {.bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * context_.width,
-                   .from = Home::nvme,
-                   .to = Home::host},
+                   .from = MemoryTier::nvme,
+                   .to = MemoryTier::host},
                   state(kParameterShard, Access::read), unit(kStagedShard, Access::write));
   op.allocates = {unit(kStagedShard, Access::write)};
   writer_.emit(op, unit_frame);
@@ -31,15 +31,15 @@ bool HostUnits::copied_alone(std::uint32_t unit_frame) const {
 
 void HostUnits::upload(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase,
                        const std::vector<TaskId>& after) {
-  const bool disk = spec_.strategy.offload.parameters == Device::nvme;
+  const bool disk = spec_.strategy.offload.parameters == MemoryTier::nvme;
   if (disk) fetch(unit_frame, state_frame, phase);
   staged_.erase(unit_frame);
   const UnitSlot first = row_.fp32_shards ? kRaisedShard : copied_alone(unit_frame) ? kGathered : kCastShard;
   const Operand to = unit(first, Access::write);
   Op op = copy_op("shard up", phase,
                   {.bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * draft_.shard_width(),
-                   .from = Home::host,
-                   .to = Home::device},
+                   .from = MemoryTier::host,
+                   .to = MemoryTier::device},
                   disk ? unit(kStagedShard, Access::read) : state(kParameterShard, Access::read), to);
   op.host_waits = true;
   op.allocates = {to};
@@ -49,14 +49,15 @@ void HostUnits::upload(std::uint32_t unit_frame, std::uint32_t state_frame, Phas
 
 void HostUnits::upload_gradients(std::uint32_t unit_frame) {
   const Bytes bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * facts_.gradient_width;
-  const bool disk = spec_.strategy.offload.gradients == Device::nvme;
+  const bool disk = spec_.strategy.offload.gradients == MemoryTier::nvme;
   if (disk) {
-    Op fetch = copy_op("gradients from disk", Phase::backward, {.bytes = bytes, .from = Home::nvme, .to = Home::host},
+    Op fetch = copy_op("gradients from disk", Phase::backward,
+                       {.bytes = bytes, .from = MemoryTier::nvme, .to = MemoryTier::host},
                        state(arriving_gradients(facts_), Access::read), unit(kStagedGradient, Access::write));
     fetch.allocates = {unit(kStagedGradient, Access::write)};
     writer_.emit(fetch, unit_frame);
   }
-  Op up = copy_op("gradients up", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::device},
+  Op up = copy_op("gradients up", Phase::backward, {.bytes = bytes, .from = MemoryTier::host, .to = MemoryTier::device},
                   disk ? unit(kStagedGradient, Access::read) : state(arriving_gradients(facts_), Access::read),
                   unit(kReduced, Access::write));
   up.allocates = {unit(kReduced, Access::write)};
@@ -81,17 +82,18 @@ TaskId HostUnits::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
 
 void HostUnits::offload_gradients(std::uint32_t unit_frame, TaskId after) {
   const Bytes bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * facts_.gradient_width;
-  const bool disk = spec_.strategy.offload.gradients == Device::nvme;
+  const bool disk = spec_.strategy.offload.gradients == MemoryTier::nvme;
   const Operand from = facts_.host_gradients() ? unit(kReduced, Access::read) : state(kGradientShard, Access::read);
   const Operand to = disk ? unit(kStagedGradient, Access::write) : state(arriving_gradients(facts_), Access::write);
-  Op down =
-      copy_op("gradients down", Phase::backward, {.bytes = bytes, .from = Home::device, .to = Home::host}, from, to);
+  Op down = copy_op("gradients down", Phase::backward,
+                    {.bytes = bytes, .from = MemoryTier::device, .to = MemoryTier::host}, from, to);
   if (facts_.host_gradients()) down.frees = {from};
   if (disk) down.allocates = {to};
   writer_.emit(down, unit_frame, {after});
   if (!disk) return;
-  Op store = copy_op("gradients to disk", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::nvme},
-                     unit(kStagedGradient, Access::read), state(arriving_gradients(facts_), Access::write));
+  Op store =
+      copy_op("gradients to disk", Phase::backward, {.bytes = bytes, .from = MemoryTier::host, .to = MemoryTier::nvme},
+              unit(kStagedGradient, Access::read), state(arriving_gradients(facts_), Access::write));
   store.frees = {unit(kStagedGradient, Access::read)};
   writer_.emit(store, unit_frame);
 }
@@ -132,7 +134,7 @@ void HostUnits::finish(const Chunk& chunk, std::uint32_t unit_frame, LaneKind la
   sum_unit_over_model(chunk, unit_frame);
   const bool table = std::any_of(chunk.entries.begin(), chunk.entries.end(), [&](const Entry& e) {
     const std::vector<LocalParameter>& parameters = plan_.blocks[e.block].parameters;
-    return e.unit == unit_frame && !parameters.empty() && parameters.front().name == kWordTable;
+    return e.unit == unit_frame && !parameters.empty() && parameters.front().name == kEmbeddingTable;
   });
   if (table && shares_table(draft_)) {
     late_unit_ = unit_frame;
@@ -142,8 +144,8 @@ void HostUnits::finish(const Chunk& chunk, std::uint32_t unit_frame, LaneKind la
   offload_gradients(unit_frame, read);
 }
 
-// Sums a word table's gradient over both ends of the pipeline. The table is the unit's first region, cut alike on both
-// stages.
+// Sums an embedding table's gradient over both ends of the pipeline. The table is the unit's first region, cut alike on
+// both stages.
 void HostUnits::reduce() {
   if (late_unit_ == kNone) return;
   const Bytes bytes = draft_.shard(context_.table_rows * context_.hidden, Dimension::data) * facts_.gradient_width;

@@ -34,7 +34,7 @@ void HostUpdate::begin_step() {
 void HostUpdate::update() {
   if (facts_.delayed()) return finish_delayed();
   std::vector<TaskId> after = after_reductions(writer_);
-  for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store})
+  for (const LaneKind lane : {LaneKind::compute, LaneKind::d2h, LaneKind::nvme_write})
     after.push_back(writer_.last_of(lane));
   update_all(after);
 }
@@ -51,7 +51,7 @@ std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
                                 : device_norm(draft_, writer_, kSquaredNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
   }
-  const bool passes = s.offload.gradients != Device::nvme && !(clips && spec_.software.kernels.fused_clip);
+  const bool passes = s.offload.gradients != MemoryTier::nvme && !(clips && spec_.software.kernels.fused_clip);
   if (passes && (clips || facts_.half)) {
     const std::vector<TaskId> multiplied = unscale(after);
     after.insert(after.end(), multiplied.begin(), multiplied.end());
@@ -105,7 +105,7 @@ void HostUpdate::update_all(const std::vector<TaskId>& after) {
   for (const Chunk& chunk : chunks_) {
     update_tiles(chunk, clipped);
     if (!facts_.delayed() && !facts_.host_gradients())
-      zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::down)});
+      zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::d2h)});
   }
 }
 
@@ -122,19 +122,19 @@ void HostUpdate::update_tiles(const Chunk& chunk, const std::vector<TaskId>& aft
     update_tile(frame, first, n, before);
     store_tile(frame, first, n);
     if (!facts_.delayed()) upload_tile(frame, first, n);
-    used[frame] = {writer_.last_of(LaneKind::store), writer_.last_of(LaneKind::up)};
+    used[frame] = {writer_.last_of(LaneKind::nvme_write), writer_.last_of(LaneKind::h2d)};
   }
 }
 
 void HostUpdate::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64_t n, const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const auto fetch = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
-    const PlaceCopy work = {n * width, Home::nvme, Home::host, first, n, width};
+    const PlaceCopy work = {n * width, MemoryTier::nvme, MemoryTier::host, first, n, width};
     writer_.emit(copy_op(name, Phase::step, work, state(from, Access::read), own(to, Access::write)), frame, after);
   };
-  if (s.offload.gradients == Device::nvme)
+  if (s.offload.gradients == MemoryTier::nvme)
     fetch("fetch gradients", due_gradients(facts_), kTileGradient, facts_.gradient_width);
-  if (s.offload.optimizer != Device::nvme) return;
+  if (s.offload.optimizer != MemoryTier::nvme) return;
   for (const Swapped& x : swapped_states(s.optimizer)) fetch(x.fetch, x.state, x.tile, x.width);
 }
 
@@ -142,29 +142,29 @@ void HostUpdate::update_tile(std::uint32_t frame, std::int64_t first, std::int64
                              const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const Offload& o = s.offload;
-  const bool disks = o.optimizer == Device::nvme, sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const bool disks = o.optimizer == MemoryTier::nvme, sgd = s.optimizer.kind == OptimizerKind::sgd;
   const auto kept = [&](std::uint16_t on_host, std::uint16_t in_tile) {
     return disks ? own(in_tile, Access::read_write) : state(on_host, Access::read_write);
   };
-  Op op = {
-      .name = "update",
-      .work = Update{.elements = n,
-                     .gradient = facts_.gradient_width,
-                     .master = s.optimizer.master_bytes,
-                     .moment = s.optimizer.moment_bytes,
-                     .forward = row_.fp32_shards && facts_.host_parameters() ? 0 : draft_.shard_width(),
-                     .moments = sgd ? 0 : 2,
-                     .first = first,
-                     .delayed = facts_.delayed()},
-      .phase = Phase::step,
-      .lane = LaneKind::cpu,
-      .optimizer = true,
-      .operands = {
-          o.gradients == Device::nvme ? own(kTileGradient, Access::read) : state(due_gradients(facts_), Access::read),
-          kept(kMaster, kTileMaster), kept(kMoment1, kTileMoment1), kept(kMoment2, kTileMoment2),
-          o.parameters == Device::cpu ? state(kParameterShard, Access::write) : own(kTileForward, Access::write)}};
+  Op op = {.name = "update",
+           .work = Update{.elements = n,
+                          .gradient = facts_.gradient_width,
+                          .master = s.optimizer.master_bytes,
+                          .moment = s.optimizer.moment_bytes,
+                          .forward = row_.fp32_shards && facts_.host_parameters() ? 0 : draft_.shard_width(),
+                          .moments = sgd ? 0 : 2,
+                          .first = first,
+                          .delayed = facts_.delayed()},
+           .phase = Phase::step,
+           .lane = LaneKind::cpu,
+           .optimizer = true,
+           .operands = {o.gradients == MemoryTier::nvme ? own(kTileGradient, Access::read)
+                                                        : state(due_gradients(facts_), Access::read),
+                        kept(kMaster, kTileMaster), kept(kMoment1, kTileMoment1), kept(kMoment2, kTileMoment2),
+                        o.parameters == MemoryTier::host ? state(kParameterShard, Access::write)
+                                                         : own(kTileForward, Access::write)}};
   if (!disks) op.allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)};
-  const bool multiplies = spec_.software.kernels.fused_clip || o.gradients == Device::nvme;
+  const bool multiplies = spec_.software.kernels.fused_clip || o.gradients == MemoryTier::nvme;
   if (facts_.takes_norm() && (multiplies || (facts_.half && facts_.norm_tells_infinity())))
     op.operands.push_back(number(kSquaredNorm, Access::read));
   if (facts_.half && !facts_.norm_tells_infinity()) op.operands.push_back(number(kFoundInfinity, Access::read));
@@ -174,19 +174,20 @@ void HostUpdate::update_tile(std::uint32_t frame, std::int64_t first, std::int64
 void HostUpdate::store_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   const Strategy& s = spec_.strategy;
   const auto store = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
-    const PlaceCopy work = {n * width, Home::host, Home::nvme, first, n, width};
+    const PlaceCopy work = {n * width, MemoryTier::host, MemoryTier::nvme, first, n, width};
     writer_.emit(copy_op(name, Phase::step, work, own(from, Access::read), state(to, Access::write)), frame);
   };
-  if (s.offload.optimizer == Device::nvme) {
+  if (s.offload.optimizer == MemoryTier::nvme) {
     for (const Swapped& x : swapped_states(s.optimizer)) store(x.store, x.tile, x.state, x.width);
   }
-  if (s.offload.parameters == Device::nvme) store("store weights", kTileForward, kParameterShard, context_.width);
+  if (s.offload.parameters == MemoryTier::nvme) store("store weights", kTileForward, kParameterShard, context_.width);
 }
 
 // Uploads new weights to a device that keeps parameters of its own.
 void HostUpdate::upload_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   if (facts_.host_parameters()) return;
-  const PlaceCopy work = {n * draft_.shard_width(), Home::host, Home::device, first, n, draft_.shard_width()};
+  const PlaceCopy work = {n * draft_.shard_width(), MemoryTier::host, MemoryTier::device, first, n,
+                          draft_.shard_width()};
   writer_.emit(copy_op("parameters up", Phase::step, work, own(kTileForward, Access::read),
                        state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)),
                frame, {writer_.last_of(LaneKind::compute)});
@@ -196,7 +197,7 @@ void HostUpdate::upload_tile(std::uint32_t frame, std::int64_t first, std::int64
 // that have arrived are handed to the next update.
 void HostUpdate::finish_delayed() {
   std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
-                               writer_.last_of(LaneKind::down)};
+                               writer_.last_of(LaneKind::d2h)};
   if (facts_.takes_norm()) {
     const std::vector<TaskId> summed = facts_.host_gradients()
                                            ? sum_over_model(draft_, writer_, "reduce gradient norm", kNextNorm, false)
@@ -213,7 +214,7 @@ void HostUpdate::finish_delayed() {
       const auto first = static_cast<std::int64_t>(k) * tile;
       upload_tile(chunk.tiles[k], first, std::min(tile, chunk.weights.own - first));
     }
-    if (!facts_.host_gradients()) zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::down)});
+    if (!facts_.host_gradients()) zero_gradients(draft_, writer_, chunk, {writer_.last_of(LaneKind::d2h)});
     Op exchange = {.name = "next gradients",
                    .work = Exchange{},
                    .phase = Phase::step,

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "models/layout/layout.h"
-#include "models/layout/rank_classes.h"
+#include "models/layout/rank_kinds.h"
 #include "models/layout/replicas.h"
 #include "models/load/combinations.h"
 #include "models/plan/check.h"
-#include "models/planner/activation_moves.h"
+#include "models/planner/activation_eviction.h"
 #include "models/planner/activation_offload.h"
 #include "models/planner/asynchronous.h"
 #include "models/planner/data_parallel.h"
@@ -41,10 +41,10 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   const PlanFacts& facts = draft.facts;
   PostValidation* validation = nullptr;
   if (facts.validates) validation = add_part<PostValidation>(parts, draft, writer);
-  if (!draft.schedule.moves.empty()) add_part<ActivationMoves>(parts, draft, writer);
+  if (!draft.schedule.moves.empty()) add_part<ActivationEviction>(parts, draft, writer);
   if (draft.schedule.spreads_vocabulary()) add_part<VocabularyExchange>(parts, draft, writer);
   const bool offloads = facts.host_parameters() || facts.host_gradients() || facts.host_update();
-  const bool keeps = facts.spec.strategy.offload.activations == Device::none;  // activations stay on the device
+  const bool keeps = facts.spec.strategy.offload.activations == MemoryTier::device;  // activations stay on the device
   if (!keeps) add_part<ActivationOffload>(parts, draft, writer);
   HostUnits* host = offloads ? add_part<HostUnits>(parts, draft, writer) : nullptr;
   if (facts.row.shards_parameters || facts.unit_gradients) add_part<Units>(parts, draft, writer, host);
@@ -67,9 +67,9 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
 
 // Enters a class of the ranks of a stage: from now on blocks and groups are those of its ranks.
 static void enter_class(Draft& draft, int number) {
-  const RankClass& ranks = draft.classes[number];
-  draft.at.rank_class = number;
-  draft.at.slot = static_cast<std::uint32_t>(draft.plan.slots.size());
+  const RankKind& ranks = draft.kinds[number];
+  draft.at.rank_kind = number;
+  draft.at.slot = static_cast<std::uint32_t>(draft.plan.classes.size());
   draft.context.load = ranks.load;
   draft.context.ring_block = ranks.ring_block;
   draft.context.duty = ranks.duty;
@@ -81,14 +81,14 @@ Plan make_unchecked_plan(const Spec& spec) {
   Draft draft(spec);
   add_servers(draft);
   choose_schedule(draft);
-  tell_classes_apart(draft);
+  tell_kinds_apart(draft);
   TaskWriter writer(draft.plan);
   const StepParts parts = parts_of(draft, writer);
   StepWalk walk(draft, writer, parts);
   const Strategy& s = spec.strategy;
   for (std::int64_t place = 0, stage = 0; place < s.places(); ++place) {
     while (s.place_of(stage + 1) <= place) ++stage;
-    for (int c = 0; c < static_cast<int>(draft.classes.size()); ++c) {
+    for (int c = 0; c < static_cast<int>(draft.kinds.size()); ++c) {
       enter_class(draft, c);
       enter(draft, stage, place - s.place_of(stage));
       lay_out(draft);

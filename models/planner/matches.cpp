@@ -11,8 +11,8 @@ static std::vector<Dimension> dimensions_over_slots(const Plan& plan) {
   std::vector<Dimension> result;
   for (std::size_t d = 0; d < kDimensions; ++d) {
     std::set<std::int32_t> groups;
-    for (const RankSlot& slot : plan.slots) groups.insert(plan.dimensions[d].member_of[slot.representative]);
-    if (groups.size() < plan.slots.size()) result.push_back(static_cast<Dimension>(d));
+    for (const RankClass& slot : plan.classes) groups.insert(plan.dimensions[d].member_of[slot.representative]);
+    if (groups.size() < plan.classes.size()) result.push_back(static_cast<Dimension>(d));
   }
   return result;
 }
@@ -27,19 +27,19 @@ void link_matches(Plan& plan, const TransferEnds& ends) {
         {static_cast<std::uint32_t>(plan.match_members.size()), static_cast<std::uint32_t>(members.size())});
     plan.match_members.insert(plan.match_members.end(), members.begin(), members.end());
   };
-  for (const auto& [key, members] : ends.crossings) add(members);
-  for (const auto& [key, members] : ends.parcels) add(members);
+  for (const auto& [key, members] : ends.transfers) add(members);
+  for (const auto& [key, members] : ends.evicted) add(members);
   // The n-th collectives of a dimension and lane on the slots of one group belong together.
   const std::vector<Dimension> shared = dimensions_over_slots(plan);
   std::map<std::tuple<Dimension, LaneKind, std::int32_t, int, std::int64_t>, std::vector<TaskId>> collectives;
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     std::map<std::pair<Dimension, LaneKind>, std::int64_t> count;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const Op& op = plan.op_of(t);
       const auto* c = std::get_if<Collective>(&op.work);
       if (c == nullptr || std::find(shared.begin(), shared.end(), c->group) == shared.end()) continue;
       const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c->group)];
-      const int apart = plan.meet(c->group) ? 0 : plan.class_of(slot.representative);
+      const int apart = plan.meet(c->group) ? 0 : plan.kind_of(slot.representative);
       collectives[{c->group, op.lane, table.member_of[slot.representative], apart, count[{c->group, op.lane}]++}]
           .push_back(t);
     }

@@ -86,7 +86,8 @@ void choose_schedule(Draft& draft) {
   }
   if (schedule.copies > 1) refuse_odd_copies(draft);
   if (draft.asynchronous()) refuse_short_steps(draft);
-  draft.turns = order_transfers(schedule, schedule.spreads_vocabulary() ? shape.times : std::vector<PhaseTimes>());
+  draft.transfer_order =
+      order_transfers(schedule, schedule.spreads_vocabulary() ? shape.times : std::vector<PhaseTimes>());
 }
 
 }  // namespace orrery

@@ -11,45 +11,47 @@ namespace orrery {
 namespace {
 
 // An end of a transfer between two stages.
-std::tuple<std::int32_t, std::int32_t, bool, bool> end_of(const Crossing& c, bool send) {
+std::tuple<std::int32_t, std::int32_t, bool, bool> end_of(const StageTransfer& c, bool send) {
   return {c.boundary, c.micro_batch, c.forward, send};
 }
 
-bool is_shared(const Crossing& c) { return c.move >= 0 || c.exchange != StageExchange::none; }
+bool is_shared(const StageTransfer& c) { return c.move >= 0 || c.exchange != StageExchange::none; }
 
 // The place of a stage's first backward; nothing stands between actions that are woven.
-TurnPlace first_backward(const std::vector<Action>& order, const std::vector<std::vector<Crossing>>& turns) {
+TransferPlace first_backward(const std::vector<Action>& order,
+                             const std::vector<std::vector<StageTransfer>>& transfer_order) {
   std::size_t i = 0;
   while (i < order.size() && order[i].phase == Phase::forward) ++i;
   while (i > 0 && order[i - 1].woven) --i;
-  return {i, turns[i].size()};
+  return {i, transfer_order[i].size()};
 }
 
-// Calls f with every crossing before a place, and with the crossing's own place, until f returns false.
+// Calls f with every transfer before a place, and with the transfer's own place, until f returns false.
 template <class F>
-void for_crossings(const std::vector<std::vector<Crossing>>& turns, TurnPlace end, const F& f) {
+void for_transfers(const std::vector<std::vector<StageTransfer>>& transfer_order, TransferPlace end, const F& f) {
   for (std::size_t t = 0; t <= end.turn; ++t) {
-    const std::size_t count = t < end.turn ? turns[t].size() : end.crossing;
+    const std::size_t count = t < end.turn ? transfer_order[t].size() : end.transfer;
     for (std::size_t c = 0; c < count; ++c) {
-      if (!f(turns[t][c], TurnPlace{t, c})) return;
+      if (!f(transfer_order[t][c], TransferPlace{t, c})) return;
     }
   }
 }
 
 }  // namespace
 
-std::vector<TurnPlace> validation_places(const Schedule& schedule, const Turns& turns) {
-  std::vector<TurnPlace> places;
-  for (std::size_t s = 0; s < turns.size(); ++s) places.push_back(first_backward(schedule.order[s], turns[s]));
+std::vector<TransferPlace> validation_places(const Schedule& schedule, const TransferOrder& transfer_order) {
+  std::vector<TransferPlace> places;
+  for (std::size_t s = 0; s < transfer_order.size(); ++s)
+    places.push_back(first_backward(schedule.order[s], transfer_order[s]));
   for (bool shrinks = true; shrinks;) {
     std::set<std::tuple<std::int32_t, std::int32_t, bool, bool>> before;
-    for (std::size_t s = 0; s < turns.size(); ++s) {
-      for_crossings(turns[s], places[s],
-                    [&](const Crossing& c, TurnPlace) { return before.insert(end_of(c, c.send)).second; });
+    for (std::size_t s = 0; s < transfer_order.size(); ++s) {
+      for_transfers(transfer_order[s], places[s],
+                    [&](const StageTransfer& c, TransferPlace) { return before.insert(end_of(c, c.send)).second; });
     }
     shrinks = false;
-    for (std::size_t s = 0; s < turns.size(); ++s) {
-      for_crossings(turns[s], places[s], [&](const Crossing& c, TurnPlace at) {
+    for (std::size_t s = 0; s < transfer_order.size(); ++s) {
+      for_transfers(transfer_order[s], places[s], [&](const StageTransfer& c, TransferPlace at) {
         const bool fits = !is_shared(c) && before.contains(end_of(c, !c.send));
         if (fits) return true;
         places[s] = at;
@@ -62,22 +64,24 @@ std::vector<TurnPlace> validation_places(const Schedule& schedule, const Turns& 
 }
 
 PostValidation::PostValidation(Draft& draft, TaskWriter& writer)
-    : StepPart(draft, writer), places_(validation_places(schedule_, draft_.turns)) {
-  for (std::size_t s = 0; s < draft_.turns.size(); ++s) {
-    const auto [turn, crossing] = places_[s];
-    if (crossing < draft_.turns[s][turn].size()) draft_.turns[s][turn][crossing].joins_previous = false;
+    : StepPart(draft, writer), places_(validation_places(schedule_, draft_.transfer_order)) {
+  for (std::size_t s = 0; s < draft_.transfer_order.size(); ++s) {
+    const auto [turn, transfer] = places_[s];
+    if (transfer < draft_.transfer_order[s][turn].size())
+      draft_.transfer_order[s][turn][transfer].joins_previous = false;
   }
 }
 
 void PostValidation::before_transfer(std::size_t turn, std::size_t transfer) {
-  if (places_[draft_.at.stage] == TurnPlace{turn, transfer}) validate_update();
+  if (places_[draft_.at.stage] == TransferPlace{turn, transfer}) validate_update();
 }
 
 void PostValidation::after_turn(std::size_t turn) {
-  const std::vector<std::vector<Crossing>>& turns = draft_.turns[draft_.at.stage];
-  const auto moves = [](const auto& crossings) { return !crossings.empty(); };
-  const auto behind = turns.begin() + static_cast<std::ptrdiff_t>(turn) + 1;
-  if (!shares_table(draft_) && !turns[turn].empty() && std::none_of(behind, turns.end(), moves)) receive_partial_norm();
+  const std::vector<std::vector<StageTransfer>>& transfer_order = draft_.transfer_order[draft_.at.stage];
+  const auto moves = [](const auto& transfers) { return !transfers.empty(); };
+  const auto behind = transfer_order.begin() + static_cast<std::ptrdiff_t>(turn) + 1;
+  if (!shares_table(draft_) && !transfer_order[turn].empty() && std::none_of(behind, transfer_order.end(), moves))
+    receive_partial_norm();
 }
 
 // Passes one number from one stage to the next, or back.
@@ -92,7 +96,7 @@ TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send
                  .operands = {number(of, send ? Access::read : Access::write)}};
   const TaskId task = writer_.emit(op, chunks_.front().state);
   const auto boundary = static_cast<std::int32_t>(next ? draft_.at.stage : draft_.at.stage - 1);
-  writer_.ends().crossings[{boundary, -1, forward, draft_.at.rank_class, Bytes{0}}].push_back(task);
+  writer_.ends().transfers[{boundary, -1, forward, draft_.at.rank_kind, Bytes{0}}].push_back(task);
   return task;
 }
 
@@ -120,10 +124,10 @@ std::vector<TaskId> PostValidation::pass_partial_norm(const std::vector<TaskId>&
 // Validates the last update: the norm of all stages goes back from the last one, and the host looks at it before
 // further gradients are added to those of the update.
 void PostValidation::validate_update() {
-  plan_.slots.back().validation = static_cast<TaskId>(plan_.tasks.size());
+  plan_.classes.back().validation = static_cast<TaskId>(plan_.tasks.size());
   if (!draft_.at_last_stage()) pass_number("receive whole norm", kWholeNorm, false, false);
   if (draft_.at.stage > 0) pass_number("send whole norm", whole_norm(), true, false);
-  plan_.slots.back().validated = static_cast<TaskId>(plan_.tasks.size());
+  plan_.classes.back().validated = static_cast<TaskId>(plan_.tasks.size());
   const Op wait = {.name = "validate update",
                    .work = Wait{},
                    .phase = Phase::step,

@@ -14,18 +14,18 @@ namespace orrery {
 // one. If that norm clips, or is not finite, every stage takes its update back, makes it again, and runs again what it
 // did since.
 
-// A place in the order of a stage's transfers: before transfer number `crossing` of those that the stage issues just
+// A place in the order of a stage's transfers: before transfer number `transfer` of those that the stage issues just
 // before its action number `turn`, or behind the last of these.
-struct TurnPlace {
-  std::size_t turn = 0, crossing = 0;
+struct TransferPlace {
+  std::size_t turn = 0, transfer = 0;
 
-  friend bool operator==(const TurnPlace&, const TurnPlace&) = default;
+  friend bool operator==(const TransferPlace&, const TransferPlace&) = default;
 };
 
 // For every stage the last place before its first backward such that no transfer has one end before these places and
 // the other behind: all stages can run again what they did so far. Transfers in which several stages take part (moved
 // activations, a shared vocabulary) come behind.
-std::vector<TurnPlace> validation_places(const Schedule& schedule, const Turns& turns);
+std::vector<TransferPlace> validation_places(const Schedule& schedule, const TransferOrder& transfer_order);
 
 // Updates that are validated in the next step.
 class PostValidation : public StepPart {
@@ -46,7 +46,7 @@ class PostValidation : public StepPart {
   void receive_partial_norm();
   void validate_update();
 
-  std::vector<TurnPlace> places_;  // by stage
+  std::vector<TransferPlace> places_;  // by stage
 };
 
 }  // namespace orrery

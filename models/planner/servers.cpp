@@ -50,7 +50,7 @@ void Servers::give(const Chunk& chunk, const Bucket& bucket, TaskId after) {
     push.copies = plan_.copies;
     const bool serves = context_.duty == Duty::server;
     op.operands = {serves ? state(kGradientShard, Access::write) : state(kGradients, Access::read)};
-    if (!serves && draft_.at.rank_class == 0) pushed_.push_back(bucket.first);
+    if (!serves && draft_.at.rank_kind == 0) pushed_.push_back(bucket.first);
   }
   writer_.emit(op, chunk.state, {after});
 }
@@ -113,7 +113,7 @@ std::vector<TaskId> Servers::norm(const std::vector<TaskId>& after) {
 void Servers::update_range(const std::vector<TaskId>& after) {
   const Chunk& chunk = chunks_.front();
   const Optimizer& o = spec_.strategy.optimizer;
-  const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0;
+  const bool master = plan_.blocks[plan_.frames[chunk.state].block].buffers[kMaster].bytes > 0;
   Op op = {.name = "update",
            .work = Update{.elements = chunk.weights.own,
                           .gradient = facts_.gradient_width,

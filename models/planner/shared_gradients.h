@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-// Whether this stage is an end of the pipeline whose word table the other end holds too, so that the table's gradient
-// is summed over both stages after each has reduced its own.
+// Whether this stage is an end of the pipeline whose embedding table the other end holds too, so that the table's
+// gradient is summed over both stages after each has reduced its own.
 bool shares_table(const Draft& draft);
 // Whether gradients of this stage are summed over ranks of one replica of the model.
 bool sums_over_model(const Draft& draft);

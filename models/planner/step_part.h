@@ -71,7 +71,7 @@ class StepPart : public StepView, public TaskWatcher {
   virtual void before_transfer(std::size_t, std::size_t) {}
   virtual void after_turn(std::size_t) {}
   // Issues a transfer that the part knows of; false: another part must.
-  virtual bool issue(const Crossing&) { return false; }
+  virtual bool issue(const StageTransfer&) { return false; }
   virtual void before_block(const Pass&) {}
   virtual void before_op(const Pass&, std::span<const std::uint32_t>) {}  // ops of the block that are still to come
   virtual void after_backward_op(const Pass&, std::size_t, std::uint32_t, TaskId) {}  // entry, op, the op's task

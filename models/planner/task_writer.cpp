@@ -135,7 +135,7 @@ TaskId TaskWriter::emit(std::uint32_t op_index, std::uint32_t frame, const std::
   const std::array<TaskId, kLanes> wait = waits_of(op, frame, after);
   plan_.tasks.push_back({.op = op_index,
                          .frame = frame,
-                         .lane = static_cast<std::uint32_t>(plan_.slots.size() - 1) * kLanes + lane,
+                         .lane = static_cast<std::uint32_t>(plan_.classes.size() - 1) * kLanes + lane,
                          .first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size()),
                          .flags = flags});
   for (const TaskId t : wait) {

@@ -10,7 +10,7 @@ class VocabularyExchange : public StepPart {
  public:
   using StepPart::StepPart;
 
-  bool issue(const Crossing& crossing) override;
+  bool issue(const StageTransfer& transfer) override;
 };
 
 }  // namespace orrery

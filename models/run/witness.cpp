@@ -48,7 +48,7 @@ class Scene {
     std::vector<Moment> moments;
     if (!ranks_[r].progress) return moments;
     for (const ProgressEvent& e : ranks_[r].progress->lanes) {
-      if (e.open && is_task(r, e.task)) moments.push_back({e.step, plan_.slots[r].begin + e.task});
+      if (e.open && is_task(r, e.task)) moments.push_back({e.step, plan_.classes[r].begin + e.task});
     }
     std::sort(moments.begin(), moments.end());
     return moments;
@@ -69,7 +69,7 @@ class Scene {
       if (is_task(r, e.task) && (latest == nullptr || e.time_ns > latest->time_ns)) latest = &e;
     }
     if (latest == nullptr) return std::nullopt;
-    return Moment{latest->step, plan_.slots[r].begin + latest->task};
+    return Moment{latest->step, plan_.classes[r].begin + latest->task};
   }
 
   bool has_entered(const Moment& m) const {
@@ -77,7 +77,7 @@ class Scene {
     if (!ranks_[r].progress) return false;
     if (ranks_[r].progress->state == RankState::finished) return true;
     const ProgressEvent& e = ranks_[r].progress->lanes[plan_.tasks[m.task].lane % kLanes];
-    return is_task(r, e.task) && Moment{e.step, plan_.slots[r].begin + e.task} >= m;
+    return is_task(r, e.task) && Moment{e.step, plan_.classes[r].begin + e.task} >= m;
   }
 
   // The other ends of a transfer: who has entered it, and who has not.
@@ -87,7 +87,7 @@ class Scene {
     for (const TaskId t : plan_.members_of(plan_.tasks[m.task].match)) {
       if (ranks_[plan_.slot_of(t)].spared) continue;
       auto& side = has_entered({m.step, t}) ? result.first : result.second;
-      side.push_back(plan_.slots[plan_.slot_of(t)].representative);
+      side.push_back(plan_.classes[plan_.slot_of(t)].representative);
     }
     return result;
   }
@@ -152,7 +152,7 @@ class Scene {
   }
 
  private:
-  bool is_task(std::int64_t r, TaskId t) const { return t < plan_.slots[r].end - plan_.slots[r].begin; }
+  bool is_task(std::int64_t r, TaskId t) const { return t < plan_.classes[r].end - plan_.classes[r].begin; }
 
   static std::string numbers(const std::vector<std::int64_t>& list) {
     const std::size_t shown = std::min(list.size(), kMostNamed);

@@ -16,8 +16,8 @@ std::int64_t most_kept(const std::vector<Action>& order) {
 }
 
 // Micro-batches that one stage leaves with its partner, in the order of leaving.
-std::vector<ActivationMove> moves_of(const std::vector<Action>& order, std::int64_t room) {
-  std::vector<ActivationMove> moves;
+std::vector<Eviction> moves_of(const std::vector<Action>& order, std::int64_t room) {
+  std::vector<Eviction> moves;
   if (most_kept(order) <= room) return moves;
   std::map<std::int32_t, std::size_t> away;  // move of each micro-batch that is away
   std::int64_t here = 0;
@@ -42,11 +42,11 @@ std::vector<ActivationMove> moves_of(const std::vector<Action>& order, std::int6
 
 }  // namespace
 
-std::vector<ActivationMove> balance_activations(const std::vector<std::vector<Action>>& orders) {
+std::vector<Eviction> balance_activations(const std::vector<std::vector<Action>>& orders) {
   const auto stages = static_cast<std::int32_t>(orders.size());
-  std::vector<ActivationMove> all;
+  std::vector<Eviction> all;
   for (std::int32_t stage = 0; 2 * stage < stages - 1; ++stage) {
-    for (ActivationMove move : moves_of(orders[stage], (stages + 3) / 2)) {
+    for (Eviction move : moves_of(orders[stage], (stages + 3) / 2)) {
       move.stage = stage;
       move.partner = stages - 1 - stage;
       all.push_back(move);

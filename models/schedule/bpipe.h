@@ -10,6 +10,6 @@ namespace orrery {
 // leaves some of them with stage p - 1 - i, and no stage keeps more than (p + 2) / 2, rounded up. A stage that is full
 // after a forward evicts the micro-batch whose backward is the farthest; it takes a micro-batch back while it runs the
 // action before that micro-batch's backward.
-std::vector<ActivationMove> balance_activations(const std::vector<std::vector<Action>>& orders);
+std::vector<Eviction> balance_activations(const std::vector<std::vector<Action>>& orders);
 
 }  // namespace orrery

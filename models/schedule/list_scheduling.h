@@ -28,7 +28,7 @@ struct FilledOrders {
 //
 // A shared vocabulary (Yeung et al. 2024, "Balancing Pipeline Parallelism with Vocabulary Parallelism",
 // arXiv:2411.05288, section 5) gives every stage two chunks more, behind its own: the lookups of its rows of the
-// word table, and its part of the logits: forward (the paper's S) when the last virtual stage has sent the hidden
+// embedding table, and its part of the logits: forward (the paper's S) when the last virtual stage has sent the hidden
 // states round, backward (T) when all stages have put their sums together. The last virtual stage's backward follows
 // all S (one barrier) or all T (two). A stage takes each of these passes as soon as it can: they lie on the way of a
 // micro-batch, and are short beside the passes that they delay. So that this longer way brings no waits, backwards come

@@ -38,7 +38,7 @@ struct ScheduleShape {
 
 // A move of a micro-batch's activations to another stage and back. leaves, returns: they leave after action number
 // `leaves` of their own stage and are back before number `returns`, travelling during the action before that.
-struct ActivationMove {
+struct Eviction {
   std::int32_t stage = 0, partner = 0, micro_batch = 0;
   std::int32_t leaves = 0, returns = 0;
 };
@@ -50,7 +50,7 @@ struct Schedule {
   std::vector<std::int32_t> stage_of;
   std::vector<std::int32_t> chunk_of;
   std::int64_t copies = 1;
-  std::vector<ActivationMove> moves = {};
+  std::vector<Eviction> moves = {};
   // For a vocabulary that all stages hold a part of: the chunks of every stage beside its virtual stages that stand
   // before the first virtual stage, and after the last. -1: the first and the last virtual stage hold all of it.
   std::int32_t input_chunk = -1, output_chunk = -1;
@@ -113,7 +113,7 @@ struct ScheduleRow {
   Searched searched = Searched::any;
   Updates updates = Updates::flush;
   // none: no activations move
-  std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;
+  std::vector<Eviction> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;
   std::int64_t vocabulary_barriers = 0;  // > 0: all stages hold a part of the vocabulary (Schedule::barriers)
   std::string_view ends = "";            // then: the same schedule with the vocabulary at the ends of the pipeline
   std::int64_t copies = 1;               // copies of the model; several run both ways

@@ -31,7 +31,7 @@ class Replay {
     ends_.resize(schedule.order.size());
   }
 
-  Turns run() {
+  TransferOrder run() {
     bool progress = true;
     while (progress) {
       progress = false;
@@ -39,12 +39,12 @@ class Replay {
         while (advance(s)) progress = true;
       }
     }
-    Turns turns(ends_.size());
+    TransferOrder transfer_order(ends_.size());
     for (std::size_t s = 0; s < ends_.size(); ++s) {
       require_finished(s);
-      turns[s] = turns_of(s);
+      transfer_order[s] = turns_of(s);
     }
-    return turns;
+    return transfer_order;
   }
 
  private:
@@ -67,23 +67,23 @@ class Replay {
   std::optional<Key> input_of(std::size_t s, const Action& a) const {
     const bool forward = a.phase == Phase::forward;
     if (a.chunk == schedule_.input_chunk)
-      return forward ? std::nullopt : std::optional(exchange(StageExchange::word_gradients, a));
+      return forward ? std::nullopt : std::optional(exchange(StageExchange::embedding_gradients, a));
     if (a.chunk == schedule_.output_chunk)
       return exchange(forward ? StageExchange::hidden_states : StageExchange::sums, a);
     const std::int32_t k = virtual_stage(s, a);
-    if (forward) return is_first(k) ? if_shared(StageExchange::words, a) : Key{k - 1, a.micro_batch, true};
+    if (forward) return is_first(k) ? if_shared(StageExchange::token_embeddings, a) : Key{k - 1, a.micro_batch, true};
     if (a.phase == Phase::weight_gradient) return std::nullopt;
     return is_last(k) ? if_shared(StageExchange::hidden_gradients, a) : Key{k, a.micro_batch, false};
   }
   std::optional<Key> output_of(std::size_t s, const Action& a) const {
     const bool forward = a.phase == Phase::forward;
     if (a.chunk == schedule_.input_chunk)
-      return forward ? std::optional(exchange(StageExchange::words, a)) : std::nullopt;
+      return forward ? std::optional(exchange(StageExchange::token_embeddings, a)) : std::nullopt;
     if (a.chunk == schedule_.output_chunk) return logits_output(a);
     const std::int32_t k = virtual_stage(s, a);
     if (forward) return is_last(k) ? if_shared(StageExchange::hidden_states, a) : Key{k, a.micro_batch, true};
     if (a.phase == Phase::weight_gradient) return std::nullopt;
-    return is_first(k) ? if_shared(StageExchange::word_gradients, a) : Key{k - 1, a.micro_batch, false};
+    return is_first(k) ? if_shared(StageExchange::embedding_gradients, a) : Key{k - 1, a.micro_batch, false};
   }
   // With one barrier the gradients' sum follows the loss's at once.
   std::optional<Key> logits_output(const Action& a) const {
@@ -96,7 +96,7 @@ class Replay {
   void produce(const Key& key, std::int64_t time) {
     const auto what = exchange_of(key);
     const bool of_all =
-        is_exchange(key) && what != StageExchange::hidden_states && what != StageExchange::word_gradients;
+        is_exchange(key) && what != StageExchange::hidden_states && what != StageExchange::embedding_gradients;
     if (of_all) {
       auto& [count, last] = parts_[key];
       last = std::max(last, time);
@@ -110,9 +110,9 @@ class Replay {
 
   std::int64_t length_of(std::size_t s, const Action& a) const {
     if (times_.empty()) return a.phase == Phase::backward ? 2 : 1;
-    const bool words = schedule_.spreads_vocabulary() && a.chunk == schedule_.input_chunk;
+    const bool embeds = schedule_.spreads_vocabulary() && a.chunk == schedule_.input_chunk;
     const bool logits = schedule_.spreads_vocabulary() && a.chunk == schedule_.output_chunk;
-    const std::int32_t k = logits ? virtual_stages_ : words ? virtual_stages_ + 1 : virtual_stage(s, a);
+    const std::int32_t k = logits ? virtual_stages_ : embeds ? virtual_stages_ + 1 : virtual_stage(s, a);
     const PhaseTimes& t = times_[static_cast<std::size_t>(k)];
     if (a.phase == Phase::forward) return t.forward;
     return a.phase == Phase::input_gradient    ? t.input
@@ -156,29 +156,29 @@ class Replay {
   // The rank of a transfer among those of its time. Both ends use the same, so that they cannot block each other even
   // where a stack does not batch transfers.
   static std::tuple<std::int64_t, std::int32_t, bool, std::int32_t> rank_of(
-      const std::pair<std::int64_t, Crossing>& c) {
+      const std::pair<std::int64_t, StageTransfer>& c) {
     return {c.first, c.second.boundary, c.second.forward, c.second.micro_batch};
   }
 
   // Adds activation moves. A move is made when the stage that it relieves has ended the action before it; moves are the
   // last among transfers of their time.
-  void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, Crossing>>& all) const {
+  void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, StageTransfer>>& all) const {
     for (std::size_t i = 0; i < schedule_.moves.size(); ++i) {
-      const ActivationMove& m = schedule_.moves[i];
+      const Eviction& m = schedule_.moves[i];
       if (m.stage != s && m.partner != s) continue;
       const std::vector<std::int64_t>& ends = ends_[m.stage];
       const auto move = static_cast<std::int32_t>(i);
-      const auto crossing = [&](bool away) {
-        return Crossing{virtual_stages_, m.micro_batch, away, away == (m.stage == s), false, move};
+      const auto transfer = [&](bool away) {
+        return StageTransfer{virtual_stages_, m.micro_batch, away, away == (m.stage == s), false, move};
       };
-      all.emplace_back(ends[m.leaves], crossing(true));
-      all.emplace_back(ends[m.returns - 2], crossing(false));
+      all.emplace_back(ends[m.leaves], transfer(true));
+      all.emplace_back(ends[m.returns - 2], transfer(false));
     }
   }
 
   // A transfer made at time T comes after the actions that have ended by T.
-  std::vector<std::vector<Crossing>> turns_of(std::size_t s) const {
-    std::vector<std::pair<std::int64_t, Crossing>> all;
+  std::vector<std::vector<StageTransfer>> turns_of(std::size_t s) const {
+    std::vector<std::pair<std::int64_t, StageTransfer>> all;
     for (const Action& a : schedule_.order[s]) {
       const auto in = input_of(s, a), out = output_of(s, a);
       if (in && crosses(*in)) all.push_back({produced_.at(*in), {in->boundary, in->micro_batch, in->forward, false}});
@@ -191,7 +191,7 @@ class Replay {
       if (is_exchange(key)) all.push_back({time, {key.boundary, key.micro_batch, true, true, false, -1, what}});
     }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
-    std::vector<std::vector<Crossing>> turns(ends_[s].size() + 1);
+    std::vector<std::vector<StageTransfer>> transfer_order(ends_[s].size() + 1);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto plain = [&](std::size_t at) {
         return all[at].second.move < 0 && all[at].second.exchange == StageExchange::none;
@@ -199,9 +199,9 @@ class Replay {
       const bool alike = i > 0 && plain(i) && plain(i - 1);
       all[i].second.joins_previous = alike && all[i].first == all[i - 1].first;
       const auto turn = std::upper_bound(ends_[s].begin(), ends_[s].end(), all[i].first) - ends_[s].begin();
-      turns[turn].push_back(all[i].second);
+      transfer_order[turn].push_back(all[i].second);
     }
-    return turns;
+    return transfer_order;
   }
 
   const Schedule& schedule_;
@@ -216,7 +216,7 @@ class Replay {
 
 }  // namespace
 
-Turns order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times) {
+TransferOrder order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times) {
   return Replay(schedule, times).run();
 }
 

@@ -9,12 +9,19 @@ namespace orrery {
 
 // Exchanges that all stages take part in where they share the vocabulary: token embeddings come together and their
 // gradients go round, hidden states go round and their gradients come together, and the loss's sums are shared.
-enum class StageExchange : std::int8_t { none = -1, words, hidden_states, sums, hidden_gradients, word_gradients };
+enum class StageExchange : std::int8_t {
+  none = -1,
+  token_embeddings,
+  hidden_states,
+  sums,
+  hidden_gradients,
+  embedding_gradients
+};
 
 // A point-to-point transfer seen from one stage: a forward activation or backward gradient crosses the boundary after
 // virtual stage `boundary` (between boundary and boundary + 1). With `move`: all activations that a micro-batch has
 // left on a stage, on their way to another stage (`forward`) or back.
-struct Crossing {
+struct StageTransfer {
   std::int32_t boundary = 0;
   std::int32_t micro_batch = 0;
   bool forward = true;
@@ -24,9 +31,9 @@ struct Crossing {
   StageExchange exchange = StageExchange::none;
 };
 
-// The transfers that a stage issues just before its action number i (turns[stage][i]); the last entry follows the last
-// action.
-using Turns = std::vector<std::vector<std::vector<Crossing>>>;
+// The transfers that a stage issues just before its action number i (transfer_order[stage][i]); the last entry follows
+// the last action.
+using TransferOrder = std::vector<std::vector<std::vector<StageTransfer>>>;
 
 // The places in a stage's order at which it sends and receives. Actions are replayed in logical time (B 2, F, I and W
 // 1; transfers take none): a transfer belongs to the time at which it is produced, and every stage issues its transfers
@@ -36,6 +43,6 @@ using Turns = std::vector<std::vector<std::vector<Crossing>>>;
 // transfers of a rank into one queue cannot deadlock. Throws Error when the order of the schedule itself does. times:
 // those of the virtual stages, and behind them those of a shared vocabulary's parts, as in ScheduleShape; actions then
 // take these. An exchange of all stages is issued where it will be made, and holds up no action that could run before.
-Turns order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times = {});
+TransferOrder order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times = {});
 
 }  // namespace orrery

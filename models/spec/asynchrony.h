@@ -7,11 +7,11 @@
 
 namespace orrery {
 
-// own_pace: whether workers go on at their own pace: a server then updates with what each worker pushes as it comes, in
-// no order that a plan could know. bounded_staleness: mode ssp, stale synchronous parallel (Ho et al. 2013, More
-// Effective Distributed ML via a Stale Synchronous Parallel Parameter Server): a worker may begin its step c once every
-// worker has pushed c - staleness.
-inline bool own_pace(const Strategy& s) { return s.parameter_server && s.parameter_server->mode != "sync"; }
+// asynchronous_workers: whether workers go on at their own pace: a server then updates with what each worker pushes as
+// it comes, in no order that a plan could know. bounded_staleness: mode ssp, stale synchronous parallel (Ho et al.
+// 2013, More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server): a worker may begin its step c
+// once every worker has pushed c - staleness.
+inline bool asynchronous_workers(const Strategy& s) { return s.parameter_server && s.parameter_server->mode != "sync"; }
 inline bool bounded_staleness(const Strategy& s) { return s.parameter_server && s.parameter_server->mode == "ssp"; }
 
 // How old weights were. mean, most: updates with other workers' gradients between the weights that a step read and the

@@ -5,7 +5,7 @@ namespace orrery {
 bool unit_gradients(const Spec& spec, const ShardingRow& row) {
   const bool sharded =
       row.shards_gradients && (row.shards_parameters || !spec.software.communication.keep_gradients_whole);
-  return sharded || spec.strategy.offload.gradients != Device::none;
+  return sharded || spec.strategy.offload.gradients != MemoryTier::device;
 }
 
 Averaging averaging(const Spec& spec, const ShardingRow& row) {

@@ -73,8 +73,8 @@ const std::vector<ShardingRow>& sharding_rows() {
 }
 
 bool masters_lie_apart(const Strategy& strategy, const ShardingRow& row) {
-  const bool host_updates = strategy.offload.optimizer != Device::none;
-  if (row.fp32_shards) return host_updates && strategy.offload.parameters == Device::none;
+  const bool host_updates = strategy.offload.optimizer != MemoryTier::device;
+  if (row.fp32_shards) return host_updates && strategy.offload.parameters == MemoryTier::device;
   return host_updates || storage_bytes(strategy.precision) < strategy.optimizer.master_bytes;
 }
 

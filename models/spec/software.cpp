@@ -100,7 +100,7 @@ constexpr SoftwareKey kKeys[] = {
     value_key<&Software::Communication::blocking_receives>("blocking_receives"),
     value_key<&Software::Communication::blocking_forwards>("blocking_forwards"),
     value_key<&Software::Communication::blocking_steps>("blocking_steps"),
-    value_key<&Software::Communication::validates_after_update>("validates_after_update"),
+    value_key<&Software::Communication::post_update_validation>("post_update_validation"),
     value_key<&Software::Communication::batched_p2p>("batched_p2p"),
     value_key<&Software::Communication::bucket_MiB>("bucket_MiB"),
     value_key<&Software::Communication::bucket_elements>("bucket_elements"),

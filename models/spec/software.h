@@ -74,9 +74,9 @@ struct Software {
     // The host reads the loss when it has launched the update: the time of step_us and rank_us follows when its device
     // has ended
     bool blocking_steps = false;
-    // a pipeline's stages update by what they know of the gradient norm, and set the update right later: none waits for
+    // a pipeline's stages update by what they know of the gradient norm, and roll a wrong update back: none waits for
     // the other stages to begin the next step
-    bool validates_after_update = false;
+    bool post_update_validation = false;
     bool batched_p2p = true;  // a send and the receive of the same turn form one NCCL group
     // MiB of gradients in a bucket, 0 = one bucket for all; habit where the spec is silent
     double bucket_MiB = 25;

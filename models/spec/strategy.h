@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/memory_tier.h"
 #include "models/base/names.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
@@ -24,7 +25,6 @@ enum class Sharding : std::uint8_t {
 };
 enum class Attention : std::uint8_t { flash, unfused };
 inline constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
-enum class Device : std::uint8_t { none, cpu, nvme };
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
 
 // Parts of a layer that backward computes again instead of keeping. `layer` is the whole layer ("full").
@@ -61,10 +61,10 @@ struct Overlap {
 };
 
 struct Offload {
-  Device optimizer = Device::none;
-  Device parameters = Device::none;
-  Device gradients = Device::none;
-  Device activations = Device::none;
+  MemoryTier optimizer = MemoryTier::device;
+  MemoryTier parameters = MemoryTier::device;
+  MemoryTier gradients = MemoryTier::device;
+  MemoryTier activations = MemoryTier::device;
   bool delayed_update = false;  // the update with one step's gradients runs beside the next step's forward and backward
   // Elements of a rank's shards that are updated, and uploaded, at a time (DeepSpeed's CPU Adam: TILE, 128 x 2^20).
   std::int64_t tile = std::int64_t{128} << 20;
@@ -72,8 +72,8 @@ struct Offload {
   std::int64_t tiling = 1;
 
   bool any() const {
-    return optimizer != Device::none || parameters != Device::none || gradients != Device::none ||
-           activations != Device::none;
+    return optimizer != MemoryTier::device || parameters != MemoryTier::device || gradients != MemoryTier::device ||
+           activations != MemoryTier::device;
   }
 };
 

@@ -5,12 +5,12 @@
 namespace orrery {
 
 bool waits_on_host(const Plan& plan, TaskId task) {
-  const bool first = task == plan.slots[plan.slot_of(task)].begin;
+  const bool first = task == plan.classes[plan.slot_of(task)].begin;
   return !first && plan.op_of(task).host_waits && !plan.dependencies_of(task).empty();
 }
 
 Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task) {
-  const bool first = task == plan.slots[plan.slot_of(task)].begin;
+  const bool first = task == plan.classes[plan.slot_of(task)].begin;
   Picoseconds start = first ? 0 : trace.spans[task - 1].issued;
   if (!waits_on_host(plan, task)) return start;
   for (const TaskId before : plan.dependencies_of(task)) start = std::max(start, trace.spans[before].ended);
@@ -19,9 +19,9 @@ Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task) {
 
 // The time when the last stage's last update of a step had ended.
 static Picoseconds end_of_step(const Plan& plan, const Trace& trace, std::int64_t step) {
-  const std::int64_t last = (step + 1) * plan.step_micro_batches() - 1, stage = plan.slots.back().stage;
+  const std::int64_t last = (step + 1) * plan.step_micro_batches() - 1, stage = plan.classes.back().stage;
   Picoseconds end = 0;
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     for (TaskId t = slot.begin; slot.stage == stage && t < slot.end; ++t) {
       const bool update = std::holds_alternative<Update>(plan.op_of(t).work);
       if (update && plan.frames[plan.tasks[t].frame].micro_batch == last) end = std::max(end, trace.spans[t].ended);

@@ -48,7 +48,7 @@ bool has(const Spec& spec, const Rate& rate) {
   return &rate != &kRates[1] || (c.nvlink_domain > 1 && spec.gpus > 1);
 }
 
-// The length of the critical path, its tasks and its waits for the host, at the prices of another timing.
+// The length of the critical path, its tasks and its waits for the host, at the costs of another timing.
 double length(const Prediction& p, const std::vector<TaskId>& path, const Timing& timing) {
   double sum = 0;
   Picoseconds before = 0;
@@ -56,7 +56,7 @@ double length(const Prediction& p, const std::vector<TaskId>& path, const Timing
     const std::uint32_t slot = p.plan.slot_of(t), op = p.plan.tasks[t].op;
     sum += static_cast<double>(timing.of(slot, op).duration);
     const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
-    const auto issue = static_cast<double>(p.prices.timing.of(slot, op).issue);
+    const auto issue = static_cast<double>(p.costs.timing.of(slot, op).issue);
     // The host's ops before this one change in time as this one does.
     if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
     before = p.trace.spans[t].ended;
@@ -68,7 +68,7 @@ std::optional<double> slope(const Prediction& p, const std::vector<TaskId>& path
   if (rate.steps) return std::nullopt;
   Spec other = spec;
   rate.raise(other, kMore);
-  const double saved = length(p, path, p.prices.timing) - length(p, path, price(p.plan, other, p.profile).timing);
+  const double saved = length(p, path, p.costs.timing) - length(p, path, costs_of(p.plan, other, p.profile).timing);
   return saved / kPicosecondsPerSecond / p.report.step_time_s;
 }
 

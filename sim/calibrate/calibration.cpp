@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "models/plan/runtime_sizes.h"
+#include "sim/cost/costs.h"
 #include "sim/cost/host_work.h"
-#include "sim/cost/price.h"
 #include "sim/runs/measured.h"
 #include "sim/runs/measured_loads.h"
 
@@ -136,7 +136,7 @@ struct Observations::Step {
   std::vector<std::vector<Busy>> compute, transfers, beside;
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
-    for (const RankSlot& slot : plan.slots) {
+    for (const RankClass& slot : plan.classes) {
       std::vector<Busy> computing, moving, copying;
       for (TaskId task = slot.begin; task < slot.end; ++task) {
         const Span& s = trace.spans[task];
@@ -150,7 +150,7 @@ struct Observations::Step {
   }
   bool in_batch(TaskId t) const {
     return (plan.tasks[t].flags & kJoinsPrevious) != 0 ||
-           (t + 1 < plan.slots[plan.slot_of(t)].end && (plan.tasks[t + 1].flags & kJoinsPrevious) != 0);
+           (t + 1 < plan.classes[plan.slot_of(t)].end && (plan.tasks[t + 1].flags & kJoinsPrevious) != 0);
   }
 };
 
@@ -163,7 +163,7 @@ void Observations::add(const Plan& unfolded, std::span<const RankRun> runs) {
 }
 
 void Observations::add_step(const Step& step) {
-  for (const RankSlot& slot : step.plan.slots) {
+  for (const RankClass& slot : step.plan.classes) {
     step_.push_back(seconds(step.trace.spans[slot.begin].issued));
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       if (!moves(step.plan.op_of(t))) add_compute(step, t);
@@ -223,7 +223,7 @@ void Observations::add_transfer(const Step& step, std::uint32_t match) {
 // Adds the wait of a task: from the moment when nothing but its own thread held it up until it ran.
 void Observations::add_waits(const Step& step, TaskId t) {
   const Plan& plan = step.plan;
-  const RankSlot& slot = plan.slots[plan.slot_of(t)];
+  const RankClass& slot = plan.classes[plan.slot_of(t)];
   const Span& s = step.trace.spans[t];
   if (t > slot.begin && t - slot.begin < kLaunchQueue && !waits_on_host(plan, t))
     issue_.push_back(seconds(s.issued - step.trace.spans[t - 1].issued));

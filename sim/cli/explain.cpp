@@ -63,10 +63,10 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
   std::string text(kIndented);
   for (const auto& [name, device] : {std::pair("parameters", o.parameters), std::pair("gradients", o.gradients),
                                      std::pair("optimizer", o.optimizer), std::pair("activations", o.activations)})
-    text += fmt::format("{}: {}; ", name, name_of(home_of(device)));
+    text += fmt::format("{}: {}; ", name, name_of(device));
   if (f.copies > 0) text += fmt::format("gradients for the host's update: {}; ", term(f.copies, f.shards_optimizer));
-  std::map<std::pair<Home, Home>, Bytes> copied;
-  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+  std::map<std::pair<MemoryTier, MemoryTier>, Bytes> copied;
+  for (TaskId t = p.plan.classes[0].begin; t < p.plan.classes[0].end; ++t) {
     const auto* c = std::get_if<PlaceCopy>(&p.plan.op_of(t).work);
     if (c != nullptr && c->from != c->to) copied[{c->from, c->to}] += c->bytes;
   }
@@ -81,9 +81,9 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
 std::string snapshots(const Spec& spec, const Prediction& p) {
   const auto& servers = spec.strategy.parameter_server;
   if (!servers || servers->snapshot_every == 0) return "";
-  const StateFormula f = of_slot(state_formula(spec, p.plan), p.plan, p.plan.slots.size() - 1);
+  const StateFormula f = of_slot(state_formula(spec, p.plan), p.plan, p.plan.classes.size() - 1);
   const double bytes = static_cast<double>(f.parameters + f.optimizer) *
-                       as_double(elements_of(p.plan, p.plan.slots.size() - 1)) / as_double(p.plan.servers);
+                       as_double(elements_of(p.plan, p.plan.classes.size() - 1)) / as_double(p.plan.servers);
   return fmt::format("{}every {} steps each server writes {:.3f} GB ({}Ψ/S); a lost rank costs the steps since then\n",
                      kIndented, servers->snapshot_every, bytes / 1e9, f.parameters + f.optimizer);
 }
@@ -101,7 +101,8 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
       fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndented,
                   term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
                   term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
-  for (const auto& [of, copies] : {std::pair{"experts", kOthers[0]}, {"the word table at both ends", kOthers[1]}}) {
+  for (const auto& [of, copies] :
+       {std::pair{"experts", kOthers[0]}, {"the embedding table at both ends", kOthers[1]}}) {
     if (copies == Dimension::embedding ? elements_of(p.plan, 0, copies) > 0 : spec.model.moe.has_value())
       text += fmt::format("{}of {}: N = {}\n", kIndented, of, state_formula(spec, p.plan, copies).shards);
   }
@@ -111,21 +112,21 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
   t.columns = {{"rank class", "", Align::left}, {"ranks"},         {"Ψ"},
                {"in numbers", "", Align::left}, {"formula", unit}, {"plan", unit},
                {"activations", unit},           {"peak", unit}};
-  for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
+  for (std::size_t s = 0; s < p.plan.classes.size(); ++s) {
     const SlotMemory& m = p.report.memory.ranks[s].memory;
     double elements = 0, bytes = 0;
     std::string numbers;
     const auto add = [&](StateFormula kept, Dimension copies) {
       const double n = as_double(elements_of(p.plan, s, copies));
       if (n == 0 && copies != Dimension::data) return;
-      kept.parameters *= p.plan.slots[s].versions;  // bytes of all versions of the weights
+      kept.parameters *= p.plan.classes[s].versions;  // bytes of all versions of the weights
       elements += n;
       bytes += kept.bytes(n);
       numbers += (numbers.empty() ? "" : " + ") + with_numbers(kept, n);
     };
     add(of_slot(all, p.plan, s), Dimension::data);
     for (const Dimension copies : kOthers) add(state_formula(spec, p.plan, copies), copies);
-    t.rows.push_back({p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity), count_text(elements),
+    t.rows.push_back({p.plan.classes[s].name, fmt::format("{}", p.plan.classes[s].multiplicity), count_text(elements),
                       numbers, number(bytes, scale), number(as_double(states_in_plan(p.plan, s)), scale),
                       number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
                       number(as_double(m.peak), scale)});
@@ -180,12 +181,12 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   const Strategy& s = spec.strategy;
   if (s.pipeline == 1) return "";
   std::string text = '\n' + heading("Pipeline bubble", style) + '\n' + std::string(kIndented);
-  if (const std::optional<Bubble> b = bubble_formula(s, spec.software.communication.validates_after_update)) {
+  if (const std::optional<Bubble> b = bubble_formula(s, spec.software.communication.post_update_validation)) {
     text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
                         s.pipeline, s.micro_batches(), s.virtual_stages);
   }
   text += fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
-  text += set_right_text(report);
+  text += roll_back_text(report);
   for (const WeightRow& w : report.weights) {
     text += fmt::format("{}{}: {} version{} of its weights, gradients of weights {} update{} old\n", kIndented, w.name,
                         w.versions, w.versions == 1 ? "" : "s", w.staleness, w.staleness == 1 ? "" : "s");

@@ -32,7 +32,7 @@ Outcome report_run(const Job& job, const std::vector<RankRun>& runs, Seconds sta
       predicted ? compose(*predicted, runs) : measured_trace(job.plan, runs, median_step(step_times(runs)));
   if (!job.options.trace.empty())
     write_chrome_trace(job.options.trace, job.plan, trace, live_memory(job.plan, trace), {.device = runs[0].device});
-  Report report = predicted ? composed_report(job.spec, job.plan, runs, trace, predicted->prices.notes)
+  Report report = predicted ? composed_report(job.spec, job.plan, runs, trace, predicted->costs.notes)
                             : measured_report(job.spec, job.plan, runs, trace, job.options.device == "cuda");
   report.simulation.wall_s = now() - started;
   return {common.json ? to_json(report) : report_text(job.spec, report, common.style)};

@@ -22,7 +22,7 @@ Outcome simulate_command(const SimulateOptions& options, const Common& common) {
   }
   const Prediction p = predict(spec, options.unfold, options.profile);
   if (!options.trace.empty())
-    write_chrome_trace(options.trace, p.plan, p.trace, memory_samples(spec, p.plan, p.prices, p.trace, p.profile),
+    write_chrome_trace(options.trace, p.plan, p.trace, memory_samples(spec, p.plan, p.costs, p.trace, p.profile),
                        {.device = spec.cluster.gpu.name, .steps = p.plan.steps == 1 ? spec.steps : 1});
   say(p.report);
   if (draws) outcome.text += "\n" + gantt(p.plan, p.trace);

@@ -26,9 +26,9 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
   const bool shared = std::any_of(plan.blocks.begin(), plan.blocks.end(),
                                   [](const Block& block) { return block.role == BlockRole::exchange; });
   for (const Block& block : plan.blocks) {
-    const bool words = !block.parameters.empty() && block.parameters.front().name == kWordTable;
+    const bool looks_up = !block.parameters.empty() && block.parameters.front().name == kEmbeddingTable;
     const bool first =
-        block.role == BlockRole::embedding ? !shared || words : block.role == BlockRole::receive && !shared;
+        block.role == BlockRole::embedding ? !shared || looks_up : block.role == BlockRole::receive && !shared;
     const bool last = block.role == BlockRole::output || (block.role == BlockRole::send && !shared);
     if (block.role == BlockRole::layer) {
       const LayerHostTime own = layer_host_time(plan, block, software);
@@ -48,8 +48,8 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
   const auto updating = [&](const Op& op) { return reads ? reads_loss(op) : std::holds_alternative<Update>(op.work); };
   const auto parts = std::count_if(plan.tasks.begin(), plan.tasks.begin() + plan.task_count(),
                                    [&](const Task& task) { return updating(plan.ops[task.op]); });
-  const auto who = std::count_if(plan.slots.begin(), plan.slots.end(),
-                                 [&](const RankSlot& slot) { return reads || updates(plan, slot); });
+  const auto who = std::count_if(plan.classes.begin(), plan.classes.end(),
+                                 [&](const RankClass& slot) { return reads || updates(plan, slot); });
   const double all = (software.host.step_us + static_cast<double>(plan.ranks) * software.host.rank_us) *
                      static_cast<double>(who * plan.steps) * kMicrosecond;
   const Picoseconds each = picoseconds(all / static_cast<double>(std::max<std::ptrdiff_t>(1, parts)));

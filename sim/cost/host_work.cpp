@@ -48,14 +48,14 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
     at(w, Port::host_memory) = kAdamFraction;
     return w;
   }
-  const bool fetch = c->from == Home::nvme, store = c->to == Home::nvme;
+  const bool fetch = c->from == MemoryTier::nvme, store = c->to == MemoryTier::nvme;
   if ((fetch || store) && (rates.read <= 0 || rates.write <= 0))
     throw Error("cluster.nvme: missing; offload to disks needs TB, read_GBps and write_GBps of a node");
   const double way = fetch ? rates.read : store ? rates.write : rates.link, rate = std::min(way, rates.memory);
-  const Port port = fetch                     ? Port::disk_read
-                    : store                   ? Port::disk_write
-                    : c->from == Home::device ? Port::down
-                                              : Port::up;
+  const Port port = fetch                           ? Port::disk_read
+                    : store                         ? Port::disk_write
+                    : c->from == MemoryTier::device ? Port::d2h
+                                                    : Port::h2d;
   w.seconds = start + static_cast<double>(c->bytes) / rate;
   const double moving = static_cast<double>(c->bytes) / w.seconds;
   at(w, port) = moving / way;

@@ -22,7 +22,7 @@ struct Lanes {
 Lanes lanes_of(const Plan& plan, const Timing& timing, std::uint32_t s) {
   Lanes lanes;
   std::vector<bool> seen(plan.ops.size(), false);
-  for (TaskId t = plan.slots[s].begin; t < plan.slots[s].end; ++t) {
+  for (TaskId t = plan.classes[s].begin; t < plan.classes[s].end; ++t) {
     if (seen[plan.tasks[t].op]) continue;
     seen[plan.tasks[t].op] = true;
     const OpTiming& op = timing.of(s, plan.tasks[t].op);
@@ -42,7 +42,7 @@ class NicFinder {
         nics_(std::clamp(cluster.nics, 1, cluster.gpus_per_node)),
         on_switch_(std::max(cluster.gpus_per_pcie_switch, 1)) {
     slot_of_ = slots_of_ranks(plan);
-    for (const std::uint32_t slot : slot_of_) stage_of_.push_back(plan.slots[slot].stage);
+    for (const std::uint32_t slot : slot_of_) stage_of_.push_back(plan.classes[slot].stage);
   }
 
   std::int64_t nic_of(std::int64_t rank) const {
@@ -70,7 +70,7 @@ class NicFinder {
 
   // Ranks at a port: of the same PCIe switch, or of the node.
   std::int64_t port_of(std::int64_t rank, Port port) const {
-    const bool link = port == Port::down || port == Port::up;
+    const bool link = port == Port::d2h || port == Port::h2d;
     const std::int64_t seat = plan_.seat_of(rank), node = seat / gpus_, at = seat % gpus_ / on_switch_;
     return link ? node * ceil_div(gpus_, on_switch_) + at : node;
   }
@@ -153,12 +153,12 @@ void find_ports(const NicFinder& nics, const Lanes& lanes, std::int64_t rank, bo
 
 void find_shared_links(const Plan& plan, const Cluster& cluster, Timing& timing) {
   const NicFinder nics(plan, cluster);
-  const bool folded = static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
+  const bool folded = static_cast<std::int64_t>(plan.classes.size()) < plan.ranks;
   std::map<Mix, LinkId> ids;
   PortIds ports;
-  timing.links.assign(plan.slots.size(), {});
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    const std::int64_t rank = plan.slots[s].representative;
+  timing.links.assign(plan.classes.size(), {});
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
+    const std::int64_t rank = plan.classes[s].representative;
     const Lanes lanes = lanes_of(plan, timing, s);
     SlotLinks& links = timing.links[s];
     if (nics.contested(rank, lanes)) {

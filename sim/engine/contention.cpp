@@ -22,7 +22,7 @@ Contention::Stretch product(std::uint64_t a, std::uint64_t b) {
 }  // namespace
 
 Contention::Contention(const Plan& plan, const Timing& timing)
-    : plan_(plan), timing_(timing), ranks_(plan.slots.size()), ends_(plan.slots.size() * kLanes) {
+    : plan_(plan), timing_(timing), ranks_(plan.classes.size()), ends_(plan.classes.size() * kLanes) {
   for (const std::uint32_t row : timing.row_of_slot) rows_.push_back(timing.rows[row].data());
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
 }

@@ -16,7 +16,7 @@ class KernelQueues {
   // one: whether ranks have one queue; else no kernel waits for its turn.
   KernelQueues(const Plan& plan, bool one) : plan_(plan) {
     if (!one) return;
-    for (const RankSlot& slot : plan.slots) fronts_.push_back(first_kernel(slot.begin));
+    for (const RankClass& slot : plan.classes) fronts_.push_back(first_kernel(slot.begin));
     held_.resize(plan.task_count());
   }
 
@@ -29,7 +29,7 @@ class KernelQueues {
   void arrive(TaskId t, Begin begin) {
     const std::uint32_t slot = plan_.slot_of(t);
     held_[t] = true;
-    for (TaskId& front = fronts_[slot]; front < plan_.slots[slot].end && held_[front];) {
+    for (TaskId& front = fronts_[slot]; front < plan_.classes[slot].end && held_[front];) {
       const TaskId next = front;
       front = first_kernel(front + 1);
       begin(next);
@@ -44,11 +44,11 @@ class KernelQueues {
       case LaneKind::receive_previous:
       case LaneKind::receive_next:
       case LaneKind::receive_partner:
-      case LaneKind::down:
-      case LaneKind::up:
+      case LaneKind::d2h:
+      case LaneKind::h2d:
       case LaneKind::cpu:
-      case LaneKind::fetch:
-      case LaneKind::store:
+      case LaneKind::nvme_read:
+      case LaneKind::nvme_write:
         return false;
       default:
         return true;

@@ -61,11 +61,11 @@ class Engine {
   Engine(const Plan& plan, const Timing& timing)
       : plan_(plan),
         count_(plan.task_count()),
-        lane_count_(static_cast<std::uint32_t>(plan.slots.size()) * kLanes),
+        lane_count_(static_cast<std::uint32_t>(plan.classes.size()) * kLanes),
         contention_(plan, timing),
         queues_(plan, timing.one_queue),
         lanes_(lane_count_),
-        waiters_(lane_count_ + plan.slots.size()),
+        waiters_(lane_count_ + plan.classes.size()),
         next_in_lane_(std::make_unique_for_overwrite<TaskId[]>(count_)),
         ended_(count_),
         entered_(plan.matches.size()) {
@@ -73,9 +73,10 @@ class Engine {
     prefer_huge_pages(trace_.spans.data(), count_ * sizeof(Span));
     prefer_huge_pages(next_in_lane_.get(), count_ * sizeof(TaskId));
     trace_.spans.resize(count_);
-    trace_.host.resize(plan.slots.size());
-    for (std::uint32_t s = 0; s < plan.slots.size(); ++s)
-      hosts_.push_back({timing.rows[timing.row_of_slot[s]].data(), plan.slots[s].begin, plan.slots[s].begin, 0, {}});
+    trace_.host.resize(plan.classes.size());
+    for (std::uint32_t s = 0; s < plan.classes.size(); ++s)
+      hosts_.push_back(
+          {timing.rows[timing.row_of_slot[s]].data(), plan.classes[s].begin, plan.classes[s].begin, 0, {}});
     line_up();
   }
 
@@ -108,7 +109,7 @@ class Engine {
   void line_up() {
     for (const Op& op : plan_.ops) op_waits_.push_back(op.host_waits);
     for (std::uint32_t s = 0; s < hosts_.size(); ++s) {
-      for (TaskId t = plan_.slots[s].end; t-- > plan_.slots[s].begin;) {
+      for (TaskId t = plan_.classes[s].end; t-- > plan_.classes[s].begin;) {
         TaskId& head = lanes_[lane_of(t)].head;
         next_in_lane_[t] = head;
         head = t;
@@ -128,13 +129,13 @@ class Engine {
   // The dependencies of a task are waited for by the host where the host waits before the task.
   bool held_by_host(TaskId t) const {
     return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
-           t != plan_.slots[plan_.slot_of(t)].begin;
+           t != plan_.classes[plan_.slot_of(t)].begin;
   }
 
   // The host goes on until its next wait, and past waits for which all tasks have ended.
   void resume(std::uint32_t slot, TaskId cause) {
     HostThread& host = hosts_[slot];
-    const TaskId end = plan_.slots[slot].end;
+    const TaskId end = plan_.classes[slot].end;
     for (;;) {
       issue(host, host.wait);
       host.clock = std::max(host.clock, now());

@@ -12,7 +12,7 @@ namespace orrery {
 
 // Ports are the resources that ranks of a node share beyond the network: the link to the host of the devices on one
 // PCIe switch, in both directions; the host's processors and memory; the node's disks.
-enum class Port : std::uint8_t { down, up, processors, host_memory, disk_read, disk_write };
+enum class Port : std::uint8_t { d2h, h2d, processors, host_memory, disk_read, disk_write };
 inline constexpr std::size_t kPorts = 6;
 
 // Times and loads of a task of an op when nothing else runs.

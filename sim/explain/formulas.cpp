@@ -31,9 +31,9 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
 // copies.
 double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false) {
   double sum = 0;
-  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+  for (std::size_t s = 0; s < plan.classes.size(); ++s) {
     const double n = real(group_size(plan, copies, s));
-    sum += real(elements_of(plan, s, copies, again)) * real(plan.slots[s].multiplicity) * (sent ? (n - 1) / n : 1);
+    sum += real(elements_of(plan, s, copies, again)) * real(plan.classes[s].multiplicity) * (sent ? (n - 1) / n : 1);
   }
   return sum / real(plan.ranks);
 }
@@ -48,7 +48,7 @@ double run_again(const Plan& plan, Dimension group) {
       for (const std::uint32_t op : ops) {
         const auto* c = std::get_if<Collective>(&plan.ops[op].work);
         if (c != nullptr && c->group == group && plan.ops[op].recompute == recompute)
-          sum += real(c->bytes) * real(plan.slots[f.slot].multiplicity);
+          sum += real(c->bytes) * real(plan.classes[f.slot].multiplicity);
       }
     };
     add(block.forward, false, forward);
@@ -60,7 +60,7 @@ double run_again(const Plan& plan, Dimension group) {
 // "4", or "2, 1" where stages differ from the ones before.
 std::string group_sizes(const Plan& plan, Dimension copies) {
   std::vector<std::int64_t> sizes;
-  for (std::size_t s = 0; s < plan.slots.size(); ++s) sizes.push_back(group_size(plan, copies, s));
+  for (std::size_t s = 0; s < plan.classes.size(); ++s) sizes.push_back(group_size(plan, copies, s));
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return fmt::format("{}", fmt::join(sizes, ", "));
 }
@@ -92,7 +92,7 @@ double table_used_twice(const Spec& spec, const Plan& plan) {
   }
   double sum = 0;
   for (const auto& [slot, table] : by_slot)
-    sum += table.second ? real(table.first) * real(plan.slots[slot].multiplicity) / real(plan.ranks) : 0;
+    sum += table.second ? real(table.first) * real(plan.classes[slot].multiplicity) / real(plan.ranks) : 0;
   return sum;
 }
 
@@ -271,7 +271,7 @@ std::int64_t crossings(const Strategy& s) {
 
 // Bytes of activations of a micro-batch that a class of ranks leaves with a partner: those that its first move in the
 // plan takes away.
-double moved_bytes(const Plan& plan, const RankSlot& slot) {
+double moved_bytes(const Plan& plan, const RankClass& slot) {
   std::int32_t first = -1;
   double bytes = 0;
   for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -285,13 +285,13 @@ double moved_bytes(const Plan& plan, const RankSlot& slot) {
 }
 
 // The mean of these bytes over all moves of a step: stages may have unlike layers.
-double mean_moved_bytes(const Plan& plan, const std::vector<ActivationMove>& moves) {
+double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   std::map<std::int64_t, double> by_stage;
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     if (!by_stage.contains(slot.stage)) by_stage[slot.stage] = moved_bytes(plan, slot);
   }
   double sum = 0;
-  for (const ActivationMove& move : moves) sum += by_stage.at(move.stage);
+  for (const Eviction& move : moves) sum += by_stage.at(move.stage);
   return moves.empty() ? 0 : sum / real(std::ssize(moves));
 }
 
@@ -310,7 +310,7 @@ Volume pipeline_volume(const Spec& spec, const Plan& plan) {
               .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / p};
   const bool known = s.schedule != "file";
   if (known && find_schedule(s.schedule).moves != nullptr) {
-    const std::vector<ActivationMove> moves = make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves;
+    const std::vector<Eviction> moves = make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves;
     const double bytes = mean_moved_bytes(plan, moves);
     v.formula += " + 2·A·n/p";
     v.numbers += fmt::format(", A = {:.4g} B of activations, left n = {} times", bytes, moves.size());

@@ -57,8 +57,8 @@ struct Bubble {
   std::string formula;  // "(p-1)/(m+p-1)"
   double share = 0;
 };
-// The bubble of a schedule; nullopt for schedules without a closed form here. validates_after_update: for steps that
-// begin on each stage as soon as the stage has ended the step before (software.validates_after_update).
-std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_after_update = false);
+// The bubble of a schedule; nullopt for schedules without a closed form here. post_update_validation: for steps that
+// begin on each stage as soon as the stage has ended the step before (software.post_update_validation).
+std::optional<Bubble> bubble_formula(const Strategy& strategy, bool post_update_validation = false);
 
 }  // namespace orrery

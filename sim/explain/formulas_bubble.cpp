@@ -6,11 +6,11 @@
 
 namespace orrery {
 
-std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_after_update) {
+std::optional<Bubble> bubble_formula(const Strategy& strategy, bool post_update_validation) {
   const ScheduleRow* row = schedule_in_table(strategy.schedule);
   const std::int64_t p = strategy.pipeline, m = strategy.micro_batches();
   if (row == nullptr || p % row->copies != 0) return std::nullopt;
-  const auto other = validates_after_update ? BubbleForm::Holds::with_barrier : BubbleForm::Holds::without_barrier;
+  const auto other = post_update_validation ? BubbleForm::Holds::with_barrier : BubbleForm::Holds::without_barrier;
   for (const BubbleForm& form : row->bubbles) {
     if (form.share == nullptr || form.holds == other) continue;
     if (m < form.least_rounds * p || (form.of_least && m != form.least_rounds * p)) continue;

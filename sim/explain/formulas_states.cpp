@@ -16,7 +16,7 @@ namespace {
 // unlike. Otherwise two of them sum the embeddings after their own stages have.
 bool sums_table_apart(const Plan& plan, std::size_t slot) {
   if (group_size(plan, Dimension::embedding, slot) <= 2) return false;
-  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+  for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c != nullptr && c->group == Dimension::embedding) return true;
   }
@@ -25,7 +25,7 @@ bool sums_table_apart(const Plan& plan, std::size_t slot) {
 
 Dimension copies_of(const LocalParameter& p, bool table_apart) {
   if (p.experts > 0) return Dimension::expert_data;
-  return table_apart && p.name == kWordTable ? Dimension::embedding : Dimension::data;
+  return table_apart && p.name == kEmbeddingTable ? Dimension::embedding : Dimension::data;
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ Dimension copies_of(const LocalParameter& p, bool table_apart) {
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
   if (table.groups.empty()) return 1;
-  return static_cast<std::int64_t>(table.groups[table.member_of[plan.slots[slot].representative]].size());
+  return static_cast<std::int64_t>(table.groups[table.member_of[plan.classes[slot].representative]].size());
 }
 
 double StateFormula::bytes(double elements) const {
@@ -54,11 +54,12 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   if (spec.software.communication.widens_gradient_shards && unit_gradients(spec, row) && row.fp32_shards)
     f.gradients = std::max(f.gradients, s.optimizer.master_bytes);
   f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
-  const bool on_host = s.offload.optimizer != Device::none;
+  const bool on_host = s.offload.optimizer != MemoryTier::device;
   const bool masters = masters_lie_apart(s, row);
   if (masters) f.optimizer += s.optimizer.master_bytes;
   if (on_host)
-    f.copies = storage_bytes(s.gradient_precision) * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
+    f.copies =
+        storage_bytes(s.gradient_precision) * ((s.offload.gradients == MemoryTier::device) + s.offload.delayed_update);
   if (masters && row.shards_optimizer && spec.software.communication.whole_master == s.precision) {
     f.whole = s.optimizer.master_bytes;
     f.optimizer -= f.whole;
@@ -71,10 +72,10 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
 }
 
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot) {
-  if (plan.slots[slot].server) {
+  if (plan.classes[slot].server) {
     f.shards_parameters = f.shards_gradients = f.shards_optimizer = true;
     f.shards = plan.ranges();
-  } else if (!updates(plan, plan.slots[slot])) {
+  } else if (!updates(plan, plan.classes[slot])) {
     f.optimizer = 0;
   } else if (f.shards_optimizer) {
     f.shards = group_size(plan, Dimension::data, slot);
@@ -140,7 +141,7 @@ Bytes states_in_plan(const Plan& plan, std::size_t slot) {
   for (const Frame& f : plan.frames) {
     const BlockRole role = plan.blocks[f.block].role;
     if (f.slot != slot || (role != BlockRole::state && role != BlockRole::version)) continue;
-    for (const Slot& buffer : plan.blocks[f.block].slots)
+    for (const BlockBuffer& buffer : plan.blocks[f.block].buffers)
       sum += buffer.category == Category::buffers ? 0 : buffer.bytes;
   }
   return sum;

@@ -90,7 +90,7 @@ void add_servers(const Spec& spec, List& list) {
                               fmt::format("{:.3g}", static_cast<double>(s.data) / static_cast<double>(p.servers))),
                   "without them (plain replicas)", changed(spec, [](Strategy& x) { x.sharding = Sharding::none; }),
                   "world"});
-  if (own_pace(s))
+  if (asynchronous_workers(s))
     list.push_back({p.mode == "ssp" ? fmt::format("staleness of at most {} steps", p.staleness) : "no waiting at all",
                     true, "a slow worker holds back itself alone, or others only so far",
                     "gradients come from weights that others have changed since", "without it (sync)",
@@ -136,7 +136,7 @@ void add_sharding(const Spec& spec, List& list) {
   for (const ShardingRow& other : sharding_rows()) {
     const bool more = other.shards_parameters || !row.shards_optimizer;
     const bool weaving = weaves(other.kind);
-    if (other.suggested && more && flushes && whole && s.offload.parameters == Device::none)
+    if (other.suggested && more && flushes && whole && s.offload.parameters == MemoryTier::device)
       list.push_back({std::string(other.name), false, "", "",
                       fmt::format("with {}{}", other.name, weaving ? ", micro-batches not woven" : ""),
                       as(other.kind)});
@@ -209,9 +209,9 @@ void add_schedule(const Spec& spec, const Spec& once, List& list) {
     list.push_back({fmt::format("backward in two parts, {}", s.schedule), true,
                     "weight gradients are left for when a stage would wait for others",
                     "what they are made of is kept until then", "without it (1f1b)", once});
-  if (spec.software.communication.validates_after_update) {
+  if (spec.software.communication.post_update_validation) {
     Spec barrier = spec;
-    barrier.software.communication.validates_after_update = false;
+    barrier.software.communication.post_update_validation = false;
     list.push_back({"updates validated in the next step", true,
                     "no stage waits for the gradients' norm of all: steps overlap",
                     "an update that should have been clipped, or left out, is taken back and made again, and what ran "
@@ -227,7 +227,7 @@ void add_schedule(const Spec& spec, const Spec& once, List& list) {
 void add_pipeline(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (s.pipeline == 1) return;
-  const std::optional<Bubble> bubble = bubble_formula(s, spec.software.communication.validates_after_update);
+  const std::optional<Bubble> bubble = bubble_formula(s, spec.software.communication.post_update_validation);
   const auto plain = [](Strategy& x) {
     x.pipeline = x.virtual_stages = 1;
     x.schedule = kPlainSchedule;
@@ -256,13 +256,14 @@ void add_pipeline(const Spec& spec, List& list) {
   };
   const auto at_the_ends = [](Strategy& x) { x.schedule = find_schedule(x.schedule).ends; };
   if (spreads_vocabulary(s.schedule))
-    list.push_back({fmt::format("vocabulary shared by {} stages", s.pipeline), true,
-                    fmt::format("word table, output and logits of a stage are 1/{}; no stage waits for the last one's "
-                                "logits",
-                                s.pipeline),
-                    fmt::format("hidden states pass every stage four times more; {} more micro-batches in flight",
-                                find_schedule(s.schedule).vocabulary_barriers),
-                    fmt::format("without it ({})", find_schedule(s.schedule).ends), changed(spec, at_the_ends)});
+    list.push_back(
+        {fmt::format("vocabulary shared by {} stages", s.pipeline), true,
+         fmt::format("embedding table, output and logits of a stage are 1/{}; no stage waits for the last one's "
+                     "logits",
+                     s.pipeline),
+         fmt::format("hidden states pass every stage four times more; {} more micro-batches in flight",
+                     find_schedule(s.schedule).vocabulary_barriers),
+         fmt::format("without it ({})", find_schedule(s.schedule).ends), changed(spec, at_the_ends)});
   if (s.schedule == kChunkedSchedule)
     list.push_back({fmt::format("{} virtual stages a rank", s.virtual_stages), true,
                     fmt::format("the bubble is 1/{} of 1F1B's", s.virtual_stages),

@@ -87,7 +87,7 @@ class Writer {
       op_names_.push_back(json_string(op.name));
       kernel_names_.push_back(json_string(kernel_name(op)));
     }
-    for (const RankSlot& slot : plan.slots) wait_names_.push_back(json_string("wait for " + slot.name));
+    for (const RankClass& slot : plan.classes) wait_names_.push_back(json_string("wait for " + slot.name));
     for (const Block& block : plan.blocks) block_names_.push_back(json_string(block.name));
     for (std::uint32_t m = 0; m < plan.matches.size(); ++m) last_in_.push_back(last_to_enter(plan, trace, m));
   }
@@ -112,7 +112,7 @@ class Writer {
     for (std::uint32_t s = first_; s < end_; ++s) {
       text.put(s == first_ ? "" : ", ", "{\"id\": ", s, ", \"name\": ", device_, "}");
     }
-    text.put("],\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": ", plan_.slots[first_].representative,
+    text.put("],\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": ", plan_.classes[first_].representative,
              ", \"world_size\": ", plan_.ranks,
              "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": 0,\n\"traceEvents\": [");
   }
@@ -129,7 +129,7 @@ class Writer {
                ",\"tid\":", kHost);
     write_times(text, 0, trace_.step_time);
     text.put("}");
-    for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) {
+    for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
       write_launch(text, s, t);
       write_kernel(text, s, t);
       const std::uint32_t match = plan_.tasks[t].match;
@@ -164,7 +164,7 @@ class Writer {
       text.put("\"sort_index\":", place, "}}");
     };
     std::vector<bool> used(kLanes);
-    for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) used[plan_.tasks[t].lane % kLanes] = true;
+    for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) used[plan_.tasks[t].lane % kLanes] = true;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       if (used[lane]) thread(thread_of(lane), name_of(static_cast<LaneKind>(lane)), lane);
     }
@@ -174,7 +174,7 @@ class Writer {
   // The name of a slot: "stage 0 (ranks 0, 1, ... x16)". A class is the ranks at the same place in every pipeline
   // group, or a part of them, of which the plan knows one.
   std::string process_name(std::uint32_t s) const {
-    const RankSlot& slot = plan_.slots[s];
+    const RankClass& slot = plan_.classes[s];
     if (slot.multiplicity == 1) return fmt::format("{} (rank {})", slot.name, slot.representative);
     const GroupTable& pipelines = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
     const auto& own = pipelines.groups[pipelines.member_of[slot.representative]];
@@ -306,12 +306,12 @@ std::string path_of_rank(const std::string& path, std::int64_t rank) {
 void write_chrome_trace(const std::string& path, const Plan& plan, const Trace& trace,
                         std::span<const MemorySample> samples, const ChromeTraceOptions& options) {
   Writer writer(plan, trace, samples, options.device, options.steps);
-  const auto slots = static_cast<std::uint32_t>(plan.slots.size());
+  const auto slots = static_cast<std::uint32_t>(plan.classes.size());
   if (!options.file_per_slot) {
     writer.write(path, 0, slots, options.members);
     return;
   }
-  for (std::uint32_t s = 0; s < slots; ++s) writer.write(path_of_rank(path, plan.slots[s].representative), s, s + 1);
+  for (std::uint32_t s = 0; s < slots; ++s) writer.write(path_of_rank(path, plan.classes[s].representative), s, s + 1);
 }
 
 }  // namespace orrery

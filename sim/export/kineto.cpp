@@ -133,7 +133,7 @@ std::string kernel_arguments(const Plan& plan, std::uint32_t slot, const Op& op)
   if (!moves(op))
     text += fmt::format(R"(,"kind":"{}","sizes":[{:.0f}],"amount":{:.0f})", shape.kind, fmt::join(shape.sizes, ","),
                         shape.amount);
-  const std::int64_t rank = plan.slots[slot].representative;
+  const std::int64_t rank = plan.classes[slot].representative;
   if (const auto* c = std::get_if<Collective>(&op.work)) text += arguments_of(plan, rank, *c, op.precision);
   if (const auto* t = std::get_if<Transfer>(&op.work)) text += arguments_of(plan, rank, *t, op.precision);
   return text;

@@ -11,18 +11,19 @@ struct Delta {
   Bytes bytes = 0;
 };
 
-const Slot& slot_of(const Plan& plan, std::uint32_t frame, const Operand& o) {
-  return plan.blocks[plan.frames[frame].block].slots[o.slot];
+const BlockBuffer& slot_of(const Plan& plan, std::uint32_t frame, const Operand& o) {
+  return plan.blocks[plan.frames[frame].block].buffers[o.slot];
 }
 
 // The bytes that the tasks of a slot take and give up, not yet in order of time.
-std::vector<Delta> deltas_of(const Plan& plan, const Trace& trace, const RankSlot& slot, std::vector<bool>& held) {
+std::vector<Delta> deltas_of(const Plan& plan, const Trace& trace, const RankClass& slot, std::vector<bool>& held) {
   std::vector<Delta> deltas;
   const auto change = [&](TaskId t, const Operand& o, bool take) {
     const std::uint32_t frame = frame_of(plan, plan.tasks[t].frame, o);
-    const Slot& what = slot_of(plan, frame, o);
+    const BlockBuffer& what = slot_of(plan, frame, o);
     const std::uint32_t buffer = plan.frames[frame].first_buffer + o.slot;
-    if (what.bytes == 0 || what.lazy || what.contiguous || what.home != Home::device || held[buffer] == take) return;
+    if (what.bytes == 0 || what.lazy || what.contiguous || what.home != MemoryTier::device || held[buffer] == take)
+      return;
     held[buffer] = take;
     deltas.push_back(
         {take ? trace.spans[t].entered : trace.spans[t].ended, what.category, take ? what.bytes : -what.bytes});
@@ -35,12 +36,12 @@ std::vector<Delta> deltas_of(const Plan& plan, const Trace& trace, const RankSlo
 }
 
 std::vector<MemorySample> state_of_slots(const Plan& plan) {
-  std::vector<MemorySample> state(plan.slots.size());
+  std::vector<MemorySample> state(plan.classes.size());
   for (std::uint32_t s = 0; s < state.size(); ++s) state[s].slot = s;
   for (const Frame& f : plan.frames) {
     if (!outlives_steps(plan.blocks[f.block].role)) continue;
-    for (const Slot& s : plan.blocks[f.block].slots)
-      state[f.slot].bytes[static_cast<std::size_t>(s.category)] += s.home == Home::device ? s.bytes : 0;
+    for (const BlockBuffer& s : plan.blocks[f.block].buffers)
+      state[f.slot].bytes[static_cast<std::size_t>(s.category)] += s.home == MemoryTier::device ? s.bytes : 0;
   }
   return state;
 }
@@ -51,7 +52,7 @@ std::vector<MemorySample> live_memory(const Plan& plan, const Trace& trace) {
   std::vector<MemorySample> samples;
   std::vector<bool> held(plan.buffers, false);
   for (MemorySample now : state_of_slots(plan)) {
-    std::vector<Delta> deltas = deltas_of(plan, trace, plan.slots[now.slot], held);
+    std::vector<Delta> deltas = deltas_of(plan, trace, plan.classes[now.slot], held);
     std::stable_sort(deltas.begin(), deltas.end(), [](const Delta& a, const Delta& b) { return a.time < b.time; });
     samples.push_back(now);
     for (const Delta& d : deltas) {

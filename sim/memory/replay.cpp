@@ -61,21 +61,21 @@ class Replay : BlockSource {
         named_(named),
         curve_(curve) {}
 
-  SlotMemory run(const RankSlot& slot, const std::vector<std::uint32_t>& frames) {
+  SlotMemory run(const RankClass& slot, const std::vector<std::uint32_t>& frames) {
     if (options_.workspace > 0) {
       count(Category::workspace, allocator_.size(allocate(options_.workspace, 0, 0)));
     }
     for (const std::uint32_t f : frames) {
       const Frame& frame = plan_.frames[f];
       if (!outlives_steps(plan_.blocks[frame.block].role)) continue;
-      const auto& slots = plan_.blocks[frame.block].slots;
+      const auto& slots = plan_.blocks[frame.block].buffers;
       for (std::size_t s = 0; s < slots.size(); ++s) {
         if (!slots[s].lazy || options_.moments_at_start) take(f, static_cast<std::uint16_t>(s), 0, 0);
       }
     }
     find_filling(slot);
     find_update(slot);
-    slot_ = static_cast<std::uint32_t>(&slot - plan_.slots.data());
+    slot_ = static_cast<std::uint32_t>(&slot - plan_.classes.data());
     play(slot);
     result_.first_step_peak = result_.peak;
     play_to_rest(slot);
@@ -90,7 +90,7 @@ class Replay : BlockSource {
   // Moments appear at the end of the first step. Later steps give cached memory back to make room for them and do not
   // need it again, until no step gives anything back, or each gives back as much as the one before. If neither comes,
   // the mean of the last half counts.
-  void play_to_rest(const RankSlot& slot) {
+  void play_to_rest(const RankClass& slot) {
     std::vector<std::int64_t> calls;
     bool rests = false;
     while (!rests && std::ssize(calls) < kReplayedSteps) {
@@ -104,7 +104,7 @@ class Replay : BlockSource {
   }
 
   // Plays the whole plan once more. Returns whether cached segments had to be given back.
-  bool play(const RankSlot& slot) {
+  bool play(const RankClass& slot) {
     const AllocatorStats before = allocator_.stats();
     if (curve_ != nullptr) curve_->emplace_back();
     clock_ = lag_ = 0;
@@ -116,7 +116,7 @@ class Replay : BlockSource {
     return after.retries > before.retries;
   }
 
-  void visit(const RankSlot& slot, TaskId t) {
+  void visit(const RankClass& slot, TaskId t) {
     const Op& op = plan_.op_of(t);
     if (t == update_) {
       reserved_before_ = std::max(reserved_before_, allocator_.stats().reserved.peak);
@@ -162,10 +162,11 @@ class Replay : BlockSource {
   // the output of the second waits until the next stage has ended its first forward, and the device, whose stream waits
   // for the sends, waits too. The host goes on: inferred from the peaks of nanotron's first stages, as is which forward
   // is the first to wait.
-  void find_filling(const RankSlot& slot) {
+  void find_filling(const RankClass& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
-    const std::int64_t fill = plan_.slots.back().stage - slot.stage + 1;  // forwards before the first backward may run
+    const std::int64_t fill =
+        plan_.classes.back().stage - slot.stage + 1;  // forwards before the first backward may run
     TaskId end = slot.begin;
     while (end < slot.end && plan_.op_of(end).phase != Phase::backward && micro_batch(end) < fill) ++end;
     TaskId third = slot.begin;
@@ -174,7 +175,7 @@ class Replay : BlockSource {
   }
 
   // Finds the tasks after the last pass of the last micro-batch.
-  void find_update(const RankSlot& slot) {
+  void find_update(const RankClass& slot) {
     update_ = slot.end;
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
@@ -259,7 +260,7 @@ class Replay : BlockSource {
       if (held.stream != 0 || held.used_until != 0) continue;
       held.stream = kNotHeld;
       const Frame& frame = plan_.frames[plan_.tasks[t].frame];
-      count(plan_.blocks[frame.block].slots[o.slot].category, -allocator_.size(held.block));
+      count(plan_.blocks[frame.block].buffers[o.slot].category, -allocator_.size(held.block));
       count(Category::gradients, allocator_.size(held.block));
       return held.block;
     }
@@ -302,14 +303,14 @@ class Replay : BlockSource {
   }
 
   void take(std::uint32_t frame, std::uint16_t slot, int stream, Picoseconds now) {
-    const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
+    const BlockBuffer& what = plan_.blocks[plan_.frames[frame].block].buffers[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0 || held.stream != kNotHeld) return;
     if (what.contiguous) {
       held.stream = kPlaced;
       return;
     }
-    if (what.home != Home::device) {
+    if (what.home != MemoryTier::device) {
       held.stream = kBeyond;
       count_beyond(what.home, what.bytes);
       return;
@@ -342,7 +343,7 @@ class Replay : BlockSource {
   }
 
   void give(std::uint32_t frame, std::uint16_t slot, int stream, bool sent, Picoseconds ended) {
-    const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
+    const BlockBuffer& what = plan_.blocks[plan_.frames[frame].block].buffers[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0) return;
     if (held.stream == kNotHeld) return;
@@ -370,8 +371,8 @@ class Replay : BlockSource {
     allocated_ += bytes;
   }
 
-  void count_beyond(Home home, Bytes bytes) {
-    (home == Home::host ? host_ : nvme_) += bytes;
+  void count_beyond(MemoryTier home, Bytes bytes) {
+    (home == MemoryTier::host ? host_ : nvme_) += bytes;
     result_.host_peak = std::max(result_.host_peak, host_);
     result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
   }
@@ -416,12 +417,12 @@ class Replay : BlockSource {
 // them up.
 void Replay::name_largest() {
   if (result_.peak_task == kNone) return;
-  const RankSlot& slot = plan_.slots[plan_.slot_of(result_.peak_task)];
+  const RankClass& slot = plan_.classes[plan_.slot_of(result_.peak_task)];
   std::map<std::string, std::pair<Bytes, int>> by_name;
   const auto count_one = [&](std::uint32_t frame, std::uint16_t s, bool on) {
-    const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[s];
+    const BlockBuffer& what = plan_.blocks[plan_.frames[frame].block].buffers[s];
     char& is = named_[plan_.frames[frame].first_buffer + s];
-    if (what.bytes == 0 || what.contiguous || what.home != Home::device || (is != 0) == on) return;
+    if (what.bytes == 0 || what.contiguous || what.home != MemoryTier::device || (is != 0) == on) return;
     is = on ? 1 : 0;
     auto& [bytes, number] = by_name[what.name];
     bytes += on ? what.bytes : -what.bytes;
@@ -450,13 +451,13 @@ std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, cons
                                       std::vector<MemoryCurve>* curves) {
   std::vector<Held> held(plan.buffers);  // every slot has buffers of its own
   std::vector<char> named(plan.buffers);
-  std::vector<std::vector<std::uint32_t>> frames(plan.slots.size());
+  std::vector<std::vector<std::uint32_t>> frames(plan.classes.size());
   for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);
   std::vector<SlotMemory> result;
-  if (curves != nullptr) curves->assign(plan.slots.size(), {});
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+  if (curves != nullptr) curves->assign(plan.classes.size(), {});
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
     MemoryCurve* curve = curves == nullptr ? nullptr : &(*curves)[s];
-    result.push_back(Replay(plan, trace, options, held, named, frames[s], curve).run(plan.slots[s], frames[s]));
+    result.push_back(Replay(plan, trace, options, held, named, frames[s], curve).run(plan.classes[s], frames[s]));
   }
   return result;
 }

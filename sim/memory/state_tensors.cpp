@@ -25,8 +25,8 @@ StateTensors::StateTensors(const Plan& plan, const std::vector<std::uint32_t>& f
     const Frame& frame = plan.frames[f];
     const Block& block = plan.blocks[frame.block];
     if (gradients && block.role == BlockRole::state) {
-      const Slot &sums = block.slots[kGradients], &whole = block.slots[kParameters];
-      if (sums.bytes > 0 && sums.bytes == whole.bytes && sums.home == Home::device)
+      const BlockBuffer &sums = block.buffers[kGradients], &whole = block.buffers[kParameters];
+      if (sums.bytes > 0 && sums.bytes == whole.bytes && sums.home == MemoryTier::device)
         gradient_width_ = plan.element_bytes;
     }
     if (frame.state == kNone || block.parameters.empty() || !known.insert({frame.state, frame.base}).second) continue;
@@ -38,8 +38,8 @@ void StateTensors::take_moments(std::uint32_t state, Picoseconds now) {
   const std::vector<std::int64_t>& weights = weights_.at(state);
   const auto all = static_cast<double>(std::accumulate(weights.begin(), weights.end(), std::int64_t{0}));
   for (const std::int64_t elements : weights) {
-    for (const Slot& what : plan_.blocks[plan_.frames[state].block].slots) {
-      if (!what.lazy || what.bytes == 0 || what.home != Home::device) continue;
+    for (const BlockBuffer& what : plan_.blocks[plan_.frames[state].block].buffers) {
+      if (!what.lazy || what.bytes == 0 || what.home != MemoryTier::device) continue;
       const double part = static_cast<double>(elements) / all * static_cast<double>(what.bytes);
       blocks_.take(std::max<Bytes>(1, std::llround(part)), what.category, now);
     }

@@ -18,10 +18,10 @@ namespace orrery {
 // Items are dealt to processes by cost, and to threads as they become free. Every process gets all results, in the
 // order of the items: the outcome depends on neither number. Items of a lost process are done by the others: each
 // process does every item whose result it has not been told, since the processes need not agree on which one is lost.
-class SearchCrew {
+class SearchWorkers {
  public:
   // peers: nullptr, alone. stop: set by the user, in any process; nullptr, never.
-  SearchCrew(unsigned threads, Peers* peers, const std::atomic<bool>* stop)
+  SearchWorkers(unsigned threads, Peers* peers, const std::atomic<bool>* stop)
       : threads_(std::max(1U, threads)), peers_(peers), stop_(stop), stopped_(hurries()) {}
 
   std::size_t threads() const { return threads_; }

@@ -30,7 +30,7 @@ struct ShortSteps {
 bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
-  if (own_pace(s) || spec.software.communication.validates_after_update) return false;
+  if (asynchronous_workers(s) || spec.software.communication.post_update_validation) return false;
   // Orders that fit the times of stages fill waits as they come, not period by period.
   const ScheduleRow& row = find_schedule(s.schedule);
   return row.updates == Updates::flush && !row.splits && row.vocabulary_barriers == 0;

@@ -39,12 +39,12 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   const Plan all = unfold(folded);
   const auto tasks = static_cast<std::int64_t>(all.task_count());
   const ServerSteps made =
-      server_steps(all, spec, price(all, spec, p.profile), std::clamp(kMostTasks / tasks, kLeastSteps, kMostSteps));
+      server_steps(all, spec, costs_of(all, spec, p.profile), std::clamp(kMostTasks / tasks, kLeastSteps, kMostSteps));
   const Trace trace = simulate(made.plan, made.timing, stop);
   const ServerClocks clocks = server_clocks(made, trace);
   MemoryReport memory = p.report.memory;
   memory.remapping_s *= clocks.steps;
-  Report r = make_report(spec, made.plan, cut_off(trace, clocks.window), p.prices.notes, std::move(memory));
+  Report r = make_report(spec, made.plan, cut_off(trace, clocks.window), p.costs.notes, std::move(memory));
   for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s, &r.gpu_hours, &r.memory.remapping_s})
     *time /= clocks.steps;
   for (double& time : r.time_s) time /= clocks.steps;
@@ -69,8 +69,8 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
-// The time to set an update right, from three steps in a row of which the middle one sets the update before it right.
-double set_right_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
+// The time to set an update right, from three steps in a row of which the middle one rolls the update before it back.
+double roll_back_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool sets_right) {
     return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;
   };
@@ -119,19 +119,19 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   const std::string hash = unfolded ? plan_hash(p.plan) : "";
   if (unfolded) p.plan = unfold(p.plan);
   try {
-    p.prices = price(p.plan, spec, p.profile);
-  } catch (const Error& e) {  // prices know no file, so the file is added here
+    p.costs = costs_of(p.plan, spec, p.profile);
+  } catch (const Error& e) {  // costs know no file, so the file is added here
     throw Error(with_place(spec, e.what()), e.exit_code);
   }
   go_on();
-  p.trace = simulate(p.plan, p.prices.timing, stop);
+  p.trace = simulate(p.plan, p.costs.timing, stop);
   go_on();
-  p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
-  if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan, stop);
-  if (p.plan.slots.front().validated != kNone) {
+  p.report = make_report(spec, p.plan, p.costs, p.trace, p.profile);
+  if (asynchronous_workers(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan, stop);
+  if (p.plan.classes.front().validated != kNone) {
     const Plan folded = unfolded ? make_plan(spec) : p.plan;
-    p.report.set_right_s =
-        set_right_time(folded, unfolded ? price(folded, spec, p.profile).timing : p.prices.timing, stop);
+    p.report.roll_back_s =
+        roll_back_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
   }
   add_interval(p.report, spec, p.profile);
   if (unfolded) p.report.plan_hash = hash;  // the hash that names a plan is that of its folded form
@@ -147,7 +147,7 @@ bool runs_back(const Op& op) {
 
 ForwardPart forward_part(const Plan& plan, const PartTrace& part, Picoseconds latest) {
   ForwardPart result{{latest, -1}, {latest, -1}};
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     TaskId t = slot.begin, before = kNone;
     for (; t < slot.end && !runs_back(plan.op_of(t)); ++t) {
       if (plan.op_of(t).lane == LaneKind::compute) before = t;
@@ -168,12 +168,12 @@ ReportWithin report_within(const Spec& spec, const Profile& profile, Picoseconds
                            const std::atomic<bool>* stop) {
   const auto start = std::chrono::steady_clock::now();
   const Plan plan = make_unchecked_plan(spec);
-  const Prices prices = price(plan, spec, profile);
-  const PartTrace part = simulate_until(plan, prices.timing, latest, stop);
+  const Costs costs = costs_of(plan, spec, profile);
+  const PartTrace part = simulate_until(plan, costs.timing, latest, stop);
   ReportWithin result{.forward = forward_part(plan, part, latest)};
   if (part.late) return result;
   check_plan(plan);
-  Report report = make_report(spec, plan, prices, part.trace, profile);
+  Report report = make_report(spec, plan, costs, part.trace, profile);
   add_interval(report, spec, profile);
   report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.report = std::move(report);

@@ -7,7 +7,7 @@
 #include "models/plan/plan.h"
 #include "models/spec/spec.h"
 #include "models/trace/trace.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/report/report.h"
 
 namespace orrery {
@@ -16,13 +16,13 @@ namespace orrery {
 struct Prediction {
   Profile profile;
   Plan plan;
-  Prices prices;
+  Costs costs;
   Trace trace;
   Report report;
 };
 
 // The built-in profile of the spec's device, or the profile at `path`. A profile that has only samples of a GPU's
-// kernels takes precedence over the built-in formulas, which price the rest; so does an imported one.
+// kernels takes precedence over the built-in formulas, which time the rest; so does an imported one.
 Profile profile_for(const Spec& spec, const std::string& path);
 
 // Predicts a spec. unfold: simulate every rank instead of one of each class. profile_path: a measured profile instead

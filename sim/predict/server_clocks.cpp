@@ -15,8 +15,8 @@ const Collective* served(const Op& op) {
 
 class Builder {
  public:
-  Builder(const Plan& from, const Spec& spec, const Prices& prices, std::int64_t steps)
-      : from_(from), spec_(spec), prices_(prices), workers_(from.workers()) {
+  Builder(const Plan& from, const Spec& spec, const Costs& costs, std::int64_t steps)
+      : from_(from), spec_(spec), costs_(costs), workers_(from.workers()) {
     made_.steps = steps;
     Plan& p = made_.plan;
     p.ranks = 2 * workers_;
@@ -54,7 +54,7 @@ class Builder {
   }
 
  private:
-  const RankSlot& slot_of_rank(std::int64_t rank) const { return from_.slots[static_cast<std::size_t>(rank)]; }
+  const RankClass& slot_of_rank(std::int64_t rank) const { return from_.classes[static_cast<std::size_t>(rank)]; }
 
   TaskId add(const Task& like, std::int64_t slot, const std::vector<TaskId>& after) {
     Plan& p = made_.plan;
@@ -70,7 +70,7 @@ class Builder {
   // Adds the steps of a worker. The pull of a step waits for the last computation of the step before, which read the
   // older weights.
   void add_worker(std::int64_t w) {
-    const RankSlot& slot = slot_of_rank(w);
+    const RankClass& slot = slot_of_rank(w);
     Plan& p = made_.plan;
     const auto begin = static_cast<TaskId>(p.tasks.size());
     TaskId computed = kNone;
@@ -86,17 +86,17 @@ class Builder {
         if (op.lane == LaneKind::compute) computed = made;
       }
     }
-    p.slots.push_back({.name = slot.name,
-                       .representative = w,
-                       .begin = begin,
-                       .end = static_cast<TaskId>(p.tasks.size()),
-                       .frame = slot.frame});
+    p.classes.push_back({.name = slot.name,
+                         .representative = w,
+                         .begin = begin,
+                         .end = static_cast<TaskId>(p.tasks.size()),
+                         .frame = slot.frame});
   }
 
   // Finds the task ids that the updates for each worker will have: the service of a worker has the tasks of a server,
   // once for each step.
   void find_updates() {
-    const RankSlot& server = slot_of_rank(workers_);
+    const RankClass& server = slot_of_rank(workers_);
     auto next = static_cast<TaskId>(made_.plan.tasks.size());
     for (std::int64_t w = 0; w < workers_; ++w) {
       for (std::int64_t k = 0; k < made_.steps; ++k) {
@@ -109,7 +109,7 @@ class Builder {
   TaskId& update_of(std::int64_t w, std::int64_t k) { return updates_[static_cast<std::size_t>(w * made_.steps + k)]; }
 
   void add_service(std::int64_t w) {
-    const RankSlot& server = slot_of_rank(workers_);
+    const RankClass& server = slot_of_rank(workers_);
     Plan& p = made_.plan;
     const auto begin = static_cast<TaskId>(p.tasks.size());
     bool early = false;  // whether a step begins with its pull
@@ -130,12 +130,12 @@ class Builder {
         if (c != nullptr && c->kind == CollectiveKind::push) pushed = made;
       }
     }
-    p.slots.push_back({.name = server.name,
-                       .representative = workers_ + w,
-                       .begin = begin,
-                       .end = static_cast<TaskId>(p.tasks.size()),
-                       .frame = server.frame,
-                       .server = true});
+    p.classes.push_back({.name = server.name,
+                         .representative = workers_ + w,
+                         .begin = begin,
+                         .end = static_cast<TaskId>(p.tasks.size()),
+                         .frame = server.frame,
+                         .server = true});
   }
 
   // Step `clock` of a worker begins when all workers have pushed step clock - staleness - 1.
@@ -153,7 +153,7 @@ class Builder {
     for (std::int64_t w = 0; w < workers_; ++w) {
       std::vector<TaskId> ends[2][2];  // [worker or its service][pushes or pulls]
       for (const int side : {0, 1}) {
-        const RankSlot& slot = p.slots[static_cast<std::size_t>(w + side * workers_)];
+        const RankClass& slot = p.classes[static_cast<std::size_t>(w + side * workers_)];
         for (TaskId t = slot.begin; t < slot.end; ++t) {
           if (const Collective* c = served(p.op_of(t))) ends[side][c->kind == CollectiveKind::pull].push_back(t);
         }
@@ -174,13 +174,13 @@ class Builder {
   void time() {
     const ParameterServer& servers = *spec_.strategy.parameter_server;
     Timing& t = made_.timing;
-    t.rows = prices_.timing.rows;
+    t.rows = costs_.timing.rows;
     const std::int64_t node = std::max(1, spec_.cluster.gpus_per_node),
                        nics = std::clamp(spec_.cluster.nics, 1, spec_.cluster.gpus_per_node);
     const auto nic_of = [&](std::int64_t seat) { return seat / node * nics + seat % node * nics / node; };
     const std::int64_t nodes = ceil_div(workers_, node),
                        beside = servers.colocated ? ceil_div(servers.servers, nodes) : 1;
-    std::vector<OpTiming> service = t.rows[prices_.timing.row_of_slot[static_cast<std::size_t>(workers_)]];
+    std::vector<OpTiming> service = t.rows[costs_.timing.row_of_slot[static_cast<std::size_t>(workers_)]];
     for (OpTiming& op : service) op.nic = ceil_div(op.nic * ceil_div(beside, nics), servers.servers);
     std::map<std::int64_t, LinkId> nic_links;
     const auto link_of = [&](std::int64_t seat) {
@@ -191,7 +191,7 @@ class Builder {
     SlotLinks links;
     links.flows.fill(1);
     for (std::int64_t w = 0; w < workers_; ++w) {
-      t.row_of_slot.push_back(prices_.timing.row_of_slot[static_cast<std::size_t>(w)]);
+      t.row_of_slot.push_back(costs_.timing.row_of_slot[static_cast<std::size_t>(w)]);
       links.nic_out = link_of(w);
       links.nic_in = links.nic_out + 1;
       t.links.push_back(links);
@@ -211,7 +211,7 @@ class Builder {
 
   const Plan& from_;
   const Spec& spec_;
-  const Prices& prices_;
+  const Costs& costs_;
   std::int64_t workers_;
   ServerSteps made_;
   std::vector<TaskId> updates_;  // update tasks by worker, then step
@@ -219,8 +219,8 @@ class Builder {
 
 }  // namespace
 
-ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Prices& prices, std::int64_t steps) {
-  return Builder(unfolded, spec, prices, steps).run();
+ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Costs& costs, std::int64_t steps) {
+  return Builder(unfolded, spec, costs, steps).run();
 }
 
 ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace) {
@@ -229,7 +229,7 @@ ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace) {
   std::vector<std::vector<Picoseconds>> updated(static_cast<std::size_t>(workers)), begun = updated;
   std::vector<Picoseconds> all;
   for (std::int64_t w = 0; w < workers; ++w) {
-    const RankSlot& service = p.slots[static_cast<std::size_t>(workers + w)];
+    const RankClass& service = p.classes[static_cast<std::size_t>(workers + w)];
     bool pulling = false;
     for (TaskId t = service.begin; t < service.end; ++t) {
       if (std::holds_alternative<Update>(p.op_of(t).work)) {

@@ -7,7 +7,7 @@
 #include "models/spec/asynchrony.h"
 #include "models/spec/spec.h"
 #include "models/trace/trace.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 
 namespace orrery {
 
@@ -22,8 +22,8 @@ struct ServerSteps {
   std::int64_t steps = 0;
 };
 
-// unfolded: a step of every rank, with its prices. steps: steps of every worker, at least 1.
-ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Prices& prices, std::int64_t steps);
+// unfolded: a step of every rank, with its costs. steps: steps of every worker, at least 1.
+ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Costs& costs, std::int64_t steps);
 
 // The progress of the workers until the first one had made all its steps, and the age of the weights.
 struct ServerClocks {

@@ -62,8 +62,8 @@ class Priced {
  public:
   explicit Priced(const PublishedRow& row)
       : spec_(parse_spec(row.spec, row.id)), profile_(profile_for(spec_, "")), plan_(make_plan(spec_)) {
-    const Prices prices = price(plan_, spec_, profile_);
-    calls_ = make_report(spec_, plan_, prices, simulate(plan_, prices.timing), profile_).memory.device_calls;
+    const Costs costs = costs_of(plan_, spec_, profile_);
+    calls_ = make_report(spec_, plan_, costs, simulate(plan_, costs.timing), profile_).memory.device_calls;
   }
 
   bool has(const FittedNumber& n) const { return holds(n, profile_.name, spec_.software.name); }
@@ -80,7 +80,7 @@ class Priced {
       else
         scale(profile, numbers[i].key, factor);
     }
-    return seconds(simulate(plan_, price(plan_, spec, profile).timing).step_time) +
+    return seconds(simulate(plan_, costs_of(plan_, spec, profile).timing).step_time) +
            static_cast<double>(calls_) * spec.software.host.segment_us * kMicrosecond;
   }
 

@@ -160,7 +160,7 @@ double layer_time(const Prediction& p, bool forward) {
   if (layers.empty()) return 0;
   const std::uint32_t middle = layers[layers.size() / 2];
   Picoseconds begin = p.trace.step_time, end = 0;
-  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+  for (TaskId t = p.plan.classes[0].begin; t < p.plan.classes[0].end; ++t) {
     const Op& op = p.plan.op_of(t);
     const bool is_forward = op.phase == Phase::forward && !op.recompute;
     if (p.plan.tasks[t].frame != middle || is_forward != forward) continue;
@@ -178,14 +178,14 @@ const RankMemory& fullest(const MemoryReport& memory) {
 // The bubble of a step in which launches, transfers and calls for memory take no time.
 double bubble_of(Spec spec, const Prediction& p) {
   spec.software.host.segment_us = 0;
-  Prices prices = p.prices;
-  for (std::vector<OpTiming>& row : prices.timing.rows) {
+  Costs costs = p.costs;
+  for (std::vector<OpTiming>& row : costs.timing.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       row[i].issue = 0;
       if (moves(p.plan.ops[i])) row[i].duration = 0;
     }
   }
-  return make_report(spec, p.plan, prices, simulate(p.plan, prices.timing), p.profile).bubble_fraction;
+  return make_report(spec, p.plan, costs, simulate(p.plan, costs.timing), p.profile).bubble_fraction;
 }
 
 void fill(PublishedCase& c, const Spec& spec, const Report& r) {

@@ -20,7 +20,7 @@ TimeKind exposed_kind(LaneKind lane) {
     case LaneKind::send_partner:
     case LaneKind::receive_partner:
     case LaneKind::embedding:
-    case LaneKind::words:
+    case LaneKind::token_embeddings:
     case LaneKind::hidden_states:
     case LaneKind::vocabulary_sums:
     case LaneKind::hidden_gradients:
@@ -31,11 +31,11 @@ TimeKind exposed_kind(LaneKind lane) {
     case LaneKind::replicate:
     case LaneKind::model:
       return TimeKind::exposed_data;
-    case LaneKind::down:
-    case LaneKind::up:
+    case LaneKind::d2h:
+    case LaneKind::h2d:
     case LaneKind::cpu:
-    case LaneKind::fetch:
-    case LaneKind::store:
+    case LaneKind::nvme_read:
+    case LaneKind::nvme_write:
       return TimeKind::offload;
     case LaneKind::compute:
       break;
@@ -50,7 +50,7 @@ TimeKind busy_kind(const Op& op) {
 class Walker {
  public:
   Walker(const Plan& plan, const Trace& trace) : plan_(plan), trace_(trace), period_(period_of(plan, trace)) {
-    result_.by_slot.resize(plan.slots.size());
+    result_.by_slot.resize(plan.classes.size());
     result_.exposed_by_op.resize(plan.ops.size(), 0);
     for (TaskId t = 0; t < plan.task_count(); ++t) {
       if (last_ == kNone || trace.spans[t].ended > trace.spans[last_].ended) last_ = t;
@@ -58,9 +58,9 @@ class Walker {
   }
 
   Attribution run() {
-    for (slot_ = 0; slot_ < plan_.slots.size(); ++slot_) {
+    for (slot_ = 0; slot_ < plan_.classes.size(); ++slot_) {
       Picoseconds busy_until = 0;
-      for (TaskId t = plan_.slots[slot_].begin; t < plan_.slots[slot_].end; ++t) {
+      for (TaskId t = plan_.classes[slot_].begin; t < plan_.classes[slot_].end; ++t) {
         if (plan_.op_of(t).lane != LaneKind::compute) continue;
         const Span& span = trace_.spans[t];
         from_ = busy_until;
@@ -135,7 +135,7 @@ class Walker {
     until = charge_delay(span.ended, until);
     if (op.lane == LaneKind::compute) {
       if (other != slot_) {
-        const bool same_stage = plan_.slots[other].stage == plan_.slots[slot_].stage;
+        const bool same_stage = plan_.classes[other].stage == plan_.classes[slot_].stage;
         charge(same_stage ? TimeKind::imbalance : TimeKind::bubble, from_, until);
         return {};
       }
@@ -143,8 +143,8 @@ class Walker {
     }
     const Picoseconds since = std::min(until, std::max(from_, span.matched));
     const Picoseconds exposed = charge(exposed_kind(op.lane), since, until);
-    if (!plan_.slots[slot_].server)
-      result_.exposed_by_op[plan_.tasks[busy].op] += exposed * plan_.slots[slot_].multiplicity;
+    if (!plan_.classes[slot_].server)
+      result_.exposed_by_op[plan_.tasks[busy].op] += exposed * plan_.classes[slot_].multiplicity;
     return {last_member(busy), since};
   }
 

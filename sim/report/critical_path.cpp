@@ -28,7 +28,7 @@ Node task_node(const Plan& plan, TaskId t) {
 std::vector<std::pair<Node, Node>> edges_of(const Plan& plan, const Trace& trace) {
   std::vector<std::pair<Node, Node>> edges;
   edges.reserve(plan.dependencies.size() + 3 * plan.tasks.size());
-  std::vector<TaskId> last(plan.slots.size() * kLanes, kNone);
+  std::vector<TaskId> last(plan.classes.size() * kLanes, kNone);
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const Node node = task_node(plan, t);
     const Node launch = plan.task_count() + t;
@@ -40,7 +40,7 @@ std::vector<std::pair<Node, Node>> edges_of(const Plan& plan, const Trace& trace
     const TaskId cause = trace.spans[t].cause;  // not of these where kernels have one queue
     if (cause != kNone) edges.emplace_back(node, task_node(plan, cause));
     edges.emplace_back(node, launch);
-    if (t != plan.slots[plan.slot_of(t)].begin) edges.emplace_back(launch, launch - 1);
+    if (t != plan.classes[plan.slot_of(t)].begin) edges.emplace_back(launch, launch - 1);
   }
   return edges;
 }

@@ -63,7 +63,7 @@ double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs
     if (const auto* g = std::get_if<Gemm>(&op.work)) flops = cost_of(*g, 2).flops * (g->heads > 0 ? seen : 1);
     if (const auto* g = std::get_if<GroupedGemm>(&op.work)) flops = cost_of(*g, 2).flops;
     if (const auto* a = std::get_if<FlashAttention>(&op.work)) flops = attention_flops(*a, pairs);
-    total += flops * static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity);
+    total += flops * static_cast<double>(plan.classes[plan.slot_of(t)].multiplicity);
   }
   return total / static_cast<double>(plan.steps);
 }

@@ -18,7 +18,7 @@ std::size_t letter_of(const Op& op) {
   return op.phase == Phase::forward ? 1 : op.phase == Phase::weight_gradient ? 5 : 2;
 }
 
-std::string line_of(const Plan& plan, const Trace& trace, const RankSlot& slot, int columns) {
+std::string line_of(const Plan& plan, const Trace& trace, const RankClass& slot, int columns) {
   std::vector<std::array<Picoseconds, kLetters.size()>> cells(columns);
   const auto edge = [&](Picoseconds cell) { return trace.step_time / columns * cell; };
   for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -45,14 +45,14 @@ std::string line_of(const Plan& plan, const Trace& trace, const RankSlot& slot, 
 std::string gantt(const Plan& plan, const Trace& trace, int columns, int lines) {
   std::string text;
   std::size_t width = 0;
-  const auto count = std::min<std::size_t>(plan.slots.size(), lines);
-  for (std::size_t s = 0; s < count; ++s) width = std::max(width, plan.slots[s].name.size());
+  const auto count = std::min<std::size_t>(plan.classes.size(), lines);
+  for (std::size_t s = 0; s < count; ++s) width = std::max(width, plan.classes[s].name.size());
   for (std::size_t s = 0; s < count; ++s) {
-    text += fmt::format("  {:<{}}  {}\n", plan.slots[s].name, width, line_of(plan, trace, plan.slots[s], columns));
+    text += fmt::format("  {:<{}}  {}\n", plan.classes[s].name, width, line_of(plan, trace, plan.classes[s], columns));
   }
   const bool weights =
       std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.phase == Phase::weight_gradient; });
-  if (count < plan.slots.size()) text += fmt::format("  ... {} more\n", plan.slots.size() - count);
+  if (count < plan.classes.size()) text += fmt::format("  ... {} more\n", plan.classes.size() - count);
   return text + "  F forward, B backward, " + std::string(weights ? "W weight gradients, " : "") +
          "R forward again, U update, . idle\n";
 }

@@ -28,9 +28,9 @@ struct RankMean {
 
 void add_time(Report& r, const Plan& plan, const Attribution& a) {
   std::array<RankMean, kTimeKinds> means;
-  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    if (plan.slots[s].server) continue;  // a server computes on the host
-    for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.slots[s].multiplicity);
+  for (std::size_t s = 0; s < plan.classes.size(); ++s) {
+    if (plan.classes[s].server) continue;  // a server computes on the host
+    for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.classes[s].multiplicity);
   }
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
@@ -40,7 +40,7 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
 // later; the part of the norm that a stage sends on reaches the next stage while that one is still busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     Picoseconds before = 0, begin = 0, end = 0;
     bool begun = false;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -103,9 +103,9 @@ Bytes capacity_of(const Spec& spec, const Profile& profile) {
   return on_cpu(spec) ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
 }
 
-Bytes usable_bytes(const Spec& spec, const Prices& prices, const Profile& profile) {
+Bytes usable_bytes(const Spec& spec, const Costs& costs, const Profile& profile) {
   Bytes outside = 0;
-  for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
+  for (const Bytes b : costs.nccl_bytes) outside = std::max(outside, b);
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
@@ -116,13 +116,13 @@ Bytes largest_copy(double bucket_MiB) {
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
 }
 
-MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Prices& prices, const Profile& profile) {
+MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Costs& costs, const Profile& profile) {
   const Software& software = spec.software;
   // Sharded gradients have a buffer that stays; others are copied when they are needed.
   const std::int64_t copies = plan.shards_gradients ? 0 : software.memory.flat_copies;
   const double buffers = plan.shards_optimizer && copies == 0 ? software.memory.buffers_MiB : 0,
                bucket = spec.strategy.bucket_MiB;
-  return {.capacity = std::max<Bytes>(usable_bytes(spec, prices, profile), 1),
+  return {.capacity = std::max<Bytes>(usable_bytes(spec, costs, profile), 1),
           .workspace = static_cast<Bytes>(on_cpu(spec) ? 0 : (software.memory.workspace_MiB + buffers) * kMiB),
           .expandable_segments = software.memory.expandable_segments,
           .collectives_hold_tensors = software.memory.collectives_hold_tensors,
@@ -133,25 +133,25 @@ MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Prices& p
           .flat_copies = copies,
           .flat_copy = largest_copy(bucket),
           .blocking_launches = software.host.blocking_launches,
-          .host_part = prices.host_part,
-          .filling_part = prices.filling_part};
+          .host_part = costs.host_part,
+          .filling_part = costs.filling_part};
 }
 
-MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                              const Profile& profile) {
   const Bytes context = context_bytes(spec);
   MemoryReport r;
   r.capacity = capacity_of(spec, profile);
-  r.usable = usable_bytes(spec, prices, profile);
-  const std::vector<SlotMemory> slots = replay_memory(plan, trace, memory_options(spec, plan, prices, profile));
+  r.usable = usable_bytes(spec, costs, profile);
+  const std::vector<SlotMemory> slots = replay_memory(plan, trace, memory_options(spec, plan, costs, profile));
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
-    Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
-    if (plan.slots[s].server) {  // a server has no GPU
+    Bytes device = m.peak_reserved + context + costs.nccl_bytes[s];
+    if (plan.classes[s].server) {  // a server has no GPU
       m = {.host_peak = m.host_peak, .nvme_peak = m.nvme_peak};
       device = 0;
     }
-    add_rank(r, {plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
+    add_rank(r, {plan.classes[s].name, plan.classes[s].multiplicity, m, device, place_of(plan, m.peak_task)});
     if (m.out_of_memory || device > r.capacity) r.fits = false;
     r.device_calls = std::max(r.device_calls, m.device_calls);
   }
@@ -174,7 +174,7 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
 }
 
 // Bytes that leave one rank of a slot. For transfers through few ranks they depend on the rank.
-Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
+Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c.group)];
@@ -215,7 +215,7 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
     const Picoseconds ended = trace.spans[t].ended;
     const bool reported = plan.steps == 1 || (ended > period.begin && ended <= period.end);
     if (row == nullptr || !reported) continue;
-    const RankSlot& slot = plan.slots[plan.slot_of(t)];
+    const RankClass& slot = plan.classes[plan.slot_of(t)];
     const std::int64_t ranks = slot.multiplicity;
     row->bytes.add(bytes_out(plan, plan.ops[op], slot), ranks);
     if (slot.server) continue;
@@ -236,7 +236,7 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
 
 // Adds the weight versions and staleness of an asynchronous schedule, stage by stage.
 void add_weights(Report& r, const Plan& plan) {
-  for (const RankSlot& s : plan.slots) {
+  for (const RankClass& s : plan.classes) {
     if (plan.steps > 1) r.weights.push_back({s.name, s.versions, s.staleness});
   }
 }
@@ -313,13 +313,12 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.memory = std::move(memory);
   add_communication(r, plan, notes, trace, a);
   add_weights(r, plan);
-  r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.slots.size()), plan.ranks, 0};
+  r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.classes.size()), plan.ranks, 0};
   return r;
 }
 
-Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
-                   const Profile& profile) {
-  Report r = make_report(spec, plan, trace, prices.notes, replayed_memory(spec, plan, prices, trace, profile));
+Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile) {
+  Report r = make_report(spec, plan, trace, costs.notes, replayed_memory(spec, plan, costs, trace, profile));
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
   const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();
@@ -330,12 +329,12 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
   return r;
 }
 
-std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                                          const Profile& profile) {
   std::vector<MemoryCurve> curves;
-  replay_memory(plan, trace, memory_options(spec, plan, prices, profile), &curves);
+  replay_memory(plan, trace, memory_options(spec, plan, costs, profile), &curves);
   for (std::size_t s = 0; s < curves.size(); ++s) {
-    if (plan.slots[s].server) curves[s].assign(2, {});  // a server has no GPU
+    if (plan.classes[s].server) curves[s].assign(2, {});  // a server has no GPU
   }
   return samples_of(curves, plan.steps == 1 ? spec.steps : 1, trace.step_time);
 }

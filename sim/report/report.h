@@ -11,7 +11,7 @@
 #include "models/plan/plan.h"
 #include "models/spec/spec.h"
 #include "models/trace/trace.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/memory/replay.h"
 
 namespace orrery {
@@ -95,8 +95,8 @@ struct Report {
   std::vector<CommunicationRow> communication;
   std::vector<WeightRow> weights;  // empty: all gradients belong to the newest weights
   double gpu_hours = 0;
-  // software.validates_after_update: how much longer a step takes that sets the update before it right.
-  double set_right_s = 0;
+  // software.post_update_validation: how much longer a step takes that rolls the update before it back.
+  double roll_back_s = 0;
   struct {
     std::uint64_t tasks = 0;
     std::int64_t ranks_simulated = 0, ranks = 0;
@@ -115,12 +115,11 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
                    MemoryReport memory);
 
 // The report of a simulated step: memory is replayed from the trace.
-Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
-                   const Profile& profile);
+Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile);
 
 // Samples of the memory of every slot: over the spec's steps, the first with the buffers that appear in it, or over one
 // steady step where the spec has one step. The report gives the peak of this curve.
-std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                                          const Profile& profile);
 
 // Fills in the figures that follow from a report's step time and its parts: rates, shares, and what limits the step.

@@ -99,7 +99,7 @@ std::string to_json(const Report& r) {
                {"remarks", r.remarks},
                {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
                {"simulation", simulation_json(r)}};
-  if (r.set_right_s > 0) root["set_right_s"] = r.set_right_s;
+  if (r.roll_back_s > 0) root["roll_back_s"] = r.roll_back_s;
   if (!r.weights.empty()) root["weights"] = weights_json(r.weights);
   if (!r.losses.empty()) root["losses"] = r.losses;
   return root.dump(2) + "\n";

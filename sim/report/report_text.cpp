@@ -244,10 +244,10 @@ std::string title(const Spec& spec, const Style& style) {
   return text;
 }
 
-std::string set_right_text(const Report& r) {
-  if (r.set_right_s <= 0) return "";
+std::string roll_back_text(const Report& r) {
+  if (r.roll_back_s <= 0) return "";
   return fmt::format("{}setting an update right takes {} more of a step ({:.1f} %)\n", kIndent,
-                     time_text(r.set_right_s), 100 * r.set_right_s / r.step_time_s);
+                     time_text(r.roll_back_s), 100 * r.roll_back_s / r.step_time_s);
 }
 
 std::string report_text(const Spec& spec, const Report& report, const Style& style) {
@@ -256,7 +256,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   if (!report.communication.empty()) text += communication_table(report) + '\n';
   if (!report.weights.empty()) text += weights_table(report) + '\n';
   if (!report.losses.empty()) text += loss_text(report) + '\n';
-  text += set_right_text(report);
+  text += roll_back_text(report);
   for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
   return text + fmt::format("{}limited by {}\n", kIndent, report.limit);
 }

@@ -21,7 +21,7 @@ std::string title(const Spec& spec, const Style& style);
 std::string report_text(const Spec& spec, const Report& report, const Style& style);
 
 // "setting an update right takes 0.32 s more of a step (4.1 %)", a line; "" where nothing is validated later.
-std::string set_right_text(const Report& report);
+std::string roll_back_text(const Report& report);
 
 // The memory that is short in a step that does not fit, and by how much where that is known: "22.52 GiB over",
 // "fragmented", "host memory 310.0 GiB over", "disks 1.20 TiB over".

@@ -20,7 +20,7 @@
 #include "models/run/lost_ranks.h"
 #include "models/run/rank_end.h"
 #include "models/run/witness.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/predict/predict.h"
 #include "sim/runs/measured.h"
 #include "sim/runs/processes.h"
@@ -45,9 +45,9 @@ Patience patience_for(const Job& job) {
     if (!job.options.profile.empty()) throw;
     return patience;
   }
-  const Prices prices = price(job.plan, job.spec, profile);
+  const Costs costs = costs_of(job.plan, job.spec, profile);
   patience.predicted.resize(job.plan.ops.size(), 0);
-  for (const auto& row : prices.timing.rows) {
+  for (const auto& row : costs.timing.rows) {
     for (std::size_t i = 0; i < row.size(); ++i)
       patience.predicted[i] = std::max(patience.predicted[i], seconds(row[i].duration));
   }

@@ -18,17 +18,17 @@ namespace {
   throw Error(fmt::format("{}: {}", path, what), 1);
 }
 
-std::size_t runtime_sizes_of(const Plan& plan, const RankSlot& slot) {
+std::size_t runtime_sizes_of(const Plan& plan, const RankClass& slot) {
   const std::vector<std::size_t> counts = counted_sizes(plan);
   std::size_t count = 0;
   for (std::size_t f = 0; f < counts.size(); ++f) {
-    if (&plan.slots[plan.frames[f].slot] == &slot) count += counts[f];
+    if (&plan.classes[plan.frames[f].slot] == &slot) count += counts[f];
   }
   return count;
 }
 
 void check_run(const std::string& path, const RankRun& run, const RankRun& first, const Plan& plan,
-               const RankSlot& slot, const std::string& hash) {
+               const RankClass& slot, const std::string& hash) {
   if (run.plan_hash != hash) refuse(path, fmt::format("is of plan {}, not of this one, {}", run.plan_hash, hash));
   if (run.rank != slot.representative) refuse(path, fmt::format("is of rank {}", run.rank));
   if (run.steps.empty()) refuse(path, "has no step");
@@ -59,7 +59,7 @@ Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
 
 // Finds the task that had to end before each task of a slot could enter: the latest of its dependencies and of its
 // lane. Dependencies that a host waits for held up the launch, not the task.
-void find_causes(const Plan& plan, const RankSlot& slot, Trace& trace) {
+void find_causes(const Plan& plan, const RankClass& slot, Trace& trace) {
   std::array<TaskId, kLanes> last;
   last.fill(kNone);
   const auto later_end = [&](TaskId a, TaskId b) {
@@ -77,7 +77,7 @@ void find_causes(const Plan& plan, const RankSlot& slot, Trace& trace) {
 }
 
 // The moments at which the host of a slot went on after a wait.
-std::vector<HostResume> resumes_of(const Plan& plan, const RankSlot& slot, const Trace& trace, Picoseconds begin) {
+std::vector<HostResume> resumes_of(const Plan& plan, const RankClass& slot, const Trace& trace, Picoseconds begin) {
   std::vector<HostResume> resumes = {{slot.begin, begin, kNone}};
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     if (!waits_on_host(plan, t)) continue;
@@ -109,14 +109,14 @@ Bytes node_peak(std::span<const RankRun> runs, Bytes MeasuredMemory::*of) {
 
 MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
   MemoryReport report;
-  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+  for (std::size_t s = 0; s < plan.classes.size(); ++s) {
     const MeasuredMemory& m = runs[s].memory;
-    RankMemory rank{.name = plan.slots[s].name, .ranks = 1, .device_peak = m.peak_device};
+    RankMemory rank{.name = plan.classes[s].name, .ranks = 1, .device_peak = m.peak_device};
     rank.memory.first_step_peak = m.first_step_peak;
     rank.memory.peak = m.peak;
     rank.memory.peak_reserved = rank.memory.update_reserved = m.peak_reserved;
     rank.memory.at_peak = m.at_peak;
-    rank.memory.peak_task = m.peak_task == kNone ? kNone : plan.slots[s].begin + m.peak_task;
+    rank.memory.peak_task = m.peak_task == kNone ? kNone : plan.classes[s].begin + m.peak_task;
     rank.at = place_of(plan, rank.memory.peak_task);
     add_rank(report, rank);
     report.capacity = s == 0 ? m.capacity : std::min(report.capacity, m.capacity);
@@ -172,7 +172,7 @@ std::vector<RankRun> read_runs(const std::string& folder, const Plan& unfolded, 
   std::vector<RankRun> runs;
   LostRanks lost(lost_file(folder));
   lost.look();
-  for (const RankSlot& slot : unfolded.slots) {
+  for (const RankClass& slot : unfolded.classes) {
     std::int64_t from = slot.representative;
     for (std::int64_t copy = 1; lost.has(from) && copy < unfolded.copies; ++copy)
       from = unfolded.workers() + (from - unfolded.workers() + unfolded.ranges()) % unfolded.servers;
@@ -202,7 +202,7 @@ std::size_t median_step(std::span<const Picoseconds> times) {
 }
 
 Trace measured_trace(const Plan& unfolded, std::span<const RankRun> runs, std::size_t step) {
-  assert(runs.size() == unfolded.slots.size());
+  assert(runs.size() == unfolded.classes.size());
   const Picoseconds origin = origin_of(runs, step);
   Trace trace{.source = runs[0].source, .step_time = end_of(runs, step) - origin};
   trace.spans.resize(unfolded.task_count());
@@ -211,7 +211,7 @@ Trace measured_trace(const Plan& unfolded, std::span<const RankRun> runs, std::s
       return std::clamp<Picoseconds>(t + runs[s].clock_offset - origin, 0, trace.step_time);
     };
     const MeasuredStep& measured = runs[s].steps[step];
-    const RankSlot& slot = unfolded.slots[s];
+    const RankClass& slot = unfolded.classes[s];
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const MeasuredSpan& from = measured.spans[t - slot.begin];
       trace.spans[t] = {.issued = here(from.issued), .entered = here(from.entered), .ended = here(from.ended)};

@@ -9,9 +9,9 @@ namespace {
 
 Prediction predict_step(const Spec& spec, const Prediction& p, std::span<const RankRun> runs, std::size_t step) {
   Prediction result{.profile = p.profile, .plan = plan_of_step(p.plan, runs, step)};
-  result.prices = price(result.plan, spec, p.profile);
-  result.trace = simulate(result.plan, result.prices.timing);
-  result.report = make_report(spec, result.plan, result.prices, result.trace, p.profile);
+  result.costs = costs_of(result.plan, spec, p.profile);
+  result.trace = simulate(result.plan, result.costs.timing);
+  result.report = make_report(spec, result.plan, result.costs, result.trace, p.profile);
   result.report.plan_hash = p.report.plan_hash;
   return result;
 }

@@ -70,7 +70,7 @@ StackKind stack_kind(const Spec& base, Sharding sharding) {
 StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan) {
   Offload away;
   set_offload(away, memory_plan.offload);
-  if (away.gradients == Device::none) return stack_kind(base, memory_plan.sharding);
+  if (away.gradients == MemoryTier::device) return stack_kind(base, memory_plan.sharding);
   return {row_of(memory_plan.sharding).with_host_gradients, true};
 }
 

@@ -11,7 +11,7 @@
 #include "models/planner/order_time.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/engine/contention.h"
 #include "sim/engine/simulate.h"
 #include "sim/search/probe.h"
@@ -66,9 +66,9 @@ Timing bare(const Plan& plan, Timing timing) {
 class Probe {
  public:
   Probe(const Spec& spec, const Profile& profile, std::int64_t job_gpus) : spec_(spec), plan_(make_plan(spec)) {
-    const Prices prices = price(plan_, spec, profile, job_gpus);
-    issue_ = &prices.timing;
-    bare_ = bare(plan_, prices.timing);
+    const Costs costs = costs_of(plan_, spec, profile, job_gpus);
+    issue_ = &costs.timing;
+    bare_ = bare(plan_, costs.timing);
     trace_ = simulate(plan_, bare_);
     find_weight_ops();
     find_turn();
@@ -119,8 +119,8 @@ class Probe {
   // Finds the end of forward: ops that run again in backward are of phase forward too.
   void find_turn() {
     for (const Block& block : plan_.blocks) backward_ops_.insert(block.backward.begin(), block.backward.end());
-    turn_ = plan_.slots[0].end;
-    for (TaskId t = plan_.slots[0].begin; t < turn_; ++t) {
+    turn_ = plan_.classes[0].end;
+    for (TaskId t = plan_.classes[0].begin; t < turn_; ++t) {
       if (is_own(t) && pass_of(t) != Pass::forward) turn_ = t;
     }
   }
@@ -128,7 +128,7 @@ class Probe {
   void walk() {
     Held held;
     Bytes now = 0;
-    for (TaskId t = plan_.slots[0].begin; t < plan_.slots[0].end; ++t) {
+    for (TaskId t = plan_.classes[0].begin; t < plan_.classes[0].end; ++t) {
       const Op& op = plan_.op_of(t);
       if (t == turn_) note_kept(held);
       if (is_own(t)) {
@@ -160,7 +160,7 @@ class Probe {
   // Finds the intervals in which no kernel runs.
   void find_idle() {
     Picoseconds end = 0;
-    for (TaskId t = plan_.slots[0].begin; t < plan_.slots[0].end; ++t) {
+    for (TaskId t = plan_.classes[0].begin; t < plan_.classes[0].end; ++t) {
       const Span& s = trace_.spans[t];
       if (plan_.op_of(t).lane != LaneKind::compute || bare_.of(0, plan_.tasks[t].op).duration == 0) continue;
       if (s.matched > end) idle_.emplace_back(end, s.matched);
@@ -212,7 +212,7 @@ class Probe {
   }
 
   Bytes slot_bytes(std::uint32_t frame, std::uint16_t slot) const {
-    return plan_.blocks[plan_.frames[frame].block].slots[slot].bytes;
+    return plan_.blocks[plan_.frames[frame].block].buffers[slot].bytes;
   }
 
   // Bytes held of a block's own weights that are gathered and given up; weights that stay after forward count
@@ -353,7 +353,7 @@ class Probe {
 
 // The fewest bytes that a layer of each kind copies to the host in forward.
 std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
-  spec.strategy.offload.activations = Device::cpu;
+  spec.strategy.offload.activations = MemoryTier::host;
   const Plan plan = make_unchecked_plan(spec);
   std::map<LayerKind, Bytes> result;
   for (const Frame& frame : plan.frames) {
@@ -362,7 +362,7 @@ std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
     Bytes sum = 0;
     for (const std::uint32_t op : block.forward) {
       const auto* copy = std::get_if<PlaceCopy>(&plan.ops[op].work);
-      if (copy != nullptr && copy->from == Home::device && copy->to == Home::host) sum += copy->bytes;
+      if (copy != nullptr && copy->from == MemoryTier::device && copy->to == MemoryTier::host) sum += copy->bytes;
     }
     const auto [it, fresh] = result.try_emplace(kind_of(spec, frame.layer), sum);
     it->second = std::min(it->second, sum);

@@ -28,7 +28,7 @@ std::vector<SearchNode> SearchOpener::parts_of(BoundCache& cache, const SearchNo
       return points_of(costs, node, tally);
     case SearchLevel::point:
       return played(costs, node, tally);
-    case SearchLevel::played:
+    case SearchLevel::replayed:
       break;
   }
   return {};
@@ -36,7 +36,7 @@ std::vector<SearchNode> SearchOpener::parts_of(BoundCache& cache, const SearchNo
 
 std::vector<SearchNode> SearchOpener::played(LayoutCosts& costs, SearchNode node, Tally tally) const {
   const CellBounds cell = cell_bounds(costs, node.what);
-  node.level = SearchLevel::played;
+  node.level = SearchLevel::replayed;
   const bool room = make_room(costs, cell, node, true);
   node.value = std::max(node.value, value_of(node.bound));
   if (node.value > tally.limit) return {};
@@ -283,7 +283,7 @@ std::vector<SearchNode> SearchOpener::points_of(LayoutCosts& costs, const Search
   const std::vector<Features> all = space_.features(layout, node.what);
   for (std::size_t f = 0; f < all.size(); ++f) {
     SearchNode next = node;
-    next.level = layout.pipeline > 1 ? SearchLevel::point : SearchLevel::played;
+    next.level = layout.pipeline > 1 ? SearchLevel::point : SearchLevel::replayed;
     next.feature = static_cast<std::int32_t>(f);
     next.features = all[f];
     const bool room = make_room(costs, cell, next, false);

@@ -29,14 +29,15 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   const Bytes each = s.optimizer.master_bytes + 2 * moment_bytes(s.optimizer);
   // Weights that stay gathered from forward to backward may do for several micro-batches.
   const double gathers = (row.reshards_after_forward ? 2 * m : 1) * static_cast<double>(in_layers) * width;
-  const bool host_gradients = away.gradients != Device::none, host_parameters = away.parameters != Device::none;
+  const bool host_gradients = away.gradients != MemoryTier::device,
+             host_parameters = away.parameters != MemoryTier::device;
   HostLoad load;
   load.down = (host_gradients ? m : 1) * gradients;
   load.up = (host_gradients ? (m - 1) * gradients : 0) + (host_parameters ? gathers : mine * width);
-  load.swapped = away.optimizer == Device::nvme ? mine * static_cast<double>(each) : 0;
-  load.read = load.written = load.swapped + (away.gradients == Device::nvme ? m * gradients : 0);
-  if (away.parameters == Device::nvme) load.read += gathers;
-  if (away.parameters == Device::nvme) load.written += mine * width;
+  load.swapped = away.optimizer == MemoryTier::nvme ? mine * static_cast<double>(each) : 0;
+  load.read = load.written = load.swapped + (away.gradients == MemoryTier::nvme ? m * gradients : 0);
+  if (away.parameters == MemoryTier::nvme) load.read += gathers;
+  if (away.parameters == MemoryTier::nvme) load.written += mine * width;
   return load;
 }
 
@@ -107,9 +108,9 @@ bool lacks_host(const Space& space, const CellWork& work, Bytes activations) {
   const Strategy& s = spec.strategy;
   const bool fp32_shards = row_of(work.cell.memory_plan.sharding).fp32_shards;
   Bytes each = 0;
-  if (away.optimizer == Device::cpu) each += s.optimizer.master_bytes + 2 * moment_bytes(s.optimizer);
-  if (away.gradients == Device::cpu) each += storage_bytes(s.gradient_precision);
-  if (away.parameters == Device::cpu && !fp32_shards) each += storage_bytes(s.precision);
+  if (away.optimizer == MemoryTier::host) each += s.optimizer.master_bytes + 2 * moment_bytes(s.optimizer);
+  if (away.gradients == MemoryTier::host) each += storage_bytes(s.gradient_precision);
+  if (away.parameters == MemoryTier::host && !fp32_shards) each += storage_bytes(s.precision);
   const Bytes least = own_elements(work.cell, fewest_elements(work)) * each + activations;
   return least * node_ranks(space) > spec.cluster.host->dram_bytes;
 }

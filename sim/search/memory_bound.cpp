@@ -80,11 +80,11 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   Offload away;
   set_offload(away, work.cell.memory_plan.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
-  if (away.parameters != Device::none) sum = 0;
+  if (away.parameters != MemoryTier::device) sum = 0;
   // The first forwards of a step find no gradients where backward makes them.
   const bool late = spec.software.memory.gradients == GradientTensors::by_weight && gradient == width && !work.units;
-  if (away.gradients == Device::none && !late) sum += work.units ? mine * gradient : whole * gradient;
-  if (away.optimizer != Device::none) return sum;
+  if (away.gradients == MemoryTier::device && !late) sum += work.units ? mine * gradient : whole * gradient;
+  if (away.optimizer != MemoryTier::device) return sum;
   if (width < o.master_bytes && !row.fp32_shards) sum += mine * o.master_bytes;
   if (o.kind != OptimizerKind::sgd) sum += 2 * mine * o.moment_bytes;
   if (!row.shards_parameters)

@@ -14,7 +14,7 @@ namespace orrery {
 
 // How far a node is opened. rough_layout: a layout whose bound is still a rough one. cell: stands also for the cells
 // after it, in which more layers run again. played: a point whose bound is from the order of its schedule.
-enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, played };
+enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, replayed };
 
 // A part of the space, with its place in the order of the space.
 struct SearchNode {

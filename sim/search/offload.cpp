@@ -11,27 +11,29 @@
 namespace orrery {
 namespace {
 
-constexpr std::array<Device, 3> kPlaces = {Device::none, Device::cpu, Device::nvme};
+constexpr std::array<MemoryTier, 3> kPlaces = {MemoryTier::device, MemoryTier::host, MemoryTier::nvme};
 
-std::string_view word_of(Device d) { return d == Device::none ? "none" : d == Device::cpu ? "cpu" : "nvme"; }
+std::string_view word_of(MemoryTier d) {
+  return d == MemoryTier::device ? "none" : d == MemoryTier::host ? "cpu" : "nvme";
+}
 
-Device device_of(std::string_view word) {
-  return word == "cpu" ? Device::cpu : word == "nvme" ? Device::nvme : Device::none;
+MemoryTier tier_of(std::string_view word) {
+  return word == "cpu" ? MemoryTier::host : word == "nvme" ? MemoryTier::nvme : MemoryTier::device;
 }
 
 // The place that a name of offload_names() gives to a part of the states.
-Device place_in(std::string_view name, std::string_view part) {
+MemoryTier place_in(std::string_view name, std::string_view part) {
   const std::size_t at = name.find(part);
-  if (at == std::string_view::npos) return Device::none;
-  return name.substr(at + part.size()).starts_with(":nvme") ? Device::nvme : Device::cpu;
+  if (at == std::string_view::npos) return MemoryTier::device;
+  return name.substr(at + part.size()).starts_with(":nvme") ? MemoryTier::nvme : MemoryTier::host;
 }
 
-std::string name_of_offload(Device optimizer, Device gradients, Device parameters) {
+std::string name_of_offload(MemoryTier optimizer, MemoryTier gradients, MemoryTier parameters) {
   std::string name;
   for (const auto& [part, place] :
        {std::pair{"optimizer", optimizer}, std::pair{"gradients", gradients}, std::pair{"parameters", parameters}}) {
-    if (place == Device::none) continue;
-    name += fmt::format("{}{}{}", name.empty() ? "" : "+", part, place == Device::nvme ? ":nvme" : "");
+    if (place == MemoryTier::device) continue;
+    name += fmt::format("{}{}{}", name.empty() ? "" : "+", part, place == MemoryTier::nvme ? ":nvme" : "");
   }
   return name.empty() ? "none" : name;
 }
@@ -41,9 +43,9 @@ std::string name_of_offload(Device optimizer, Device gradients, Device parameter
 const std::vector<std::string_view>& offload_names() {
   static const std::vector<std::string> kept = [] {
     std::vector<std::string> names{"none"};
-    for (const Device o : {Device::cpu, Device::nvme}) {
-      for (const Device p : kPlaces) {
-        for (const Device g : kPlaces) names.push_back(name_of_offload(o, g, p));
+    for (const MemoryTier o : {MemoryTier::host, MemoryTier::nvme}) {
+      for (const MemoryTier p : kPlaces) {
+        for (const MemoryTier g : kPlaces) names.push_back(name_of_offload(o, g, p));
       }
     }
     return names;
@@ -59,9 +61,9 @@ void set_offload(Offload& o, std::string_view name) {
 }
 
 void set_activations(Offload& o, const MemoryPlan& cell) {
-  o.activations = device_of(cell.activations);
+  o.activations = tier_of(cell.activations);
   o.activation_layers.reset();
-  if (o.activations != Device::none && cell.activation_layers > 0) o.activation_layers = cell.activation_layers;
+  if (o.activations != MemoryTier::device && cell.activation_layers > 0) o.activation_layers = cell.activation_layers;
 }
 
 std::vector<std::string> offload_overrides(const MemoryPlan& cell) {
@@ -71,7 +73,7 @@ std::vector<std::string> offload_overrides(const MemoryPlan& cell) {
   std::vector<std::string> list;
   for (const auto& [key, place] : {std::pair{"optimizer", o.optimizer}, std::pair{"gradients", o.gradients},
                                    std::pair{"parameters", o.parameters}, std::pair{"activations", o.activations}}) {
-    if (place != Device::none) list.push_back(fmt::format("strategy.offload.{}={}", key, word_of(place)));
+    if (place != MemoryTier::device) list.push_back(fmt::format("strategy.offload.{}={}", key, word_of(place)));
   }
   if (o.activation_layers) list.push_back(fmt::format("strategy.offload.activations.layers={}", *o.activation_layers));
   return list;
@@ -79,12 +81,12 @@ std::vector<std::string> offload_overrides(const MemoryPlan& cell) {
 
 std::string offload_text(const MemoryPlan& cell) {
   std::string text;
-  for (const auto& [device, where] : {std::pair{Device::cpu, "host"}, std::pair{Device::nvme, "disks"}}) {
+  for (const auto& [device, where] : {std::pair{MemoryTier::host, "host"}, std::pair{MemoryTier::nvme, "disks"}}) {
     std::vector<std::string> parts;
     for (const char* part : {"optimizer", "gradients", "parameters"}) {
       if (place_in(cell.offload, part) == device) parts.emplace_back(part);
     }
-    if (device_of(cell.activations) == device)
+    if (tier_of(cell.activations) == device)
       parts.push_back(cell.activation_layers > 0
                           ? fmt::format("activations of {} layers a stage", cell.activation_layers)
                           : "activations");
@@ -129,8 +131,8 @@ void Space::find_offloads() {
   Offload& o = base_.strategy.offload;
   const Cluster& c = base_.cluster;
   find_unlisted();
-  const auto fits = [&](const Choices<Device>& given, Device place) {
-    const bool unlisted = place == Device::cpu ? host_unlisted_ : place == Device::nvme && disks_unlisted_;
+  const auto fits = [&](const Choices<MemoryTier>& given, MemoryTier place) {
+    const bool unlisted = place == MemoryTier::host ? host_unlisted_ : place == MemoryTier::nvme && disks_unlisted_;
     return given.admits(place) && (!unlisted || !given.open);
   };
   for (const std::string_view name : offload_names()) {
@@ -138,8 +140,9 @@ void Space::find_offloads() {
     set_offload(away, name);
     const bool disk = name.find("nvme") != std::string_view::npos;
     const bool has = c.host && c.gpu.memory_bytes > 0 && c.gpu.pcie_GBps > 0 && (!disk || c.nvme);
-    const bool in_time = !o.delayed_update || (away.optimizer == Device::cpu && away.gradients != Device::nvme &&
-                                               away.parameters == Device::none);
+    const bool in_time =
+        !o.delayed_update || (away.optimizer == MemoryTier::host && away.gradients != MemoryTier::nvme &&
+                              away.parameters == MemoryTier::device);
     const bool admitted = offload_.admits(std::string(name)) && fits(optimizer_place_, away.optimizer) &&
                           fits(gradients_place_, away.gradients) && fits(parameters_place_, away.parameters);
     if (admitted && (name == "none" || has) && in_time) offloads_.emplace_back(name, away);
@@ -147,13 +150,13 @@ void Space::find_offloads() {
   // Offered only where they are listed: with them a search that is otherwise proven within a minute takes many minutes.
   activations_unlisted_ = activations_.open;
   if (activations_.open) activations_ = {false, {"none"}};
-  o.optimizer = o.gradients = o.parameters = o.activations = Device::none;  // the points set these
+  o.optimizer = o.gradients = o.parameters = o.activations = MemoryTier::device;  // the points set these
   o.activation_layers.reset();
 }
 
 bool Space::offloads_gradients() const {
   return std::any_of(offloads_.begin(), offloads_.end(),
-                     [](const auto& named) { return named.second.gradients != Device::none; });
+                     [](const auto& named) { return named.second.gradients != MemoryTier::device; });
 }
 
 // The places of the states that the table of limits (combinations.h) allows for a cell.
@@ -167,13 +170,13 @@ std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryP
                        unit_gradients(base_, other);
   std::vector<std::string_view> result;
   for (const auto& [name, away] : offloads_) {
-    const bool gradients = away.gradients != Device::none, units = sharded || gradients;
+    const bool gradients = away.gradients != MemoryTier::device, units = sharded || gradients;
     const bool disk =
-        away.optimizer == Device::nvme || away.gradients == Device::nvme || away.parameters == Device::nvme;
+        away.optimizer == MemoryTier::nvme || away.gradients == MemoryTier::nvme || away.parameters == MemoryTier::nvme;
     const bool copies = base_.software.communication.gradient_average == Averaging::copy && !alone && !units;
     const bool built = (!units || builds_units(l, schedule, row)) && (row.shards_optimizer || alone) && !copies &&
                        !(disk && row.fp32_shards) && !(gradients && repeats) &&
-                       (away.parameters == Device::none || row.shards_parameters);
+                       (away.parameters == MemoryTier::device || row.shards_parameters);
     if (name == "none" || built) result.push_back(name);
   }
   return result;

@@ -55,7 +55,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   s.partition_activations = s.partition_activations && s.recompute.layer && s.tensor > 1 && !s.sequence_parallel;
   if (key.sharding == Sharding::none) s.offload = {};
   s.offload.delayed_update = false;
-  if (key.host_gradients) s.offload.optimizer = s.offload.gradients = Device::cpu;
+  if (key.host_gradients) s.offload.optimizer = s.offload.gradients = MemoryTier::host;
   // Weights that stay gathered are not copied out again.
   UnitCopies& copies = spec.software.communication.unit_copies;
   if (copies == UnitCopies::parameters) copies = UnitCopies::none;

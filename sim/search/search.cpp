@@ -43,10 +43,10 @@ class Search {
         options_(options),
         costs_(space.base(), profile),
         layouts_(space.layouts()),
-        crew_(options.threads, options.peers, options.stop),
+        workers_(options.threads, options.peers, options.stop),
         room_(room_of(space, profile, options)),
         opener_(space, layouts_, options, room_) {
-    for (std::size_t i = 0; i < crew_.threads(); ++i)
+    for (std::size_t i = 0; i < workers_.threads(); ++i)
       caches_.push_back(std::make_unique<BoundCache>(space, profile, costs_));
   }
 
@@ -78,7 +78,7 @@ class Search {
     const Bytes has = space.base().cluster.gpu.memory_bytes, room = has > 0 ? has : profile.memory_bytes;
     return options.most_memory > 0 ? std::min(room, options.most_memory) : room;
   }
-  bool stopped() const { return crew_.stopped(); }
+  bool stopped() const { return workers_.stopped(); }
   bool enough() const { return stopped() || (options_.any && !result_.best.empty()); }
   std::int64_t value_of(const Report& r) const {
     return options_.objective == SearchObjective::time ? picoseconds(r.step_time_s) : r.memory.peak_device;
@@ -94,7 +94,7 @@ class Search {
     std::vector<Node> nodes(layouts_.size());
     std::vector<std::uint64_t> points(layouts_.size());
     const auto look = [&](std::size_t worker, std::size_t i) {
-      if (crew_.hurries()) return;
+      if (workers_.hurries()) return;
       nodes[i].layout = static_cast<std::uint32_t>(i);
       const bool rough = has_rough_bound(space_.base(), layouts_[i]);
       if (rough) nodes[i].level = Level::rough_layout;
@@ -107,7 +107,7 @@ class Search {
       share(wire, nodes[i]);
       wire.share(points[i]);
     };
-    crew_.each(
+    workers_.each(
         layouts_.size(), look, [&](std::size_t i) { return layouts_[i].pipeline; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       result_.counts.points += points[i];
@@ -120,7 +120,7 @@ class Search {
     std::vector<Likely> sites;
     for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
     for (int tries = 0; tries < kTries && !sites.empty() && !enough(); ++tries) {
-      std::vector<Likely> found = most_likely({space_, layouts_, options_}, crew_, caches_, sites);
+      std::vector<Likely> found = most_likely({space_, layouts_, options_}, workers_, caches_, sites);
       found.resize(std::min(found.size(), kLookedAt));
       sites.clear();
       for (std::size_t i = 0; i < found.size() && !enough(); i += kSimulated) {
@@ -148,7 +148,7 @@ class Search {
       for (const Node& point : points) floor_ = std::min(floor_, point.value);
       std::vector<Node> nodes;
       while (may_win() && points.size() < kSimulated && nodes.size() < kOpened) {
-        (queue_.top().level == Level::played ? points : nodes).push_back(queue_.top());
+        (queue_.top().level == Level::replayed ? points : nodes).push_back(queue_.top());
         queue_.pop();
       }
       open_all(nodes);
@@ -164,14 +164,14 @@ class Search {
     std::vector<SearchCounts> counts(nodes.size());
     std::vector<Bytes> least(nodes.size(), 0);
     const auto open_one = [&](std::size_t worker, std::size_t i) {
-      if (!crew_.hurries()) parts[i] = opener_.parts_of(*caches_[worker], nodes[i], limit_, {counts[i], least[i]});
+      if (!workers_.hurries()) parts[i] = opener_.parts_of(*caches_[worker], nodes[i], limit_, {counts[i], least[i]});
     };
     const auto pass = [&](Wire& wire, std::size_t i) {
       share_all(wire, parts[i]);
       for (std::uint64_t* n : {&counts[i].bounded, &counts[i].without_room}) wire.share(*n);
       wire.share(least[i]);
     };
-    crew_.each(
+    workers_.each(
         nodes.size(), open_one, [&](std::size_t i) { return layouts_[nodes[i].layout].pipeline; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       for (const Node& node : parts[i]) queue_.push(node);
@@ -189,7 +189,7 @@ class Search {
     std::set<SearchFamily> here;
     std::set<SearchPlaces> places;
     while (!queue_.empty() && nodes.size() < kSimulated && later.size() < kOpened &&
-           queue_.top().level == Level::played && queue_.top().value <= limit_) {
+           queue_.top().level == Level::replayed && queue_.top().value <= limit_) {
       const Node node = queue_.top();
       queue_.pop();
       if (simulated_.count(node.place()) != 0 || need_not_leave(node)) continue;
@@ -256,7 +256,7 @@ class Search {
     latest.reserve(nodes.size());
     for (const Node& node : nodes) latest.push_back(latest_of(node));
     const auto simulate_one = [&](std::size_t, std::size_t i) {
-      if (crew_.hurries()) return;
+      if (workers_.hurries()) return;
       try {
         found[i] = evaluate_within(space_, profile_, point_of(nodes[i]), latest[i], options_.stop);
         done[i] = here[i] = 1;
@@ -269,7 +269,7 @@ class Search {
       share(wire, found[i].forward);
       share_result(wire, found[i].report);
     };
-    crew_.each(
+    workers_.each(
         nodes.size(), simulate_one, [&](std::size_t i) { return layouts_[nodes[i].layout].micro_batches; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (done[i] != 0) take(nodes[i], found[i], here[i] != 0);
@@ -329,11 +329,11 @@ class Search {
     for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped();) {
       limit_ = queue_.top().value + queue_.top().value / 16;
       const bool any = open();
-      if (any && queue_.top().level != Level::played) continue;  // parts of other nodes come first
+      if (any && queue_.top().level != Level::replayed) continue;  // parts of other nodes come first
       ++tries;
       if (!any) continue;
       std::vector<Node> nodes;
-      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::played) {
+      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::replayed) {
         const bool known = simulated_.count(queue_.top().place()) != 0;
         if (!known && seen.insert(queue_.top().layout).second) nodes.push_back(queue_.top());
         queue_.pop();
@@ -357,7 +357,7 @@ class Search {
 
   // Completes the points that other processes found: with the names of this process, and all figures.
   void take_from_peers() {
-    if (!crew_.has_peers()) return;
+    if (!workers_.has_peers()) return;
     for (Found& found : result_.best) {
       found.point = point_at(space_, layouts_, found.place);
       if (!found.here) found.report = evaluate(space_, profile_, found.point).value();
@@ -383,7 +383,7 @@ class Search {
   const SearchOptions& options_;
   StackCosts costs_;
   std::vector<RankLayout> layouts_;
-  SearchCrew crew_;
+  SearchWorkers workers_;
   Bytes room_ = 0;
   SearchOpener opener_;
   std::vector<std::unique_ptr<BoundCache>> caches_;  // one for each worker thread

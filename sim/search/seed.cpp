@@ -45,7 +45,7 @@ std::optional<SearchNode> down_from(const SearchOpener& opener, BoundCache& cach
                                     std::int64_t limit) {
   SearchCounts counts;
   Bytes least = 0;
-  while (node.level != SearchLevel::played) {
+  while (node.level != SearchLevel::replayed) {
     std::vector<SearchNode> parts = opener.parts_of(cache, node, limit, {counts, least});
     const bool ends = node.level == SearchLevel::cell;
     std::erase_if(parts, [&](const SearchNode& part) {
@@ -79,17 +79,17 @@ std::optional<SearchNode> most_likely_of(const SearchOpener& opener, BoundCache&
 
 }  // namespace
 
-std::vector<Likely> most_likely(const LookedAt& where, SearchCrew& crew,
+std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
                                 const std::vector<std::unique_ptr<BoundCache>>& caches,
                                 const std::vector<Likely>& layouts) {
   std::vector<std::vector<SearchNode>> seen(layouts.size());
   const auto look = [&](std::size_t worker, std::size_t i) {
-    if (crew.hurries()) return;
+    if (workers.hurries()) return;
     const SearchOpener opener(where.space, where.layouts, where.options, layouts[i].room);
     if (const auto node = most_likely_of(opener, *caches[worker], layouts[i].node)) seen[i].push_back(*node);
   };
   const auto pass = [&](Wire& wire, std::size_t i) { share_all(wire, seen[i]); };
-  crew.each(
+  workers.each(
       layouts.size(), look, [&](std::size_t i) { return where.layouts[layouts[i].node.layout].context; }, pass);
   std::vector<Likely> found;
   for (std::size_t i = 0; i < layouts.size(); ++i) {

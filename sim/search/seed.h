@@ -33,8 +33,8 @@ struct LookedAt {
 
 // The most likely strategy of each layout: among the strategies with a plain schedule, whole groups of replicas and
 // nothing on the host, one whose played bound is least and that has the layout's room. The most likely layouts come
-// first; layouts without such a strategy are left out. caches: one for each thread of the crew.
-std::vector<Likely> most_likely(const LookedAt& where, SearchCrew& crew,
+// first; layouts without such a strategy are left out. caches: one for each thread of the workers.
+std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
                                 const std::vector<std::unique_ptr<BoundCache>>& caches,
                                 const std::vector<Likely>& layouts);
 

@@ -182,7 +182,7 @@ class Space {
   Choices<std::int64_t> tensor_, context_, pipeline_, data_, expert_, expert_tensor_, virtual_stages_, micro_batch_;
   Choices<std::int64_t> shard_group_, recompute_layers_, activation_layers_;
   Choices<std::string> schedule_, sharding_, recompute_, context_kind_, rank_order_, offload_, activations_;
-  Choices<Device> optimizer_place_, gradients_place_, parameters_place_;
+  Choices<MemoryTier> optimizer_place_, gradients_place_, parameters_place_;
   std::vector<std::pair<std::string_view, Offload>> offloads_;
   Choices<bool> sequence_parallel_, gradient_reduce_, parameter_gather_, overlap_tensor_, overlap_pipeline_,
       overlap_expert_;

@@ -44,7 +44,7 @@ ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at
   return it->second;
 }
 
-// By how much a transfer slows the kernels beside it (price.cpp).
+// By how much a transfer slows the kernels beside it (sim/cost/costs.cpp).
 double pressure_of(const BoundCache& cache, int channels) {
   const double sms = cache.space.base().cluster.gpu.sms, taken = std::min<double>(channels, sms / 2);
   return sms > 0 ? taken / (sms - taken) * (1 + cache.profile.contention) : 0;

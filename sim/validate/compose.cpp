@@ -45,13 +45,13 @@ std::vector<double> errors_of(const std::vector<Composed>& all, const F& f) {
 // The predicted compute time of a rank that runs alone, without the time that overlapped transfers add.
 Seconds predicted_compute(const Prediction& p, std::uint32_t slot) {
   Picoseconds sum = 0;
-  for (TaskId t = p.plan.slots[slot].begin; t < p.plan.slots[slot].end; ++t) {
-    if (computes(p.plan, t)) sum += p.prices.timing.of(slot, p.plan.tasks[t].op).duration;
+  for (TaskId t = p.plan.classes[slot].begin; t < p.plan.classes[slot].end; ++t) {
+    if (computes(p.plan, t)) sum += p.costs.timing.of(slot, p.plan.tasks[t].op).duration;
   }
   return seconds(sum);
 }
 
-Seconds measured_compute(const Plan& plan, const RankSlot& slot, const RankRun& run) {
+Seconds measured_compute(const Plan& plan, const RankClass& slot, const RankRun& run) {
   Picoseconds sum = 0;
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     if (computes(plan, t)) sum += measured_duration(run, t - slot.begin);
@@ -67,14 +67,14 @@ double ComposedRank::memory_error() const {
 
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone) {
   Plan plan = predicted.plan;  // gives every task an op of its own
-  Timing timing = predicted.prices.timing;
-  timing.row_of_slot.assign(plan.slots.size(), 0);
+  Timing timing = predicted.costs.timing;
+  timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.assign(1, {});
   std::vector<Op> ops;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const std::uint32_t slot = plan.slot_of(t);
-    OpTiming time = predicted.prices.timing.of(slot, plan.tasks[t].op);
-    if (computes(plan, t)) time.duration = measured_duration(alone[slot], t - plan.slots[slot].begin);
+    OpTiming time = predicted.costs.timing.of(slot, plan.tasks[t].op);
+    if (computes(plan, t)) time.duration = measured_duration(alone[slot], t - plan.classes[slot].begin);
     timing.rows[0].push_back(time);
     ops.push_back(plan.op_of(t));
     plan.tasks[t].op = t;
@@ -89,12 +89,12 @@ Composed compare_composed(const Spec& spec, const Prediction& p, std::span<const
   Composed c;
   c.name = spec.model.name;
   const Trace trace = compose(p, alone);
-  c.report = composed_report(spec, p.plan, alone, trace, p.prices.notes);
+  c.report = composed_report(spec, p.plan, alone, trace, p.costs.notes);
   c.predicted_step = p.report.step_time_s;
   c.composed_step = c.report.step_time_s;
-  for (std::uint32_t s = 0; s < p.plan.slots.size(); ++s) {
-    c.ranks.push_back({p.plan.slots[s].name, predicted_compute(p, s),
-                       measured_compute(p.plan, p.plan.slots[s], alone[s]), p.report.memory.ranks[s].memory.peak,
+  for (std::uint32_t s = 0; s < p.plan.classes.size(); ++s) {
+    c.ranks.push_back({p.plan.classes[s].name, predicted_compute(p, s),
+                       measured_compute(p.plan, p.plan.classes[s], alone[s]), p.report.memory.ranks[s].memory.peak,
                        alone[s].memory.peak});
   }
   return c;

@@ -12,7 +12,7 @@ namespace {
 // The time of the host for issuing a task, without the wait before. Beyond the launch queue the host waits for room
 // (exec/host/execute.cpp), which the engine does not play.
 Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
-  const TaskId first = plan.slots[plan.slot_of(t)].begin;
+  const TaskId first = plan.classes[plan.slot_of(t)].begin;
   const Picoseconds start = t == first ? 0 : launch_start(plan, trace, t);
   if (t >= first + kLaunchQueue) return 0;
   return std::max<Picoseconds>(0, trace.spans[t].issued - start);
@@ -51,7 +51,7 @@ Trace replay(const Plan& unfolded, const Trace& measured) {
   const Waits waits = Observations::waits(unfolded, measured);
   Plan plan = unfolded;  // gives every task an op of its own
   Timing timing;
-  timing.row_of_slot.assign(plan.slots.size(), 0);
+  timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.resize(1);
   std::vector<Op> ops;
   for (TaskId t = 0; t < plan.task_count(); ++t) {

@@ -126,7 +126,7 @@ std::vector<double> volume_factors(const Spec& spec) {
 double states_by_formula(const Spec& spec, const Plan& plan, std::size_t slot) {
   double bytes = 0;
   const auto add = [&](StateFormula f, Dimension copies) {
-    f.parameters *= plan.slots[slot].versions;
+    f.parameters *= plan.classes[slot].versions;
     bytes += f.bytes(num(elements_of(plan, slot, copies)));
   };
   add(of_slot(state_formula(spec, plan), plan, slot), Dimension::data);
@@ -195,11 +195,11 @@ void formulas(Checks& checks, const Subject& s) {
       checks.violated("explain bytes",
                       fmt::format("{} {}: {:.6g}, simulated {:.6g}", v.what, v.formula, v.bytes, v.simulated), s.spec);
   }
-  for (std::size_t slot = 0; slot < p.plan.slots.size(); ++slot) {
+  for (std::size_t slot = 0; slot < p.plan.classes.size(); ++slot) {
     const double by_form = states_by_formula(s.run.spec, p.plan, slot), planned = num(states_in_plan(p.plan, slot));
     if (!close(by_form, planned, .02, kLeast))
       checks.violated("explain states",
-                      fmt::format("{}: {:.6g}, planned {:.6g}", p.plan.slots[slot].name, by_form, planned), s.spec);
+                      fmt::format("{}: {:.6g}, planned {:.6g}", p.plan.classes[slot].name, by_form, planned), s.spec);
   }
 }
 

@@ -47,7 +47,7 @@ void more_micro_batches(Checks& checks, const Subject& s) {
   const std::string& schedule = s.run.spec.strategy.schedule;
   if (schedule != "file" && find_schedule(schedule).moves != nullptr) return;
   // Offloaded activations that are still being written when a short step ends hold up nothing.
-  if (s.run.spec.strategy.offload.activations != Device::none) return;
+  if (s.run.spec.strategy.offload.activations != MemoryTier::device) return;
   // A host that waits for its device loses the lead with which it began the step.
   const auto launch = [](const Run& run) { return run.report.time_s[static_cast<std::size_t>(TimeKind::launch)]; };
   const double allowed =

@@ -67,7 +67,7 @@ void sharding_order(Checks& checks, const Subject& s) {
 // BPipe's activations are evicted to other stages.
 void recompute_order(Checks& checks, const Subject& s) {
   const Strategy& st = s.run.spec.strategy;
-  if (st.offload.activations != Device::none || st.context > 1 || st.schedule == "bpipe") return;
+  if (st.offload.activations != MemoryTier::device || st.context > 1 || st.schedule == "bpipe") return;
   const Json base = with(s.spec, "strategy.recompute_layers", nullptr);
   constexpr std::pair<std::string_view, std::string_view> kPairs[] = {
       {"none", "selective"}, {"selective", "full"}, {"none", "full"}};

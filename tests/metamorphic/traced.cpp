@@ -70,7 +70,7 @@ void traced(Checks& checks, const Subject& s) {
   const Prediction p = predict(spec);
   const TemporaryFolder folder;
   const std::string path = folder.path("trace.json");
-  write_chrome_trace(path, p.plan, p.trace, memory_samples(spec, p.plan, p.prices, p.trace, p.profile));
+  write_chrome_trace(path, p.plan, p.trace, memory_samples(spec, p.plan, p.costs, p.trace, p.profile));
   std::ifstream file(path);
   Events events = read_events(Json::parse(file));
   const Report &r = s.run.report, &whole_step = p.report;
@@ -80,7 +80,7 @@ void traced(Checks& checks, const Subject& s) {
                                 whole_step.step_time_s, whole_step.memory.peak),
                     s.spec);
   // A plan with several updates, or with steps that begin before the previous one has ended, is only partly traced.
-  const bool whole = !is_asynchronous(spec.strategy) && !spec.software.communication.validates_after_update;
+  const bool whole = !is_asynchronous(spec.strategy) && !spec.software.communication.post_update_validation;
   // the report adds the time to remap memory on a full device
   const double step = (r.step_time_s - r.memory.remapping_s) * 1e6;
   if (whole && !close(events.step, step, 1e-5, 2e-3))

@@ -29,7 +29,7 @@ TEST(Averaging, AveragesGradients) {
         EXPECT_EQ(passes(plan, "copy gradients back").count, copy);
         for (const Block& block : plan.blocks) {
           if (block.role != BlockRole::state) continue;
-          EXPECT_EQ(block.slots[kBuckets].bytes, copy ? psi * 4 : 0);
+          EXPECT_EQ(block.buffers[kBuckets].bytes, copy ? psi * 4 : 0);
         }
       }
     }

@@ -28,7 +28,7 @@ inline Kept kept(const Spec& spec) {
   }
   Kept result;
   for (const std::uint16_t s : alive)
-    (block.slots[s].name == "statistics" ? result.statistics : result.bytes) += block.slots[s].bytes;
+    (block.buffers[s].name == "statistics" ? result.statistics : result.bytes) += block.buffers[s].bytes;
   return result;
 }
 

@@ -308,7 +308,7 @@ inline Bytes state_bytes(const Plan& plan, std::uint32_t slot) {
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     if (f.slot != slot || block.role != BlockRole::state) continue;
-    for (const Slot& s : block.slots) sum += s.category == Category::buffers ? 0 : s.bytes;
+    for (const BlockBuffer& s : block.buffers) sum += s.category == Category::buffers ? 0 : s.bytes;
   }
   return sum;
 }
@@ -316,7 +316,7 @@ inline Bytes state_bytes(const Plan& plan, std::uint32_t slot) {
 // Bytes that an op with a collective of this kind and group moves, summed over one slot's tasks.
 inline std::int64_t elements_moved(const Plan& plan, std::uint32_t slot, Dimension group, CollectiveKind kind) {
   std::int64_t sum = 0;
-  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+  for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c != nullptr && c->group == group && c->kind == kind) sum += c->bytes / c->width;
   }

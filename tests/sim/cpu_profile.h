@@ -6,7 +6,7 @@
 
 #include "models/cost/profile.h"
 #include "models/plan/plan.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 
 namespace orrery {
 

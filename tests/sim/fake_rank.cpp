@@ -70,7 +70,7 @@ class Fake {
 
   void run() {
     for (std::uint32_t step = 0; step < arguments_.steps; ++step) {
-      const RankSlot& slot = plan_.slots[rank_];
+      const RankClass& slot = plan_.classes[rank_];
       for (TaskId t = slot.begin; t < slot.end;) {
         TaskId end = t + 1;
         while (end < slot.end && (plan_.tasks[end].flags & kJoinsPrevious) != 0) ++end;
@@ -87,7 +87,7 @@ class Fake {
 
   // Plays tasks; the tasks of a batch enter and end together.
   void play(std::uint32_t step, TaskId begin, TaskId end) {
-    const TaskId first = plan_.slots[rank_].begin;
+    const TaskId first = plan_.classes[rank_].begin;
     for (TaskId t = begin; t < end; ++t) {
       ring_.enter(lane(t), step, t - first);
       if (fault_.rank == rank_ && fault_.step == step && fault_.task == t - first) go_wrong();
@@ -105,7 +105,7 @@ class Fake {
     for (;;) {
       if (const auto p = read_progress(progress_file(arguments_.folder, other))) {
         const ProgressEvent& e = p->lanes[plan_.tasks[t].lane % kLanes];
-        const TaskId reached = plan_.slots[other].begin + e.task;
+        const TaskId reached = plan_.classes[other].begin + e.task;
         if (e.task != kNone && (e.step > step || (e.step == step && reached >= t))) return;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

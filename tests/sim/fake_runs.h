@@ -16,12 +16,12 @@
 namespace orrery {
 
 // The runtime sizes that a rank would have noted if they were those that the plan assumes.
-inline std::vector<std::int64_t> planned_sizes(const Plan& unfolded, const RankSlot& slot) {
+inline std::vector<std::int64_t> planned_sizes(const Plan& unfolded, const RankClass& slot) {
   std::vector<std::int64_t> sizes;
   const std::vector<std::size_t> counts = counted_sizes(unfolded);
   for (std::size_t f = 0; f < counts.size(); ++f) {
     const Frame& frame = unfolded.frames[f];
-    if (&unfolded.slots[frame.slot] != &slot) continue;
+    if (&unfolded.classes[frame.slot] != &slot) continue;
     for (std::size_t i = 0; i < counts[f]; ++i)
       sizes.push_back(unfolded.blocks[frame.block].runtime_sizes[i].predicted);
   }
@@ -33,7 +33,7 @@ inline std::vector<RankRun> runs_of(const Plan& unfolded, const Trace& trace, co
                                     std::size_t steps) {
   constexpr Picoseconds kOff = 1'000'000'000'000'000, kLater = 1'000'000;
   std::vector<RankRun> runs;
-  for (const RankSlot& slot : unfolded.slots) {
+  for (const RankClass& slot : unfolded.classes) {
     RankRun run{.plan_hash = hash, .rank = slot.representative, .ranks = unfolded.ranks, .device = "fake"};
     run.library = "none";
     run.link = "air";

@@ -11,7 +11,7 @@ namespace orrery {
 // time; everything else is free.
 inline Timing layers_alone(const Plan& plan, Picoseconds forward, Picoseconds backward, Picoseconds weight = 0) {
   Timing timing;
-  timing.row_of_slot.assign(plan.slots.size(), 0);
+  timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.assign(1, std::vector<OpTiming>(plan.ops.size()));
   for (const Block& block : plan.blocks) {
     if (block.role != BlockRole::layer) continue;

@@ -20,7 +20,7 @@ TEST(RepeatSteps, ValidatedStepsBehindEachOtherKeepThePeriod) {
       const Spec spec =
           test::spec_of(fmt::format("name: m, layers: {}, hidden: 64, heads: 8, feed_forward: 256, vocab: 256", p),
                         fmt::format("pipeline: {}, schedule: zb-h2, global_batch: {}", p, m), 32,
-                        "profile: orrery, validates_after_update: true");
+                        "profile: orrery, post_update_validation: true");
       const Plan plan = make_plan(spec);
       const Picoseconds f = 1000, b = 1100, w = 900;
       const Timing timing = layers_alone(plan, f, b, w);
@@ -32,7 +32,7 @@ TEST(RepeatSteps, ValidatedStepsBehindEachOtherKeepThePeriod) {
       const Picoseconds period = end({false, false, false, false}) - end({false, false, false});
       EXPECT_NEAR(static_cast<double>(period), report.step_time_s * 1e12, 1e-3) << p << " " << m;
       std::int64_t most = 0;
-      for (const RankSlot& slot : plan.slots) {
+      for (const RankClass& slot : plan.classes) {
         std::int64_t forwards = 0;
         for (TaskId t = slot.begin; t < slot.validated; ++t) forwards += timing.rows[0][plan.tasks[t].op].duration / f;
         most = std::max(most, forwards);

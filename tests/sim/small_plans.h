@@ -44,7 +44,7 @@ inline std::uint64_t scrambled(std::uint64_t seed, std::uint64_t counter) {
 // Durations below 100 us, every eighth 0; launches below `issue`. No pressure.
 inline Timing random_timing(const Plan& plan, std::uint64_t seed, Picoseconds issue) {
   Timing timing;
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
     timing.row_of_slot.push_back(s);
     timing.rows.emplace_back();
     for (std::uint32_t op = 0; op < plan.ops.size(); ++op) {

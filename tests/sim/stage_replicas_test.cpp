@@ -19,11 +19,11 @@ namespace {
 // A rank's layers take time in proportion to its samples, half as long forward as back; everything else is free.
 Timing shared_layers_alone(const Plan& plan, Picoseconds forward_of_all, Bytes bytes_of_all) {
   Timing timing;
-  timing.row_of_slot.assign(plan.slots.size(), 0);
+  timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.assign(1, std::vector<OpTiming>(plan.ops.size()));
   for (const Block& block : plan.blocks) {
     if (block.role != BlockRole::layer) continue;
-    const Picoseconds own = forward_of_all * block.slots[kOutputGradient].bytes / bytes_of_all;
+    const Picoseconds own = forward_of_all * block.buffers[kOutputGradient].bytes / bytes_of_all;
     timing.rows[0][block.forward.front()].duration = own;
     timing.rows[0][block.backward.front()].duration = 2 * own;
   }

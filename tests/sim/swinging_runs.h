@@ -6,7 +6,7 @@
 #include "models/load/load_spec.h"
 #include "models/plan/runtime_sizes.h"
 #include "models/planner/make_plan.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/fake_runs.h"
 
@@ -34,7 +34,7 @@ inline Profile swinging_profile(const Plan& plan) {
 // rank sends at most the planned number.
 inline std::vector<std::vector<std::int64_t>> swinging_sizes(const Plan& unfolded, std::uint64_t step) {
   std::vector<std::vector<std::int64_t>> sizes;
-  for (const RankSlot& slot : unfolded.slots) sizes.push_back(planned_sizes(unfolded, slot));
+  for (const RankClass& slot : unfolded.classes) sizes.push_back(planned_sizes(unfolded, slot));
   for (std::size_t i = 0; i < sizes[0].size(); i += 3) {
     const std::int64_t all = 2 * sizes[0][i];
     const auto part = static_cast<std::int64_t>(scrambled(step, i) % 100);
@@ -51,7 +51,7 @@ inline std::vector<RankRun> swinging_runs(const Spec& spec, const Profile& profi
   for (std::size_t k = 0; k < steps; ++k) {
     const auto sizes = swinging_sizes(unfolded, k);
     const Plan plan = with_runtime_sizes(unfolded, sizes);
-    const Trace trace = simulate(plan, price(plan, spec, profile).timing);
+    const Trace trace = simulate(plan, costs_of(plan, spec, profile).timing);
     const std::vector<RankRun> one = runs_of(plan, trace, plan_hash(folded), 1);
     if (runs.empty()) runs = one;
     for (std::size_t r = 0; r < one.size(); ++r) {

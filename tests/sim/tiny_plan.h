@@ -34,21 +34,21 @@ class TinyPlan {
 
   void slot(std::int64_t stage, std::int64_t multiplicity = 1) {
     close_slot();
-    const auto index = static_cast<std::uint32_t>(plan_.slots.size());
+    const auto index = static_cast<std::uint32_t>(plan_.classes.size());
     const auto begin = static_cast<TaskId>(plan_.tasks.size());
-    plan_.slots.push_back({.name = fmt::format("slot {}", index),
-                           .stage = stage,
-                           .representative = plan_.ranks,
-                           .multiplicity = multiplicity,
-                           .begin = begin,
-                           .end = begin});
+    plan_.classes.push_back({.name = fmt::format("slot {}", index),
+                             .stage = stage,
+                             .representative = plan_.ranks,
+                             .multiplicity = multiplicity,
+                             .begin = begin,
+                             .end = begin});
     plan_.frames.push_back({.block = 0, .slot = index});
     plan_.ranks += multiplicity;
     timing_.row_of_slot.push_back(0);
   }
 
   TaskId task(std::uint32_t op, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0) {
-    const auto slot = static_cast<std::uint32_t>(plan_.slots.size() - 1);
+    const auto slot = static_cast<std::uint32_t>(plan_.classes.size() - 1);
     plan_.tasks.push_back({.op = op,
                            .frame = slot,
                            .lane = slot * kLanes + static_cast<std::uint32_t>(plan_.ops[op].lane),
@@ -76,7 +76,7 @@ class TinyPlan {
 
  private:
   void close_slot() {
-    if (!plan_.slots.empty()) plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
+    if (!plan_.classes.empty()) plan_.classes.back().end = static_cast<TaskId>(plan_.tasks.size());
   }
 
   Plan plan_;
@@ -90,7 +90,7 @@ inline std::string timeline(const Plan& plan, const Trace& trace) {
     const Span& s = trace.spans[t];
     const Op& op = plan.op_of(t);
     text += fmt::format("{} {:<16} {:<6} issued {:>3} entered {:>3} matched {:>3} ended {:>3}\n",
-                        plan.slots[plan.slot_of(t)].name, name_of(op.lane), op.name, s.issued, s.entered, s.matched,
+                        plan.classes[plan.slot_of(t)].name, name_of(op.lane), op.name, s.issued, s.entered, s.matched,
                         s.ended);
   }
   return text;

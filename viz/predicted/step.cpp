@@ -82,7 +82,7 @@ class PlanDetails : public DetailSource {
     const Frame& frame = plan.frames[plan.tasks[t].frame];
     d.emplace_back("op", op.name);
     d.emplace_back("phase", std::string(name_of(op.phase)) + (op.recompute ? ", run again" : ""));
-    d.emplace_back("on", plan.slots[plan.slot_of(t)].name);
+    d.emplace_back("on", plan.classes[plan.slot_of(t)].name);
     d.emplace_back("lane", std::string(orrery::name_of(op.lane)));
     d.emplace_back("block", plan.blocks[frame.block].name);
     if (frame.layer >= 0) d.emplace_back("layer", std::to_string(frame.layer));
@@ -92,7 +92,7 @@ class PlanDetails : public DetailSource {
 
   void add_transfer(Details& d, TaskId t, const Op& op) const {
     const Plan& plan = step_->prediction.plan;
-    const auto& notes = step_->prediction.prices.notes;
+    const auto& notes = step_->prediction.costs.notes;
     const std::uint32_t index = plan.tasks[t].op;
     if (index < notes.size()) {
       d.emplace_back("link", notes[index].link);
@@ -101,7 +101,7 @@ class PlanDetails : public DetailSource {
     const auto* c = std::get_if<Collective>(&op.work);
     const Dimension dimension = c == nullptr ? Dimension::pipeline : c->group;
     const GroupTable& table = plan.dimensions[static_cast<std::size_t>(dimension)];
-    const std::int64_t rank = plan.slots[plan.slot_of(t)].representative;
+    const std::int64_t rank = plan.classes[plan.slot_of(t)].representative;
     const std::int32_t group = table.member_of[static_cast<std::size_t>(rank)];
     const auto& ranks = table.groups[static_cast<std::size_t>(group)];
     d.emplace_back("group", fmt::format("{} {}: {} ranks", orrery::name_of(dimension), group, ranks.size()));
@@ -120,13 +120,13 @@ class PlanDetails : public DetailSource {
     if (span.matched > span.entered) {
       const TaskId last = last_to_enter(plan, step_->prediction.trace, plan.tasks[t].match);
       d.emplace_back("waited", fmt::format("{} for {}: {}", picosecond_text(span.matched - span.entered),
-                                           plan.slots[plan.slot_of(last)].name, place_of(plan, last)));
+                                           plan.classes[plan.slot_of(last)].name, place_of(plan, last)));
     }
     d.emplace_back("ended", picosecond_text(span.ended));
     if (span.cause == kNone) {
       d.emplace_back("began when", "its host had launched it");
     } else {
-      d.emplace_back("began when", fmt::format("{} had ended: {}", plan.slots[plan.slot_of(span.cause)].name,
+      d.emplace_back("began when", fmt::format("{} had ended: {}", plan.classes[plan.slot_of(span.cause)].name,
                                                place_of(plan, span.cause)));
     }
   }
@@ -135,7 +135,7 @@ class PlanDetails : public DetailSource {
 };
 
 // Place of a slot's ranks in the group that shares out the experts; -1 where each rank has all experts.
-std::int64_t expert_coordinate(const Plan& plan, const RankSlot& slot) {
+std::int64_t expert_coordinate(const Plan& plan, const RankClass& slot) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
   const auto rank = static_cast<std::size_t>(slot.representative);
   if (rank >= table.member_of.size()) return -1;
@@ -145,7 +145,7 @@ std::int64_t expert_coordinate(const Plan& plan, const RankSlot& slot) {
 }
 
 Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinates> places) {
-  const RankSlot& slot = step.prediction.plan.slots[s];
+  const RankClass& slot = step.prediction.plan.classes[s];
   Process p;
   p.name = slot.multiplicity == 1 ? fmt::format("rank {}", slot.representative)
                                   : fmt::format("{} (rank {}, x{})", slot.name, slot.representative, slot.multiplicity);
@@ -162,7 +162,7 @@ Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinate
 
 void add_memory(const Step& step, TimelineBuilder& builder) {
   const Prediction& made = step.prediction;
-  for (const MemorySample& sample : memory_samples(step.spec, made.plan, made.prices, made.trace, made.profile)) {
+  for (const MemorySample& sample : memory_samples(step.spec, made.plan, made.costs, made.trace, made.profile)) {
     Process& p = builder.process(sample.slot);
     if (p.counters.empty()) {
       p.counters.push_back({"memory", {}, {}, {}});
@@ -227,12 +227,12 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   builder.timeline().source = trace.source;
   const std::uint64_t source = builder.add_source(std::make_shared<PlanDetails>(step));
   const std::vector<Coordinates> places = coordinates(step->spec.strategy);
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) builder.add_process(process_of(*step, s, places));
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) builder.add_process(process_of(*step, s, places));
   std::vector<std::uint32_t> labels;
   for (const Op& op : plan.ops) labels.push_back(builder.label(op.name, kind_of(op)));
   std::vector<std::uint32_t> waiting;
-  for (const RankSlot& slot : plan.slots) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
-  Threads threads(builder, plan.slots.size());
+  for (const RankClass& slot : plan.classes) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
+  Threads threads(builder, plan.classes.size());
   // steps of one spec are alike except for their memory
   const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;
   builder.reserve(static_cast<std::size_t>(steps) * (plan.task_count() + plan.match_members.size()));
@@ -286,7 +286,7 @@ std::vector<std::string> alive_at(const StepTimeline& s, std::uint32_t process, 
     Category category = Category::activations;
   };
   std::map<std::string, Sum> by_name;
-  const auto add = [&](const Slot& slot, std::int64_t sign) {
+  const auto add = [&](const BlockBuffer& slot, std::int64_t sign) {
     Sum& sum = by_name[slot.name];
     sum.bytes += sign * slot.bytes;
     sum.count += sign;
@@ -295,7 +295,7 @@ std::vector<std::string> alive_at(const StepTimeline& s, std::uint32_t process, 
   std::vector<bool> held(plan.buffers, false);
   const auto change = [&](TaskId t, const Operand& o, bool take) {
     const std::uint32_t frame = frame_of(plan, plan.tasks[t].frame, o);
-    const Slot& slot = plan.blocks[plan.frames[frame].block].slots[o.slot];
+    const BlockBuffer& slot = plan.blocks[plan.frames[frame].block].buffers[o.slot];
     const std::uint32_t buffer = plan.frames[frame].first_buffer + o.slot;
     if (slot.bytes == 0 || slot.lazy || slot.contiguous || held[buffer] == take) return;
     held[buffer] = take;
@@ -303,9 +303,9 @@ std::vector<std::string> alive_at(const StepTimeline& s, std::uint32_t process, 
   };
   for (const Frame& f : plan.frames) {
     if (f.slot != process || !outlives_steps(plan.blocks[f.block].role)) continue;
-    for (const Slot& slot : plan.blocks[f.block].slots) add(slot, 1);
+    for (const BlockBuffer& slot : plan.blocks[f.block].buffers) add(slot, 1);
   }
-  for (TaskId t = plan.slots[process].begin; t < plan.slots[process].end; ++t) {
+  for (TaskId t = plan.classes[process].begin; t < plan.classes[process].end; ++t) {
     for (const Operand& o : plan.op_of(t).allocates) change(t, o, true);
     for (const Operand& o : plan.op_of(t).frees) change(t, o, false);
   }

@@ -232,8 +232,8 @@ std::string MainWindow::prediction_text() const {
   const std::string step =
       fmt::format("the second's step {:+.1f} %, times in the table are sums over its ranks", 100 * change);
   if (!first.simulated() || scenes_[1]->document.simulated() || b.source == "simulated") return step;
-  const auto& slots = first.step->prediction.plan.slots;
-  if (std::any_of(slots.begin(), slots.end(), [](const RankSlot& s) { return s.multiplicity > 1; }))
+  const auto& slots = first.step->prediction.plan.classes;
+  if (std::any_of(slots.begin(), slots.end(), [](const RankClass& s) { return s.multiplicity > 1; }))
     return step + "; open the spec with --unfold to see whose error it is";
   const MeasuredTasks tasks = tasks_of(first.step->prediction.plan, b);
   if (!tasks.why_not.empty()) return fmt::format("{}; whose error it is cannot be told: {}", step, tasks.why_not);

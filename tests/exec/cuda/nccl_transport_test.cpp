@@ -18,7 +18,7 @@ TEST_F(NcclTransport, AloneAgreesWithTheCpu) {
   const Spec spec = spec_of(test::Case{test::kLlama, "data: 1, sharding: zero1, global_batch: 2"});
   const Plan plan = make_plan(spec);
   const Rank rank(spec, plan, 0);
-  Store store({.port = static_cast<std::uint16_t>(20000 + ::getpid() % 20000)}, 20);
+  Rendezvous rendezvous({.port = static_cast<std::uint16_t>(20000 + ::getpid() % 20000)}, 20);
   const auto transport = cuda::nccl_transport(store, 0, rank.plan);
   cuda::SharedGpu gpu;
   cuda::CudaDevice device(rank, gpu, *transport, false);

@@ -132,10 +132,10 @@ TEST(Execute, RefusesWhatCpuRanksCannotRun) {
             "test:5: strategy.overlap.tensor: products cut into pieces by overlap.tensor: GPU ranks do not execute "
             "them; leave "
             "it out");
-  const Spec later = spec_of(test::kTiny, "pipeline: 2", 16, "profile: orrery, validates_after_update: true");
+  const Spec later = spec_of(test::kTiny, "pipeline: 2", 16, "profile: orrery, post_update_validation: true");
   EXPECT_EQ(refusal(later), "");
   EXPECT_EQ(refusal(later, "GPU"),
-            "test:4: software.validates_after_update: validates_after_update: GPU ranks do not set updates right "
+            "test:4: software.post_update_validation: post_update_validation: GPU ranks do not set updates right "
             "later; leave it "
             "out");
   EXPECT_EQ(refusal(spec_of(test::kTiny, "precision: bf16, gradient_precision: bf16")), "");

@@ -52,7 +52,7 @@ bool inside(const Rank& rank, const Launch& launch, const void* at, Bytes bytes)
   const std::uint32_t frame = rank.plan.tasks[launch.task].frame;
   for (const Argument& a : launch.arguments) {
     const std::uint32_t target = frame_of(rank.plan, frame, a.operand);
-    const Bytes size = rank.plan.blocks[rank.plan.frames[target].block].slots[a.operand.slot].bytes;
+    const Bytes size = rank.plan.blocks[rank.plan.frames[target].block].buffers[a.operand.slot].bytes;
     const auto* begin = static_cast<const std::byte*>(at);
     if (a.data != nullptr && a.data <= begin && begin + bytes <= a.data + size) return true;
   }

@@ -32,7 +32,7 @@ TEST(Snapshot, BringsAServersStatesBack) {
   const std::uint32_t state = server.states.front();
   States one(server), other(server);
   for (const StateSlot slot : {kMoment1, kMoment2}) one.buffers.hold_state(state, slot);
-  const auto n = server.plan.blocks[server.plan.frames[state].block].slots[kMoment1].bytes / 4;
+  const auto n = server.plan.blocks[server.plan.frames[state].block].buffers[kMoment1].bytes / 4;
   for (std::int64_t i = 0; i < n; ++i) {
     reinterpret_cast<float*>(one.buffers.state(state, kMoment1))[i] = static_cast<float>(i);
     reinterpret_cast<float*>(one.buffers.state(state, kParameterShard))[i] = static_cast<float>(-i);

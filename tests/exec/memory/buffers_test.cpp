@@ -174,7 +174,7 @@ TEST(Buffers, AStepLeavesWhatItFound) {
       buffers.end_step();
       after.push_back(memory.use().allocated);
     }
-    const Bytes moment = rank.plan.blocks[rank.plan.frames[rank.states[0]].block].slots[kMoment1].bytes;
+    const Bytes moment = rank.plan.blocks[rank.plan.frames[rank.states[0]].block].buffers[kMoment1].bytes;
     EXPECT_EQ(after[0], at_first + 2 * ceil_div(moment, 512) * 512);
     EXPECT_EQ(after[1], after[0]);
     EXPECT_EQ(after[2], after[0]);
@@ -195,8 +195,8 @@ TEST(Buffers, SumsBeginAtZero) {
   const Block& state = rank.plan.blocks[rank.plan.frames[rank.states[0]].block];
   for (std::uint16_t s = 0; s < kStateSlots; ++s) {
     const std::byte* at = buffers.state(rank.states[0], s);
-    EXPECT_EQ(at != nullptr, state.slots[s].bytes > 0 && !state.slots[s].lazy) << state.slots[s].name;
-    for (Bytes i = 0; at != nullptr && i < state.slots[s].bytes; ++i) ASSERT_EQ(at[i], std::byte{0});
+    EXPECT_EQ(at != nullptr, state.buffers[s].bytes > 0 && !state.buffers[s].lazy) << state.buffers[s].name;
+    for (Bytes i = 0; at != nullptr && i < state.buffers[s].bytes; ++i) ASSERT_EQ(at[i], std::byte{0});
   }
   std::set<std::pair<std::uint32_t, std::uint16_t>> held;
   for (TaskId t = 0; t < rank.plan.task_count(); ++t) {
@@ -204,7 +204,7 @@ TEST(Buffers, SumsBeginAtZero) {
     const auto frame = [&](const Operand& o) { return frame_of(rank.plan, rank.plan.tasks[t].frame, o); };
     std::vector<Bytes> expected, zeroed;
     for (const Operand& o : rank.plan.op_of(t).allocates) {
-      const Slot& slot = rank.plan.blocks[rank.plan.frames[frame(o)].block].slots[o.slot];
+      const BlockBuffer& slot = rank.plan.blocks[rank.plan.frames[frame(o)].block].buffers[o.slot];
       const bool sum = slot.lazy || (o.scope == Scope::unit && o.slot == kUnitGradient);
       if (held.insert({frame(o), o.slot}).second && slot.bytes > 0 && sum) expected.push_back(slot.bytes);
     }

@@ -25,7 +25,7 @@ TEST(Rank, SitsInItsGroups) {
       const Rank rank = job->rank(r);
       EXPECT_EQ(rank.number, r);
       EXPECT_EQ(rank.replica, at[r].data);
-      EXPECT_EQ(rank.plan.slots.size(), 1U);
+      EXPECT_EQ(rank.plan.classes.size(), 1U);
       EXPECT_EQ(rank.seat(Dimension::tensor).index, at[r].tensor);
       EXPECT_EQ(rank.seat(Dimension::pipeline).index, at[r].pipeline);
       for (std::size_t d = 0; d < rank.plan.dimensions.size(); ++d) {
@@ -55,13 +55,13 @@ TEST(Rank, WidthsFitTheBuffers) {
       for (const Piece& piece : rank.pieces.at(state)) own = std::max(own, piece.shard_first + piece.owned);
       const Block& block = rank.plan.blocks[rank.plan.frames[state].block];
       for (const std::uint16_t whole : {kParameters, kGradients, kBuckets}) {
-        if (block.slots[whole].bytes > 0) {
-          EXPECT_EQ(block.slots[whole].bytes, all * rank.state_width(whole)) << block.slots[whole].name;
+        if (block.buffers[whole].bytes > 0) {
+          EXPECT_EQ(block.buffers[whole].bytes, all * rank.state_width(whole)) << block.buffers[whole].name;
         }
       }
       for (const std::uint16_t shard : {kParameterShard, kGradientShard, kMaster, kMoment1, kMoment2}) {
-        if (block.slots[shard].bytes > 0) {
-          EXPECT_GE(block.slots[shard].bytes, own * rank.state_width(shard)) << block.slots[shard].name;
+        if (block.buffers[shard].bytes > 0) {
+          EXPECT_GE(block.buffers[shard].bytes, own * rank.state_width(shard)) << block.buffers[shard].name;
         }
       }
     }

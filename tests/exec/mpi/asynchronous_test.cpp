@@ -80,7 +80,7 @@ class Emulation {
   }
 
   void note() {
-    const auto n = plan_.blocks[plan_.frames[rank_.states[0]].block].slots[kParameters].bytes / 4;
+    const auto n = plan_.blocks[plan_.frames[rank_.states[0]].block].buffers[kParameters].bytes / 4;
     versions_.emplace_back(weights(), weights() + n);
   }
 

@@ -224,7 +224,7 @@ Result delayed_by_hand(const Spec& spec) {
   const Text text = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", one.model.vocab, one.sequence);
   const std::uint32_t state = rank.states.front();
   const std::size_t n =
-      static_cast<std::size_t>(rank.plan.blocks[rank.plan.frames[state].block].slots[kParameters].bytes) / 4;
+      static_cast<std::size_t>(rank.plan.blocks[rank.plan.frames[state].block].buffers[kParameters].bytes) / 4;
   std::vector<float> weights, due, first(n), second(n);
   const Buffers* buffers = nullptr;
   const auto held = [&](std::uint16_t slot) { return reinterpret_cast<float*>(buffers->state(state, slot)); };

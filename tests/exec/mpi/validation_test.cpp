@@ -1,4 +1,4 @@
-// Updates that are validated in the next step (software.validates_after_update) against those that wait for the norm of
+// Updates that are validated in the next step (software.post_update_validation) against those that wait for the norm of
 // all stages.
 #include <atomic>
 #include <chrono>
@@ -32,13 +32,13 @@ Spec spec_of(const ValidatedCase& c, bool validates) {
   Spec spec = test::spec_of(c.job);
   spec.strategy.clip = c.clip;
   spec.software.kernels.fused_clip = true;  // gradients are seen as they are reduced
-  spec.software.communication.validates_after_update = validates;
+  spec.software.communication.post_update_validation = validates;
   return spec;
 }
 
 struct Outcome {
   Result result;
-  int set_right = 0;  // number of updates that were set right, on rank 0
+  int roll_back = 0;  // number of updates that were set right, on rank 0
 };
 
 // The outcome of a run. The host waits for the whole norm once in every step and once after the last, and again where
@@ -52,7 +52,7 @@ std::optional<Outcome> outcome_of(const Spec& spec, Changes changes = {}) {
   MPI_Comm_rank(some, &rank);
   const auto change = changes.plan;
   changes.plan = [&, change](Plan& plan) {
-    validated = plan.slots.front().validated;
+    validated = plan.classes.front().validated;
     if (change) change(plan);
   };
   const Watcher watcher = changes.watcher;
@@ -61,7 +61,7 @@ std::optional<Outcome> outcome_of(const Spec& spec, Changes changes = {}) {
     if (watcher) watcher(t, entered);
   };
   Outcome outcome = {run(some, spec, changes), 0};
-  outcome.set_right = waits - static_cast<int>(changes.steps) - 1;
+  outcome.roll_back = waits - static_cast<int>(changes.steps) - 1;
   MPI_Comm_free(&some);
   if (rank > 0) return std::nullopt;
   return outcome;
@@ -103,7 +103,7 @@ Changes off_by_a_place(std::uint64_t seed) {
   return before_norm([seed](std::int64_t step, const Rank& rank, const Buffers& b) {
     const std::uint64_t first = random_bits(kSteps * seed + static_cast<std::uint64_t>(step));
     for (const std::uint32_t frame : rank.states) {
-      const Bytes bytes = rank.plan.blocks[rank.plan.frames[frame].block].slots[kMaster].bytes;
+      const Bytes bytes = rank.plan.blocks[rank.plan.frames[frame].block].buffers[kMaster].bytes;
       const std::span<float> master(reinterpret_cast<float*>(b.state(frame, kMaster)), bytes / sizeof(float));
       for (std::size_t i = 0; i < master.size(); ++i)
         master[i] = std::nextafter(master[i], random_bits(first + i) % 2 == 0 ? INFINITY : -INFINITY);
@@ -138,8 +138,8 @@ TEST_P(Validation, AgreesWithTheBarrier) {
   const auto later = outcome_of(spec_of(c, true)), barrier = outcome_of(spec_of(c, false));
   const Distance most = limits(c, barrier ? barrier->result : Result{});
   if (!later) return;
-  EXPECT_GE(later->set_right, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : 1);
-  EXPECT_LE(later->set_right, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : kSteps - 1);
+  EXPECT_GE(later->roll_back, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : 1);
+  EXPECT_LE(later->roll_back, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : kSteps - 1);
   if (c.clip == kNever) {
     EXPECT_TRUE(bits_agree(later->result.weights, barrier->result.weights));
     EXPECT_EQ(later->result.losses, barrier->result.losses);
@@ -197,7 +197,7 @@ void expect_far_from_barrier(const std::string& precision, const std::function<v
 class Faults : public testing::TestWithParam<const char*> {};
 
 TEST_P(Faults, AnUpdateThatIsNotSetRightShows) {
-  expect_far_from_barrier(GetParam(), [](Plan& plan) { plan.slots.front().validated = kNone; });
+  expect_far_from_barrier(GetParam(), [](Plan& plan) { plan.classes.front().validated = kNone; });
 }
 
 TEST_P(Faults, ANormWithoutTheStagesBeforeShows) {
@@ -230,7 +230,7 @@ TEST(Validation, LeavesOutAnUpdateThatIsNotFinite) {
     const auto clear = [&](std::int64_t step, const Rank& rank, const Buffers& b) {
       if (step != 1) return;
       const Block& block = rank.plan.blocks[rank.plan.frames[rank.states[0]].block];
-      std::fill_n(b.state(rank.states[0], kGradients), block.slots[kGradients].bytes, std::byte{});
+      std::fill_n(b.state(rank.states[0], kGradients), block.buffers[kGradients].bytes, std::byte{});
     };
     const auto later = outcome_of(spec_of(c, true), before_norm(spoil));
     const auto barrier = outcome_of(spec_of(c, false), before_norm(clear));

@@ -25,7 +25,8 @@ TEST(Attention, QueriesStayBesideKeysThatWereCopied) {
         test::spec_of(with_heads(4), "tensor: 2", 32, fmt::format("profile: orrery, attention_copies: {}", copies)));
     Bytes beside = 0;
     for (const Block& block : plan.blocks) {
-      for (const Slot& slot : block.slots) beside += slot.name == "keys and values beside queries" ? slot.bytes : 0;
+      for (const BlockBuffer& slot : block.buffers)
+        beside += slot.name == "keys and values beside queries" ? slot.bytes : 0;
     }
     EXPECT_EQ(beside, copies > 1 ? 32 * 2 * 2 * 8 * 2 : 0) << copies;
     bool read = false, freed = false;
@@ -35,7 +36,7 @@ TEST(Attention, QueriesStayBesideKeysThatWereCopied) {
       read = read || std::holds_alternative<FlashAttention>(op.work);
       for (const Operand& o : op.frees) {
         const Frame& frame = plan.frames[frame_of(plan, plan.tasks[t].frame, o)];
-        if (plan.blocks[frame.block].slots[o.slot].name != "keys and values beside queries") continue;
+        if (plan.blocks[frame.block].buffers[o.slot].name != "keys and values beside queries") continue;
         EXPECT_TRUE(read);
         freed = true;
       }

@@ -75,7 +75,7 @@ TEST(BlockBuilder, RegionsWaitForTheirGradient) {
 Names freed(const Block& block, const Op& op) {
   Names result;
   for (const Operand& o : op.frees) {
-    if (o.scope == Scope::own) result.push_back(block.slots[o.slot].name);
+    if (o.scope == Scope::own) result.push_back(block.buffers[o.slot].name);
   }
   return result;
 }

@@ -45,9 +45,9 @@ TEST(BlockStore, DeviceMemoryIsFreeBetweenForwardAndBackward) {
     for (std::uint32_t i = 0; i < b.block.fetches; ++i) {
       const Op& up = b.ops[b.block.backward[i]];
       const std::uint16_t host = up.operands[0].slot, device = up.operands[1].slot;
-      EXPECT_EQ(b.block.slots[host].home, Home::host);
-      EXPECT_EQ(up.lane, LaneKind::up);
-      EXPECT_TRUE(frees(release, device)) << strategy << ": " << b.block.slots[device].name;
+      EXPECT_EQ(b.block.buffers[host].home, MemoryTier::host);
+      EXPECT_EQ(up.lane, LaneKind::h2d);
+      EXPECT_TRUE(frees(release, device)) << strategy << ": " << b.block.buffers[device].name;
       EXPECT_TRUE(takes(up, device));
       EXPECT_TRUE(frees(up, host));
       const auto last = std::count_if(b.block.backward.begin(), b.block.backward.end(),

@@ -50,7 +50,7 @@ TEST(Blocks, FusedLossKeepsWhatItsKernelDoes) {
     const Made output =
         make(output_block, test::spec_of(test::kSmall, "tensor: 2", 32, "profile: orrery, fused_loss_on: " + on));
     std::map<std::string, Bytes> of;
-    for (const Slot& slot : output.block.slots) of[slot.name] += slot.bytes;
+    for (const BlockBuffer& slot : output.block.buffers) of[slot.name] += slot.bytes;
     return std::vector<Bytes>{of["logits output"], of["fp32 logits"], of["logits gradient"]};
   };
   const Bytes logits = 32 * 128 * 2;
@@ -66,7 +66,7 @@ TEST(Blocks, LogitsHaveADummyGradientOfTheirOwn) {
     const Made output = make(output_block, test::spec_of(test::kSmall, "data: 2, sharding: " + sharding, 32,
                                                          "profile: orrery, dummy_gradients: " + software));
     Bytes sum = 0;
-    for (const Slot& slot : output.block.slots) sum += slot.name == "dummy gradient" ? slot.bytes : 0;
+    for (const BlockBuffer& slot : output.block.buffers) sum += slot.name == "dummy gradient" ? slot.bytes : 0;
     return sum;
   };
   EXPECT_EQ(bytes("true", "none"), 256 * 64 * 2);

@@ -47,15 +47,15 @@ TEST(ContextAttention, ClassesAreThoseThatDiffer) {
     const Spec spec = context_spec(2, layout);
     const Plan plan = make_plan(spec);
     const bool differ = !spec.strategy.context_zigzag;
-    EXPECT_EQ(static_cast<std::int64_t>(plan.slots.size()),
+    EXPECT_EQ(static_cast<std::int64_t>(plan.classes.size()),
               spec.strategy.pipeline * (differ ? spec.strategy.context_ring : 1))
         << layout;
     std::int64_t ranks = 0;
-    for (const RankSlot& s : plan.slots) ranks += s.multiplicity;
+    for (const RankClass& s : plan.classes) ranks += s.multiplicity;
     EXPECT_EQ(ranks, plan.ranks);
     const Plan all = unfold(plan);
     check_plan(all);
-    EXPECT_EQ(static_cast<std::int64_t>(all.slots.size()), plan.ranks);
+    EXPECT_EQ(static_cast<std::int64_t>(all.classes.size()), plan.ranks);
   }
 }
 
@@ -70,7 +70,7 @@ TEST(ContextAttention, EveryPairIsSeenOnce) {
         const auto* a = std::get_if<FlashAttention>(&plan.op_of(t).work);
         if (a == nullptr || plan.op_of(t).recompute) continue;
         const double pairs =
-            static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity * a->batch * a->heads * a->query) *
+            static_cast<double>(plan.classes[plan.slot_of(t)].multiplicity * a->batch * a->heads * a->query) *
             keys_per_query(*a);
         (a->direction == Direction::forward ? forward : backward) += pairs;
       }
@@ -116,7 +116,7 @@ TEST(ContextAttention, UnfusedAttentionWorksOnExchangedHeads) {
       EXPECT_EQ(g->batch, 8 / n);
     }
     for (const Block& block : plan.blocks) {
-      for (const Slot& slot : block.slots) {
+      for (const BlockBuffer& slot : block.buffers) {
         if (slot.name != "probabilities") continue;
         EXPECT_EQ(slot.bytes, 8 / n * kSequence * kSequence * 2);
       }

@@ -45,7 +45,7 @@ Spec spec_for(const ExpertLayout& l, const std::string& more = "") {
 // Bytes moved by the first rank class, which is the busiest.
 Bytes moved(const Plan& plan, Dimension group, CollectiveKind kind, const std::string& name) {
   Bytes sum = 0;
-  for (TaskId t = 0; t < plan.slots[0].end; ++t) {
+  for (TaskId t = 0; t < plan.classes[0].end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c != nullptr && c->group == group && c->kind == kind && plan.op_of(t).name.starts_with(name)) sum += c->bytes;
   }
@@ -89,7 +89,7 @@ TEST(Experts, ProductsFollowTheBusiestRanksRows) {
     const Plan plan = make_plan(spec);
     const ExpertSizes s = expert_sizes(spec, 1, kExpertSequence / l.tensor);
     double flops = 0;
-    for (TaskId t = 0; t < plan.slots[0].end; ++t) {
+    for (TaskId t = 0; t < plan.classes[0].end; ++t) {
       if (const auto* g = std::get_if<GroupedGemm>(&plan.op_of(t).work)) flops += cost_of(*g, 2).flops;
     }
     const double weights = 3.0 * kExpertHidden * kWidth / static_cast<double>(l.cut);
@@ -103,7 +103,7 @@ TEST(Experts, GradientsAreReducedOnALaneOfTheirOwn) {
     const Plan plan = make_plan(spec_for(l, ", sharding: zero1, bucket_MiB: 1000000"));
     TaskId update = kNone;
     std::map<LaneKind, TaskId> last;
-    for (TaskId t = 0; t < plan.slots[0].end; ++t) {
+    for (TaskId t = 0; t < plan.classes[0].end; ++t) {
       const Op& op = plan.op_of(t);
       if (std::holds_alternative<Update>(op.work) && update == kNone) update = t;
       if (!reduces_gradients(op.lane)) continue;
@@ -173,12 +173,12 @@ TEST(Experts, EveryRankOfAGroupMeets) {
 TEST(Experts, BusyRanksStandApart) {
   const ExpertLayout uneven = {2, 4, 4, 1, ", imbalance: 1.5"};
   const Plan plan = make_plan(spec_for(uneven));
-  ASSERT_EQ(plan.slots.size(), 2U);
-  EXPECT_EQ(plan.slots[0].multiplicity, 2);
-  EXPECT_EQ(plan.slots[1].multiplicity, 6);
+  ASSERT_EQ(plan.classes.size(), 2U);
+  EXPECT_EQ(plan.classes[0].multiplicity, 2);
+  EXPECT_EQ(plan.classes[1].multiplicity, 6);
   const auto rows = [&](std::uint32_t slot) {
     std::int64_t sum = 0;
-    for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+    for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
       const auto* g = std::get_if<GroupedGemm>(&plan.op_of(t).work);
       if (g != nullptr && g->role == Gemm::Role::output) sum += g->rows;
     }
@@ -231,7 +231,7 @@ TEST(Experts, WhatIsNotBuiltIsRefused) {
 TEST(Experts, TwoRanksMayBeUneven) {
   for (const char* more : {"", ", sharding: zero1", ", sharding: fsdp"}) {
     const Plan plan = make_plan(spec_for({1, 2, 2, 1, ", imbalance: 1.5"}, more));
-    EXPECT_EQ(plan.slots.size(), 2U);
+    EXPECT_EQ(plan.classes.size(), 2U);
     EXPECT_EQ(unfold(plan).matches.size(), plan.matches.size()) << more;
   }
 }
@@ -242,7 +242,7 @@ TEST(Experts, TwoRanksMayBeUneven) {
 TEST(Experts, ShardsHaveReplicas) {
   const Plan plan = make_plan(spec_for({2, 4, 2, 1, ""}, ", sharding: hsdp, shard_group: 2"));
   std::map<std::pair<Dimension, CollectiveKind>, std::int64_t> elements;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c != nullptr) elements[{c->group, c->kind}] += c->bytes / c->width;
   }

@@ -157,7 +157,7 @@ TEST(Grid, HoldsTwoPanelsOfAMatrixAtATime) {
     const Op& op = plan.op_of(t);
     const Frame& frame = plan.frames[plan.tasks[t].frame];
     const auto panel = [&](const Operand& o) {
-      const std::string& name = plan.blocks[frame.block].slots[o.slot].name;
+      const std::string& name = plan.blocks[frame.block].buffers[o.slot].name;
       return o.scope == Scope::own && name.ends_with(" panel") ? name : "";
     };
     for (const Operand& o : op.allocates)

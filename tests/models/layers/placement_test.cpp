@@ -15,7 +15,7 @@ namespace {
 using test::random_spec;
 
 Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
-  return plan.blocks[plan.frames[frame].block].slots[slot].bytes;
+  return plan.blocks[plan.frames[frame].block].buffers[slot].bytes;
 }
 
 // Calls f(spec, plan, state) for the chunks of many random plans.
@@ -25,7 +25,7 @@ void for_chunks(int seeds, const F& f) {
     SCOPED_TRACE(seed);
     const Spec spec = random_spec(static_cast<std::uint64_t>(seed));
     const Plan plan = make_plan(spec);
-    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+    for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
       for (const std::uint32_t state : states_of(plan, slot)) f(spec, plan, state);
     }
   }
@@ -39,7 +39,7 @@ std::int64_t elements_of_chunk(const Plan& plan, std::uint32_t state) {
 
 GroupList::Group group_of(const Plan& plan, std::uint32_t state) {
   const GroupTable& data = plan.dimensions[static_cast<std::size_t>(Dimension::data)];
-  return data.groups[data.member_of[plan.slots[plan.frames[state].slot].representative]];
+  return data.groups[data.member_of[plan.classes[plan.frames[state].slot].representative]];
 }
 
 std::int64_t members_of(const Plan& plan, std::uint32_t state) {
@@ -171,7 +171,7 @@ TEST(Placement, NamesAreTheSameOnAllRanks) {
     const Plan plan = make_plan(spec);
     std::map<std::string, std::pair<std::int64_t, std::int64_t>> shapes;
     std::int64_t copies = 0;
-    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+    for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
       for (const std::uint32_t state : states_of(plan, slot)) {
         for (const PlacedParameter& p : parameters_of(plan, state)) {
           const UncutShape shape = uncut_shape(spec.model, p.local, spec.strategy.tensor);

@@ -16,7 +16,7 @@ std::pair<std::int64_t, std::int64_t> weights_of(const Plan& plan, std::uint32_t
   std::pair<std::int64_t, std::int64_t> sums = {0, 0};
   for (const std::uint32_t state : states_of(plan, slot)) {
     for (const PlacedParameter& p : parameters_of(plan, state)) {
-      const bool table = p.name == kWordTable || p.name == "output.weight";
+      const bool table = p.name == kEmbeddingTable || p.name == "output.weight";
       (table ? sums.first : sums.second) += p.local.out * p.local.in;
     }
   }
@@ -30,7 +30,7 @@ TEST(Vocabulary, IsSharedByAllStages) {
       const std::string model = std::string(test::kSmall) + (tied ? ", tied_embeddings: true" : "");
       const Plan plan =
           make_plan(test::spec_of(model, fmt::format("pipeline: {}, schedule: vocab-1f1b, global_batch: 8", p)));
-      for (std::uint32_t s = 0; s < plan.slots.size(); ++s)
+      for (std::uint32_t s = 0; s < plan.classes.size(); ++s)
         EXPECT_EQ(weights_of(plan, s).first, (tied ? 1 : 2) * 256 * 64 / p) << s;
     }
   }
@@ -45,7 +45,7 @@ TEST(Vocabulary, MovesWhatThePaperSays) {
                                                               "precision: bf16",
                                                               p, schedule, m));
     const Plan plan = make_plan(spec);
-    for (const RankSlot& slot : plan.slots) {
+    for (const RankClass& slot : plan.classes) {
       std::map<std::pair<CollectiveKind, Bytes>, std::int64_t> count;
       for (TaskId t = slot.begin; t < slot.end; ++t) {
         const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
@@ -73,7 +73,7 @@ TEST(Vocabulary, PlansOfAllSizesEnd) {
                                     (m % 2 == 1 ? ", positions: learned, dropout: 0.1, tied_embeddings: true" : "");
           const Plan plan = make_plan(test::spec_of(model, fmt::format("pipeline: {}, schedule: {}, global_batch: {}{}",
                                                                        p, schedule, two ? 2 * m : m, more)));
-          EXPECT_EQ(plan.slots.size(), static_cast<std::size_t>(p));
+          EXPECT_EQ(plan.classes.size(), static_cast<std::size_t>(p));
         }
       }
     }
@@ -88,7 +88,7 @@ TEST(Vocabulary, KeepsTheCopiesOfTheStacksLoss) {
                                               "profile: orrery, fused_cross_entropy: false, " + software));
     std::vector<Bytes> found;
     for (const Block& block : plan.blocks) {
-      for (const Slot& slot : block.slots) {
+      for (const BlockBuffer& slot : block.buffers) {
         if (slot.name.find("log-probabilities' gradient") != std::string::npos) found.push_back(slot.bytes);
       }
     }

@@ -10,7 +10,7 @@ using namespace test;
 
 Bytes bytes_of(const Plan& plan, BlockRole role, std::size_t slot, std::uint32_t rank_slot) {
   for (const Frame& f : plan.frames) {
-    if (f.slot == rank_slot && plan.blocks[f.block].role == role) return plan.blocks[f.block].slots[slot].bytes;
+    if (f.slot == rank_slot && plan.blocks[f.block].role == role) return plan.blocks[f.block].buffers[slot].bytes;
   }
   return -1;
 }
@@ -39,7 +39,7 @@ TEST(Arena, IsThereOnlyWhenAsked) {
   const Plan plan = make_plan(spec_of(kSmall, "recompute: full, global_batch: 2"));
   EXPECT_EQ(bytes_of(plan, BlockRole::arena, 0, 0), -1);
   for (const Block& block : plan.blocks) {
-    for (const Slot& slot : block.slots) EXPECT_FALSE(slot.contiguous);
+    for (const BlockBuffer& slot : block.buffers) EXPECT_FALSE(slot.contiguous);
   }
 }
 
@@ -66,7 +66,7 @@ TEST(FusedBuffer, IsFilledReducedAndEmptied) {
   const Plan plan =
       make_plan(spec_of(kSmall, "data: 4, sharding: zero1, global_batch: 8, fused_buffers: true, bucket_MiB: 0.1"));
   std::vector<std::string> names;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     if (plan.op_of(t).lane == LaneKind::data_reduce) names.push_back(plan.op_of(t).name);
   }
   ASSERT_GT(names.size(), 6U);

@@ -16,7 +16,7 @@ TEST(Buckets, WaitForAllThatAddToAWeight) {
   const Plan plan =
       make_plan(spec_of("name: predicts, layers: 4, hidden: 64, heads: 8, feed_forward: 256, vocab: 256, mtp_layers: 2",
                         "pipeline: 2, data: 2, sharding: zero1, global_batch: 4"));
-  const RankSlot& last = plan.slots.back();
+  const RankClass& last = plan.classes.back();
   const auto place = [&](const char* name) {
     TaskId found = kNone;
     for (TaskId t = last.begin; t < last.end; ++t) {
@@ -33,8 +33,8 @@ TEST(Buckets, WaitForAllThatAddToAWeight) {
     if (c == nullptr || plan.op_of(t).name != "reduce gradients") continue;
     for (const Frame& f : plan.frames) {
       const Block& block = plan.blocks[f.block];
-      const bool holds = &plan.slots[f.slot] == &last && !block.parameters.empty() && f.micro_batch == 0 &&
-                         block.parameters.front().name == kWordTable;
+      const bool holds = &plan.classes[f.slot] == &last && !block.parameters.empty() && f.micro_batch == 0 &&
+                         block.parameters.front().name == kEmbeddingTable;
       if (holds && c->first <= f.base && f.base < c->first + c->bytes / c->width) of_table = t;
     }
   }
@@ -48,7 +48,7 @@ void expect_reduced_last(const Plan& plan, const std::string& where) {
     std::uint32_t state;
     std::int64_t first, elements;
   };
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     std::vector<Piece> reduced;
     std::set<std::uint32_t> replicated;  // units whose replicas have been reduced
     for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -91,7 +91,7 @@ TEST(Buckets, AreReducedWhenComplete) {
     check("order_reversed.txt", fmt::format("sharding: {}", sharding), test::kSmall);
 }
 
-std::int64_t tasks_named(const Plan& plan, const RankSlot& slot, std::string_view name) {
+std::int64_t tasks_named(const Plan& plan, const RankClass& slot, std::string_view name) {
   std::int64_t count = 0;
   for (TaskId t = slot.begin; t < slot.end; ++t) count += plan.op_of(t).name == name ? 1 : 0;
   return count;
@@ -103,7 +103,7 @@ TEST(Buckets, OneForEveryChunkButThePipelinesFirst) {
   const auto reductions = [&](const char* first, std::size_t stage) {
     const Plan plan =
         make_plan(spec_of(kSmall, strategy, 32, fmt::format("profile: orrery, buckets_on_first_chunk: {}", first)));
-    return tasks_named(plan, plan.slots[stage], "reduce gradients");
+    return tasks_named(plan, plan.classes[stage], "reduce gradients");
   };
   EXPECT_GT(reductions("false", 1), 8);
   EXPECT_EQ(reductions("true", 1), 2);
@@ -123,10 +123,10 @@ TEST(Buckets, AreGatheredOneAheadWithOneQueue) {
     return t;
   };
   const Plan several = plan_with("never"), one = plan_with("always");
-  const std::int64_t all = tasks_named(several, several.slots[0], "gather parameters");
+  const std::int64_t all = tasks_named(several, several.classes[0], "gather parameters");
   EXPECT_GT(all, 4);
   EXPECT_EQ(at_once(several), all);
-  EXPECT_EQ(tasks_named(one, one.slots[0], "gather parameters"), all);
+  EXPECT_EQ(tasks_named(one, one.classes[0], "gather parameters"), all);
   EXPECT_LT(at_once(one), all);
 }
 

@@ -69,7 +69,7 @@ TEST(Layout, EightBitMatricesAlone) {
     std::map<std::string, Bytes> result;
     for (const Block& block : plan.blocks) {
       if (block.role != BlockRole::state) continue;
-      for (const Slot& s : block.slots) result[s.name] += s.bytes;
+      for (const BlockBuffer& s : block.buffers) result[s.name] += s.bytes;
     }
     return result;
   };
@@ -83,7 +83,7 @@ TEST(Layout, EightBitMatricesAlone) {
 Bytes held(const std::string& strategy, const std::string& software, StateSlot slot, std::size_t nth = 0) {
   const Plan plan = make_plan(test::spec_of(test::kSmall, strategy, 32, software));
   for (const Block& block : plan.blocks) {
-    if (block.role == BlockRole::state && nth-- == 0) return block.slots[slot].bytes;
+    if (block.role == BlockRole::state && nth-- == 0) return block.buffers[slot].bytes;
   }
   return -1;
 }
@@ -134,7 +134,7 @@ TEST(Layout, DummyGradientsAreThoseOfAllChunks) {
   const Plan plan = make_plan(test::spec_of(model, "pipeline: 2, virtual_stages: 2, global_batch: 4", 32,
                                             "profile: orrery, dummy_gradients: true"));
   const auto held = [&](std::uint32_t state) {
-    return plan.blocks[plan.frames[state].block].slots[kDummyGradients].bytes;
+    return plan.blocks[plan.frames[state].block].buffers[kDummyGradients].bytes;
   };
   const auto states = states_of(plan, 0);
   EXPECT_EQ(held(states[0]), 2 * (192 * 64 + 64 * 64 + 512 * 64 + 64 * 256));
@@ -168,7 +168,7 @@ TEST(Layout, ActivationsMayReadEightBits) {
                                 fmt::format("profile: orrery, fp8_activation_inputs: {}", eight_bit)));
     Bytes bytes = 0;
     for (const Block& block : plan.blocks) {
-      for (const Slot& slot : block.slots) bytes += slot.name == "activation input in fp8" ? slot.bytes : 0;
+      for (const BlockBuffer& slot : block.buffers) bytes += slot.name == "activation input in fp8" ? slot.bytes : 0;
     }
     return std::pair(ops_named(plan, "activation input to fp8"), bytes);
   };
@@ -202,7 +202,8 @@ TEST(Layout, AttentionMayBeKeptInTwelveBits) {
                                               32, fmt::format("profile: orrery, packs_attention_output: {}", packs)));
     Bytes bytes = 0;
     for (const Block& block : plan.blocks) {
-      for (const Slot& slot : block.slots) bytes += slot.name == "attention values in 12 bits" ? slot.bytes : 0;
+      for (const BlockBuffer& slot : block.buffers)
+        bytes += slot.name == "attention values in 12 bits" ? slot.bytes : 0;
     }
     return std::tuple(bytes, ops_named(plan, "attention values from 12 bits again"),
                       ops_named(plan, "attention output input again to fp8"));
@@ -220,7 +221,7 @@ TEST(Layout, LossOverTensorRanksWritesMore) {
                                               "loss_parallel_copies: 1"));
     int count = 0;
     for (const Block& block : plan.blocks) {
-      for (const Slot& slot : block.slots) count += slot.name == "log-probabilities' gradient" ? 1 : 0;
+      for (const BlockBuffer& slot : block.buffers) count += slot.name == "log-probabilities' gradient" ? 1 : 0;
     }
     return count;
   };
@@ -235,12 +236,12 @@ TEST(Layout, LogitsMayBeKeptForTheLossesBackward) {
         make_plan(test::spec_of(test::kSmall, "data: 1", 32,
                                 fmt::format("profile: orrery, fused_cross_entropy: false, keeps_logits: {}", keeps)));
     int count = 0;
-    for (TaskId t = plan.slots.front().begin; t < plan.slots.front().end; ++t) {
+    for (TaskId t = plan.classes.front().begin; t < plan.classes.front().end; ++t) {
       const Op& op = plan.op_of(t);
       if (op.name != "loss gradient") continue;
       const Block& block = plan.blocks[plan.frames[plan.tasks[t].frame].block];
       count += static_cast<int>(std::count_if(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
-        return o.scope == Scope::own && block.slots[o.slot].name == "shifted logits";
+        return o.scope == Scope::own && block.buffers[o.slot].name == "shifted logits";
       }));
     }
     return count;

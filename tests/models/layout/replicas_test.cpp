@@ -16,7 +16,7 @@ const std::string kTied =
 Plan plan_with(const std::string& strategy) { return make_plan(test::spec_of(kModel, strategy)); }
 
 // Bytes that a slot's tasks send, or receive, in forward.
-Bytes crossed(const Plan& plan, const RankSlot& slot, bool send) {
+Bytes crossed(const Plan& plan, const RankClass& slot, bool send) {
   Bytes sum = 0;
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     const auto* transfer = std::get_if<Transfer>(&plan.op_of(t).work);
@@ -25,7 +25,7 @@ Bytes crossed(const Plan& plan, const RankSlot& slot, bool send) {
   return sum;
 }
 
-double flops_of(const Plan& plan, const RankSlot& slot) {
+double flops_of(const Plan& plan, const RankClass& slot) {
   double sum = 0;
   for (TaskId t = slot.begin; t < slot.end; ++t) sum += cost_of(plan.op_of(t).work, plan.element_bytes).flops;
   return sum;
@@ -39,15 +39,15 @@ TEST(Replicas, PassEverySampleOnce) {
       const Plan plan = plan_with(fmt::format(
           "pipeline: 2, data: {}, stage_replicas: [{}, {}], schedule: dapple, micro_batch: {}, global_batch: {}", data,
           a, b, micro_batch, 4 * micro_batch * data));
-      ASSERT_EQ(plan.slots.size(), static_cast<std::size_t>(a + b));
+      ASSERT_EQ(plan.classes.size(), static_cast<std::size_t>(a + b));
       const Bytes whole = Bytes{4} * micro_batch * 32 * 64 * plan.element_bytes;
-      for (const RankSlot& slot : plan.slots) {
+      for (const RankClass& slot : plan.classes) {
         EXPECT_EQ(slot.multiplicity, data);
         EXPECT_EQ(crossed(plan, slot, true), slot.stage == 0 ? whole / a : 0);
         EXPECT_EQ(crossed(plan, slot, false), slot.stage == 1 ? whole / b : 0);
       }
       const Plan all = unfold(plan);
-      EXPECT_EQ(all.slots.size(), static_cast<std::size_t>((a + b) * data));
+      EXPECT_EQ(all.classes.size(), static_cast<std::size_t>((a + b) * data));
       for (TaskId t = 0; t < all.task_count(); ++t) {
         const bool transfer = std::holds_alternative<Transfer>(all.op_of(t).work);
         EXPECT_TRUE(!transfer || all.members_of(all.tasks[t].match).size() == 2);
@@ -61,7 +61,8 @@ TEST(Replicas, OfAllStagesAlikeAreDataParallel) {
   const Plan shared =
       plan_with("pipeline: 2, stage_replicas: [2, 2], schedule: 1f1b, micro_batch: 2, global_batch: 16");
   const Plan plain = plan_with("pipeline: 2, data: 2, schedule: 1f1b, micro_batch: 1, global_batch: 16");
-  for (const RankSlot& slot : shared.slots) EXPECT_EQ(flops_of(shared, slot), flops_of(plain, plain.slots[slot.stage]));
+  for (const RankClass& slot : shared.classes)
+    EXPECT_EQ(flops_of(shared, slot), flops_of(plain, plain.classes[slot.stage]));
 }
 
 // A stage reduces its gradients over its own ranks alone.
@@ -71,7 +72,7 @@ TEST(Replicas, ReduceTheirOwnStage) {
   const GroupTable& data = plan.dimensions[static_cast<std::size_t>(Dimension::data)];
   EXPECT_EQ(data.groups[data.member_of[0]].size(), 4U);
   EXPECT_EQ(data.groups[data.member_of[4]].size(), 1U);
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     int reductions = 0;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
@@ -88,7 +89,7 @@ TEST(Replicas, ShardTheirOwnStage) {
   std::vector<Bytes> moments;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
-    if (block.role == BlockRole::state) moments.push_back(block.slots[kMoment1].bytes);
+    if (block.role == BlockRole::state) moments.push_back(block.buffers[kMoment1].bytes);
   }
   ASSERT_EQ(moments.size(), 6U);
   EXPECT_EQ(moments[0], moments[3]);
@@ -103,9 +104,9 @@ TEST(Replicas, PassEveryRowOnceWhereTensorRanksHaveParts) {
           fmt::format("tensor: 4, pipeline: 2, data: 2, stage_replicas: [{}, {}], schedule: dapple, micro_batch: {}, "
                       "global_batch: {}, rank_order: {}",
                       a, b, micro_batch, 8 * micro_batch, order));
-      ASSERT_EQ(plan.slots.size(), static_cast<std::size_t>((a + b) * 4));
+      ASSERT_EQ(plan.classes.size(), static_cast<std::size_t>((a + b) * 4));
       const Bytes whole = Bytes{4} * micro_batch * 32 * 64 * plan.element_bytes;
-      for (const RankSlot& slot : plan.slots) {
+      for (const RankClass& slot : plan.classes) {
         EXPECT_EQ(slot.multiplicity, 2);
         EXPECT_EQ(crossed(plan, slot, true), slot.stage == 0 ? whole / a / 4 : 0);
         EXPECT_EQ(crossed(plan, slot, false), slot.stage == 1 ? whole / b / 4 : 0);
@@ -128,7 +129,7 @@ TEST(Replicas, SumAWordTableOverBothEnds) {
         kTied,
         fmt::format("pipeline: 3, data: 2, stage_replicas: {}, sharding: zero1, micro_batch: 2, global_batch: 16",
                     ranks)));
-    for (const RankSlot& slot : plan.slots) {
+    for (const RankClass& slot : plan.classes) {
       int sums = 0;
       for (TaskId t = slot.begin; t < slot.end; ++t) {
         const auto* c = std::get_if<Collective>(&plan.op_of(t).work);

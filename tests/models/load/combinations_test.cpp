@@ -127,10 +127,10 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kUnlikeEnds,
        {{{"model.tied_embeddings", "true"}, {"strategy.pipeline", "2"}, {"strategy.stage_replicas", "[2, 1]"}}}},
       {&kLater,
-       {{{"software.validates_after_update", "true"}, {"strategy.pipeline", "2"}},
-        pipeline("dualpipe", {{"software.validates_after_update", "true"}}),
-        pipeline("1f1b", {{"software.validates_after_update", "true"}, {"strategy.stage_replicas", "[2, 1]"}})}},
-      {&kValidates, {{{"software.validates_after_update", "true"}}}},
+       {{{"software.post_update_validation", "true"}, {"strategy.pipeline", "2"}},
+        pipeline("dualpipe", {{"software.post_update_validation", "true"}}),
+        pipeline("1f1b", {{"software.post_update_validation", "true"}, {"strategy.stage_replicas", "[2, 1]"}})}},
+      {&kValidates, {{{"software.post_update_validation", "true"}}}},
       {&kTurns,
        {pipeline("interleaved", {{"strategy.virtual_stages", "2"}, {"strategy.interleave_group", "2"}}),
         {{"strategy.interleave_group", "4"}}}},
@@ -370,7 +370,7 @@ TEST(Combinations, RefusalsHaveTheirPlace) {
   EXPECT_EQ(refused(head + "model: mixtral-8x7b\nstrategy:\n  data: 2\n  sharding: data-parallel\n"),
             "t.yaml:6: strategy.sharding: experts with data-parallel or parameter-server: not built yet; choose "
             "another model");
-  EXPECT_EQ(refused(head + "model: mixtral-8x7b\nstrategy: {data: 1}\nsoftware: {validates_after_update: true}\n"), "");
+  EXPECT_EQ(refused(head + "model: mixtral-8x7b\nstrategy: {data: 1}\nsoftware: {post_update_validation: true}\n"), "");
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST(Dapple, CountsATiedTableAtBothEnds) {
     double held = 0;
     for (const Frame& f : plan.frames) {
       if (f.slot != slot || plan.blocks[f.block].role != BlockRole::state) continue;
-      for (const Slot& buffer : plan.blocks[f.block].slots)
+      for (const BlockBuffer& buffer : plan.blocks[f.block].buffers)
         held += buffer.category == Category::buffers ? 0 : static_cast<double>(buffer.bytes);
     }
     EXPECT_NEAR((c.states[slot] + (slot == 1 ? c.table.states : 0)) / held, 1, 0.01) << slot;

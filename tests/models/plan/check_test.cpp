@@ -27,7 +27,7 @@ Plan piped() {
 
 std::vector<TaskId> tasks_of(const Plan& plan, std::uint32_t slot, const std::string& name) {
   std::vector<TaskId> found;
-  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+  for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
     if (plan.op_of(t).name == name) found.push_back(t);
   }
   return found;
@@ -86,7 +86,7 @@ TEST(CheckPlan, FindsTransfersInAnotherOrder) {
 TEST(CheckPlan, FindsCollectivesInAnotherOrder) {
   Plan plan = unfold(piped());
   std::vector<TaskId> reduces;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c != nullptr && c->group == Dimension::tensor && c->bytes == 32 * 64 * 2) reduces.push_back(t);
   }

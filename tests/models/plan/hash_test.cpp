@@ -24,7 +24,7 @@ TEST(PlanHash, ChangesWithEveryField) {
   const Plan plan = small();
   const auto op = [](auto change) { return [=](Plan& p) { change(p.ops[5]); }; };
   const auto frame = [](auto change) { return [=](Plan& p) { change(p.frames[9]); }; };
-  const auto slot = [](auto change) { return [=](Plan& p) { change(p.blocks[1].slots[3]); }; };
+  const auto slot = [](auto change) { return [=](Plan& p) { change(p.blocks[1].buffers[3]); }; };
   const std::vector<std::pair<const char*, std::function<void(Plan&)>>> changes = {
       {"ranks", [](Plan& p) { ++p.ranks; }},
       {"micro-batches", [](Plan& p) { ++p.micro_batches; }},
@@ -55,10 +55,10 @@ TEST(PlanHash, ChangesWithEveryField) {
       {"parameter columns over", [](Plan& p) { p.blocks[1].parameters[0].columns_over = Dimension::tensor; }},
       {"parameter in depth", [](Plan& p) { p.blocks[1].parameters[0].cut_in_depth ^= true; }},
       {"parameter partial", [](Plan& p) { p.blocks[1].parameters[0].partial ^= true; }},
-      {"slot name", slot([](Slot& s) { s.name += "x"; })},
-      {"slot bytes", slot([](Slot& s) { ++s.bytes; })},
-      {"slot category", slot([](Slot& s) { s.category = Category::workspace; })},
-      {"slot lazy", slot([](Slot& s) { s.lazy = !s.lazy; })},
+      {"slot name", slot([](BlockBuffer& s) { s.name += "x"; })},
+      {"slot bytes", slot([](BlockBuffer& s) { ++s.bytes; })},
+      {"slot category", slot([](BlockBuffer& s) { s.category = Category::workspace; })},
+      {"slot lazy", slot([](BlockBuffer& s) { s.lazy = !s.lazy; })},
       {"frame block", frame([](Frame& f) { ++f.block; })},
       {"frame buffers", frame([](Frame& f) { ++f.first_buffer; })},
       {"frame next", frame([](Frame& f) { ++f.next; })},
@@ -77,19 +77,19 @@ TEST(PlanHash, ChangesWithEveryField) {
       {"task flags", [](Plan& p) { p.tasks[3].flags ^= kJoinsPrevious; }},
       {"task dependencies", [](Plan& p) { ++p.tasks[3].first_dependency; }},
       {"dependency", [](Plan& p) { ++p.dependencies[0]; }},
-      {"rank slot name", [](Plan& p) { p.slots[0].name += "x"; }},
-      {"rank slot stage", [](Plan& p) { ++p.slots[0].stage; }},
-      {"rank slot representative", [](Plan& p) { ++p.slots[0].representative; }},
-      {"rank slot multiplicity", [](Plan& p) { ++p.slots[0].multiplicity; }},
-      {"rank slot frame", [](Plan& p) { ++p.slots[0].frame; }},
-      {"rank slot tasks", [](Plan& p) { --p.slots[0].end; }},
+      {"rank slot name", [](Plan& p) { p.classes[0].name += "x"; }},
+      {"rank slot stage", [](Plan& p) { ++p.classes[0].stage; }},
+      {"rank slot representative", [](Plan& p) { ++p.classes[0].representative; }},
+      {"rank slot multiplicity", [](Plan& p) { ++p.classes[0].multiplicity; }},
+      {"rank slot frame", [](Plan& p) { ++p.classes[0].frame; }},
+      {"rank slot tasks", [](Plan& p) { --p.classes[0].end; }},
       {"match", [](Plan& p) { --p.matches[0].count; }},
       {"match member", [](Plan& p) { ++p.match_members[0]; }},
       {"group order", [](Plan& p) { std::swap(p.dimensions[0].groups[0][0], p.dimensions[0].groups[0][1]); }},
       {"group of a rank", [](Plan& p) { ++p.dimensions[0].member_of[0]; }},
       {"run-time size", [](Plan& p) { p.blocks[0].runtime_sizes.push_back({"tokens", 1, 2}); }},
       {"servers beside workers", [](Plan& p) { p.servers_beside ^= true; }},
-      {"own pace of workers", [](Plan& p) { p.own_pace ^= true; }},
+      {"own pace of workers", [](Plan& p) { p.asynchronous_workers ^= true; }},
       {"one queue", [](Plan& p) { p.one_queue ^= true; }},
       {"overlap of steps", [](Plan& p) { p.steps_overlap ^= true; }},
       {"shards of the optimizer", [](Plan& p) { p.shards_optimizer ^= true; }},
@@ -98,8 +98,8 @@ TEST(PlanHash, ChangesWithEveryField) {
       {"reported step", [](Plan& p) { ++p.reported; }},
       {"micro-batches of an update", [](Plan& p) { ++p.update_every; }},
       {"frame weights", frame([](Frame& f) { ++f.weights; })},
-      {"rank slot versions", [](Plan& p) { ++p.slots[0].versions; }},
-      {"rank slot staleness", [](Plan& p) { ++p.slots[0].staleness; }}};
+      {"rank slot versions", [](Plan& p) { ++p.classes[0].versions; }},
+      {"rank slot staleness", [](Plan& p) { ++p.classes[0].staleness; }}};
   std::map<std::string, const char*> seen = {{plan_hash(plan), "nothing"}};
   for (const auto& [what, change] : changes) {
     Plan changed = plan;

@@ -33,7 +33,7 @@ Plan planned(const SizedCase& c) {
 }
 
 std::vector<std::vector<std::int64_t>> times(const Plan& plan, std::int64_t factor) {
-  std::vector<std::vector<std::int64_t>> sizes(plan.slots.size());
+  std::vector<std::vector<std::int64_t>> sizes(plan.classes.size());
   for (const Frame& f : plan.frames) {
     for (const RuntimeSize& s : plan.blocks[f.block].runtime_sizes) sizes[f.slot].push_back(s.predicted * factor);
   }
@@ -58,7 +58,8 @@ TEST(RuntimeSizes, PlannedOnesChangeNothing) {
       EXPECT_EQ(same.op_of(t).work.index(), plan.op_of(t).work.index());
     }
     for (std::size_t f = 0; f < plan.frames.size(); ++f) {
-      const auto &slots = same.blocks[same.frames[f].block].slots, &before = plan.blocks[plan.frames[f].block].slots;
+      const auto &slots = same.blocks[same.frames[f].block].buffers,
+                 &before = plan.blocks[plan.frames[f].block].buffers;
       for (std::size_t s = 0; s < before.size(); ++s) EXPECT_EQ(slots[s].bytes, before[s].bytes) << before[s].name;
     }
   }
@@ -81,7 +82,8 @@ TEST(RuntimeSizes, AllWorkAndBuffersFollowThem) {
     }
     EXPECT_GT(sized, 0);
     for (std::size_t f = 0; f < plan.frames.size(); ++f) {
-      const auto &slots = twice.blocks[twice.frames[f].block].slots, &before = plan.blocks[plan.frames[f].block].slots;
+      const auto &slots = twice.blocks[twice.frames[f].block].buffers,
+                 &before = plan.blocks[plan.frames[f].block].buffers;
       for (std::size_t s = 0; s < before.size(); ++s)
         EXPECT_EQ(slots[s].bytes, before[s].bytes * (before[s].runtime_size < 0 ? 1 : 2)) << before[s].name;
     }
@@ -115,7 +117,7 @@ TEST(RuntimeSizes, EveryFrameHasItsOwn) {
   EXPECT_EQ(none, 6);      // two products, each with two gradients
   EXPECT_EQ(most, 2 * 6);  // both ranks: tokens and weights there, outputs back, and all three in backward
   for (const Block& b : uneven.blocks) {
-    for (const Slot& s : b.slots) EXPECT_TRUE(s.runtime_size < 0 || s.bytes > 0) << s.name;
+    for (const BlockBuffer& s : b.buffers) EXPECT_TRUE(s.runtime_size < 0 || s.bytes > 0) << s.name;
   }
 }
 

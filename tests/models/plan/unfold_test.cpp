@@ -19,12 +19,12 @@ TEST(Unfold, EveryRankRunsItsClass) {
     ++unfolded;
     const Plan plan = unfold(folded);
     check_plan(plan);
-    ASSERT_EQ(plan.slots.size(), static_cast<std::size_t>(plan.ranks));
+    ASSERT_EQ(plan.classes.size(), static_cast<std::size_t>(plan.ranks));
     const auto slot_of = slots_of_ranks(folded);
     TaskId tasks = 0;
-    for (std::uint32_t r = 0; r < plan.slots.size(); ++r) {
-      const RankSlot& rank = plan.slots[r];
-      const RankSlot& own = folded.slots[slot_of[r]];
+    for (std::uint32_t r = 0; r < plan.classes.size(); ++r) {
+      const RankClass& rank = plan.classes[r];
+      const RankClass& own = folded.classes[slot_of[r]];
       EXPECT_EQ(rank.representative, r);
       EXPECT_EQ(rank.multiplicity, 1);
       ASSERT_EQ(rank.end - rank.begin, own.end - own.begin);
@@ -53,10 +53,10 @@ TEST(Unfold, EveryRankRunsItsClass) {
 
 TEST(Unfold, KeepsWhatThePlanSaysOfAllRanks) {
   Plan folded = make_plan(test::random_spec(1));
-  folded.servers_beside = folded.own_pace = folded.one_queue = folded.steps_overlap = true;
+  folded.servers_beside = folded.asynchronous_workers = folded.one_queue = folded.steps_overlap = true;
   folded.shards_optimizer = folded.shards_gradients = true;
   const Plan plan = unfold(folded);
-  EXPECT_TRUE(plan.servers_beside && plan.own_pace && plan.one_queue && plan.steps_overlap);
+  EXPECT_TRUE(plan.servers_beside && plan.asynchronous_workers && plan.one_queue && plan.steps_overlap);
   EXPECT_TRUE(plan.shards_optimizer && plan.shards_gradients);
 }
 
@@ -65,9 +65,9 @@ TEST(Unfold, OneRankAlone) {
   const Plan whole = unfold(folded);
   for (std::int64_t r = 0; r < folded.ranks; ++r) {
     const Plan one = instantiate(folded, r);
-    ASSERT_EQ(one.slots.size(), 1U);
-    EXPECT_EQ(one.slots[0].representative, r);
-    EXPECT_EQ(one.task_count(), whole.slots[r].end - whole.slots[r].begin);
+    ASSERT_EQ(one.classes.size(), 1U);
+    EXPECT_EQ(one.classes[0].representative, r);
+    EXPECT_EQ(one.task_count(), whole.classes[r].end - whole.classes[r].begin);
     EXPECT_EQ(one.ranks, folded.ranks);
   }
 }

@@ -16,7 +16,7 @@ Bytes bytes_of(const Plan& plan, std::uint32_t slot, BlockRole role, std::uint16
   Bytes sum = 0;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
-    if (f.slot == slot && block.role == role) sum += block.slots[buffer].bytes;
+    if (f.slot == slot && block.role == role) sum += block.buffers[buffer].bytes;
   }
   return sum;
 }
@@ -30,7 +30,7 @@ TEST(Asynchronous, StagesKeepAsManyWeightsAsThePapersSay) {
     for (std::uint32_t s = 0; s < 4; ++s) {
       const Bytes newest = bytes_of(plan, s, BlockRole::state, kParameters);
       const Bytes older = (versions[s] - 1) * newest;
-      EXPECT_EQ(plan.slots[s].versions, versions[s]) << schedule;
+      EXPECT_EQ(plan.classes[s].versions, versions[s]) << schedule;
       EXPECT_EQ(versions[s] == 1 ? 0 : bytes_of(plan, s, BlockRole::version, kParameters), older) << schedule;
     }
   }
@@ -42,7 +42,7 @@ TEST(Asynchronous, UpdatesStandBetweenTheirGradientsAndTheirReaders) {
   for (const std::string schedule : {"pipedream", "pipedream-2bw"}) {
     const Plan plan = asynchronous_plan("pipeline: 4, global_batch: 4, schedule: " + schedule);
     EXPECT_EQ(plan.update_every, schedule == "pipedream" ? 1 : 4);
-    for (const RankSlot& slot : plan.slots) {
+    for (const RankClass& slot : plan.classes) {
       std::int64_t summed = 0, updates = 0;
       for (TaskId t = slot.begin; t < slot.end; ++t) {
         const Frame& frame = plan.frames[plan.tasks[t].frame];

@@ -64,7 +64,7 @@ TEST(DataParallel, Volumes) {
     const Spec spec = test::random_spec(seed, test::kAllShardings, test::Drawn::plain);
     const Plan plan = make_plan(spec);
     const Volume v = group_size(plan, Dimension::data) > 1 ? expected(spec) : Volume{};
-    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+    for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
       const auto chunks = test::local_parameters(spec, slot);
       const std::int64_t psi = std::accumulate(chunks.begin(), chunks.end(), std::int64_t{0});
       const std::string where = fmt::format("seed {} {} slot {}", seed, name_of(spec.strategy.sharding), slot);
@@ -135,7 +135,7 @@ TEST(DataParallel, ReducesCopiesOfKeyValueHeads) {
           const Plan plan = make_plan(spec);
           const int copies = std::max(1, tensor / heads), shards = std::string(sharding) == "zero3" ? 2 : 1;
           EXPECT_EQ(group_size(plan, Dimension::kv), copies);
-          for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+          for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
             EXPECT_EQ(elements_moved(plan, slot, Dimension::kv, Moves::all_reduce),
                       copies > 1 ? 2 * 8 * (64 + bias) / shards : 0)
                 << heads << " " << tensor << " " << sharding;
@@ -167,8 +167,8 @@ TEST(DataParallel, ReducesTiedEmbedding) {
                                       32, "profile: orrery, keep_gradients_whole: false");
       const Plan plan = make_plan(spec);
       const bool shards = row_of(spec.strategy.sharding).shards_gradients;
-      for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
-        const bool end = pipeline > 1 && (slot == 0 || slot + 1 == plan.slots.size());
+      for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
+        const bool end = pipeline > 1 && (slot == 0 || slot + 1 == plan.classes.size());
         EXPECT_EQ(elements_moved(plan, slot, Dimension::embedding, Moves::all_reduce),
                   end ? 256 * 64 / 2 / (shards ? 2 : 1) : 0)
             << sharding << " " << pipeline << " " << slot;
@@ -187,13 +187,13 @@ TEST(DataParallel, CopiesShareTheTiedEmbeddingWhereItLies) {
       const std::string strategy =
           fmt::format("pipeline: 4, schedule: {}, sharding: {}, global_batch: 8", schedule, sharding);
       const Plan plan = make_plan(test::spec_of(tied, strategy));
-      for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+      for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
         EXPECT_EQ(elements_moved(plan, slot, Dimension::embedding, Moves::all_reduce), 0) << schedule;
         std::int64_t tables = 0;
         for (const std::uint32_t state : states_of(plan, slot)) {
-          for (const PlacedParameter& p : parameters_of(plan, state)) tables += p.name == kWordTable ? 1 : 0;
+          for (const PlacedParameter& p : parameters_of(plan, state)) tables += p.name == kEmbeddingTable ? 1 : 0;
         }
-        const bool end = slot == 0 || slot + 1 == plan.slots.size();
+        const bool end = slot == 0 || slot + 1 == plan.classes.size();
         EXPECT_EQ(tables, end || schedule == std::string("chimera-4") ? 1 : 0) << schedule << " " << slot;
       }
     }
@@ -207,7 +207,7 @@ TEST(DataParallel, TiedEmbeddingHasItsOwnBucket) {
                                             "pipeline: 2, data: 2, sharding: zero1, bucket_MiB: 1000000"));
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
     int found = 0;
-    for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+    for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
       const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
       found += c != nullptr && c->kind == Moves::reduce_scatter && c->bytes / c->width == 256 * 64;
     }
@@ -229,7 +229,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> pieces_of_table(const Plan& p
       unit = f.unit;
     }
   }
-  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+  for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c == nullptr || c->kind != Moves::reduce_scatter) continue;
     const bool flat = plan.op_of(t).phase == Phase::step;

@@ -13,7 +13,7 @@ struct Sent {
 
 Sent sent(const Plan& plan, std::uint32_t slot) {
   Sent s;
-  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+  for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
     const auto* transfer = std::get_if<Transfer>(&plan.op_of(t).work);
     if (transfer == nullptr) continue;
     ++(transfer->send ? s.sends : s.receives);
@@ -35,7 +35,7 @@ TEST(Emit, PointToPointVolume) {
                                         "micro_batch: 2, global_batch: 16",
                                         p, v, t, sp && t > 1)));
           const Bytes one = 32 * 2 * 64 * 2 / (sp ? t : 1);
-          for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+          for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
             const int last = static_cast<int>(slot) == p - 1, first = slot == 0;
             const Sent s = sent(plan, slot);
             EXPECT_EQ(s.sends, 8 * (2 * v - last - first));
@@ -54,7 +54,7 @@ std::pair<int, int> waits_for_sends(const char* overlap) {
       test::kSmall,
       fmt::format("pipeline: 4, virtual_stages: 2, schedule: interleaved, global_batch: 16, overlap: {{{}}}",
                   overlap)));
-  const RankSlot& slot = plan.slots[1];
+  const RankClass& slot = plan.classes[1];
   const auto runs = [&](TaskId t, bool forward) {
     return plan.op_of(t).lane == LaneKind::compute && (plan.op_of(t).phase == Phase::forward) == forward &&
            plan.op_of(t).phase != Phase::step;
@@ -105,7 +105,7 @@ TEST(Emit, BlockingForwardsWaitAtEveryVirtualStage) {
   const Plan plan =
       make_plan(test::spec_of(test::kSmall, "pipeline: 2, virtual_stages: 2, schedule: zb-v, global_batch: 4", 32,
                               "profile: orrery, blocking_forwards: true"));
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     int waits = 0;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const auto* wait = std::get_if<Wait>(&plan.op_of(t).work);

@@ -26,20 +26,20 @@ class Lifetimes {
       : plan_(plan), slot_(slot), alive_(plan.buffers, false), faults_(faults) {
     for (std::uint32_t f = 0; f < plan.frames.size(); ++f) {
       const Block& block = plan.blocks[plan.frames[f].block];
-      for (std::uint16_t s = 0; s < block.slots.size(); ++s) {
+      for (std::uint16_t s = 0; s < block.buffers.size(); ++s) {
         owner_.push_back({f, s});
-        if (outlives_steps(block.role) && !block.slots[s].lazy) alive_[id(f, s)] = true;
+        if (outlives_steps(block.role) && !block.buffers[s].lazy) alive_[id(f, s)] = true;
       }
     }
   }
 
   void run() {
-    for (TaskId t = plan_.slots[slot_].begin; t < plan_.slots[slot_].end; ++t) visit(t);
+    for (TaskId t = plan_.classes[slot_].begin; t < plan_.classes[slot_].end; ++t) visit(t);
     for (std::uint32_t b = 0; b < plan_.buffers; ++b) {
       const auto& [frame, slot] = owner_[b];
       const Block& block = plan_.blocks[plan_.frames[frame].block];
       if (alive_[b] && !outlives_steps(block.role))
-        faults_.push_back(fmt::format("{}: {} is alive at the end", block.name, block.slots[slot].name));
+        faults_.push_back(fmt::format("{}: {} is alive at the end", block.name, block.buffers[slot].name));
     }
   }
 
@@ -62,8 +62,8 @@ class Lifetimes {
     }
   }
 
-  const Slot& slot(TaskId t, const Operand& o) const {
-    return plan_.blocks[plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o)].block].slots[o.slot];
+  const BlockBuffer& slot(TaskId t, const Operand& o) const {
+    return plan_.blocks[plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o)].block].buffers[o.slot];
   }
   Bytes bytes(TaskId t, const Operand& o) const { return slot(t, o).bytes; }
   void fail(TaskId t, const Operand& o, const char* what) {
@@ -81,7 +81,7 @@ class Lifetimes {
 // For every task, the position that each lane of its slot has reached when it starts, by lane order and dependencies.
 using Clock = std::array<TaskId, kLanes>;
 std::vector<Clock> clocks(const Plan& plan, std::uint32_t slot) {
-  const RankSlot& s = plan.slots[slot];
+  const RankClass& s = plan.classes[slot];
   std::vector<Clock> result(s.end - s.begin, Clock{});
   std::array<TaskId, kLanes> last{};
   for (TaskId t = s.begin; t < s.end; ++t) {
@@ -104,11 +104,11 @@ std::vector<Clock> clocks(const Plan& plan, std::uint32_t slot) {
 // users.
 void find_races(const Plan& plan, std::uint32_t slot, std::vector<std::string>& faults) {
   const auto clock = clocks(plan, slot);
-  const TaskId begin = plan.slots[slot].begin;
+  const TaskId begin = plan.classes[slot].begin;
   std::map<std::uint32_t, TaskId> written;
   std::map<std::uint32_t, std::vector<TaskId>> users;
   const auto before = [&](TaskId a, TaskId b) { return clock[b - begin][plan.tasks[a].lane % kLanes] > a; };
-  for (TaskId t = begin; t < plan.slots[slot].end; ++t) {
+  for (TaskId t = begin; t < plan.classes[slot].end; ++t) {
     const Op& op = plan.op_of(t);
     const auto buffer = [&](const Operand& o) {
       return plan.frames[frame_of(plan, plan.tasks[t].frame, o)].first_buffer + o.slot;
@@ -139,7 +139,7 @@ TEST(MakePlan, RandomStrategiesAreSound) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Plan plan = make_plan(test::random_spec(seed));  // check_plan() passes
     std::vector<std::string> faults;
-    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+    for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
       Lifetimes(plan, slot, faults).run();
       find_races(plan, slot, faults);
     }
@@ -154,11 +154,11 @@ TEST(MakePlan, WeightsAreTheModels) {
     const Spec spec = test::random_spec(seed, {"none"});
     const Plan plan = make_plan(spec);
     const Bytes width = storage_bytes(spec.strategy.precision);
-    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+    for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
       std::vector<std::int64_t> held;
       for (const Frame& f : plan.frames) {
         const Block& block = plan.blocks[f.block];
-        if (f.slot == slot && block.role == BlockRole::state) held.push_back(block.slots[kParameters].bytes / width);
+        if (f.slot == slot && block.role == BlockRole::state) held.push_back(block.buffers[kParameters].bytes / width);
       }
       std::vector<std::int64_t> expected = test::local_parameters(spec, slot);
       std::sort(held.begin(), held.end());

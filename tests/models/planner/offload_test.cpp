@@ -12,9 +12,9 @@ namespace {
 using namespace test;
 
 // Bytes that a slot's tasks copy from one place to another in a step.
-Bytes copied(const Plan& plan, Home from, Home to) {
+Bytes copied(const Plan& plan, MemoryTier from, MemoryTier to) {
   Bytes sum = 0;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     const auto* c = std::get_if<PlaceCopy>(&plan.op_of(t).work);
     if (c != nullptr && c->from == from && c->to == to) sum += c->bytes;
   }
@@ -22,11 +22,12 @@ Bytes copied(const Plan& plan, Home from, Home to) {
 }
 
 // Bytes of the states in one place, by category; buffers that they pass through are left out.
-Bytes states_at(const Plan& plan, Home place, Category category) {
+Bytes states_at(const Plan& plan, MemoryTier place, Category category) {
   Bytes sum = 0;
   for (const Frame& f : plan.frames) {
     if (f.slot != 0 || plan.blocks[f.block].role != BlockRole::state) continue;
-    for (const Slot& s : plan.blocks[f.block].slots) sum += s.home == place && s.category == category ? s.bytes : 0;
+    for (const BlockBuffer& s : plan.blocks[f.block].buffers)
+      sum += s.home == place && s.category == category ? s.bytes : 0;
   }
   return sum;
 }
@@ -46,11 +47,12 @@ TEST(Offload, KeepsTwoBytesAParameterOnTheDevice) {
         fmt::format("precision: bf16, gradient_precision: {}, offload: {{optimizer: cpu, gradients: cpu}}", gradients));
     const Plan plan = make_plan(spec);
     const std::int64_t n = weights(spec);
-    EXPECT_EQ(states_at(plan, Home::device, Category::parameters), 2 * n);
-    EXPECT_EQ(states_at(plan, Home::device, Category::gradients), 0);
-    EXPECT_EQ(states_at(plan, Home::device, Category::optimizer), 0);
-    EXPECT_EQ(states_at(plan, Home::host, Category::optimizer) + states_at(plan, Home::host, Category::gradients),
-              on_host * n);
+    EXPECT_EQ(states_at(plan, MemoryTier::device, Category::parameters), 2 * n);
+    EXPECT_EQ(states_at(plan, MemoryTier::device, Category::gradients), 0);
+    EXPECT_EQ(states_at(plan, MemoryTier::device, Category::optimizer), 0);
+    EXPECT_EQ(
+        states_at(plan, MemoryTier::host, Category::optimizer) + states_at(plan, MemoryTier::host, Category::gradients),
+        on_host * n);
   }
 }
 
@@ -65,8 +67,9 @@ TEST(Offload, MovesEachRanksShards) {
                               kHalf, ranks, ranks * m));
       const Plan plan = make_plan(spec);
       const std::int64_t shard = weights(spec) / ranks;
-      EXPECT_EQ(copied(plan, Home::device, Home::host), m * shard * 2) << ranks << " ranks, " << m;
-      EXPECT_EQ(copied(plan, Home::host, Home::device), (m - 1) * shard * 2 + shard * 2) << ranks << " ranks, " << m;
+      EXPECT_EQ(copied(plan, MemoryTier::device, MemoryTier::host), m * shard * 2) << ranks << " ranks, " << m;
+      EXPECT_EQ(copied(plan, MemoryTier::host, MemoryTier::device), (m - 1) * shard * 2 + shard * 2)
+          << ranks << " ranks, " << m;
     }
   }
 }
@@ -77,8 +80,8 @@ TEST(Offload, SumsOnTheDeviceWhereGradientsStay) {
     const Spec spec = spec_of(
         kSmall, fmt::format("{}data: 2, sharding: {}, global_batch: 8, offload: {{optimizer: cpu}}", kHalf, sharding));
     const Plan plan = make_plan(spec);
-    EXPECT_EQ(copied(plan, Home::device, Home::host), weights(spec) / 2 * 2) << sharding;
-    EXPECT_EQ(copied(plan, Home::host, Home::device), weights(spec) / 2 * 2) << sharding;
+    EXPECT_EQ(copied(plan, MemoryTier::device, MemoryTier::host), weights(spec) / 2 * 2) << sharding;
+    EXPECT_EQ(copied(plan, MemoryTier::host, MemoryTier::device), weights(spec) / 2 * 2) << sharding;
   }
 }
 
@@ -93,15 +96,15 @@ TEST(Offload, LoadsEachRanksPartOfTheParameters) {
   const Plan plan = make_plan(spec);
   const std::int64_t shard = weights(spec) / ranks;
   const Bytes loaded = 2 * m * shard * 2;  // loaded in forward and in backward
-  EXPECT_EQ(copied(plan, Home::host, Home::device), loaded + (m - 1) * shard * 2);
-  EXPECT_EQ(copied(plan, Home::device, Home::host), m * shard * 2);
-  EXPECT_EQ(copied(plan, Home::nvme, Home::host), loaded + (m - 1) * shard * 2 + (12 + 2) * shard);
-  EXPECT_EQ(copied(plan, Home::host, Home::nvme), m * shard * 2 + (12 + 2) * shard);
+  EXPECT_EQ(copied(plan, MemoryTier::host, MemoryTier::device), loaded + (m - 1) * shard * 2);
+  EXPECT_EQ(copied(plan, MemoryTier::device, MemoryTier::host), m * shard * 2);
+  EXPECT_EQ(copied(plan, MemoryTier::nvme, MemoryTier::host), loaded + (m - 1) * shard * 2 + (12 + 2) * shard);
+  EXPECT_EQ(copied(plan, MemoryTier::host, MemoryTier::nvme), m * shard * 2 + (12 + 2) * shard);
   for (const Category c : {Category::parameters, Category::gradients, Category::optimizer}) {
-    EXPECT_EQ(states_at(plan, Home::device, c), 0);
-    EXPECT_EQ(states_at(plan, Home::host, c), 0);
+    EXPECT_EQ(states_at(plan, MemoryTier::device, c), 0);
+    EXPECT_EQ(states_at(plan, MemoryTier::host, c), 0);
   }
-  EXPECT_EQ(states_at(plan, Home::nvme, Category::optimizer), 12 * shard);
+  EXPECT_EQ(states_at(plan, MemoryTier::nvme, Category::optimizer), 12 * shard);
 }
 
 // Flops of a micro-batch by bytes moved for parameters and gradients: about s·b (2104.07857, equations 9 to 11, with
@@ -120,11 +123,11 @@ TEST(Offload, HasThePublishedArithmeticIntensity) {
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     if (plan.op_of(t).lane == LaneKind::compute) flops += cost_of(plan.op_of(t).work, 2).flops;
   }
-  const double moved =
-      static_cast<double>(copied(plan, Home::host, Home::device) + copied(plan, Home::device, Home::host));
+  const double moved = static_cast<double>(copied(plan, MemoryTier::host, MemoryTier::device) +
+                                           copied(plan, MemoryTier::device, MemoryTier::host));
   EXPECT_NEAR(flops / moved / static_cast<double>(sequence * batch), 8.0 / 6, 0.04);
-  const double swapped =
-      static_cast<double>(copied(plan, Home::nvme, Home::host) + copied(plan, Home::host, Home::nvme));
+  const double swapped = static_cast<double>(copied(plan, MemoryTier::nvme, MemoryTier::host) +
+                                             copied(plan, MemoryTier::host, MemoryTier::nvme));
   EXPECT_NEAR(flops / swapped / static_cast<double>(sequence * batch), 8.0 / 24, 0.01);
 }
 
@@ -136,9 +139,9 @@ TEST(Offload, UpdatesAfterGradientsHaveArrived) {
                             "10000}, gradients: cpu}");
   TaskId last_down = kNone, update = kNone;
   int tiles = 0;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     const Op& op = plan.op_of(t);
-    if (op.lane == LaneKind::down) last_down = t;
+    if (op.lane == LaneKind::d2h) last_down = t;
     const auto needs = plan.dependencies_of(t);
     const auto waits_for = [&](TaskId b) { return std::find(needs.begin(), needs.end(), b) != needs.end(); };
     if (std::holds_alternative<Update>(op.work)) {
@@ -161,10 +164,10 @@ TEST(Offload, DelayedUpdateRunsBesideTheStep) {
   const Plan plan = plan_of(kHalf +
                             "global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true}, "
                             "gradients: cpu}");
-  const auto begin = plan.slots[0].begin;
+  const auto begin = plan.classes[0].begin;
   EXPECT_TRUE(std::holds_alternative<Update>(plan.op_of(begin).work));
   EXPECT_TRUE(plan.dependencies_of(begin).empty());
-  EXPECT_TRUE(std::holds_alternative<Exchange>(plan.op_of(plan.slots[0].end - 1).work));
+  EXPECT_TRUE(std::holds_alternative<Exchange>(plan.op_of(plan.classes[0].end - 1).work));
 }
 
 // Stored activations are offloaded and prefetched once per micro-batch; if only the inputs of recomputed layers are
@@ -174,12 +177,12 @@ TEST(Offload, MovesStoredActivationsOnce) {
       spec_of(kSmall, kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: cpu}");
   const Plan plan = make_plan(spec);
   const Bytes input = 2 * 32 * 64 * 2;  // b s h bytes
-  EXPECT_EQ(copied(plan, Home::device, Home::host), 3 * 8 * input);
-  EXPECT_EQ(copied(plan, Home::host, Home::device), 3 * 8 * input);
+  EXPECT_EQ(copied(plan, MemoryTier::device, MemoryTier::host), 3 * 8 * input);
+  EXPECT_EQ(copied(plan, MemoryTier::host, MemoryTier::device), 3 * 8 * input);
   const Plan some = plan_of(kHalf +
                             "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: {device: "
                             "cpu, layers: 3}}");
-  EXPECT_EQ(copied(some, Home::device, Home::host), 3 * 3 * input);
+  EXPECT_EQ(copied(some, MemoryTier::device, MemoryTier::host), 3 * 3 * input);
 }
 
 // ZeRO-R Pa (1910.02054, section 6.1): a rank keeps 2sbh/t bytes of a recomputed layer, and gathers them once.
@@ -189,7 +192,7 @@ TEST(Offload, CutsCheckpointsOverTheTensorGroup) {
                                         "partition_activations: true");
   const Plan plan = make_plan(spec);
   const Bytes input = 32 * 64 * 2;
-  EXPECT_EQ(copied(plan, Home::device, Home::device), 2 * 8 * input / 4);
+  EXPECT_EQ(copied(plan, MemoryTier::device, MemoryTier::device), 2 * 8 * input / 4);
   EXPECT_EQ(elements_moved(plan, 0, Dimension::tensor, CollectiveKind::all_gather), 2 * 8 * input / 2);
 }
 
@@ -197,8 +200,9 @@ TEST(Offload, CutsCheckpointsOverTheTensorGroup) {
 TEST(Offload, MovesStoredActivationsThroughTheHost) {
   const Plan plan = plan_of(kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: nvme}");
   const Bytes moved = 3 * 8 * (2 * 32 * 64 * 2);  // micro-batches, layers, b s h bytes
-  for (const auto& [from, to] : {std::pair(Home::device, Home::host), std::pair(Home::host, Home::nvme),
-                                 std::pair(Home::nvme, Home::host), std::pair(Home::host, Home::device)})
+  for (const auto& [from, to] :
+       {std::pair(MemoryTier::device, MemoryTier::host), std::pair(MemoryTier::host, MemoryTier::nvme),
+        std::pair(MemoryTier::nvme, MemoryTier::host), std::pair(MemoryTier::host, MemoryTier::device)})
     EXPECT_EQ(copied(plan, from, to), moved);
   for (const Op& op : plan.ops) {
     if (op.name != "activations to disk") continue;
@@ -217,11 +221,11 @@ std::pair<Bytes, Bytes> working_memory(const Plan& plan) {
     const int kind = o.slot == kGathered ? 0 : 1;
     Bytes& is = held[f.first_buffer + o.slot];
     now[kind] -= is;
-    is = takes ? plan.blocks[f.block].slots[o.slot].bytes : 0;
+    is = takes ? plan.blocks[f.block].buffers[o.slot].bytes : 0;
     now[kind] += is;
     most[kind] = std::max(most[kind], now[kind]);
   };
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     for (const Operand& o : plan.op_of(t).allocates) change(t, o, true);
     for (const Operand& o : plan.op_of(t).frees) change(t, o, false);
   }
@@ -279,7 +283,7 @@ TEST(Offload, EveryTileHasAUnit) {
         unit = plan.frames[unit].next;
         ASSERT_NE(unit, kNone) << strategy;
         EXPECT_EQ(plan.frames[unit].base, f.base + p.offset);
-        EXPECT_EQ(plan.blocks[plan.frames[unit].block].slots[kUnitGradient].bytes, p.out * p.in * plan.element_bytes);
+        EXPECT_EQ(plan.blocks[plan.frames[unit].block].buffers[kUnitGradient].bytes, p.out * p.in * plan.element_bytes);
       }
       EXPECT_EQ(plan.frames[unit].next, kNone);
     }
@@ -335,12 +339,13 @@ TEST(Offload, CastsFullShardsOnTheDevice) {
   const Plan plan = make_plan(spec);
   const auto units = static_cast<double>(spec.model.layers + 3), n = static_cast<double>(weights(spec)) / 4;
   const auto real = [](Bytes bytes) { return static_cast<double>(bytes); };
-  EXPECT_NEAR(real(copied(plan, Home::host, Home::device)), 2 * 4 * n, 2 * 4 * units);  // a shard is rounded up
-  EXPECT_NEAR(real(copied(plan, Home::device, Home::host)), 2 * n, 2 * units);
-  EXPECT_NEAR(real(states_at(plan, Home::host, Category::parameters)), 4 * n, 4 * units);
-  EXPECT_NEAR(real(states_at(plan, Home::host, Category::optimizer)), 8 * n, 8 * units);
+  EXPECT_NEAR(real(copied(plan, MemoryTier::host, MemoryTier::device)), 2 * 4 * n,
+              2 * 4 * units);  // a shard is rounded up
+  EXPECT_NEAR(real(copied(plan, MemoryTier::device, MemoryTier::host)), 2 * n, 2 * units);
+  EXPECT_NEAR(real(states_at(plan, MemoryTier::host, Category::parameters)), 4 * n, 4 * units);
+  EXPECT_NEAR(real(states_at(plan, MemoryTier::host, Category::optimizer)), 8 * n, 8 * units);
   for (const Category c : {Category::parameters, Category::gradients, Category::optimizer})
-    EXPECT_EQ(states_at(plan, Home::device, c), 0);
+    EXPECT_EQ(states_at(plan, MemoryTier::device, c), 0);
 }
 
 // fp16: the scale of the next loss follows from the norm, so the host's update does not delay the loss.
@@ -372,7 +377,7 @@ TEST(Offload, EveryChunksInfinitiesCount) {
       "precision: fp16, gradient_precision: fp16, pipeline: 2, virtual_stages: 2, clip: 0, global_batch: 4, offload: "
       "{optimizer: cpu}");
   std::vector<Access> found;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     if (plan.op_of(t).name != "clip gradients") continue;
     for (const Operand& o : plan.op_of(t).operands) {
       if (o.scope == Scope::rank && o.slot == kFoundInfinity) found.push_back(o.access);
@@ -384,7 +389,7 @@ TEST(Offload, EveryChunksInfinitiesCount) {
 TEST(Offload, AStageMayHaveNoWeights) {
   const Plan plan = make_plan(
       test::spec_of(test::kSmall, "pipeline: 3, stage_layers: [4, 0, 4], offload: {optimizer: cpu}, global_batch: 3"));
-  EXPECT_EQ(plan.slots.size(), 3U);
+  EXPECT_EQ(plan.classes.size(), 3U);
 }
 
 }  // namespace

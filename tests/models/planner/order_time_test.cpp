@@ -27,7 +27,8 @@ TEST(OrderTime, IsThatOfTheBuiltInProfile) {
       kernel_time(kProduct, 2, gpu, profile, name_in(kFlashKernels, spec.software.kernels.attention_kernel));
   OrderClock clock(spec, plan.dimensions);
   EXPECT_NEAR(clock.time(kProduct, 2), 1e9 * (kernel + profile.kernel_gap_us * kMicrosecond), 1);
-  const Op copy = {.name = "copy", .work = PlaceCopy{.bytes = 5000, .from = Home::device, .to = Home::host}};
+  const Op copy = {.name = "copy",
+                   .work = PlaceCopy{.bytes = 5000, .from = MemoryTier::device, .to = MemoryTier::host}};
   EXPECT_EQ(clock.time(copy, 2), 0) << "beside compute";
 }
 

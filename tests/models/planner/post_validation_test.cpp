@@ -30,11 +30,11 @@ std::vector<Shape> shapes() {
 
 // Calls f(whether a transfer between stages stands before its stage's validation).
 template <class F>
-void for_all_crossings(const Turns& turns, const std::vector<TurnPlace>& places, const F& f) {
-  for (std::size_t s = 0; s < turns.size(); ++s) {
-    for (std::size_t t = 0; t < turns[s].size(); ++t) {
-      for (std::size_t c = 0; c < turns[s][t].size(); ++c)
-        f(turns[s][t][c], t < places[s].turn || (t == places[s].turn && c < places[s].crossing));
+void for_all_transfers(const TransferOrder& order, const std::vector<TransferPlace>& places, const F& f) {
+  for (std::size_t s = 0; s < order.size(); ++s) {
+    for (std::size_t t = 0; t < order[s].size(); ++t) {
+      for (std::size_t c = 0; c < order[s][t].size(); ++c)
+        f(order[s][t][c], t < places[s].turn || (t == places[s].turn && c < places[s].transfer));
     }
   }
 }
@@ -42,10 +42,10 @@ void for_all_crossings(const Turns& turns, const std::vector<TurnPlace>& places,
 TEST(PostValidation, NoTransferIsCutAndNothingHasRunBack) {
   for (const auto& [name, shape] : shapes()) {
     const Schedule schedule = make_schedule(name, shape);
-    const Turns turns = order_transfers(schedule);
-    const std::vector<TurnPlace> places = validation_places(schedule, turns);
+    const TransferOrder order = order_transfers(schedule);
+    const std::vector<TransferPlace> places = validation_places(schedule, order);
     std::map<std::tuple<int, int, bool>, int> ends;  // number of ends of each transfer that stand before the validation
-    for_all_crossings(turns, places, [&](const Crossing& c, bool before) {
+    for_all_transfers(order, places, [&](const StageTransfer& c, bool before) {
       ends[{c.boundary, c.micro_batch, c.forward}] += before ? 1 : 0;
     });
     for (const auto& [key, count] : ends) EXPECT_NE(count, 1) << name;
@@ -62,14 +62,14 @@ TEST(PostValidation, StagesHaveForwardsToDoMeanwhile) {
   for (const std::int64_t p : {2, 4, 8}) {
     for (const char* name : {"zb-h2", "zb-2p"}) {
       const Schedule schedule = make_schedule(name, {p, 3 * p, 1});
-      const std::vector<TurnPlace> places = validation_places(schedule, order_transfers(schedule));
+      const std::vector<TransferPlace> places = validation_places(schedule, order_transfers(schedule));
       for (std::int64_t s = 0; s < p; ++s) EXPECT_GE(places[s].turn, p - 1 - s) << name << " " << p << " " << s;
     }
   }
 }
 
 Spec spec_with(const std::string& strategy) {
-  return test::spec_of(test::kSmall, strategy, 32, "profile: orrery, validates_after_update: true");
+  return test::spec_of(test::kSmall, strategy, 32, "profile: orrery, post_update_validation: true");
 }
 
 std::int64_t count(const Plan& plan, std::string_view name) {
@@ -87,7 +87,7 @@ TEST(PostValidation, NormsGoThereAndBackAndNobodyMeets) {
     EXPECT_FALSE(c != nullptr && c->group == Dimension::model) << op.name;
   }
   const Plan rank = instantiate(plan, 5);
-  const RankSlot& slot = rank.slots.front();
+  const RankClass& slot = rank.classes.front();
   EXPECT_EQ(rank.op_of(slot.validated).name, "validate update");
   EXPECT_TRUE(rank.op_of(slot.validated).host_waits);
   EXPECT_LE(slot.validation, slot.validated);
@@ -103,7 +103,7 @@ TEST(PostValidation, NormsComeBehindASharedTable) {
   for (const char* schedule : {"1f1b", "zb-h2", "zb-2p"}) {
     const Plan plan = make_plan(test::spec_of(std::string(test::kSmall) + ", tied_embeddings: true",
                                               fmt::format("pipeline: 4, schedule: {}, global_batch: 8", schedule), 32,
-                                              "profile: orrery, validates_after_update: true"));
+                                              "profile: orrery, post_update_validation: true"));
     EXPECT_EQ(count(plan, "receive partial norm"), 3) << schedule;
   }
 }
@@ -111,7 +111,7 @@ TEST(PostValidation, NormsComeBehindASharedTable) {
 TEST(PostValidation, OneStageOrNoLimitWaitsForNobody) {
   for (const char* strategy : {"pipeline: 1, data: 2, global_batch: 4", "pipeline: 2, clip: 0, global_batch: 4"}) {
     const Plan plan = make_plan(spec_with(strategy));
-    for (const RankSlot& slot : plan.slots) EXPECT_EQ(slot.validated, kNone) << strategy;
+    for (const RankClass& slot : plan.classes) EXPECT_EQ(slot.validated, kNone) << strategy;
   }
 }
 
@@ -122,7 +122,7 @@ TEST(PostValidation, RefusesWhatIsNotBuilt) {
       make_plan(spec_with(strategy));
       ADD_FAILURE() << strategy;
     } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("software.validates_after_update"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("software.post_update_validation"), std::string::npos) << e.what();
     }
   }
 }

@@ -29,7 +29,7 @@ std::int64_t weights_of(const Plan& plan) {
 
 Bytes state_bytes(const Plan& plan, std::uint32_t slot, Category category) {
   Bytes sum = 0;
-  for (const Slot& s : plan.blocks[plan.frames[states_of(plan, slot).front()].block].slots)
+  for (const BlockBuffer& s : plan.blocks[plan.frames[states_of(plan, slot).front()].block].buffers)
     sum += s.category == category ? s.bytes : 0;
   return sum;
 }
@@ -38,7 +38,7 @@ Bytes state_bytes(const Plan& plan, std::uint32_t slot, Category category) {
 TEST(Servers, WorkersPushAndPullEveryWeightOnce) {
   for (const char* more : {"", ", bucket_MiB: 0.05", ", overlap: {gradient_reduce: false, parameter_gather: false}"}) {
     const Plan plan = servers_plan("{servers: 3}", fmt::format("data: 4, global_batch: 8{}", more));
-    ASSERT_EQ(plan.slots.size(), 2U);
+    ASSERT_EQ(plan.classes.size(), 2U);
     for (const std::uint32_t slot : {0U, 1U}) {
       EXPECT_EQ(elements_moved(plan, slot, Dimension::world, CollectiveKind::push), weights_of(plan));
       EXPECT_EQ(elements_moved(plan, slot, Dimension::world, CollectiveKind::pull), weights_of(plan));
@@ -52,9 +52,9 @@ TEST(Servers, HoldEveryWeightOnce) {
   ASSERT_EQ(plan.ranks, 7);
   std::vector<int> held(static_cast<std::size_t>(weights_of(plan)), 0);
   std::int64_t most = 0, least = weights_of(plan);
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    EXPECT_EQ(plan.slots[s].server, s >= 4);
-    EXPECT_EQ(updates(plan, plan.slots[s]), s >= 4);
+  for (std::uint32_t s = 0; s < plan.classes.size(); ++s) {
+    EXPECT_EQ(plan.classes[s].server, s >= 4);
+    EXPECT_EQ(updates(plan, plan.classes[s]), s >= 4);
     std::int64_t own = 0;
     for (const Piece& p : pieces_of(plan, states_of(plan, s).front(), s)) {
       for (std::int64_t i = 0; i < p.owned; ++i) ++held[static_cast<std::size_t>(p.owned_first + i)];
@@ -68,11 +68,11 @@ TEST(Servers, HoldEveryWeightOnce) {
     least = std::min(least, own);
   }
   EXPECT_EQ(std::set<int>(held.begin(), held.end()), (std::set<int>{1}));
-  EXPECT_LE(most - least, 3 * static_cast<std::int64_t>(plan.slots.size()) * 8);
+  EXPECT_LE(most - least, 3 * static_cast<std::int64_t>(plan.classes.size()) * 8);
   EXPECT_EQ(state_bytes(plan, 0, Category::optimizer), 0);
   EXPECT_GT(state_bytes(plan, 4, Category::optimizer), 0);
-  for (const Slot& s : plan.blocks[plan.frames[states_of(plan, 4).front()].block].slots)
-    EXPECT_EQ(s.home, Home::host) << s.name;
+  for (const BlockBuffer& s : plan.blocks[plan.frames[states_of(plan, 4).front()].block].buffers)
+    EXPECT_EQ(s.home, MemoryTier::host) << s.name;
 }
 
 // Servers stand beside workers, on one machine after the other; or one on each machine behind those of the workers.
@@ -90,8 +90,8 @@ TEST(Servers, ChainsHoldEveryWeightOnEveryCopy) {
   ASSERT_EQ(plan.servers, 12);
   ASSERT_EQ(plan.ranges(), 4);
   std::vector<int> held(static_cast<std::size_t>(weights_of(plan)), 0);
-  for (std::uint32_t s = 32; s < plan.slots.size(); ++s) {
-    EXPECT_TRUE(updates(plan, plan.slots[s]));
+  for (std::uint32_t s = 32; s < plan.classes.size(); ++s) {
+    EXPECT_TRUE(updates(plan, plan.classes[s]));
     for (const Piece& p : pieces_of(plan, states_of(plan, s).front(), s)) {
       for (std::int64_t i = 0; i < p.owned; ++i) ++held[static_cast<std::size_t>(p.owned_first + i)];
     }
@@ -109,9 +109,9 @@ TEST(Servers, ChainsHoldEveryWeightOnEveryCopy) {
 
 TEST(Master, AloneHoldsOptimizerOutputsAndLoss) {
   const Plan plan = make_plan(spec_of(test::kSmall, "data: 4, sharding: data-parallel, global_batch: 4"));
-  ASSERT_EQ(plan.slots.size(), 2U);
-  EXPECT_EQ(plan.slots[0].multiplicity, 1);
-  EXPECT_EQ(plan.slots[1].multiplicity, 3);
+  ASSERT_EQ(plan.classes.size(), 2U);
+  EXPECT_EQ(plan.classes[0].multiplicity, 1);
+  EXPECT_EQ(plan.classes[1].multiplicity, 3);
   EXPECT_GT(state_bytes(plan, 0, Category::optimizer), 0);
   EXPECT_EQ(state_bytes(plan, 1, Category::optimizer), 0);
   std::map<std::uint32_t, std::int64_t> losses;  // rows of the loss, by slot
@@ -129,8 +129,8 @@ TEST(Master, AloneHoldsOptimizerOutputsAndLoss) {
 
 TEST(Master, OfOneRankIsPlain) {
   const Plan plan = make_plan(spec_of(test::kSmall, "data: 1, sharding: data-parallel, global_batch: 1"));
-  EXPECT_EQ(plan.slots.size(), 1U);
-  EXPECT_TRUE(updates(plan, plan.slots[0]));
+  EXPECT_EQ(plan.classes.size(), 1U);
+  EXPECT_TRUE(updates(plan, plan.classes[0]));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ TEST(SharedGradients, AreSummedBeforeTheyLeave) {
                                                              sharding, offload)));
       Bytes summed = 0;
       std::map<std::uint32_t, TaskId> last;  // last sum, by frame
-      for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+      for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
         const Op& op = plan.op_of(t);
         const std::uint32_t frame = plan.tasks[t].frame;
         if (op.name == "reduce norm gradients") {
@@ -50,7 +50,7 @@ TEST(SharedGradients, OfATableWaitForTheOtherStage) {
       "name: s, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 256, tied_embeddings: true";
   const Plan plan = make_plan(spec_of(
       tied, "pipeline: 2, data: 2, sharding: zero2, global_batch: 8, offload: {optimizer: cpu, gradients: cpu}"));
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     TaskId summed = kNone, update = kNone;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const Op& op = plan.op_of(t);

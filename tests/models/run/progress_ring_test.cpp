@@ -68,14 +68,14 @@ TEST_F(ProgressRingTest, OutlivesAKill) {
   const pid_t child = ::fork();
   if (child == 0) {
     ProgressRing ring(kFile, 1, "hash");
-    ring.enter(LaneKind::up, 7, 42);
+    ring.enter(LaneKind::h2d, 7, 42);
     ::raise(SIGKILL);
   }
   ::waitpid(child, nullptr, 0);
   const auto p = read_progress(kFile);
   ASSERT_TRUE(p.has_value());
   EXPECT_EQ(p->pid, child);
-  EXPECT_EQ(p->lanes[static_cast<std::size_t>(LaneKind::up)].task, 42U);
+  EXPECT_EQ(p->lanes[static_cast<std::size_t>(LaneKind::h2d)].task, 42U);
 }
 
 // Readers see whole events in order, however fast two lanes write.

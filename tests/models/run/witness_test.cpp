@@ -27,7 +27,7 @@ const Plan& plan() {
 
 // The n-th transfer of a rank, by its number within the rank.
 TaskId transfer(std::int64_t rank, Dimension group, int n) {
-  const RankSlot& slot = plan().slots[rank];
+  const RankClass& slot = plan().classes[rank];
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     const auto* c = std::get_if<Collective>(&plan().op_of(t).work);
     const bool one = group == Dimension::pipeline ? std::holds_alternative<Transfer>(plan().op_of(t).work)
@@ -48,7 +48,7 @@ class Scenes : public testing::Test {
     }
   }
   void note(std::int64_t rank, std::uint32_t step, TaskId task, bool open) {
-    const std::uint32_t lane = plan().tasks[plan().slots[rank].begin + task].lane % kLanes;
+    const std::uint32_t lane = plan().tasks[plan().classes[rank].begin + task].lane % kLanes;
     ranks_[rank].progress->lanes[lane] = {step, task, open, ++time_};
     ++ranks_[rank].progress->events;
   }

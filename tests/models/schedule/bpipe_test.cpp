@@ -45,7 +45,7 @@ TEST(Bpipe, NoStageKeepsMoreThanThePaperSays) {
           const bool forward = s.order[stage][i].phase == Phase::forward;
           changes.emplace_back(forward ? times[stage][i].first : times[stage][i].second, forward ? 1 : -1);
         }
-        for (const ActivationMove& move : s.moves) {
+        for (const Eviction& move : s.moves) {
           if (move.stage != stage && move.partner != stage) continue;
           const int sign = move.stage == stage ? 1 : -1;
           changes.emplace_back(times[move.stage][move.leaves].second, -sign);
@@ -64,7 +64,7 @@ TEST(Bpipe, NoStageKeepsMoreThanThePaperSays) {
 TEST(Bpipe, MovesLieBetweenForwardAndBackward) {
   const Schedule s = make_schedule("bpipe", {8, 24, 1, {}});
   EXPECT_FALSE(s.moves.empty());
-  for (const ActivationMove& move : s.moves) {
+  for (const Eviction& move : s.moves) {
     const std::vector<Action>& order = s.order[move.stage];
     EXPECT_EQ(move.stage + move.partner, 7);
     EXPECT_LT(move.stage, 4);

@@ -37,7 +37,7 @@ TEST(Dualpipe, KeepsOneMoreThanStages) {
 // Number of times that a stage's host changes from one micro-batch's ops to another's.
 std::int64_t changes(const Plan& plan) {
   std::int64_t count = 0, before = -1;
-  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     const Frame& frame = plan.frames[plan.tasks[t].frame];
     if (plan.op_of(t).lane != LaneKind::compute || frame.micro_batch < 0) continue;
     const std::int64_t now = 2 * frame.micro_batch + (plan.op_of(t).phase == Phase::forward ? 1 : 0);

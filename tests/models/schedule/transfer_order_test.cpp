@@ -35,14 +35,14 @@ std::vector<std::pair<std::string, ScheduleShape>> cases() {
 
 // Every boundary between two stages is crossed once per micro-batch and direction, sent by one end and received by the
 // other; v times the volume when interleaved.
-TEST(Turns, CrossEveryBoundaryOnce) {
+TEST(TransferOrder, CrossEveryBoundaryOnce) {
   for (const auto& [name, shape] : cases()) {
     const Schedule schedule = make_schedule(name, shape);
-    const Turns turns = order_transfers(schedule);
+    const TransferOrder transfer_order = order_transfers(schedule);
     std::map<Key, std::pair<int, int>> ends;  // sender, receiver
-    for (std::size_t s = 0; s < turns.size(); ++s) {
-      for (const auto& turn : turns[s]) {
-        for (const Crossing& c : turn) {
+    for (std::size_t s = 0; s < transfer_order.size(); ++s) {
+      for (const auto& turn : transfer_order[s]) {
+        for (const StageTransfer& c : turn) {
           auto& [sender, receiver] = ends.try_emplace({c.boundary, c.micro_batch, c.forward}, -1, -1).first->second;
           int& end = c.send ? sender : receiver;
           EXPECT_EQ(end, -1) << name;
@@ -63,15 +63,16 @@ TEST(Turns, CrossEveryBoundaryOnce) {
 }
 
 // An action's input arrives before it, and its output is sent after it.
-TEST(Turns, StandAroundTheirActions) {
+TEST(TransferOrder, StandAroundTheirActions) {
   for (const auto& [name, shape] : cases()) {
     const Schedule schedule = make_schedule(name, shape);
-    const Turns turns = order_transfers(schedule);
+    const TransferOrder transfer_order = order_transfers(schedule);
     const auto count = static_cast<int>(schedule.virtual_stages());
-    for (std::size_t s = 0; s < turns.size(); ++s) {
+    for (std::size_t s = 0; s < transfer_order.size(); ++s) {
       std::map<Key, std::size_t> received, sent;
-      for (std::size_t i = 0; i < turns[s].size(); ++i) {
-        for (const Crossing& c : turns[s][i]) (c.send ? sent : received)[{c.boundary, c.micro_batch, c.forward}] = i;
+      for (std::size_t i = 0; i < transfer_order[s].size(); ++i) {
+        for (const StageTransfer& c : transfer_order[s][i])
+          (c.send ? sent : received)[{c.boundary, c.micro_batch, c.forward}] = i;
       }
       for (std::size_t i = 0; i < schedule.order[s].size(); ++i) {
         const Action& a = schedule.order[s][i];
@@ -95,14 +96,14 @@ TEST(Turns, StandAroundTheirActions) {
 }
 
 // Both neighbours have their transfers of one direction in the same order, so that a queue cannot deadlock.
-TEST(Turns, NeighboursAgreeOnTheOrder) {
+TEST(TransferOrder, NeighboursAgreeOnTheOrder) {
   for (const auto& [name, shape] : cases()) {
     const Schedule schedule = make_schedule(name, shape);
-    const Turns turns = order_transfers(schedule);
+    const TransferOrder transfer_order = order_transfers(schedule);
     std::map<std::pair<std::int64_t, bool>, std::vector<Key>> sent, received;  // by sending stage and direction
     for (std::int64_t s = 0; s < shape.stages; ++s) {
-      for (const auto& turn : turns[s]) {
-        for (const Crossing& c : turn) {
+      for (const auto& turn : transfer_order[s]) {
+        for (const StageTransfer& c : turn) {
           const std::int64_t from = schedule.stage_of[c.forward ? c.boundary : c.boundary + 1];
           const bool next = c.forward == (hop(schedule, static_cast<std::size_t>(c.boundary)) > 0);
           (c.send ? sent : received)[{from, next}].push_back({c.boundary, c.micro_batch, c.forward});
@@ -113,7 +114,7 @@ TEST(Turns, NeighboursAgreeOnTheOrder) {
   }
 }
 
-TEST(Turns, RefuseOrdersThatWaitForEver) {
+TEST(TransferOrder, RefuseOrdersThatWaitForEver) {
   Schedule schedule = make_schedule("1f1b", {2, 2, 1});
   std::swap(schedule.order[0][0], schedule.order[0][2]);  // the first stage runs a backward before the forward
   try {
@@ -126,16 +127,17 @@ TEST(Turns, RefuseOrdersThatWaitForEver) {
 
 // With the real times of phases, exchanges among all stages move to other places and none is lost; with equal times
 // none moves.
-TEST(Turns, FollowTheTimesOfPhases) {
+TEST(TransferOrder, FollowTheTimesOfPhases) {
   for (const char* name : {"vocab-1f1b", "vocab-zb-v-alg1"}) {
     const std::int64_t chunks = find_schedule(name).chunks, p = 4;
     const std::vector<PhaseTimes> even(p * chunks + 2, PhaseTimes{}), uneven(p * chunks + 2, PhaseTimes{3, 17, 2});
     const Schedule schedule = make_schedule(name, {p, 2 * p, chunks, uneven});
-    const auto places = [](const Turns& turns) {
+    const auto places = [](const TransferOrder& transfer_order) {
       std::vector<std::tuple<std::size_t, std::size_t, int, int, bool>> all;  // stage, turn, and what crosses
-      for (std::size_t s = 0; s < turns.size(); ++s) {
-        for (std::size_t i = 0; i < turns[s].size(); ++i) {
-          for (const Crossing& c : turns[s][i]) all.emplace_back(s, i, c.boundary, c.micro_batch, c.forward);
+      for (std::size_t s = 0; s < transfer_order.size(); ++s) {
+        for (std::size_t i = 0; i < transfer_order[s].size(); ++i) {
+          for (const StageTransfer& c : transfer_order[s][i])
+            all.emplace_back(s, i, c.boundary, c.micro_batch, c.forward);
         }
       }
       return all;

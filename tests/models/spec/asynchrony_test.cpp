@@ -7,14 +7,14 @@ namespace {
 
 TEST(Pace, OnlyServersLetWorkersGoTheirOwn) {
   Strategy s;
-  EXPECT_FALSE(own_pace(s));
+  EXPECT_FALSE(asynchronous_workers(s));
   s.parameter_server.emplace();
-  EXPECT_FALSE(own_pace(s));
+  EXPECT_FALSE(asynchronous_workers(s));
   s.parameter_server->mode = "async";
-  EXPECT_TRUE(own_pace(s));
+  EXPECT_TRUE(asynchronous_workers(s));
   EXPECT_FALSE(bounded_staleness(s));
   s.parameter_server->mode = "ssp";
-  EXPECT_TRUE(own_pace(s) && bounded_staleness(s));
+  EXPECT_TRUE(asynchronous_workers(s) && bounded_staleness(s));
 }
 
 TEST(Pace, StalenessIsToldInWords) {

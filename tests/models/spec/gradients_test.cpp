@@ -20,7 +20,7 @@ TEST(Gradients, AreReducedUnitByUnitWhereTheyAreShardedOrLeave) {
   Spec whole = spec_of(Sharding::zero2);
   whole.software.communication.keep_gradients_whole = true;
   EXPECT_FALSE(units(whole));
-  whole.strategy.offload.gradients = Device::cpu;
+  whole.strategy.offload.gradients = MemoryTier::host;
   EXPECT_TRUE(units(whole));
 }
 

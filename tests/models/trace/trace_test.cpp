@@ -9,7 +9,7 @@ namespace {
 Plan plan_with_a_wait() {
   Plan plan;
   plan.ops = {{.name = "go"}, {.name = "wait", .host_waits = true}};
-  plan.slots = {{.name = "only", .begin = 0, .end = 4}};
+  plan.classes = {{.name = "only", .begin = 0, .end = 4}};
   plan.tasks = {{.op = 1},
                 {.op = 0},
                 {.op = 1, .first_dependency = 0},

@@ -8,7 +8,7 @@
 
 #include "models/load/load_spec.h"
 #include "models/plan/unfold.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/swinging_runs.h"
 #include "tests/temporary_folder.h"
@@ -27,7 +27,7 @@ TEST(Calibration, FindsTheTimesThatARunWasMadeOf) {
   const Spec spec = parse_spec(kSpec, "small.yaml");
   const Plan folded = make_plan(spec), plan = unfold(folded);
   const Profile profile = cpu_profile(plan);
-  const Trace trace = simulate(plan, price(plan, spec, profile).timing);
+  const Trace trace = simulate(plan, costs_of(plan, spec, profile).timing);
   Observations seen;
   seen.add(plan, runs_of(plan, trace, plan_hash(folded), 12));
   const MeasuredTimes times = seen.times();
@@ -74,7 +74,7 @@ TEST(Calibration, FindsWhatTheHostDoesBeside) {
     if (!table.kind.starts_with("copy/")) continue;
     for (OpSample& s : table.samples) s.seconds *= 20;  // longer than the tasks beside them
   }
-  const Trace trace = simulate(plan, price(plan, spec, profile).timing);
+  const Trace trace = simulate(plan, costs_of(plan, spec, profile).timing);
   Observations seen;
   seen.add(plan, runs_of(plan, trace, plan_hash(folded), 12));
   const MeasuredTimes times = seen.times();
@@ -124,7 +124,7 @@ TEST(Calibration, HoldsTheKindsOfTheValidationSpecs) {
 TEST(Calibration, TellsNoise) {
   const Spec spec = parse_spec(kSpec, "small.yaml");
   const Plan folded = make_plan(spec), plan = unfold(folded);
-  const Trace trace = simulate(plan, price(plan, spec, cpu_profile(plan)).timing);
+  const Trace trace = simulate(plan, costs_of(plan, spec, cpu_profile(plan)).timing);
   auto runs = runs_of(plan, trace, plan_hash(folded), 12);
   for (RankRun& run : runs) {
     for (std::size_t k = 0; k < run.steps.size(); ++k) {

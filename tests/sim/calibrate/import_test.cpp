@@ -236,8 +236,8 @@ TEST(ImportProfile, RoundTripThroughAPrediction) {
   int found = 0;
   for (std::size_t i = 0; i < ours.plan.ops.size(); ++i) {
     const auto* c = std::get_if<Collective>(&ours.plan.ops[i].work);
-    const Seconds before = seconds(ours.prices.timing.rows[0][i].duration),
-                  after = seconds(measured.prices.timing.rows[0][i].duration);
+    const Seconds before = seconds(ours.costs.timing.rows[0][i].duration),
+                  after = seconds(measured.costs.timing.rows[0][i].duration);
     if (c != nullptr && c->group == Dimension::tensor && c->bytes == 16777216) {  // a row of the table
       EXPECT_NEAR(after, 131.4e-6, 1e-11);
       ++found;

@@ -6,7 +6,7 @@
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/engine/simulate.h"
 
 namespace orrery {
@@ -68,7 +68,7 @@ TEST(HostOverheads, OnceAStepShowsWhereTheHostReadsTheLoss) {
                                kModel, strategy, reads, step_us),
                    "case");
     const Plan plan = make_plan(spec);
-    return seconds(simulate(plan, price(plan, spec, find_profile(spec.cluster.gpu)).timing).step_time);
+    return seconds(simulate(plan, costs_of(plan, spec, find_profile(spec.cluster.gpu)).timing).step_time);
   };
   for (const char* strategy :
        {"data: 1, global_batch: 1", "data: 8, global_batch: 8", "data: 8, global_batch: 8, clip: 0",

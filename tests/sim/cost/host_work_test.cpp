@@ -12,20 +12,20 @@
 namespace orrery {
 namespace {
 
-Op copy(Bytes bytes, Home from, Home to) { return {.name = "copy", .work = PlaceCopy{bytes, from, to}}; }
+Op copy(Bytes bytes, MemoryTier from, MemoryTier to) { return {.name = "copy", .work = PlaceCopy{bytes, from, to}}; }
 
 Seconds time_of(const Op& op, const Cluster& cluster) { return host_work(op, Plan{}, cluster, 0).seconds; }
 
 TEST(HostWork, CopiesRunAtTheirLinksRates) {
   const Cluster c = find_cluster("dgx-2", 1);
-  EXPECT_NEAR(time_of(copy(12'600'000'000, Home::device, Home::host), c), 1, 1e-9);  // 0.8 of 15.75 GB/s
-  EXPECT_NEAR(time_of(copy(25'000'000'000, Home::nvme, Home::host), c), 1, 1e-9);
-  EXPECT_NEAR(time_of(copy(20'000'000'000, Home::host, Home::nvme), c), 1, 1e-9);
+  EXPECT_NEAR(time_of(copy(12'600'000'000, MemoryTier::device, MemoryTier::host), c), 1, 1e-9);  // 0.8 of 15.75 GB/s
+  EXPECT_NEAR(time_of(copy(25'000'000'000, MemoryTier::nvme, MemoryTier::host), c), 1, 1e-9);
+  EXPECT_NEAR(time_of(copy(20'000'000'000, MemoryTier::host, MemoryTier::nvme), c), 1, 1e-9);
 }
 
 TEST(HostWork, CopiesAreNoFasterThanTheHostsMemory) {
   Cluster c = find_cluster("dgx-2", 1);
-  const Op down = copy(12'600'000'000, Home::device, Home::host);
+  const Op down = copy(12'600'000'000, MemoryTier::device, MemoryTier::host);
   c.host->dram_GBps = 6.3;
   EXPECT_NEAR(time_of(down, c), 2, 1e-9);
   c.host->dram_GBps = 0;  // not known
@@ -45,12 +45,12 @@ TEST(HostWork, UpdatesAsFastAsPublished) {
 TEST(HostWork, UpdatesNeedAHost) {
   Cluster c = find_cluster("dgx-2", 1);
   c.nvme.reset();
-  EXPECT_THROW(time_of(copy(1, Home::nvme, Home::host), c), Error);
+  EXPECT_THROW(time_of(copy(1, MemoryTier::nvme, MemoryTier::host), c), Error);
   const Op update = {.work = Update{.elements = 1000}, .lane = LaneKind::cpu};
   EXPECT_GT(time_of(update, c), 0);
-  const Seconds copied = time_of(copy(1 << 20, Home::device, Home::host), c);
+  const Seconds copied = time_of(copy(1 << 20, MemoryTier::device, MemoryTier::host), c);
   c.host.reset();
-  EXPECT_EQ(time_of(copy(1 << 20, Home::device, Home::host), c), copied);
+  EXPECT_EQ(time_of(copy(1 << 20, MemoryTier::device, MemoryTier::host), c), copied);
   EXPECT_THROW(time_of(update, c), Error);
 }
 
@@ -64,7 +64,7 @@ Spec gpt(const std::string& strategy, const std::string& cluster = "{node: dgx-2
 
 double seconds_in(const Prediction& p, LaneKind lane) {
   Picoseconds sum = 0;
-  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+  for (TaskId t = p.plan.classes[0].begin; t < p.plan.classes[0].end; ++t) {
     if (p.plan.op_of(t).lane == lane) sum += p.trace.spans[t].ended - p.trace.spans[t].matched;
   }
   return seconds(sum);
@@ -76,8 +76,8 @@ TEST(HostWork, NeighboursShareALink) {
   const std::string strategy = "sharding: zero2, micro_batch: 1, offload: {optimizer: cpu, gradients: cpu}, data: ";
   const Prediction one = predict(gpt(strategy + "1")), two = predict(gpt(strategy + "2")),
                    four = predict(gpt(strategy + "4"));
-  EXPECT_NEAR(seconds_in(two, LaneKind::up) / seconds_in(one, LaneKind::up), 1, 0.02);     // half as much, half as fast
-  EXPECT_NEAR(seconds_in(four, LaneKind::up) / seconds_in(one, LaneKind::up), 0.5, 0.02);  // two switches
+  EXPECT_NEAR(seconds_in(two, LaneKind::h2d) / seconds_in(one, LaneKind::h2d), 1, 0.02);  // half as much, half as fast
+  EXPECT_NEAR(seconds_in(four, LaneKind::h2d) / seconds_in(one, LaneKind::h2d), 0.5, 0.02);  // two switches
   EXPECT_NEAR(seconds_in(four, LaneKind::cpu) / seconds_in(one, LaneKind::cpu), 1, 0.02);
 }
 
@@ -93,7 +93,7 @@ TEST(HostWork, EfficiencyIsThePublishedOne) {
     apart.cluster.gpu.pcie_GBps = over.cluster.gpu.pcie_GBps = gbps;
     const Prediction p = predict(apart), q = predict(over);
     const double compute = seconds_in(p, LaneKind::compute), update = seconds_in(p, LaneKind::cpu);
-    const double moved = seconds_in(p, LaneKind::up);
+    const double moved = seconds_in(p, LaneKind::h2d);
     EXPECT_NEAR(p.report.step_time_s / (compute + moved + update), 1, 0.05) << gbps;
     EXPECT_GE(1.02 * q.report.step_time_s, std::max(compute, moved) + update) << gbps;
     EXPECT_LT(q.report.step_time_s, 0.98 * p.report.step_time_s) << gbps;

@@ -7,7 +7,7 @@
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/engine/simulate.h"
 
 namespace orrery {
@@ -22,7 +22,9 @@ struct SharedCase {
   std::int64_t hidden = 512;
 };
 
-Timing priced(const Spec& spec, const Plan& plan) { return price(plan, spec, find_profile(spec.cluster.gpu)).timing; }
+Timing priced(const Spec& spec, const Plan& plan) {
+  return costs_of(plan, spec, find_profile(spec.cluster.gpu)).timing;
+}
 
 Spec spec_of(const SharedCase& c) {
   return parse_spec(fmt::format("model: {{name: t, layers: 8, hidden: {}, heads: 8, feed_forward: {}, vocab: 4096}}\n"
@@ -53,8 +55,8 @@ TEST(SharedLinks, GroupsShareTheNicsBesideThem) {
     const Plan every = unfold(plan);
     const Timing unfolded = priced(spec, every);
     std::int64_t carriers = 0;
-    for (std::size_t s = 0; s < every.slots.size(); ++s) {
-      if (every.slots[s].stage == 0 && unfolded.links[s].nic_out == unfolded.links[0].nic_out)
+    for (std::size_t s = 0; s < every.classes.size(); ++s) {
+      if (every.classes[s].stage == 0 && unfolded.links[s].nic_out == unfolded.links[0].nic_out)
         carriers += unfolded.links[s].flows[kData];
     }
     EXPECT_EQ(carriers, c.data_groups) << c.cluster << c.strategy;

@@ -111,7 +111,7 @@ TEST(Uplinks, SlowOnlyTheHopsThatLeaveAPod) {
       const auto* transfer = std::get_if<Transfer>(&p.plan.op_of(t).work);
       if (transfer == nullptr || !transfer->send || transfer->offset < 0) continue;
       const Span& s = p.trace.spans[t];
-      Picoseconds& best = least[p.plan.slots[p.plan.slot_of(t)].stage];
+      Picoseconds& best = least[p.plan.classes[p.plan.slot_of(t)].stage];
       best = best == 0 ? s.ended - s.matched : std::min(best, s.ended - s.matched);
     }
     return least;

@@ -23,7 +23,7 @@ TEST(KernelQueues, LetKernelsBeginInOrderAndNeverDeadlock) {
     const Plan plan = make_plan(test::random_spec(seed));
     Timing timing = random_timing(plan, seed, seed % 2 == 0 ? 0 : 5'000'000);
     const auto latest_before = [&](const Trace& trace, auto&& see) {
-      for (const RankSlot& slot : plan.slots) {
+      for (const RankClass& slot : plan.classes) {
         Picoseconds sent = 0;
         for (TaskId t = slot.begin; t < slot.end; ++t) {
           const LaneKind lane = plan.op_of(t).lane;

@@ -173,7 +173,7 @@ TEST(Simulate, ManyWaitForTasksOfOneLane) {
   const auto first = p.op("first", LaneKind::data_reduce, {.duration = 1});
   const auto second = p.op("second", LaneKind::data_gather, {.duration = 1});
   const auto both = p.op("both", LaneKind::tensor, {.duration = 1});
-  const auto held = p.op("held", LaneKind::up, {.duration = 1});
+  const auto held = p.op("held", LaneKind::h2d, {.duration = 1});
   p.change(held).host_waits = true;
   p.slot(0);
   const TaskId one = p.task(a);
@@ -200,7 +200,7 @@ TEST(Simulate, ManyWaitForTasksOfOneLane) {
 // transfer (20 ps of it), the rest alone.
 TEST(Simulate, PressureSlowsComputeOfTheSameRankAlone) {
   TinyPlan p;
-  const auto delay = p.op("delay", LaneKind::up, {.duration = 10});
+  const auto delay = p.op("delay", LaneKind::h2d, {.duration = 10});
   const auto work = p.op("work", LaneKind::compute, {.duration = 40});
   const auto move = p.op("move", LaneKind::tensor, {.duration = 20, .pressure = 65536});
   p.slot(0);
@@ -235,7 +235,7 @@ TEST(Simulate, PressuresAddUpAndHoldForComputeThatStartsUnderThem) {
 // ends of what it depends on and that of the task before it in its lane, which is its cause if it was not the issue.
 void expect_rules(const Plan& plan, const Timing& timing) {
   const Trace trace = simulate(plan, timing);
-  std::vector<TaskId> last(plan.slots.size() * kLanes, kNone);
+  std::vector<TaskId> last(plan.classes.size() * kLanes, kNone);
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const Span& span = trace.spans[t];
     Picoseconds needs = 0;
@@ -338,7 +338,7 @@ TEST(Simulate, ValidatedZeroBubbleTakesItsClosedFormToThePicosecond) {
     const std::int64_t p = draw(2, 6), m = 2 * p + draw(0, 6), layers = draw(1, 2);
     Spec spec = pipeline_spec("zb-h2", p, m, 1, layers);
     spec.strategy.clip = 1;
-    spec.software.communication.validates_after_update = true;
+    spec.software.communication.post_update_validation = true;
     const Plan plan = make_plan(spec);
     for (int j = 0; j < 8; ++j) {
       const Picoseconds f = draw(1, 1'000'000), b = draw(1, 2'000'000), w = draw(0, std::min(f, b));

@@ -31,7 +31,7 @@ TEST(Formulas, StatesAreWhatThePlanHolds) {
                                  row.hybrid ? "strategy.shard_group=2" : "strategy.shard_group=null"});
       const Prediction p = predict(spec);
       const StateFormula f = state_formula(spec, p.plan);
-      for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
+      for (std::size_t s = 0; s < p.plan.classes.size(); ++s) {
         const auto formula = of_slot(f, p.plan, s).bytes(static_cast<double>(elements_of(p.plan, s)));
         // Shards are rounded up to whole elements.
         EXPECT_NEAR(formula, static_cast<double>(states_in_plan(p.plan, s)), 100) << row.name << ' ' << layout;
@@ -63,7 +63,7 @@ TEST(Formulas, KnowStagesOfSeveralRanks) {
                    fmt::format("gpus={}", replicas == std::string("[2, 2]") ? 8 : 6)});
       const Prediction p = predict(spec);
       const std::string what = fmt::format("{} {}", sharding, replicas);
-      for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
+      for (std::size_t s = 0; s < p.plan.classes.size(); ++s) {
         double formula = 0;
         for (const Dimension copies : {Dimension::data, Dimension::embedding}) {
           StateFormula f = state_formula(spec, p.plan, copies);

@@ -164,7 +164,7 @@ TEST_F(ChromeTrace, SuitsHolisticTraceAnalysis) {
   const Plan plan = small_plan(small_strategies()[1]);
   write_chrome_trace(path("a.json"), plan, simulate(plan, random_timing(plan, 5, 1'000'000)), {},
                      {.file_per_slot = true, .device = "H100"});
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     const std::string text = text_of(path("a_rank" + std::to_string(slot.representative) + ".json"));
     std::smatch rank;
     ASSERT_TRUE(std::regex_search(text, rank, std::regex(R"re("rank":\s+(\d+))re")));
@@ -241,8 +241,8 @@ Plan two_stages() {
   plan.dimensions.resize(kDimensions);
   const std::vector<std::int32_t> pipeline_of = {0, 1, 0, 1};
   plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)] = {GroupList(pipeline_of, 2), pipeline_of};
-  plan.slots = {{.name = "stage 0", .representative = 0, .multiplicity = 2, .begin = 0, .end = 2},
-                {.name = "stage 1", .stage = 1, .representative = 2, .multiplicity = 2, .begin = 2, .end = 4}};
+  plan.classes = {{.name = "stage 0", .representative = 0, .multiplicity = 2, .begin = 0, .end = 2},
+                  {.name = "stage 1", .stage = 1, .representative = 2, .multiplicity = 2, .begin = 2, .end = 4}};
   plan.blocks = {{.name = "layer"}};
   plan.ops = {{.name = "qkv", .work = Gemm{128, 192, 64}},
               {.name = "send activation", .work = Transfer{true, 1, 16384}, .lane = LaneKind::send_next},

@@ -12,7 +12,7 @@ Plan one_group(std::int32_t n, std::int64_t representative) {
   plan.ranks = n;
   const std::vector<std::int32_t> one(n, 0);
   plan.dimensions.assign(kDimensions, {GroupList(one, 1), one});
-  plan.slots = {{.name = "only", .representative = representative}};
+  plan.classes = {{.name = "only", .representative = representative}};
   return plan;
 }
 

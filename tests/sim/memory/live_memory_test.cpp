@@ -30,7 +30,7 @@ TEST(LiveMemory, ReturnsToTheStateAndPeaksWithTheReplay) {
         "{data: 4, pipeline: 2, sharding: zero1, global_batch: 16}"}) {
     const Prediction p = small(strategy);
     const std::vector<MemorySample> samples = live_memory(p.plan, p.trace);
-    for (std::uint32_t s = 0; s < p.plan.slots.size(); ++s) {
+    for (std::uint32_t s = 0; s < p.plan.classes.size(); ++s) {
       std::vector<MemorySample> own;
       for (const MemorySample& sample : samples) {
         if (sample.slot == s) own.push_back(sample);

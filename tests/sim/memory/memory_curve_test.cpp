@@ -28,7 +28,7 @@ std::map<std::uint32_t, Bytes> most(const std::vector<MemorySample>& samples, Pi
 }
 
 std::vector<MemorySample> samples_of(const Spec& spec, const Prediction& p) {
-  return memory_samples(spec, p.plan, p.prices, p.trace, p.profile);
+  return memory_samples(spec, p.plan, p.costs, p.trace, p.profile);
 }
 
 void expect_the_reports_peak(const std::string& strategy, const std::string& software = "profile: orrery") {

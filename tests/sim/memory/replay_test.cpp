@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/engine/simulate.h"
 #include "tests/models/plans.h"
 #include "tests/sim/tiny_plan.h"
@@ -17,8 +17,8 @@ using test::spec_of;
 
 std::vector<SlotMemory> replay(const Spec& spec) {
   const Plan plan = make_plan(spec);
-  const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
-  return replay_memory(plan, simulate(plan, prices.timing), {.capacity = Bytes{1} << 50});
+  const Costs costs = costs_of(plan, spec, find_profile(spec.cluster.gpu));
+  return replay_memory(plan, simulate(plan, costs.timing), {.capacity = Bytes{1} << 50});
 }
 
 Bytes activations(const SlotMemory& m) { return m.at_peak[static_cast<std::size_t>(Category::activations)]; }
@@ -61,7 +61,7 @@ TEST(Memory, PeaksAddUp) {
     const Spec spec = test::random_spec(seed);
     const Plan plan = make_plan(spec);
     const auto memory = replay(spec);
-    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+    for (std::uint32_t slot = 0; slot < plan.classes.size(); ++slot) {
       const SlotMemory& m = memory[slot];
       EXPECT_EQ(std::accumulate(m.at_peak.begin(), m.at_peak.end(), Bytes{0}), m.peak) << seed;
       EXPECT_LE(m.first_step_peak, m.peak);
@@ -89,8 +89,8 @@ TEST(Memory, CollectivesHoldWhatTheyUse) {
     const Spec spec = spec_of(kModel, "tensor: 4, micro_batch: 8, global_batch: 16", 4096,
                               fmt::format("profile: nanotron, call_us: 0, layer_us: {}", layer_us));
     const Plan plan = make_plan(spec);
-    const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
-    return replay_memory(plan, simulate(plan, prices.timing),
+    const Costs costs = costs_of(plan, spec, find_profile(spec.cluster.gpu));
+    return replay_memory(plan, simulate(plan, costs.timing),
                          {.capacity = Bytes{1} << 50, .collectives_hold_tensors = hold, .host_part = host_part})
         .front();
   };
@@ -114,7 +114,7 @@ TEST(Memory, CollectivesFillTheLaunchQueueWithTheirEvents) {
   for (TaskId t = 0; t < kTasks; ++t) tiny.task(reduce);
   tiny.finish();
   Plan plan = tiny.plan();
-  plan.blocks[0].slots = {{.name = "tensor", .bytes = kTensor}};
+  plan.blocks[0].buffers = {{.name = "tensor", .bytes = kTensor}};
   plan.buffers = 1;
   Trace trace{.spans = std::vector<Span>(kTasks), .host = {{}}, .step_time = kTasks};
   for (TaskId t = 0; t < kTasks; ++t) trace.spans[t] = {0, t, t, t + 1, t == 0 ? kNone : t - 1};
@@ -130,7 +130,7 @@ TEST(Memory, CollectivesFillTheLaunchQueueWithTheirEvents) {
 TEST(Memory, GathersIntoLists) {
   const Spec spec = spec_of(kModel, "data: 4, sharding: zero1, global_batch: 4, recompute: full", 128);
   const Plan plan = make_plan(spec);
-  const Trace trace = simulate(plan, price(plan, spec, find_profile(spec.cluster.gpu)).timing);
+  const Trace trace = simulate(plan, costs_of(plan, spec, find_profile(spec.cluster.gpu)).timing);
   const auto run = [&](bool lists) {
     return replay_memory(plan, trace, {.capacity = Bytes{1} << 50, .gathers_lists = lists}).front();
   };
@@ -146,12 +146,12 @@ TEST(Memory, HostRunsAheadWhileAPipelineFills) {
     const Spec spec = spec_of(kModel, fmt::format("tensor: 4, pipeline: {}, micro_batch: 8, global_batch: 64", stages),
                               4096, "profile: nanotron, layer_us: 20000");
     const Plan plan = make_plan(spec);
-    const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
+    const Costs costs = costs_of(plan, spec, find_profile(spec.cluster.gpu));
     const MemoryOptions options = {.capacity = Bytes{1} << 50,
                                    .collectives_hold_tensors = true,
                                    .host_part = host_part,
                                    .filling_part = filling_part};
-    return replay_memory(plan, simulate(plan, prices.timing), options).front().peak_reserved;
+    return replay_memory(plan, simulate(plan, costs.timing), options).front().peak_reserved;
   };
   EXPECT_GT(reserved(4, 0.001), reserved(4, 1) + 4 * Bytes{8 * 4096 * 512 * 2});
   EXPECT_EQ(reserved(2, 0.001), reserved(2, 1));

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 #include "sim/engine/simulate.h"
 #include "sim/memory/replay.h"
 #include "tests/models/plans.h"
@@ -21,7 +21,8 @@ constexpr Bytes kRoom = Bytes{1} << 50;
 
 SlotMemory replay(const Spec& spec, const MemoryOptions& options) {
   const Plan plan = make_plan(spec);
-  return replay_memory(plan, simulate(plan, price(plan, spec, find_profile(spec.cluster.gpu)).timing), options).front();
+  return replay_memory(plan, simulate(plan, costs_of(plan, spec, find_profile(spec.cluster.gpu)).timing), options)
+      .front();
 }
 
 const char* const kStatesModel =

@@ -102,16 +102,16 @@ void with_a_leaver(int leaver, int words, const F& f) {
 
 // Whichever process leaves at whatever time: the other processes have all results of every round, and share its work
 // from then on.
-TEST(SearchCrew, DoesTheShareOfWhoIsLost) {
+TEST(SearchWorkers, DoesTheShareOfWhoIsLost) {
   constexpr std::size_t kItems = 20, kRounds = 4;
   for (int leaver = 0; leaver < 3; ++leaver) {
     for (int words = 0; words < static_cast<int>(kRounds); ++words) {
       std::atomic<int> complete = 0;
       with_a_leaver(leaver, words, [&](Peers& peers) {
-        SearchCrew crew(1, &peers, nullptr);
+        SearchWorkers workers(1, &peers, nullptr);
         for (std::size_t round = 0; round < kRounds; ++round) {
           std::vector<std::int64_t> results(kItems);
-          crew.each(
+          workers.each(
               kItems, [&](std::size_t, std::size_t i) { results[i] = static_cast<std::int64_t>(100 * round + i + 1); },
               [](std::size_t i) { return i + 1; }, [&](Wire& wire, std::size_t i) { wire.share(results[i]); });
           for (std::size_t i = 0; i < kItems; ++i)

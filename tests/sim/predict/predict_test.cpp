@@ -134,10 +134,10 @@ TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
     const Spec spec = gpt_spec(strategy, software);
     const Prediction folded = predict(spec), all = predict(spec, true);
     ASSERT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
-    ASSERT_EQ(all.plan.slots.size(), static_cast<std::size_t>(spec.strategy.ranks())) << strategy;
+    ASSERT_EQ(all.plan.classes.size(), static_cast<std::size_t>(spec.strategy.ranks())) << strategy;
     const std::vector<std::uint32_t> class_of = slots_of_ranks(folded.plan);
-    for (const RankSlot& rank : all.plan.slots) {
-      const RankSlot& like = folded.plan.slots[class_of[rank.representative]];
+    for (const RankClass& rank : all.plan.classes) {
+      const RankClass& like = folded.plan.classes[class_of[rank.representative]];
       ASSERT_EQ(rank.end - rank.begin, like.end - like.begin);
       for (TaskId t = 0; t < rank.end - rank.begin; ++t) {
         const Span &a = all.trace.spans[rank.begin + t], &b = folded.trace.spans[like.begin + t];
@@ -182,7 +182,7 @@ TEST(Predict, AlikeStragglersFold) {
       const Prediction folded = predict(spec), all = predict(spec, true);
       EXPECT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
       EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
-      EXPECT_LT(folded.plan.slots.size(), all.plan.slots.size()) << strategy;
+      EXPECT_LT(folded.plan.classes.size(), all.plan.classes.size()) << strategy;
     }
   }
 }
@@ -279,7 +279,7 @@ TEST(Predict, AMillionTokens) {
       parse_spec("{model: llama-3.1-70b, sequence: 1048576, cluster: {node: dgx-h100, nodes: 64}, "
                  "strategy: {tensor: 8, context: 64, data: 1, global_batch: 1, recompute: full, sharding: zero1}}",
                  "long.yaml"));
-  EXPECT_EQ(p.plan.slots.size(), 1U);
+  EXPECT_EQ(p.plan.classes.size(), 1U);
   EXPECT_TRUE(p.report.memory.fits);
   EXPECT_GT(p.report.mfu_full_attention, 0.3);
 }
@@ -289,8 +289,8 @@ TEST(Predict, UnfoldedMemoryAgreesRankByRank) {
                                "data: 4, sharding: fsdp, global_batch: 8"}) {
     const Spec spec = gpt_spec(strategy);
     const Prediction folded = predict(spec), all = predict(spec, true);
-    for (std::size_t r = 0; r < all.plan.slots.size(); ++r) {
-      const std::int64_t stage = all.plan.slots[r].stage;
+    for (std::size_t r = 0; r < all.plan.classes.size(); ++r) {
+      const std::int64_t stage = all.plan.classes[r].stage;
       const SlotMemory &a = all.report.memory.ranks[r].memory, &b = folded.report.memory.ranks[stage].memory;
       EXPECT_EQ(a.peak, b.peak);
       EXPECT_EQ(a.peak_reserved, b.peak_reserved);

@@ -37,7 +37,7 @@ struct Paced {
 
 Paced paced(const Spec& spec, std::int64_t count = 12) {
   const Plan all = unfold(make_plan(spec));
-  Paced p{server_steps(all, spec, price(all, spec, find_profile(spec.cluster.gpu)), count), {}, {}};
+  Paced p{server_steps(all, spec, costs_of(all, spec, find_profile(spec.cluster.gpu)), count), {}, {}};
   p.trace = simulate(p.steps.plan, p.steps.timing);
   p.clocks = server_clocks(p.steps, p.trace);
   return p;
@@ -85,7 +85,7 @@ TEST(ServerClocks, OneServersNicIsTheBottleneck) {
   spec.strategy.global_batch = 16;
   const Paced p = paced(spec, 16);
   Bytes pushed = 0;
-  for (TaskId t = p.steps.plan.slots[0].begin; t < p.steps.plan.slots[0].end; ++t) {
+  for (TaskId t = p.steps.plan.classes[0].begin; t < p.steps.plan.classes[0].end; ++t) {
     const auto* c = std::get_if<Collective>(&p.steps.plan.op_of(t).work);
     if (c != nullptr && c->kind == CollectiveKind::push) pushed += c->bytes;
   }

@@ -25,7 +25,7 @@ TEST(Predict, UnevenExpertsFoldAcrossStages) {
                                  model, schedule, rest),
                      "uneven.yaml");
       const Prediction folded = predict(spec), all = predict(spec, true);
-      EXPECT_LT(folded.plan.slots.size(), all.plan.slots.size()) << schedule << ", " << rest;
+      EXPECT_LT(folded.plan.classes.size(), all.plan.classes.size()) << schedule << ", " << rest;
       EXPECT_EQ(all.trace.step_time, folded.trace.step_time) << schedule << ", " << rest;
       EXPECT_EQ(all.report.memory.peak, folded.report.memory.peak) << schedule << ", " << rest;
     }
@@ -42,7 +42,7 @@ TEST(Predict, UnevenExpertsMeetWhereEachGroupHoldsBoth) {
       "overlap: {gradient_reduce: true}}}",
       "uneven.yaml");
   const Prediction folded = predict(spec), all = predict(spec, true);
-  EXPECT_LT(folded.plan.slots.size(), all.plan.slots.size());
+  EXPECT_LT(folded.plan.classes.size(), all.plan.classes.size());
   EXPECT_EQ(all.trace.step_time, folded.trace.step_time);
   EXPECT_EQ(all.report.memory.peak, folded.report.memory.peak);
 }

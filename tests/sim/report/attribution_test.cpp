@@ -52,8 +52,8 @@ TEST(Attribution, GapsUnderTransfers) {
                                                     {LaneKind::receive_next, "exposed_pipeline"},
                                                     {LaneKind::embedding, "exposed_pipeline"},
                                                     {LaneKind::model, "exposed_data"},
-                                                    {LaneKind::down, "offload"},
-                                                    {LaneKind::up, "offload"},
+                                                    {LaneKind::d2h, "offload"},
+                                                    {LaneKind::h2d, "offload"},
                                                     {LaneKind::cpu, "offload"}};
   for (const auto& [lane, kind] : kinds) {
     TinyPlan p;
@@ -257,7 +257,7 @@ TEST(Attribution, EverySlotSumsUpToTheStepToThePicosecond) {
       ASSERT_EQ(std::accumulate(split.begin(), split.end(), Picoseconds{0}), trace.step_time) << "seed " << seed;
       for (const Picoseconds t : split) ASSERT_GE(t, 0) << "seed " << seed;
       for (int k = static_cast<int>(TimeKind::exposed_tensor); k <= static_cast<int>(TimeKind::offload); ++k)
-        exposed += split[k] * p.plan.plan().slots[s].multiplicity;
+        exposed += split[k] * p.plan.plan().classes[s].multiplicity;
     }
     for (const Picoseconds t : a.exposed_by_op) by_op += t;
     ASSERT_EQ(by_op, exposed) << "seed " << seed;

@@ -39,7 +39,7 @@ Products products(const Plan& plan, bool recomputed) {
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const Op& op = plan.op_of(t);
     if (op.recompute != recomputed) continue;
-    const double ranks = static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity);
+    const double ranks = static_cast<double>(plan.classes[plan.slot_of(t)].multiplicity);
     const double flops = cost_of(op.work, 2).flops * ranks;
     if (const auto* g = std::get_if<Gemm>(&op.work)) {
       const bool pairs = g->heads > 0;

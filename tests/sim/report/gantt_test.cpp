@@ -20,7 +20,7 @@ TEST(Gantt, DrawsTheTextbookPipeline) {
       "test.yaml");
   const Plan plan = make_plan(spec);
   Timing timing;
-  timing.row_of_slot.assign(plan.slots.size(), 0);
+  timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.assign(1, std::vector<OpTiming>(plan.ops.size()));
   for (const Block& block : plan.blocks) {
     if (block.role != BlockRole::layer) continue;

@@ -53,7 +53,7 @@ TEST(Report, BytesLeaveTheGpuOnce) {
   const Prediction ddp = predicted("{data: 8, precision: bf16, gradient_precision: fp32}");
   std::int64_t weights = 0;
   for (const Block& b : ddp.plan.blocks) {
-    if (b.role == BlockRole::state) weights += b.slots[2].bytes;  // gradients
+    if (b.role == BlockRole::state) weights += b.buffers[2].bytes;  // gradients
   }
   ASSERT_NE(row(ddp.report, "data", "all_reduce"), nullptr);
   EXPECT_NEAR(row(ddp.report, "data", "all_reduce")->bytes_per_gpu, 2.0 * static_cast<double>(weights) * 7 / 8, 8);
@@ -134,26 +134,26 @@ TEST(Report, FullDevicesTakeMemoryAgain) {
 TEST(Report, StaggeredStepsLeaveOutTheRamp) {
   const std::string strategy = "{pipeline: 4, data: 1, global_batch: 32, schedule: zb-h2}";
   const Report plain = predicted(strategy).report;
-  const Report staggered = predicted(strategy + "\nsoftware: {profile: orrery, validates_after_update: true}").report;
+  const Report staggered = predicted(strategy + "\nsoftware: {profile: orrery, post_update_validation: true}").report;
   EXPECT_LT(staggered.step_time_s, 0.95 * plain.step_time_s);
   double sum = 0;
   for (const double part : staggered.time_s) sum += part;
   EXPECT_NEAR(sum / staggered.step_time_s, 1, 1e-6);
   EXPECT_DOUBLE_EQ(staggered.tokens_per_s * staggered.step_time_s, 32.0 * 256);
-  EXPECT_EQ(plain.set_right_s, 0);
-  EXPECT_GT(staggered.set_right_s, 0);
-  EXPECT_LT(staggered.set_right_s, staggered.step_time_s);
+  EXPECT_EQ(plain.roll_back_s, 0);
+  EXPECT_GT(staggered.roll_back_s, 0);
+  EXPECT_LT(staggered.roll_back_s, staggered.step_time_s);
 }
 
 // The time to redo a wrong update is that of the folded plan, also if every rank is simulated by itself.
 TEST(Report, SetsRightAlikeUnfolded) {
   const Spec spec = parse_spec(
       "{model: gpt2, sequence: 256, cluster: {node: dgx-a100, nodes: 1}, gpus: 4, strategy: {pipeline: 2, data: 2, "
-      "global_batch: 16, schedule: zb-h2}, software: {profile: orrery, validates_after_update: true}}",
+      "global_batch: 16, schedule: zb-h2}, software: {profile: orrery, post_update_validation: true}}",
       "case");
-  const double folded = predict(spec).report.set_right_s;
+  const double folded = predict(spec).report.roll_back_s;
   EXPECT_GT(folded, 0);
-  EXPECT_DOUBLE_EQ(predict(spec, true).report.set_right_s, folded);
+  EXPECT_DOUBLE_EQ(predict(spec, true).report.roll_back_s, folded);
 }
 
 }  // namespace

@@ -10,10 +10,10 @@ const std::string kJobSpec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
 
 TEST(Job, HasTheRanksAndStepsThatWereAskedFor) {
   const Job plain = make_job({.spec = kJobSpec});
-  EXPECT_EQ(plain.plan.slots.size(), 4U);
+  EXPECT_EQ(plain.plan.classes.size(), 4U);
   EXPECT_EQ(plain.steps, 1);
   const Job asked = make_job({.spec = kJobSpec, .overrides = {"strategy.data=2"}, .ranks = 8, .steps = 7});
-  EXPECT_EQ(asked.plan.slots.size(), 8U);
+  EXPECT_EQ(asked.plan.classes.size(), 8U);
   EXPECT_EQ(asked.steps, 7);
   EXPECT_NE(asked.hash, plain.hash);
 }

@@ -72,7 +72,7 @@ TEST(MeasuredTrace, EveryMomentIsChargedOnceWhateverTheDelays) {
       }
       Picoseconds busy = 0;  // the compute lane is one thread
       for (std::size_t i = 0; i < run.steps[0].spans.size(); ++i) {
-        if (plan.op_of(plan.slots[run.rank].begin + static_cast<TaskId>(i)).lane != LaneKind::compute) continue;
+        if (plan.op_of(plan.classes[run.rank].begin + static_cast<TaskId>(i)).lane != LaneKind::compute) continue;
         MeasuredSpan& s = run.steps[0].spans[i];
         s.entered = std::max(s.entered, busy);
         busy = s.ended = std::max(s.ended, s.entered);

@@ -20,14 +20,14 @@ TEST(SearchOffload, NamesSayWhereStatesLie) {
     EXPECT_TRUE(seen.insert(name).second) << name;
     Offload o;
     set_offload(o, name);
-    EXPECT_EQ(o.optimizer == Device::none, name == "none") << name;
+    EXPECT_EQ(o.optimizer == MemoryTier::device, name == "none") << name;
   }
   EXPECT_EQ(seen.size(), 19U);
   Offload o;
   set_offload(o, "optimizer:nvme+gradients+parameters:nvme");
-  EXPECT_EQ(o.optimizer, Device::nvme);
-  EXPECT_EQ(o.gradients, Device::cpu);
-  EXPECT_EQ(o.parameters, Device::nvme);
+  EXPECT_EQ(o.optimizer, MemoryTier::nvme);
+  EXPECT_EQ(o.gradients, MemoryTier::host);
+  EXPECT_EQ(o.parameters, MemoryTier::nvme);
 }
 
 TEST(SearchOffload, TextSaysWhatLiesWhere) {

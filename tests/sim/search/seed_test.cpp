@@ -28,10 +28,10 @@ struct Looked {
   }
 
   std::vector<Likely> likely(Bytes room) {
-    SearchCrew crew(1, nullptr, nullptr);
+    SearchWorkers workers(1, nullptr, nullptr);
     std::vector<Likely> sites;
     for (const SearchNode& node : one_of_each_site(layouts, nodes)) sites.push_back({node, room});
-    return most_likely({space, layouts, options}, crew, caches, sites);
+    return most_likely({space, layouts, options}, workers, caches, sites);
   }
 
   Space space;
@@ -67,7 +67,7 @@ TEST(SearchLook, FindsPointsWithRoom) {
     const Bytes room = Bytes{4} << 30;
     std::int64_t last = 0;
     for (const Likely& l : looked.likely(room)) {
-      EXPECT_EQ(l.node.level, SearchLevel::played);
+      EXPECT_EQ(l.node.level, SearchLevel::replayed);
       EXPECT_LE(l.node.bound.memory, room);
       EXPECT_GE(l.node.value, last);
       last = l.node.value;

@@ -19,15 +19,15 @@ Spec spec_of(const std::string& strategy) {
 // Files of ranks that ran one by one, each task `factor` times as long as predicted; the first step is slow.
 std::vector<RankRun> alone(const Prediction& p, double factor) {
   std::vector<RankRun> runs;
-  for (std::uint32_t s = 0; s < p.plan.slots.size(); ++s) {
+  for (std::uint32_t s = 0; s < p.plan.classes.size(); ++s) {
     RankRun run{.source = "composed", .plan_hash = p.report.plan_hash, .rank = s, .ranks = p.plan.ranks};
     run.memory.peak = p.report.memory.ranks[s].memory.peak;
     Picoseconds now = 1000;
     for (const double slow : {3.0, 1.0, 1.0, 1.5}) {
       MeasuredStep& step = run.steps.emplace_back();
       step.begin = now;
-      for (TaskId t = p.plan.slots[s].begin; t < p.plan.slots[s].end; ++t) {
-        const auto duration = static_cast<double>(p.prices.timing.of(s, p.plan.tasks[t].op).duration);
+      for (TaskId t = p.plan.classes[s].begin; t < p.plan.classes[s].end; ++t) {
+        const auto duration = static_cast<double>(p.costs.timing.of(s, p.plan.tasks[t].op).duration);
         const Picoseconds begin = now;
         now += static_cast<Picoseconds>(duration * slow * factor + 0.5);
         step.spans.push_back({begin, begin, now});
@@ -54,7 +54,7 @@ TEST(Compose, OfPredictedDurationsIsThePrediction) {
     EXPECT_EQ(trace.source, "composed");
     const Composed c = compare_composed(spec, p, runs);
     EXPECT_EQ(c.report.source, "composed");
-    EXPECT_EQ(c.ranks.size(), p.plan.slots.size());
+    EXPECT_EQ(c.ranks.size(), p.plan.classes.size());
     EXPECT_NEAR(worst_compute_error(c), 0, 1e-9);
     for (const ComposedRank& r : c.ranks) EXPECT_EQ(r.memory_error(), 0);
   }

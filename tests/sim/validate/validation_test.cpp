@@ -23,9 +23,9 @@ struct MeasuredCase {
   MeasuredCase() {
     prediction.plan = unfold(folded);
     prediction.profile = cpu_profile(prediction.plan);
-    prediction.prices = price(prediction.plan, spec, prediction.profile);
-    prediction.trace = simulate(prediction.plan, prediction.prices.timing);
-    prediction.report = make_report(spec, prediction.plan, prediction.prices, prediction.trace, prediction.profile);
+    prediction.costs = costs_of(prediction.plan, spec, prediction.profile);
+    prediction.trace = simulate(prediction.plan, prediction.costs.timing);
+    prediction.report = make_report(spec, prediction.plan, prediction.costs, prediction.trace, prediction.profile);
   }
   // Runs of ranks whose times and memory are as predicted.
   std::vector<RankRun> runs() const {

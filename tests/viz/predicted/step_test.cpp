@@ -29,7 +29,7 @@ TEST(Step, EveryTaskIsAnEventAtItsTime) {
     EXPECT_EQ(s.timeline.ends[e], trace.spans[t].ended);
     EXPECT_EQ(s.timeline.name(e), plan.op_of(t).name);
   }
-  EXPECT_EQ(s.timeline.processes.size(), plan.slots.size());
+  EXPECT_EQ(s.timeline.processes.size(), plan.classes.size());
   EXPECT_EQ(s.timeline.processes[1].coordinates[2], 1);
 }
 

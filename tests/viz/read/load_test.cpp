@@ -42,7 +42,7 @@ TEST(Load, ASimulatedStepComesBackFromItsFile) {
   const Prediction& p = d.step->prediction;
   for (const std::string name : {"/step.json", "/step.json.gz"}) {
     const std::string path = folder.path() + name;
-    write_chrome_trace(path, p.plan, p.trace, memory_samples(d.step->spec, p.plan, p.prices, p.trace, p.profile));
+    write_chrome_trace(path, p.plan, p.trace, memory_samples(d.step->spec, p.plan, p.costs, p.trace, p.profile));
     const Document read = open_trace({path});
     EXPECT_TRUE(read.timeline.remarks.empty());
     EXPECT_EQ(read.timeline.source, "simulated");

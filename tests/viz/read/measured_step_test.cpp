@@ -25,7 +25,8 @@ Timeline read_back(const test::TemporaryFolder& folder, const MadeStep& m, bool 
   std::vector<std::string> files = {folder.path("t.json")};
   if (file_per_rank) {
     files.clear();
-    for (const RankSlot& s : m.plan.slots) files.push_back(folder.path(fmt::format("t_rank{}.json", s.representative)));
+    for (const RankClass& s : m.plan.classes)
+      files.push_back(folder.path(fmt::format("t_rank{}.json", s.representative)));
   }
   return open_trace(files).timeline;
 }

@@ -1,4 +1,4 @@
-#include "sim/cost/price_servers.h"
+#include "sim/cost/server_costs.h"
 
 #include <algorithm>
 #include <vector>
@@ -31,12 +31,12 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), workers = plan.workers(), node = std::min(gpus, workers);
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus), nodes = ceil_div(workers, node);
   const bool beside = plan.servers_beside;
-  if (beside && nodes == 1) return served_here(c, plan.own_pace ? 1 : workers, spec, profile);
+  if (beside && nodes == 1) return served_here(c, plan.asynchronous_workers ? 1 : workers, spec, profile);
   const std::int64_t near = beside ? c.servers / nodes : 0;  // servers on each worker's machine
   const std::int64_t on_nic = beside ? ceil_div(ceil_div(c.servers, nodes), nics) : 1;
   const double each = static_cast<double>(c.bytes) / static_cast<double>(c.servers);
   // one worker's messages: the other workers share the ports while their own are under way
-  if (plan.own_pace) {
+  if (plan.asynchronous_workers) {
     return nccl_point_to_point(pair_on(spec, profile, {1, 1}), false,
                                static_cast<Bytes>(each * static_cast<double>(c.servers - near)));
   }

@@ -1,4 +1,4 @@
-#include "models/layout/rank_classes.h"
+#include "models/layout/rank_kinds.h"
 
 #include <algorithm>
 #include <map>
@@ -26,7 +26,7 @@ void add_servers(Draft& draft) {
   plan.servers = p.servers * p.replicas;
   plan.copies = p.replicas;
   plan.servers_beside = p.colocated;
-  plan.own_pace = own_pace(draft.facts.spec.strategy);
+  plan.asynchronous_workers = asynchronous_workers(draft.facts.spec.strategy);
   plan.ranks += plan.servers;
   for (std::int64_t i = 0; i < plan.servers; ++i) {
     const std::int64_t s = (i + i / p.servers) % p.servers;
@@ -146,9 +146,9 @@ static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool
   if (lags && (s.on_grid() || draft.context.kv_copies > 1)) keep_apart(tensors);
   if (lags && s.context_ring > 1 && s.context_ulysses > 1) keep_apart(contexts);
   std::map<std::string, std::uint16_t> known;
-  draft.classes.clear();
+  draft.kinds.clear();
   for (std::int64_t r = 0; r < plan.ranks; ++r) {
-    RankClass c;
+    RankKind c;
     if (r >= plan.workers()) {
       c = {", servers", ExpertLoad::busiest, 0, Duty::server};
     } else {
@@ -159,17 +159,17 @@ static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool
       c.name += class_name("tensor", "other tensor ranks", tensors, at[r].tensor);
       c.name += class_name("context", "other context ranks", contexts, at[r].context);
     }
-    const auto [it, fresh] = known.try_emplace(c.name, static_cast<std::uint16_t>(draft.classes.size()));
-    if (fresh) draft.classes.push_back(c);
-    plan.class_of_rank.push_back(it->second);
+    const auto [it, fresh] = known.try_emplace(c.name, static_cast<std::uint16_t>(draft.kinds.size()));
+    if (fresh) draft.kinds.push_back(c);
+    plan.kind_of_rank.push_back(it->second);
   }
   meet_everywhere(draft);
 }
 
-void tell_classes_apart(Draft& draft) {
+void tell_kinds_apart(Draft& draft) {
   const Spec& spec = draft.facts.spec;
   Plan& plan = draft.plan;
-  draft.classes = {{}};
+  draft.kinds = {{}};
   const std::vector<double> slow = slowdowns(spec);
   const bool uneven = unevenly_loaded(spec), ring = !ring_is_alike(draft);
   const bool lags = std::any_of(slow.begin(), slow.end(), [](double s) { return s > 1; });
@@ -180,28 +180,28 @@ void tell_classes_apart(Draft& draft) {
     throw Error("cluster.stragglers: not built yet with context parallelism whose ranks differ; choose zigzag");
   if (uneven) {
     const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
-    plan.class_of_rank.assign(static_cast<std::size_t>(plan.ranks), 1);
-    for (const auto& group : table.groups) plan.class_of_rank[group.front()] = 0;
+    plan.kind_of_rank.assign(static_cast<std::size_t>(plan.ranks), 1);
+    for (const auto& group : table.groups) plan.kind_of_rank[group.front()] = 0;
     for (std::size_t d = 0; d < kDimensions; ++d)
-      if (all_are_mixed(plan.dimensions[d], plan.class_of_rank)) plan.meeting.push_back(static_cast<Dimension>(d));
-    draft.classes = {{", busiest experts", ExpertLoad::busiest, 0}, {", other experts", ExpertLoad::others, 0}};
+      if (all_are_mixed(plan.dimensions[d], plan.kind_of_rank)) plan.meeting.push_back(static_cast<Dimension>(d));
+    draft.kinds = {{", busiest experts", ExpertLoad::busiest, 0}, {", other experts", ExpertLoad::others, 0}};
   }
-  const bool of_one_rank = uneven && plan.ranks == spec.strategy.pipeline * std::ssize(draft.classes);
+  const bool of_one_rank = uneven && plan.ranks == spec.strategy.pipeline * std::ssize(draft.kinds);
   if (ring || of_one_rank || !spec.strategy.stage_replicas.empty()) meet_everywhere(draft);
   if (ring) {
     for (const Coordinates& c : coordinates(spec.strategy))
-      plan.class_of_rank.push_back(static_cast<std::uint16_t>(c.context / spec.strategy.context_ulysses));
-    draft.classes.clear();
+      plan.kind_of_rank.push_back(static_cast<std::uint16_t>(c.context / spec.strategy.context_ulysses));
+    draft.kinds.clear();
     for (std::int64_t block = 0; block < spec.strategy.context_ring; ++block)
-      draft.classes.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
+      draft.kinds.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
   }
   // The slices of each tensor rank go to other ranks, so that each tensor rank is a class.
   if (spec.strategy.row_parts() > 1) {
     for (const Coordinates& c : coordinates(spec.strategy))
-      plan.class_of_rank.push_back(static_cast<std::uint16_t>(c.tensor));
-    draft.classes.clear();
+      plan.kind_of_rank.push_back(static_cast<std::uint16_t>(c.tensor));
+    draft.kinds.clear();
     for (std::int64_t t = 0; t < spec.strategy.tensor; ++t)
-      draft.classes.push_back({.name = fmt::format(", tensor {}", t)});
+      draft.kinds.push_back({.name = fmt::format(", tensor {}", t)});
   }
   const bool master = draft.facts.row.master && spec.strategy.data > 1;
   if (lags || master || draft.facts.row.servers) tell_ranks_apart(draft, slow, master);

@@ -24,12 +24,12 @@ Placement placement_of_environment();
 // connects. Used to exchange NCCL's id before NCCL is up, and to compare clocks. Rank 0 listens only at MASTER_ADDR,
 // keeps 16 MiB at most, and accepts few more connections than there are ranks; clients are not authenticated, so the
 // network must be private. Throws Error "host:port: what" when the other processes do not come in time, or are gone.
-class Store {
+class Rendezvous {
  public:
-  Store(const Placement& placement, Seconds patience);
-  ~Store();
-  Store(const Store&) = delete;
-  Store& operator=(const Store&) = delete;
+  Rendezvous(const Placement& placement, Seconds patience);
+  ~Rendezvous();
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
 
   void set(const std::string& key, const std::string& value);
   std::string get(const std::string& key);  // waits until a process has set the key
@@ -51,6 +51,6 @@ class Store {
 struct ClockOffset {
   Picoseconds offset = 0, uncertainty = 0;
 };
-ClockOffset clock_of(Store& store);
+ClockOffset clock_of(Rendezvous& rendezvous);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-#include "exec/program/store.h"
+#include "exec/program/rendezvous.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -32,27 +32,28 @@ void on_ranks(std::int64_t ranks, std::uint16_t port, const F& f) {
   for (std::thread& t : threads) t.join();
 }
 
-TEST(Store, EverybodyReadsWhatOneHasSet) {
+TEST(Rendezvous, EverybodyReadsWhatOneHasSet) {
   const std::string id("a\0b", 3);  // an id may hold any bytes
   on_ranks(5, free_port(), [&](const Placement& p) {
-    Store store(p, 20);
-    if (p.rank == 3) store.set("id", id);
-    EXPECT_EQ(store.get("id"), id);
-    store.set(std::to_string(p.rank), std::string(static_cast<std::size_t>(p.rank), 'x'));
-    for (int r = 0; r < 5; ++r) EXPECT_EQ(store.get(std::to_string(r)), std::string(static_cast<std::size_t>(r), 'x'));
-    store.barrier("end");
+    Rendezvous rendezvous(p, 20);
+    if (p.rank == 3) rendezvous.set("id", id);
+    EXPECT_EQ(rendezvous.get("id"), id);
+    rendezvous.set(std::to_string(p.rank), std::string(static_cast<std::size_t>(p.rank), 'x'));
+    for (int r = 0; r < 5; ++r)
+      EXPECT_EQ(rendezvous.get(std::to_string(r)), std::string(static_cast<std::size_t>(r), 'x'));
+    rendezvous.barrier("end");
   });
 }
 
-TEST(Store, ABarrierHoldsAllUntilTheLastHasCome) {
+TEST(Rendezvous, ABarrierHoldsAllUntilTheLastHasCome) {
   std::atomic<int> come = 0;
   on_ranks(4, free_port(), [&](const Placement& p) {
-    Store store(p, 20);
+    Rendezvous rendezvous(p, 20);
     if (p.rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ++come;
-    store.barrier("all");
+    rendezvous.barrier("all");
     EXPECT_EQ(come, 4);
-    store.barrier("end");
+    rendezvous.barrier("end");
   });
 }
 
@@ -73,51 +74,51 @@ bool answers(const char* address, std::uint16_t port, std::vector<int>* keep = n
   return taken;
 }
 
-TEST(Store, ListensAtItsAddressAlone) {
+TEST(Rendezvous, ListensAtItsAddressAlone) {
   const std::uint16_t port = free_port();
-  Store store({.rank = 0, .ranks = 1, .port = port}, 20);
+  Rendezvous rendezvous({.rank = 0, .ranks = 1, .port = port}, 20);
   EXPECT_TRUE(answers("127.0.0.1", port));
   EXPECT_FALSE(answers("127.0.0.2", port));  // another address of this machine
 }
 
-TEST(Store, TakesNoMoreThanAJobNeeds) {
+TEST(Rendezvous, TakesNoMoreThanAJobNeeds) {
   const std::uint16_t port = free_port();
-  Store store({.rank = 0, .ranks = 2, .port = port}, 20);
+  Rendezvous rendezvous({.rank = 0, .ranks = 2, .port = port}, 20);
   std::vector<int> sockets;
   int taken = 0;
   for (int i = 0; i < 24; ++i) taken += answers("127.0.0.1", port, &sockets) ? 1 : 0;
-  EXPECT_EQ(taken, 17);  // beside the store's own: one for the other rank, and 16 to spare
+  EXPECT_EQ(taken, 17);  // beside the rendezvous's own: one for the other rank, and 16 to spare
   for (const int socket : sockets) ::close(socket);
   const std::string much(std::size_t{1} << 20, 'x');
   EXPECT_THROW(
       {
-        for (int i = 0; i < 20; ++i) store.set(std::to_string(i), much);
+        for (int i = 0; i < 20; ++i) rendezvous.set(std::to_string(i), much);
       },
       Error);
 }
 
 // On one machine there is one clock.
-TEST(Store, ClocksAgreeWithinTheirUncertainty) {
+TEST(Rendezvous, ClocksAgreeWithinTheirUncertainty) {
   on_ranks(2, free_port(), [&](const Placement& p) {
-    Store store(p, 20);
-    const ClockOffset clock = clock_of(store);
+    Rendezvous rendezvous(p, 20);
+    const ClockOffset clock = clock_of(rendezvous);
     EXPECT_GE(clock.uncertainty, 0);
     EXPECT_LE(std::abs(clock.offset), clock.uncertainty);
-    store.barrier("end");
+    rendezvous.barrier("end");
   });
 }
 
-TEST(Store, TellsWhoDidNotCome) {
+TEST(Rendezvous, TellsWhoDidNotCome) {
   const std::uint16_t port = free_port();
   try {
-    Store store({.rank = 1, .ranks = 2, .port = port}, 0.2);
+    Rendezvous rendezvous({.rank = 1, .ranks = 2, .port = port}, 0.2);
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("rank 0 does not answer"), std::string::npos);
   }
-  Store store({.rank = 0, .ranks = 2, .port = port}, 0.2);
+  Rendezvous rendezvous({.rank = 0, .ranks = 2, .port = port}, 0.2);
   try {
-    store.get("never");
+    rendezvous.get("never");
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("the other ranks did not come while waiting for 'never'"),
@@ -125,7 +126,7 @@ TEST(Store, TellsWhoDidNotCome) {
   }
 }
 
-TEST(Store, TheEnvironmentSaysWhoTheRankIs) {
+TEST(Rendezvous, TheEnvironmentSaysWhoTheRankIs) {
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
   EXPECT_FALSE(placement_of_environment().launched);
   ::setenv("RANK", "9", 1);

@@ -15,7 +15,7 @@ using namespace test;
 TEST(Moves, EveryBufferComesBackBeforeItIsRead) {
   const Plan plan = make_plan(spec_of(kSmall, "pipeline: 4, global_batch: 8, schedule: bpipe"));
   std::size_t sent = 0;
-  for (const RankSlot& slot : plan.slots) {
+  for (const RankClass& slot : plan.classes) {
     std::map<std::uint32_t, Bytes> away;  // by buffer
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const Op& op = plan.op_of(t);
@@ -45,7 +45,7 @@ TEST(Moves, EveryStageHasItsOwnPartner) {
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const Op& op = plan.op_of(t);
     if (op.lane == LaneKind::send_partner)
-      offsets[plan.slots[plan.slot_of(t)].stage].insert(std::get<Transfer>(op.work).offset);
+      offsets[plan.classes[plan.slot_of(t)].stage].insert(std::get<Transfer>(op.work).offset);
   }
   EXPECT_EQ(offsets.at(0), std::set<std::int64_t>{5});
   EXPECT_EQ(offsets.at(1), std::set<std::int64_t>{3});

@@ -1,4 +1,4 @@
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@
 #include "models/spec/stragglers.h"
 #include "sim/cost/host_overheads.h"
 #include "sim/cost/host_work.h"
-#include "sim/cost/price_servers.h"
+#include "sim/cost/server_costs.h"
 #include "sim/cost/shared_links.h"
 #include "sim/cost/uplinks.h"
 
@@ -35,9 +35,9 @@ constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCro
                       kSlowdown = kDimensions + 3;
 constexpr double kSlowdownUnit = 1e6;
 
-class Pricer {
+class CostModel {
  public:
-  Pricer(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus)
+  CostModel(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus)
       : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster, nccl_node_gpus(spec.cluster)) {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
@@ -47,34 +47,34 @@ class Pricer {
                              : kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile,
                                            name_in(kFlashKernels, spec.software.kernels.attention_kernel)));
     }
-    prices_.notes.resize(plan.ops.size());
+    costs_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);
     slowest_ = slowest_beyond_a_node(profile.spread, job_gpus);
   }
 
-  Prices run() {
+  Costs run() {
     std::map<std::vector<Spread>, std::uint32_t> rows;
-    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+    for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
       std::vector<Spread> lie;
-      for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
+      for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.classes[s].representative));
       lie.resize(kCrossings);
       for (const std::int64_t offset : offsets_) {
         lie[kHops].push_back(is_near(s, offset) ? 1 : 0);
         lie[kHopCrossings].push_back(leaves_pod(s, offset) ? 1 : 0);
       }
-      lie.push_back(crossings(plan_.slots[s].representative));
-      const double slow = slowdown_of(spec_, plan_.slots[s].representative);
-      lie.push_back({static_cast<int>(std::lround(slow * kSlowdownUnit)), plan_.slots[s].server ? 1 : 0});
+      lie.push_back(crossings(plan_.classes[s].representative));
+      const double slow = slowdown_of(spec_, plan_.classes[s].representative);
+      lie.push_back({static_cast<int>(std::lround(slow * kSlowdownUnit)), plan_.classes[s].server ? 1 : 0});
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
-      if (fresh) prices_.timing.rows.push_back(row(lie));
-      prices_.timing.row_of_slot.push_back(it->second);
-      prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
+      if (fresh) costs_.timing.rows.push_back(row(lie));
+      costs_.timing.row_of_slot.push_back(it->second);
+      costs_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
     find_host_parts();
     add_step_begin();
-    find_shared_links(plan_, spec_.cluster, prices_.timing);
-    prices_.timing.one_queue = plan_.one_queue;
-    return std::move(prices_);
+    find_shared_links(plan_, spec_.cluster, costs_.timing);
+    costs_.timing.one_queue = plan_.one_queue;
+    return std::move(costs_);
   }
 
  private:
@@ -102,15 +102,15 @@ class Pricer {
 
   // Whether this slot and the stage `offset` further, modulo the group, lie on one node: where a hop leads.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
-    return node_of(plan_.slots[s].representative) == node_of(stage_beside(s, offset));
+    return node_of(plan_.classes[s].representative) == node_of(stage_beside(s, offset));
   }
   bool leaves_pod(std::uint32_t s, std::int64_t offset) const {
-    return uplinks_.crosses(plan_.slots[s].representative, stage_beside(s, offset));
+    return uplinks_.crosses(plan_.classes[s].representative, stage_beside(s, offset));
   }
   std::int64_t stage_beside(std::uint32_t s, std::int64_t offset) const {
     const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-    const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
-    const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
+    const auto& group = pipeline.groups[pipeline.member_of[plan_.classes[s].representative]];
+    const auto at = std::find(group.begin(), group.end(), plan_.classes[s].representative) - group.begin();
     const auto size = static_cast<std::int64_t>(group.size());
     return group[(at + offset + size) % size];
   }
@@ -118,7 +118,7 @@ class Pricer {
   // Bytes of NCCL's buffers: one connection per channel of every communicator that the lanes of the slot use.
   Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
     std::set<Dimension> used;
-    for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) {
+    for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
       const Op& op = plan_.op_of(t);
       const auto* c = std::get_if<Collective>(&op.work);
       if (c != nullptr && c->servers == 0) used.insert(c->group);
@@ -182,22 +182,22 @@ class Pricer {
   // Between steps a measured host finishes the last step before it issues the first task of the next.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
-    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s)
-      firsts.insert({prices_.timing.row_of_slot[s], plan_.tasks[plan_.slots[s].begin].op});
-    for (const auto& [row, op] : firsts) prices_.timing.rows[row][op].issue += picoseconds(profile_.measured.step);
+    for (std::uint32_t s = 0; s < plan_.classes.size(); ++s)
+      firsts.insert({costs_.timing.row_of_slot[s], plan_.tasks[plan_.classes[s].begin].op});
+    for (const auto& [row, op] : firsts) costs_.timing.rows[row][op].issue += picoseconds(profile_.measured.step);
   }
 
   Seconds first_layers_issue() const {
     const auto layer = std::find_if(plan_.blocks.begin(), plan_.blocks.end(),
                                     [](const Block& block) { return block.role == BlockRole::layer; });
-    const auto add = [&](Picoseconds sum, std::uint32_t op) { return sum + prices_.timing.rows[0][op].issue; };
+    const auto add = [&](Picoseconds sum, std::uint32_t op) { return sum + costs_.timing.rows[0][op].issue; };
     return seconds(std::accumulate(layer->forward.begin(), layer->forward.end(), Picoseconds{0}, add));
   }
 
   // Whether some stage of a pipeline lies on another node than the next.
   bool has_far_stages() const {
-    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      if (plan_.slots[s].stage < plan_.slots.back().stage && !is_near(s, 1)) return true;
+    for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
+      if (plan_.classes[s].stage < plan_.classes.back().stage && !is_near(s, 1)) return true;
     }
     return false;
   }
@@ -205,7 +205,7 @@ class Pricer {
   // Ranks of a tensor group, times the cube root of the nodes that they lie on; a rank alone waits for nobody.
   double tensor_reach() const {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
-    const Spread lie = spread(tensor, plan_.slots.front().representative);
+    const Spread lie = spread(tensor, plan_.classes.front().representative);
     const std::int64_t ranks = ranks_in(lie);
     return ranks == 1 ? 0 : static_cast<double>(ranks) * std::cbrt(static_cast<double>(lie.size()));
   }
@@ -220,10 +220,10 @@ class Pricer {
     const double whole = first_layers_issue() / kMicrosecond;
     if (whole <= far) return;
     const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
-    prices_.host_part = (far + mine) / whole;
+    costs_.host_part = (far + mine) / whole;
     // The time that far stages add is the host's too, except while a pipeline fills: then the host waits for nobody,
     // and the device waits for the other stages.
-    prices_.filling_part = mine / whole;
+    costs_.filling_part = mine / whole;
   }
 
   // The device idles while the host prepares the next kernel.
@@ -281,7 +281,7 @@ class Pricer {
     return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
   }
 
-  // The price of a collective of one rank, which copies in its own memory.
+  // The cost of a collective of one rank, which copies in its own memory.
   NcclChoice copied(const Collective& c) const {
     NcclChoice choice;
     choice.seconds = choice.nccl_seconds =
@@ -296,7 +296,7 @@ class Pricer {
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
 
-  // The price of a send along the pipeline, to a neighbour or farther: inside a node, or between two nodes with one
+  // The cost of a send along the pipeline, to a neighbour or farther: inside a node, or between two nodes with one
   // rank on each.
   NcclChoice send(std::string_view kind, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
@@ -313,7 +313,7 @@ class Pricer {
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
-  // The price of a transfer between pods, which waits for the busiest uplink.
+  // The cost of a transfer between pods, which waits for the busiest uplink.
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
@@ -339,7 +339,7 @@ class Pricer {
       t.out = p->send;
       t.in = !p->send;
     }
-    TransferNote& note = prices_.notes[op];
+    TransferNote& note = costs_.notes[op];
     if (!note.link.empty()) return;
     note.link = choice.nic_share > 0 ? "network" : choice.nvlink_share > 0 ? "nvlink" : "pcie";
     note.algorithm = choice.algorithm == NcclAlgorithm::point_to_point
@@ -361,18 +361,18 @@ class Pricer {
   double slowest_ = 1;  // slowdown of the slowest of the job's GPUs
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
-  Prices prices_;
+  Costs costs_;
 };
 
 }  // namespace
 
-Prices price(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus) {
+Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus) {
   const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
-  return complete ? price_measured(plan, spec, profile) : Pricer(plan, spec, profile, job_gpus).run();
+  return complete ? measured_costs(plan, spec, profile) : CostModel(plan, spec, profile, job_gpus).run();
 }
 
-Prices price(const Plan& plan, const Spec& spec, const Profile& profile) {
-  return price(plan, spec, profile, plan.workers());
+Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile) {
+  return costs_of(plan, spec, profile, plan.workers());
 }
 
 }  // namespace orrery

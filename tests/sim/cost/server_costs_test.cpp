@@ -1,5 +1,5 @@
 // The links of parameter servers as the bottleneck of a step.
-#include "sim/cost/price_servers.h"
+#include "sim/cost/server_costs.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

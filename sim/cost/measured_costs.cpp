@@ -6,8 +6,8 @@
 #include "models/cost/kernel_time.h"
 #include "models/layers/blocks.h"
 #include "models/spec/stragglers.h"
+#include "sim/cost/costs.h"
 #include "sim/cost/host_work.h"
-#include "sim/cost/price.h"
 
 namespace orrery {
 namespace {
@@ -16,37 +16,37 @@ constexpr double kWhole = 65536;
 
 std::uint32_t fraction(double x) { return static_cast<std::uint32_t>(std::max(x, 0.0) * kWhole + 0.5); }
 
-class MeasuredPricer {
+class MeasuredCosts {
  public:
-  MeasuredPricer(const Plan& plan, const Spec& spec, const Profile& profile)
+  MeasuredCosts(const Plan& plan, const Spec& spec, const Profile& profile)
       : plan_(plan), spec_(spec), profile_(profile), times_(profile.measured) {}
 
-  Prices run() {
+  Costs run() {
     const std::vector<Bytes> cleared = cleared_bytes(plan_);
     cleared_.resize(plan_.ops.size(), 0);
     for (TaskId t = 0; t < plan_.task_count(); ++t) {
       Bytes& of_op = cleared_[plan_.tasks[t].op];
       of_op = std::max(of_op, cleared[t]);
     }
-    prices_.notes.resize(plan_.ops.size());
-    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      prices_.timing.row_of_slot.push_back(s);
-      prices_.timing.rows.push_back(row(s));
-      prices_.nccl_bytes.push_back(0);
+    costs_.notes.resize(plan_.ops.size());
+    for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
+      costs_.timing.row_of_slot.push_back(s);
+      costs_.timing.rows.push_back(row(s));
+      costs_.nccl_bytes.push_back(0);
     }
-    return std::move(prices_);
+    return std::move(costs_);
   }
 
  private:
   std::vector<OpTiming> row(std::uint32_t slot) {
     std::vector<bool> used(plan_.ops.size(), false);
-    for (TaskId t = plan_.slots[slot].begin; t < plan_.slots[slot].end; ++t) used[plan_.tasks[t].op] = true;
+    for (TaskId t = plan_.classes[slot].begin; t < plan_.classes[slot].end; ++t) used[plan_.tasks[t].op] = true;
     std::vector<OpTiming> result(plan_.ops.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(slot, i);
     }
     // Between steps the host finishes the last step before it issues the first task of the next.
-    result[plan_.tasks[plan_.slots[slot].begin].op].issue += picoseconds(times_.step);
+    result[plan_.tasks[plan_.classes[slot].begin].op].issue += picoseconds(times_.step);
     return result;
   }
 
@@ -54,7 +54,7 @@ class MeasuredPricer {
     const Op& op = plan_.ops[i];
     Seconds time = kernel_time(op, plan_.element_bytes, {}, profile_, "");
     if (cleared_[i] > 0) time += measured_time(times_, Fill{cleared_[i]}, plan_.element_bytes).value_or(0);
-    if (op.lane == LaneKind::compute) time *= slowdown_of(spec_, plan_.slots[slot].representative);
+    if (op.lane == LaneKind::compute) time *= slowdown_of(spec_, plan_.classes[slot].representative);
     OpTiming t{.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
     if (!is_host_work(op)) return t;
     t.pressure = fraction(times_.beside_slowdown - 1);
@@ -77,14 +77,14 @@ class MeasuredPricer {
                .yield = fraction(times_.transfer_slowdown - 1)};
     if (c != nullptr) t.group = c->group;
     const bool library = c == nullptr || c->algorithm == "library";
-    prices_.notes[i] = {std::string(fingerprint_of(profile_, "link")),
-                        library ? std::string(fingerprint_of(profile_, "library")) : c->algorithm};
+    costs_.notes[i] = {std::string(fingerprint_of(profile_, "link")),
+                       library ? std::string(fingerprint_of(profile_, "library")) : c->algorithm};
     return t;
   }
 
   std::int64_t members(std::uint32_t slot, Dimension d) const {
     const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
-    return static_cast<std::int64_t>(table.groups[table.member_of[plan_.slots[slot].representative]].size());
+    return static_cast<std::int64_t>(table.groups[table.member_of[plan_.classes[slot].representative]].size());
   }
 
   const Plan& plan_;
@@ -92,7 +92,7 @@ class MeasuredPricer {
   const Profile& profile_;
   const MeasuredTimes& times_;
   std::vector<Bytes> cleared_;  // cleared bytes, by op
-  Prices prices_;
+  Costs costs_;
 };
 
 }  // namespace
@@ -112,7 +112,7 @@ std::vector<Bytes> cleared_bytes(const Plan& plan) {
       for (const Operand& o : operands) {
         if (o.scope != Scope::unit || o.slot != kUnitGradient) continue;
         const Frame& unit = plan.frames[frame_of(plan, plan.tasks[t].frame, o)];
-        if (holds && !held[unit.first_buffer + o.slot]) bytes[t] += plan.blocks[unit.block].slots[o.slot].bytes;
+        if (holds && !held[unit.first_buffer + o.slot]) bytes[t] += plan.blocks[unit.block].buffers[o.slot].bytes;
         held[unit.first_buffer + o.slot] = holds;
       }
     };
@@ -122,8 +122,8 @@ std::vector<Bytes> cleared_bytes(const Plan& plan) {
   return bytes;
 }
 
-Prices price_measured(const Plan& plan, const Spec& spec, const Profile& profile) {
-  return MeasuredPricer(plan, spec, profile).run();
+Costs measured_costs(const Plan& plan, const Spec& spec, const Profile& profile) {
+  return MeasuredCosts(plan, spec, profile).run();
 }
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-#include "sim/cost/price.h"
+#include "sim/cost/costs.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ namespace {
 struct Priced {
   Spec spec;
   Plan plan;
-  Prices prices;
+  Costs costs;
 
   explicit Priced(const std::string& strategy, const std::string& software = "megatron-core",
                   const std::string& cluster = "node: dgx-h100, nodes: 2")
@@ -26,14 +26,14 @@ struct Priced {
                             cluster + "}\nsoftware: " + software + "\nstrategy: {" + strategy + "}\n",
                         "case")),
         plan(make_plan(spec)),
-        prices(price(plan, spec, find_profile(spec.cluster.gpu))) {}
+        costs(costs_of(plan, spec, find_profile(spec.cluster.gpu))) {}
 
-  const OpTiming& of(TaskId t) const { return prices.timing.of(plan.slot_of(t), plan.tasks[t].op); }
+  const OpTiming& of(TaskId t) const { return costs.timing.of(plan.slot_of(t), plan.tasks[t].op); }
 };
 
 // Stages 0 and 1 lie on one node, 2 and 3 on the other; with virtual stages the last also sends to the first, and
 // BPipe's stages evict activations to their mirror images.
-TEST(Price, BothEndsOfAHopCostWhatTheHopDoes) {
+TEST(Costs, BothEndsOfAHopCostWhatTheHopDoes) {
   for (const char* strategy : {"tensor: 4, pipeline: 4, data: 1, virtual_stages: 2, global_batch: 8",
                                "tensor: 4, pipeline: 4, data: 1, global_batch: 8",
                                "tensor: 4, pipeline: 4, data: 1, schedule: bpipe, global_batch: 8",
@@ -41,7 +41,7 @@ TEST(Price, BothEndsOfAHopCostWhatTheHopDoes) {
     const Priced p(strategy);
     for (std::uint32_t m = 0; m < p.plan.matches.size(); ++m) {
       const auto members = p.plan.members_of(m);
-      const auto node = [&](TaskId t) { return p.plan.slots[p.plan.slot_of(t)].representative / 8; };
+      const auto node = [&](TaskId t) { return p.plan.classes[p.plan.slot_of(t)].representative / 8; };
       for (const TaskId t : members) ASSERT_EQ(p.of(t).duration, p.of(members.front()).duration) << strategy;
       if (std::holds_alternative<Transfer>(p.plan.op_of(members.front()).work)) {
         ASSERT_EQ(p.of(members.front()).nic > 0, node(members.front()) != node(members.back())) << strategy;
@@ -51,10 +51,10 @@ TEST(Price, BothEndsOfAHopCostWhatTheHopDoes) {
 }
 
 // NCCL keeps buffers for every communicator that a rank has: the pipeline's too, beside those of its groups.
-TEST(Price, CommunicatorsAddTheirBuffers) {
+TEST(Costs, CommunicatorsAddTheirBuffers) {
   const std::string alone = ", micro_batch: 1, global_batch: 2, clip: 0", one = "node: dgx-h100, nodes: 1";
   const auto bytes = [&](const std::string& degrees) {
-    return Priced(degrees + alone, "megatron-core", one).prices.nccl_bytes;
+    return Priced(degrees + alone, "megatron-core", one).costs.nccl_bytes;
   };
   const Bytes pipeline = bytes("pipeline: 2, data: 1").front(), tensor = bytes("tensor: 2, data: 1").front();
   EXPECT_EQ(bytes("data: 1").front(), 0);
@@ -63,14 +63,14 @@ TEST(Price, CommunicatorsAddTheirBuffers) {
   EXPECT_EQ(bytes("pipeline: 2, tensor: 2, data: 1").front(), pipeline + tensor);
 }
 
-TEST(Price, CudaGraphsIssueForNothing) {
+TEST(Costs, CudaGraphsIssueForNothing) {
   const Priced p("data: 2, global_batch: 4", "{profile: nanotron, cuda_graphs: true}");
   for (TaskId t = 0; t < p.plan.task_count(); ++t) ASSERT_EQ(p.of(t).issue, 0);
 }
 
 // Transfers with user buffers are launched with the product, in as many calls as without them; copies round the ring
 // use no multiprocessors.
-TEST(Price, UserBuffersCostNoCallsAndRingsNoMultiprocessors) {
+TEST(Costs, UserBuffersCostNoCallsAndRingsNoMultiprocessors) {
   const auto with = [](const char* overlap) {
     return Priced(std::string("tensor: 4, data: 1, global_batch: 1, overlap: {tensor: ") + overlap + "}",
                   "{profile: megatron-core, layer_us: 0}", "node: dgx-h100, nodes: 1");
@@ -78,14 +78,14 @@ TEST(Price, UserBuffersCostNoCallsAndRingsNoMultiprocessors) {
   const Priced whole = with("false"), pieces = with("true");
   const auto products = [](const Priced& p) {
     Picoseconds sum = 0;
-    for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+    for (TaskId t = p.plan.classes[0].begin; t < p.plan.classes[0].end; ++t) {
       if (std::holds_alternative<Gemm>(p.plan.op_of(t).work)) sum += p.of(t).issue - 4'000'000;  // the launch itself
     }
     return sum;
   };
   EXPECT_EQ(products(pieces), products(whole));
   int rings = 0;
-  for (TaskId t = pieces.plan.slots[0].begin; t < pieces.plan.slots[0].end; ++t) {
+  for (TaskId t = pieces.plan.classes[0].begin; t < pieces.plan.classes[0].end; ++t) {
     const auto* c = std::get_if<Collective>(&pieces.plan.op_of(t).work);
     if (c == nullptr || c->group != Dimension::tensor) continue;
     const bool ring = c->kind == CollectiveKind::shift;
@@ -97,7 +97,7 @@ TEST(Price, UserBuffersCostNoCallsAndRingsNoMultiprocessors) {
 }
 
 // Every call of the framework costs the same, a collective's too; compiled code calls nothing.
-TEST(Price, HostPaysPerCall) {
+TEST(Costs, HostPaysPerCall) {
   const std::string strategy = "tensor: 2, data: 1, global_batch: 1";
   const auto with = [&](const char* keys) { return Priced(strategy, std::string("{profile: orrery, ") + keys + "}"); };
   const Priced free = with("call_us: 0"), paid = with("call_us: 10"), compiled = with("call_us: 10, compile: true");
@@ -110,13 +110,13 @@ TEST(Price, HostPaysPerCall) {
 
 // The device's launch time beyond the host's own time is recognised by its share of a layer's. The overhead of far
 // stages is host time, except while the pipeline fills.
-TEST(Price, FarStagesLeaveTheHostItsPart) {
+TEST(Costs, FarStagesLeaveTheHostItsPart) {
   const char* strategy = "tensor: 4, pipeline: 4, data: 1, global_batch: 4";
   const auto parts = [&](const std::string& keys) {
-    const Prices p =
+    const Costs p =
         Priced(strategy,
                "{profile: nanotron, launch_us: 0, collective_launch_us: 0, call_us: 0, layer_us: 1000, " + keys + "}")
-            .prices;
+            .costs;
     return std::pair(std::round(p.host_part * 1e6) / 1e6, std::round(p.filling_part * 1e6) / 1e6);
   };
   EXPECT_EQ(parts("host_layer_us: 0, far_stage_layer_us: 0"), std::pair(1.0, 1.0));
@@ -128,7 +128,7 @@ TEST(Price, FarStagesLeaveTheHostItsPart) {
 
 // A stack that calls the reduction after the weight gradient has it begin after that, though the reduction does not
 // read the weight gradient.
-TEST(Price, CollectivesWaitForWhatWasCalledBeforeThem) {
+TEST(Costs, CollectivesWaitForWhatWasCalledBeforeThem) {
   const auto exposed = [](const char* overlaps) {
     const Spec spec = parse_spec(
         "model: {name: wide, layers: 4, hidden: 8192, heads: 64, feed_forward: 32768, vocab: 32000}\nsequence: 2048\n"
@@ -137,39 +137,39 @@ TEST(Price, CollectivesWaitForWhatWasCalledBeforeThem) {
             std::string(overlaps) + "}\nstrategy: {tensor: 8, data: 1, sequence_parallel: false, global_batch: 1}\n",
         "case");
     const Plan plan = make_plan(spec);
-    return seconds(simulate(plan, price(plan, spec, find_profile(spec.cluster.gpu)).timing).step_time);
+    return seconds(simulate(plan, costs_of(plan, spec, find_profile(spec.cluster.gpu)).timing).step_time);
   };
   EXPECT_GT(exposed("false"), exposed("true"));
 }
 
 // A host calls one op after another: no op waits for all of its layer's host time.
-TEST(Price, ALayersHostTimeIsSpreadOverItsOps) {
+TEST(Costs, ALayersHostTimeIsSpreadOverItsOps) {
   const Priced p("data: 1, global_batch: 1", "{profile: orrery, layer_us: 1000, launch_us: 0}");
   for (const Block& block : p.plan.blocks) {
     if (block.role != BlockRole::layer) continue;
     for (const std::uint32_t op : block.forward) {
-      EXPECT_GT(p.prices.timing.rows[0][op].issue, 0);
-      EXPECT_LT(p.prices.timing.rows[0][op].issue, 200'000'000);
+      EXPECT_GT(p.costs.timing.rows[0][op].issue, 0);
+      EXPECT_LT(p.costs.timing.rows[0][op].issue, 200'000'000);
     }
   }
 }
 
 // With blocking receives, a pipeline whose host is slower than its device takes m + p - 1 times the host time of a
 // micro-batch; without them, host time hides in the bubble.
-TEST(Price, BlockingReceivesKeepHostTimeOutOfBubbles) {
+TEST(Costs, BlockingReceivesKeepHostTimeOutOfBubbles) {
   const auto step = [](const char* blocking) {
     const Priced p(
         "tensor: 4, pipeline: 4, data: 1, global_batch: 4",
         std::string("{profile: orrery, layer_us: 1000, launch_us: 0, collective_launch_us: 0, blocking_receives: ") +
             blocking + "}");
-    return seconds(simulate(p.plan, p.prices.timing).step_time);
+    return seconds(simulate(p.plan, p.costs.timing).step_time);
   };
   EXPECT_NEAR(step("true") / ((4 + 3) * 4 * 2 * 1e-3), 1, 0.08);
   EXPECT_LT(step("false"), 0.85 * step("true"));
 }
 
 // Autograd makes the calls of backward, which cost their share of a call; recomputed ops are called as in forward.
-TEST(Price, CallsOfAutogradTakeTheirShare) {
+TEST(Costs, CallsOfAutogradTakeTheirShare) {
   const auto with = [](const char* share) {
     return Priced("data: 1, global_batch: 1, recompute: full",
                   std::string("{profile: orrery, call_us: 10, launch_us: 0, backward_call_share: ") + share + "}");
@@ -189,12 +189,12 @@ TEST(Price, CallsOfAutogradTakeTheirShare) {
 
 // A host that waits for its device before every forward cannot run ahead into the next micro-batch: each takes the host
 // time of its forward calls, then the device time of its backward.
-TEST(Price, BlockingForwardsEndRunningAhead) {
+TEST(Costs, BlockingForwardsEndRunningAhead) {
   const auto step = [](const char* blocking, int micro_batches) {
     const Priced p(
         fmt::format("data: 1, micro_batch: 2, global_batch: {}", 2 * micro_batches),
         fmt::format("{{profile: orrery, call_us: 60, backward_call_share: 0, blocking_forwards: {}}}", blocking));
-    return seconds(simulate(p.plan, p.prices.timing).step_time);
+    return seconds(simulate(p.plan, p.costs.timing).step_time);
   };
   const Seconds each = (step("true", 8) - step("true", 4)) / 4;
   EXPECT_NEAR((step("true", 2) - step("true", 1)) / each, 1, 0.01);
@@ -202,7 +202,7 @@ TEST(Price, BlockingForwardsEndRunningAhead) {
 }
 
 // One call for all parameters: each tensor goes round the ring by itself.
-TEST(Price, CoalescedTensorsGoRoundOneByOne) {
+TEST(Costs, CoalescedTensorsGoRoundOneByOne) {
   const auto reduction = [](const Priced& p) {
     for (TaskId t = 0; t < p.plan.task_count(); ++t) {
       const auto* c = std::get_if<Collective>(&p.plan.op_of(t).work);
@@ -222,11 +222,11 @@ TEST(Price, CoalescedTensorsGoRoundOneByOne) {
 }
 
 // Layers that run again in backward are called again; every rank of the job may be waited for once a step.
-TEST(Price, HostPaysForRecomputedLayersAndForRanks) {
+TEST(Costs, HostPaysForRecomputedLayersAndForRanks) {
   const auto issue = [](const std::string& strategy, const std::string& software) {
     const Priced p(strategy, "{profile: orrery, step_us: 0, " + software + "}");
     Picoseconds sum = 0;
-    for (TaskId t = 0; t < p.plan.slots[0].end; ++t) sum += p.of(t).issue;
+    for (TaskId t = 0; t < p.plan.classes[0].end; ++t) sum += p.of(t).issue;
     return sum;
   };
   const std::string full = "data: 1, global_batch: 1, recompute: full", two = "data: 16, global_batch: 16";
@@ -236,15 +236,15 @@ TEST(Price, HostPaysForRecomputedLayersAndForRanks) {
 
 // A job waits for the slowest of its GPUs, which differ in the speed of products; the profile includes the spread
 // within one node.
-TEST(Price, ProductsOfLargeJobsTakeLonger) {
+TEST(Costs, ProductsOfLargeJobsTakeLonger) {
   const Priced node("data: 8, global_batch: 16"), job("data: 16, global_batch: 32");
   const double slower = slowest_beyond_a_node(find_profile(job.spec.cluster.gpu).spread, 16);
   EXPECT_GT(slower, 1.001);
   int products = 0, streams = 0;
   ASSERT_EQ(node.plan.ops.size(), job.plan.ops.size());
   for (std::size_t i = 0; i < job.plan.ops.size(); ++i) {
-    const auto one = static_cast<double>(node.prices.timing.rows[0][i].duration);
-    const auto all = static_cast<double>(job.prices.timing.rows[0][i].duration);
+    const auto one = static_cast<double>(node.costs.timing.rows[0][i].duration);
+    const auto all = static_cast<double>(job.costs.timing.rows[0][i].duration);
     if (std::holds_alternative<Gemm>(job.plan.ops[i].work)) {
       EXPECT_GT(all, one);
       EXPECT_LE(all, slower * one + 1);
@@ -259,17 +259,17 @@ TEST(Price, ProductsOfLargeJobsTakeLonger) {
 }
 
 // A stack's release of NCCL decides what its collectives may be.
-TEST(Price, OldReleasesOfNcclHaveNoLl128) {
+TEST(Costs, OldReleasesOfNcclHaveNoLl128) {
   const auto with_ll128 = [](const std::string& software) {
     const Priced p("tensor: 8, data: 2, micro_batch: 8, global_batch: 16", software);
-    return std::count_if(p.prices.notes.begin(), p.prices.notes.end(),
+    return std::count_if(p.costs.notes.begin(), p.costs.notes.end(),
                          [](const TransferNote& n) { return n.algorithm.ends_with("/ll128"); });
   };
   EXPECT_GT(with_ll128("{profile: megatron-core, nccl_minor: 20}"), 0);
   EXPECT_EQ(with_ll128("{profile: megatron-core, nccl_minor: 4}"), 0);
 }
 
-TEST(Price, BlockingLaunchesLeaveTheDeviceIdleInBetween) {
+TEST(Costs, BlockingLaunchesLeaveTheDeviceIdleInBetween) {
   const Priced free("data: 2, global_batch: 4", "{profile: orrery, blocking_launches: false}");
   const Priced blocking("data: 2, global_batch: 4", "{profile: orrery, blocking_launches: true}");
   for (TaskId t = 0; t < free.plan.task_count(); ++t) {
@@ -279,7 +279,7 @@ TEST(Price, BlockingLaunchesLeaveTheDeviceIdleInBetween) {
 }
 
 // Between nodes a share and a gather over NVLink are faster than the whole over one NIC.
-TEST(Price, ScatteredSendsCrossNodesOnce) {
+TEST(Costs, ScatteredSendsCrossNodesOnce) {
   const std::string stages =
       "tensor: 4, sequence_parallel: false, pipeline: 4, data: 1, micro_batch: 4, global_batch: 8";
   const Priced whole(stages, "{profile: orrery, scattered_sends: none}");
@@ -303,7 +303,7 @@ TEST(Price, ScatteredSendsCrossNodesOnce) {
 
 // A server's NIC carries what all workers push: Psi g W / (S B), B what a NIC reaches; until the workers' own NICs are
 // what is full.
-TEST(Price, ServersAreAsSlowAsTheirNics) {
+TEST(Costs, ServersAreAsSlowAsTheirNics) {
   // bandwidth reached on a NIC of 400 Gb/s, models/cost/nccl/point_to_point.cpp
   constexpr double kReached = 0.98 * 48e9;
   const auto push = [](int servers, const char* colocated) {
@@ -331,7 +331,7 @@ TEST(Price, ServersAreAsSlowAsTheirNics) {
 
 // A chain brings every server's machine the sums of R - 1 others, after the workers' pushes: Psi (W + R - 1) / (S B),
 // and R - 1 hops.
-TEST(Price, ChainsCostAHopForEveryCopy) {
+TEST(Costs, ChainsCostAHopForEveryCopy) {
   constexpr double kReached = 0.98 * 48e9;
   const auto service = [](int copies, CollectiveKind kind) {
     const Priced p(fmt::format("data: 16, clip: 0, global_batch: 16, bucket_MiB: 100000, sharding: parameter-server, "
@@ -353,7 +353,7 @@ TEST(Price, ChainsCostAHopForEveryCopy) {
 }
 
 // A straggler's compute takes as many times as long; nothing else does.
-TEST(Price, StragglersComputeSlowly) {
+TEST(Costs, StragglersComputeSlowly) {
   const std::string strategy = "data: 4, global_batch: 4";
   Spec spec = parse_spec(
       "model: {name: small, layers: 2, hidden: 256, heads: 4, feed_forward: 512, vocab: 1000}\nsequence: 256\n"
@@ -361,10 +361,10 @@ TEST(Price, StragglersComputeSlowly) {
       "4}\n",
       "case");
   const Plan plan = make_plan(spec);
-  const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
-  ASSERT_EQ(plan.slots.size(), 2U);
+  const Costs costs = costs_of(plan, spec, find_profile(spec.cluster.gpu));
+  ASSERT_EQ(plan.classes.size(), 2U);
   for (std::uint32_t op = 0; op < plan.ops.size(); ++op) {
-    const OpTiming &slow = prices.timing.of(1, op), &other = prices.timing.of(0, op);
+    const OpTiming &slow = costs.timing.of(1, op), &other = costs.timing.of(0, op);
     const double times = plan.ops[op].lane == LaneKind::compute ? 3 : 1;
     EXPECT_NEAR(static_cast<double>(slow.duration), times * static_cast<double>(other.duration), 4)
         << plan.ops[op].name;
@@ -373,7 +373,7 @@ TEST(Price, StragglersComputeSlowly) {
 }
 
 // Parameters trained in eight bits are gathered in eight bits: half the bytes of bf16.
-TEST(Price, EightBitParametersAreGatheredAsSuch) {
+TEST(Costs, EightBitParametersAreGatheredAsSuch) {
   const auto gathered = [](const std::string& software) {
     const Priced p("data: 16, global_batch: 16, sharding: zero1, precision: fp8", software);
     Bytes sum = 0;
@@ -388,7 +388,7 @@ TEST(Price, EightBitParametersAreGatheredAsSuch) {
 }
 
 // On EFA only the job's nodes count, not further nodes of the cluster.
-TEST(Price, NodesThatAJobDoesNotUseSlowNoCollective) {
+TEST(Costs, NodesThatAJobDoesNotUseSlowNoCollective) {
   const std::string strategy = "tensor: 1, data: 16, sharding: zero3, global_batch: 16";
   const Priced two(strategy, "megatron-core", "node: aws-p5, nodes: 2"),
       many(strategy, "megatron-core", "node: aws-p5, nodes: 64");

@@ -20,10 +20,10 @@ struct TransferNote {
   std::string algorithm;  // "ring/ll128", "send"
 };
 
-// The prices of a plan's ops on a cluster: compute times from the profile, collectives by NCCL's own choice of
+// The costs of a plan's ops on a cluster: compute times from the profile, collectives by NCCL's own choice of
 // algorithm, protocol and channels for the nodes on which the members of the group lie, the time of the host from the
 // software profile.
-struct Prices {
+struct Costs {
   Timing timing;
   std::vector<TransferNote> notes;  // by op, for the first slot that uses the op
   std::vector<Bytes> nccl_bytes;    // by slot: bytes of the buffers of its communicators, outside the allocator
@@ -33,18 +33,18 @@ struct Prices {
   double filling_part = 1;  // host_part while a pipeline fills
 };
 
-// Prices a plan. A profile that has measured transfers and no formulas gives every price by measurements
-// (price_measured). One that has both gives a transfer the time of its samples where they cover the transfer, by the
+// Costs a plan. A profile that has measured transfers and no formulas gives every cost by measurements
+// (measured_costs). One that has both gives a transfer the time of its samples where they cover the transfer, by the
 // number of ranks and nodes, and a communicator the table of NCCL's log where there is one.
-Prices price(const Plan& plan, const Spec& spec, const Profile& profile);
-// Prices a plan that is a part of a job: a step waits for the slowest of all the job's GPUs.
-Prices price(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus);
+Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile);
+// Costs a plan that is a part of a job: a step waits for the slowest of all the job's GPUs.
+Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus);
 
-// Takes all prices from a profile's samples: computing tasks by shape, transfers by kind, ranks and bytes. The waits
+// Takes all costs from a profile's samples: computing tasks by shape, transfers by kind, ranks and bytes. The waits
 // between tasks are added: a compute task waits for its thread, a transfer for the thread that moves it and for the
 // thread that it wakes. A rank's threads share one core, so that compute and a transfer of the same rank slow each
 // other as measured. Throws Error for a kind that was not measured, or not with so many ranks.
-Prices price_measured(const Plan& plan, const Spec& spec, const Profile& profile);
+Costs measured_costs(const Plan& plan, const Spec& spec, const Profile& profile);
 
 // By task: bytes of sums of gradients that begin to exist with the task and hold zeros before the task adds to them.
 // CPU ranks clear them as a part of the task.

@@ -11,6 +11,6 @@ void add_servers(Draft& draft);
 // Ranks of a stage do different work where the first member of every expert group has the busy experts, or where the
 // blocks of a context ring differ. Classes of one rank each meet in every group: nothing is folded. Replicas of a stage
 // are not folded either; they are slots of their own.
-void tell_classes_apart(Draft& draft);
+void tell_kinds_apart(Draft& draft);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-#include "exec/program/store.h"
+#include "exec/program/rendezvous.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -140,7 +140,7 @@ int listen_at(const Placement& placement) {
 }  // namespace
 
 // Answers every client, each in a separate thread, but no more clients than a job can have.
-class Store::Server {
+class Rendezvous::Server {
  public:
   explicit Server(const Placement& placement)
       : socket_(listen_at(placement)), most_(static_cast<std::size_t>(placement.ranks) + kSpare) {
@@ -245,7 +245,7 @@ int try_to_connect(const Placement& p) {
 
 }  // namespace
 
-Store::Store(const Placement& placement, Seconds patience) : placement_(placement), patience_(patience) {
+Rendezvous::Rendezvous(const Placement& placement, Seconds patience) : placement_(placement), patience_(patience) {
   if (placement.rank == 0) server_ = std::make_unique<Server>(placement);
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience);
   while ((socket_ = try_to_connect(placement_)) < 0) {
@@ -258,11 +258,11 @@ Store::Store(const Placement& placement, Seconds patience) : placement_(placemen
   without_delay(socket_);
 }
 
-Store::~Store() {
+Rendezvous::~Rendezvous() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-std::string Store::ask(char what, const std::string& key, const std::string& value) {
+std::string Rendezvous::ask(char what, const std::string& key, const std::string& value) {
   const auto lost = [&](const char* why) {
     return Error(fmt::format("{}:{}: {} while waiting for '{}'", placement_.address, placement_.port, why, key), 1);
   };
@@ -275,16 +275,16 @@ std::string Store::ask(char what, const std::string& key, const std::string& val
   return result;
 }
 
-void Store::set(const std::string& key, const std::string& value) { ask('s', key, value); }
-std::string Store::get(const std::string& key) { return ask('g', key, ""); }
-void Store::barrier(const std::string& name) { ask('b', name, fmt::format("{}", placement_.ranks)); }
-Picoseconds Store::time() { return std::atoll(ask('t', "", "").c_str()); }
+void Rendezvous::set(const std::string& key, const std::string& value) { ask('s', key, value); }
+std::string Rendezvous::get(const std::string& key) { return ask('g', key, ""); }
+void Rendezvous::barrier(const std::string& name) { ask('b', name, fmt::format("{}", placement_.ranks)); }
+Picoseconds Rendezvous::time() { return std::atoll(ask('t', "", "").c_str()); }
 
-ClockOffset clock_of(Store& store) {
+ClockOffset clock_of(Rendezvous& rendezvous) {
   ClockOffset best = {0, -1};
   for (int i = 0; i < kClockRounds; ++i) {
     const Picoseconds sent = host_now();
-    const Picoseconds there = store.time();
+    const Picoseconds there = rendezvous.time();
     const Picoseconds half = (host_now() - sent) / 2;
     if (best.uncertainty < 0 || half < best.uncertainty) best = {there - sent - half, half};
   }
