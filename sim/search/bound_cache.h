@@ -71,7 +71,9 @@ struct BoundCache {
   std::map<std::tuple<ChunkPlacement, std::int64_t, std::int64_t, std::int64_t>, PlacedChunks> placed;
   std::map<std::int64_t, Picoseconds> updates;  // time of an update, by elements
   std::map<std::vector<int>, NcclModel> models;
-  std::map<std::array<std::int64_t, 6>, ReplicaGroup> groups;
+  // Groups by the strides of data, context and pipeline ranks, the size, the degrees of data and context, and whether
+  // there is a pipeline.
+  std::map<std::array<std::int64_t, 7>, ReplicaGroup> groups;
 };
 
 // Costs that all cells of one layout share.

@@ -24,10 +24,11 @@ double best_rate(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind) {
 
 // The first `size` of the ranks that hold the same weights, and how they lie on the nodes.
 ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at, std::int64_t size) {
-  const auto [it, fresh] = cache.groups.try_emplace({at.data, at.context, at.pipeline, size, l.data, l.context});
+  const bool piped = l.pipeline > 1;
+  const auto [it, fresh] = cache.groups.try_emplace({at.data, at.context, at.pipeline, size, l.data, l.context, piped});
   if (!fresh) return it->second;
   const std::int64_t node = nccl_node_gpus(cache.space.base().cluster);
-  const bool alike = at.pipeline % node == 0 || node % at.pipeline == 0 || l.pipeline == 1;
+  const bool alike = at.pipeline % node == 0 || node % at.pipeline == 0 || !piped;
   if (size == 1 || !alike || !cache.profile.measured.transfers.empty()) return it->second;
   std::vector<std::int64_t> ranks;
   for (std::int64_t d = 0; d < l.data; ++d) {

@@ -19,7 +19,7 @@ TEST_F(NcclTransport, AloneAgreesWithTheCpu) {
   const Plan plan = make_plan(spec);
   const Rank rank(spec, plan, 0);
   Rendezvous rendezvous({.port = static_cast<std::uint16_t>(20000 + ::getpid() % 20000)}, 20);
-  const auto transport = cuda::nccl_transport(store, 0, rank.plan);
+  const auto transport = cuda::nccl_transport(rendezvous, 0, rank.plan);
   cuda::SharedGpu gpu;
   cuda::CudaDevice device(rank, gpu, *transport, false);
   test::Result all;
