@@ -70,21 +70,26 @@ bool takes(const Options& options, std::string_view name) {
   return options.only.empty() || std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }
 
-// Checks all relations on the specs of a file of violations.
+// Checks all relations on the specs of a file of violations: on both of a pair, either of which may be the one that was
+// drawn.
 void check_again(Checks& checks, const std::string& path, Tally& tally) {
   std::ifstream file(path);
   std::string last;
   for (std::string line; std::getline(file, line);) {
-    const Json spec = Json::parse(line).at("spec");
-    if (spec.dump() == std::exchange(last, spec.dump())) continue;
-    checks.number = tally.drawn++;
-    Draw draw(checks.number);
-    const Run* run = checks.simulate(spec);
-    tally.valid += run != nullptr ? 1 : 0;
-    for (const Relation& relation : relations()) {
-      if (run != nullptr) relation.function(checks, {spec, *run, draw});
+    const Json violation = Json::parse(line);
+    for (const char* which : {"spec", "other"}) {
+      if (!violation.contains(which)) continue;
+      const Json& spec = violation.at(which);
+      if (spec.dump() == std::exchange(last, spec.dump())) continue;
+      checks.number = tally.drawn++;
+      Draw draw(checks.number);
+      const Run* run = checks.simulate(spec);
+      tally.valid += run != nullptr ? 1 : 0;
+      for (const Relation& relation : relations()) {
+        if (run != nullptr) relation.function(checks, {spec, *run, draw});
+      }
+      checks.forget();
     }
-    checks.forget();
   }
 }
 
