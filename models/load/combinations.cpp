@@ -168,7 +168,7 @@ constexpr Pair kPairs[] = {
     {&kContext, &kUnfused, "GPU ranks exchange heads for flash attention", "choose flash", Limit::gpu_ranks},
     {&kFewHeads, kAlone, "GPU ranks exchange whole heads", "choose fewer context ranks", Limit::gpu_ranks},
     {&kAsynchronous, kAlone, "GPU ranks do not execute them", "choose 1f1b", Limit::gpu_ranks},
-    {&kValidates, kAlone, "GPU ranks do not set updates right later", kOut, Limit::gpu_ranks},
+    {&kValidates, kAlone, "GPU ranks do not roll updates back", kOut, Limit::gpu_ranks},
     {&kLossInPlace, kAlone, "GPU ranks work on a copy", "choose copy", Limit::gpu_ranks},
     {&kMaster, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},
     {&kServers, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},

@@ -69,7 +69,7 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
-// The time to set an update right, from three steps in a row of which the middle one rolls the update before it back.
+// The time to roll an update back, from three steps in a row of which the middle one rolls the update before it back.
 double roll_back_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool sets_right) {
     return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;

@@ -135,9 +135,8 @@ TEST(Execute, RefusesWhatCpuRanksCannotRun) {
   const Spec later = spec_of(test::kTiny, "pipeline: 2", 16, "profile: orrery, post_update_validation: true");
   EXPECT_EQ(refusal(later), "");
   EXPECT_EQ(refusal(later, "GPU"),
-            "test:4: software.post_update_validation: post_update_validation: GPU ranks do not set updates right "
-            "later; leave it "
-            "out");
+            "test:4: software.post_update_validation: post_update_validation: GPU ranks do not roll updates back; "
+            "leave it out");
   EXPECT_EQ(refusal(spec_of(test::kTiny, "precision: bf16, gradient_precision: bf16")), "");
 }
 

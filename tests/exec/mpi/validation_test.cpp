@@ -38,11 +38,11 @@ Spec spec_of(const ValidatedCase& c, bool validates) {
 
 struct Outcome {
   Result result;
-  int roll_back = 0;  // number of updates that were set right, on rank 0
+  int roll_back = 0;  // number of updates that were rolled back, on rank 0
 };
 
 // The outcome of a run. The host waits for the whole norm once in every step and once after the last, and again where
-// an update was set right. Nothing on ranks that take no part.
+// an update was rolled back. Nothing on ranks that take no part.
 std::optional<Outcome> outcome_of(const Spec& spec, Changes changes = {}) {
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return std::nullopt;

@@ -87,7 +87,7 @@ TEST(Rendezvous, TakesNoMoreThanAJobNeeds) {
   std::vector<int> sockets;
   int taken = 0;
   for (int i = 0; i < 24; ++i) taken += answers("127.0.0.1", port, &sockets) ? 1 : 0;
-  EXPECT_EQ(taken, 17);  // beside the rendezvous's own: one for the other rank, and 16 to spare
+  EXPECT_EQ(taken, 17);  // beside the socket that listens: one for the other rank, and 16 to spare
   for (const int socket : sockets) ::close(socket);
   const std::string much(std::size_t{1} << 20, 'x');
   EXPECT_THROW(
