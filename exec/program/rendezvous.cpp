@@ -1,24 +1,24 @@
 #include "exec/program/rendezvous.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <chrono>
-#include <condition_variable>
+#include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <map>
-#include <mutex>
+#include <memory>
+#include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
 
 #include "exec/host/lanes.h"
 #include "models/base/error.h"
@@ -26,49 +26,25 @@
 namespace orrery {
 namespace {
 
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
 constexpr auto kRetry = std::chrono::milliseconds(50);
+constexpr auto kFarewell = std::chrono::seconds(2);  // longest that rank 0 goes on sending answers at its end
 constexpr int kClockRounds = 20;
-constexpr std::uint32_t kLongest = 1 << 20;  // longest key or value, in bytes
+constexpr std::uint32_t kLongestText = 1 << 20;  // longest key or value, in bytes
 constexpr std::size_t kMostKept = 16 << 20;  // most bytes of all keys and values together
 constexpr std::size_t kSpare = 16;  // connections allowed beside one for each rank, for ranks that connect again
 
-// A request is a letter, a key and a value, the last two with a length in front; the answer is a value. Both ends are
-// the same program.
-bool send_all(int socket, const void* data, std::size_t bytes) {
-  const auto* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t n = ::send(socket, at, bytes, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    bytes -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
+enum class Request : std::uint32_t { set, get, barrier, time };
 
-bool receive_all(int socket, void* data, std::size_t bytes) {
-  auto* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t n = ::recv(socket, at, bytes, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    bytes -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
-bool send_text(int socket, const std::string& text) {
-  const auto size = static_cast<std::uint32_t>(text.size());
-  return send_all(socket, &size, sizeof size) && send_all(socket, text.data(), size);
-}
-
-bool receive_text(int socket, std::string& text) {
-  std::uint32_t size = 0;
-  if (!receive_all(socket, &size, sizeof size) || size > kLongest) return false;
-  text.resize(size);
-  return receive_all(socket, text.data(), size);
-}
+// A request is its kind, the lengths of a key and a value, and the two; the answer is a length and a value. Both ends
+// are the same program.
+struct RequestHead {
+  Request kind = Request::get;
+  std::uint32_t key = 0, value = 0;  // bytes
+};
 
 // The first of these environment variables that is set, else `otherwise`.
 std::string variable(std::initializer_list<const char*> names, const std::string& otherwise) {
@@ -80,11 +56,6 @@ std::string variable(std::initializer_list<const char*> names, const std::string
 
 std::int64_t number(std::initializer_list<const char*> names, std::int64_t otherwise) {
   return std::atoll(variable(names, fmt::format("{}", otherwise)).c_str());
-}
-
-void without_delay(int socket) {
-  const int yes = 1;
-  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
 }  // namespace
@@ -102,183 +73,206 @@ Placement placement_of_environment() {
 
 namespace {
 
-// The socket addresses that MASTER_ADDR and MASTER_PORT name.
-struct Addresses {
-  explicit Addresses(const Placement& p) {
-    addrinfo hints{};
-    hints.ai_family = AF_INET;
-    hints.ai_socktype = SOCK_STREAM;
-    if (::getaddrinfo(p.address.c_str(), fmt::format("{}", p.port).c_str(), &hints, &first) != 0) first = nullptr;
-  }
-  ~Addresses() {
-    if (first != nullptr) ::freeaddrinfo(first);
-  }
-  Addresses(const Addresses&) = delete;
-  Addresses& operator=(const Addresses&) = delete;
-
-  addrinfo* first = nullptr;
-};
+tcp::resolver::results_type addresses(asio::io_context& io, const Placement& p, error_code& error) {
+  return tcp::resolver(io).resolve(tcp::v4(), p.address, fmt::format("{}", p.port), error);
+}
 
 // Listens only at MASTER_ADDR: clients are not authenticated, so none may connect by another of the machine's networks.
-int listen_at(const Placement& placement) {
-  const Addresses addresses(placement);
-  int error = EADDRNOTAVAIL;
-  for (const addrinfo* a = addresses.first; a != nullptr; a = a->ai_next) {
-    const int listener = ::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol), yes = 1;
-    ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (listener >= 0 && ::bind(listener, a->ai_addr, a->ai_addrlen) == 0 && ::listen(listener, SOMAXCONN) == 0)
-      return listener;
-    error = errno;
-    if (listener >= 0) ::close(listener);
+tcp::acceptor listen_at(asio::io_context& io, const Placement& placement) {
+  error_code error;
+  for (const auto& address : addresses(io, placement, error)) {
+    tcp::acceptor acceptor(io);
+    acceptor.open(address.endpoint().protocol(), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(address.endpoint(), error);
+    if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
+    if (!error) return acceptor;
   }
   throw Error(fmt::format("{}:{}: rank 0 cannot listen there: {}; set MASTER_ADDR to an address of its machine and "
                           "MASTER_PORT to a free port",
-                          placement.address, placement.port, std::strerror(error)),
+                          placement.address, placement.port, error.message()),
               1);
 }
 
+// A client's connection, with the request that is being read or answered.
+struct Client {
+  explicit Client(tcp::socket s) : socket(std::move(s)) {}
+
+  tcp::socket socket;
+  RequestHead head;
+  std::string key, value, answer;
+  std::uint32_t answer_bytes = 0;
+};
+using ClientPtr = std::shared_ptr<Client>;
+
 }  // namespace
 
-// Answers every client, each in a separate thread, but no more clients than a job can have.
+// Answers every client, but no more clients than a job can have. All its work is done by one thread.
 class Rendezvous::Server {
  public:
   explicit Server(const Placement& placement)
-      : socket_(listen_at(placement)), most_(static_cast<std::size_t>(placement.ranks) + kSpare) {
-    acceptor_ = std::thread([this] { accept_all(); });
+      : acceptor_(listen_at(io_, placement)), ranks_(static_cast<std::size_t>(placement.ranks)) {
+    accept();
+    thread_ = std::thread([this] {
+      while (!ending_) io_.run_one();
+      io_.run_for(kFarewell);  // answers on their way are still sent
+    });
   }
 
   ~Server() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-      ::shutdown(socket_, SHUT_RDWR);
-      for (const int c : connections_) ::shutdown(c, SHUT_RD);  // answers on their way are still sent
-    }
-    changed_.notify_all();
-    acceptor_.join();
-    for (std::thread& t : threads_) t.join();
-    for (const int c : connections_) ::close(c);
-    ::close(socket_);
+    asio::post(io_, [this] { end(); });
+    thread_.join();
   }
 
  private:
-  void accept_all() {
-    for (;;) {
-      const int connection = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
-      const std::lock_guard lock(mutex_);
-      if (ending_) {
-        if (connection >= 0) ::close(connection);
-        return;
+  void end() {
+    ending_ = true;
+    error_code ignored;
+    acceptor_.close(ignored);
+    for (const ClientPtr& c : clients_) c->socket.shutdown(tcp::socket::shutdown_receive, ignored);
+    waiting_.clear();
+  }
+
+  void accept() {
+    acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+      if (ending_) return;
+      if (!error && clients_.size() < ranks_ + kSpare) {
+        socket.set_option(tcp::no_delay(true), error);
+        const auto client = std::make_shared<Client>(std::move(socket));
+        clients_.insert(client);
+        read(client);
       }
-      if (connection < 0) continue;
-      if (connections_.size() == most_) {
-        ::close(connection);
-        continue;
-      }
-      without_delay(connection);
-      connections_.push_back(connection);
-      threads_.emplace_back([this, connection] { serve(connection); });
+      accept();
+    });
+  }
+
+  void read(const ClientPtr& c) {
+    asio::async_read(c->socket, asio::buffer(&c->head, sizeof c->head), [this, c](error_code error, std::size_t) {
+      if (error || c->head.key > kLongestText || c->head.value > kLongestText) return lose(c);
+      c->key.resize(c->head.key);
+      c->value.resize(c->head.value);
+      const std::array<asio::mutable_buffer, 2> texts = {asio::buffer(c->key), asio::buffer(c->value)};
+      asio::async_read(c->socket, texts, [this, c](error_code cut, std::size_t) { cut ? lose(c) : serve(c); });
+    });
+  }
+
+  void lose(const ClientPtr& c) { clients_.erase(c); }
+
+  void serve(const ClientPtr& c) {
+    if (c->head.kind == Request::time) return answer(c, fmt::format("{}", host_now()));
+    if (c->head.kind == Request::get) {
+      const auto found = values_.find(c->key);
+      return found != values_.end() ? answer(c, found->second) : waiting_[{Request::get, c->key}].push_back(c);
     }
-  }
-
-  void serve(int connection) {
-    for (;;) {
-      char what = 0;
-      std::string key, value;
-      if (!receive_all(connection, &what, 1) || !receive_text(connection, key) || !receive_text(connection, value))
-        return;
-      if (!may_keep(what, key, value)) {
-        ::shutdown(connection, SHUT_RDWR);
-        return;
-      }
-      if (!send_text(connection, answer(what, key, value))) return;
+    kept_ += c->key.size() + c->value.size();
+    if (kept_ > kMostKept) return lose(c);
+    if (c->head.kind == Request::set) {
+      values_[c->key] = c->value;
+      answer_all(waiting_[{Request::get, c->key}], c->value);
+      return answer(c, "");
     }
+    std::vector<ClientPtr>& come = waiting_[{Request::barrier, c->key}];
+    come.push_back(c);
+    if (come.size() >= ranks_) answer_all(come, "");
   }
 
-  bool may_keep(char what, const std::string& key, const std::string& value) {
-    if (what == 't' || what == 'g') return true;
-    const std::lock_guard lock(mutex_);
-    if (kept_ + key.size() + value.size() > kMostKept) return false;
-    kept_ += key.size() + value.size();
-    return true;
+  void answer_all(std::vector<ClientPtr>& waiting, const std::string& text) {
+    for (const ClientPtr& c : std::exchange(waiting, {})) answer(c, text);
   }
 
-  std::string answer(char what, const std::string& key, const std::string& value) {
-    if (what == 't') return fmt::format("{}", host_now());
-    std::unique_lock lock(mutex_);
-    if (what == 's') values_[key] = value;
-    if (what == 'b') ++counts_[key];
-    changed_.notify_all();
-    if (what == 'g') changed_.wait(lock, [&] { return ending_ || values_.contains(key); });
-    if (what == 'b') changed_.wait(lock, [&] { return ending_ || counts_[key] >= std::atoll(value.c_str()); });
-    const auto it = values_.find(key);
-    return it == values_.end() ? "" : it->second;
+  void answer(const ClientPtr& c, std::string text) {
+    c->answer = std::move(text);
+    c->answer_bytes = static_cast<std::uint32_t>(c->answer.size());
+    const std::array<asio::const_buffer, 2> reply = {asio::buffer(&c->answer_bytes, sizeof c->answer_bytes),
+                                                     asio::buffer(c->answer)};
+    asio::async_write(c->socket, reply, [this, c](error_code error, std::size_t) { error ? lose(c) : read(c); });
   }
 
-  int socket_;
-  std::size_t most_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  asio::io_context io_;
+  tcp::acceptor acceptor_;
+  std::size_t ranks_;
+  bool ending_ = false;
   std::size_t kept_ = 0;
   std::map<std::string, std::string> values_;
-  std::map<std::string, std::int64_t> counts_;
-  std::vector<int> connections_;
-  bool ending_ = false;
-  std::vector<std::thread> threads_;
-  std::thread acceptor_;
+  std::map<std::pair<Request, std::string>, std::vector<ClientPtr>> waiting_;  // for a key to be set, or at a barrier
+  std::set<ClientPtr> clients_;
+  std::thread thread_;
 };
 
-namespace {
+// A process's way to rank 0.
+class Rendezvous::Connection {
+ public:
+  Connection(const Placement& placement, Seconds patience);
+  std::string ask(Request kind, const std::string& key, const std::string& value);
 
-// Returns -1 while nobody answers.
-int try_to_connect(const Placement& p) {
-  const Addresses addresses(p);
-  int connection = -1;
-  for (const addrinfo* a = addresses.first; a != nullptr && connection < 0; a = a->ai_next) {
-    connection = ::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-    if (connection < 0 || ::connect(connection, a->ai_addr, a->ai_addrlen) == 0) continue;
-    ::close(connection);
-    connection = -1;
+ private:
+  std::optional<std::string> receive();  // nothing if no answer came in time, or none will
+  Error error(const std::string& what) const {
+    return Error(fmt::format("{}:{}: {}", placement_.address, placement_.port, what), 1);
   }
-  return connection;
-}
 
-}  // namespace
+  Placement placement_;
+  std::chrono::milliseconds patience_;
+  asio::io_context io_;
+  tcp::socket socket_{io_};
+};
 
-Rendezvous::Rendezvous(const Placement& placement, Seconds patience) : placement_(placement), patience_(patience) {
-  if (placement.rank == 0) server_ = std::make_unique<Server>(placement);
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience);
-  while ((socket_ = try_to_connect(placement_)) < 0) {
+Rendezvous::Connection::Connection(const Placement& placement, Seconds patience)
+    : placement_(placement), patience_(std::llround(patience * 1000)) {
+  const auto give_up = std::chrono::steady_clock::now() + patience_;
+  for (;;) {
+    error_code failed;
+    const auto found = addresses(io_, placement_, failed);
+    if (!failed) asio::connect(socket_, found, failed);
+    if (!failed) break;
     if (std::chrono::steady_clock::now() > give_up)
-      throw Error(fmt::format("{}:{}: rank 0 does not answer; set MASTER_ADDR and MASTER_PORT to where it runs",
-                              placement_.address, placement_.port),
-                  1);
+      throw error("rank 0 does not answer; set MASTER_ADDR and MASTER_PORT to where it runs");
     std::this_thread::sleep_for(kRetry);
   }
-  without_delay(socket_);
+  socket_.set_option(tcp::no_delay(true));
 }
 
-Rendezvous::~Rendezvous() {
-  if (socket_ >= 0) ::close(socket_);
+std::string Rendezvous::Connection::ask(Request kind, const std::string& key, const std::string& value) {
+  const RequestHead head = {kind, static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())};
+  const std::array<asio::const_buffer, 3> request = {asio::buffer(&head, sizeof head), asio::buffer(key),
+                                                     asio::buffer(value)};
+  error_code failed;
+  asio::write(socket_, request, failed);
+  std::optional<std::string> answer;
+  if (!failed) answer = receive();
+  if (answer) return *answer;
+  const char* const why = failed || io_.stopped() ? "rank 0 is gone" : "the other ranks did not come";
+  throw error(fmt::format("{} while waiting for '{}'", why, key));
 }
 
-std::string Rendezvous::ask(char what, const std::string& key, const std::string& value) {
-  const auto lost = [&](const char* why) {
-    return Error(fmt::format("{}:{}: {} while waiting for '{}'", placement_.address, placement_.port, why, key), 1);
+std::optional<std::string> Rendezvous::Connection::receive() {
+  struct Answer {
+    std::uint32_t size = 0;
+    std::string text;
+    bool complete = false;
   };
-  std::string result;
-  if (!send_all(socket_, &what, 1) || !send_text(socket_, key) || !send_text(socket_, value))
-    throw lost("rank 0 is gone");
-  pollfd ready{socket_, POLLIN, 0};
-  if (::poll(&ready, 1, static_cast<int>(patience_ * 1000)) <= 0) throw lost("the other ranks did not come");
-  if (!receive_text(socket_, result)) throw lost("rank 0 is gone");
-  return result;
+  const auto answer = std::make_shared<Answer>();  // outlives this call where nothing comes in time
+  asio::async_read(socket_, asio::buffer(&answer->size, sizeof answer->size), [this, answer](error_code cut, auto) {
+    if (cut || answer->size > kLongestText) return;
+    answer->text.resize(answer->size);
+    asio::async_read(socket_, asio::buffer(answer->text), [answer](error_code e, auto) { answer->complete = !e; });
+  });
+  io_.restart();
+  io_.run_for(patience_);
+  if (!answer->complete) return std::nullopt;
+  return std::move(answer->text);
 }
 
-void Rendezvous::set(const std::string& key, const std::string& value) { ask('s', key, value); }
-std::string Rendezvous::get(const std::string& key) { return ask('g', key, ""); }
-void Rendezvous::barrier(const std::string& name) { ask('b', name, fmt::format("{}", placement_.ranks)); }
-Picoseconds Rendezvous::time() { return std::atoll(ask('t', "", "").c_str()); }
+Rendezvous::Rendezvous(const Placement& placement, Seconds patience)
+    : server_(placement.rank == 0 ? std::make_unique<Server>(placement) : nullptr),
+      connection_(std::make_unique<Connection>(placement, patience)) {}
+
+Rendezvous::~Rendezvous() = default;
+
+void Rendezvous::set(const std::string& key, const std::string& value) { connection_->ask(Request::set, key, value); }
+std::string Rendezvous::get(const std::string& key) { return connection_->ask(Request::get, key, ""); }
+void Rendezvous::barrier(const std::string& name) { connection_->ask(Request::barrier, name, ""); }
+Picoseconds Rendezvous::time() { return std::atoll(connection_->ask(Request::time, "", "").c_str()); }
 
 ClockOffset clock_of(Rendezvous& rendezvous) {
   ClockOffset best = {0, -1};

@@ -38,12 +38,10 @@ class Rendezvous {
 
  private:
   class Server;
-  std::string ask(char what, const std::string& key, const std::string& value);
+  class Connection;
 
-  Placement placement_;
-  Seconds patience_;
   std::unique_ptr<Server> server_;  // set on rank 0
-  int socket_ = -1;
+  std::unique_ptr<Connection> connection_;
 };
 
 // The offset to add to this process's steady clock to get rank 0's, and the largest error of the offset: half of the

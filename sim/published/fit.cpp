@@ -6,6 +6,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <Eigen/Cholesky>
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
@@ -53,8 +54,8 @@ void scale(Software& software, std::string_view key, double factor) {
 struct FitRow {
   const PublishedRow* row = nullptr;
   bool usable = false;
-  double residual = 0;                                 // ln(predicted / measured), built-in values
-  std::vector<std::pair<std::size_t, double>> slopes;  // d residual / d ln(number)
+  double residual = 0;                                  // ln(predicted / measured), built-in values
+  std::vector<std::pair<Eigen::Index, double>> slopes;  // d residual / d ln(number)
 };
 
 // A step time with some numbers changed: a plan made once, priced several times.
@@ -104,37 +105,13 @@ FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& num
       shifts[i] = std::log(kNudge);
       const double slope = std::log(priced.step_time(numbers, shifts) / built_in) / shifts[i];
       shifts[i] = 0;
-      if (slope != 0) r.slopes.emplace_back(i, slope);
+      if (slope != 0) r.slopes.emplace_back(static_cast<Eigen::Index>(i), slope);
     }
     r.usable = true;
   } catch (const Error&) {  // the row is not supported: predict_published() reports why
   }
   return r;
 }
-
-// The solution x of a x = b for a symmetric positive definite a (Cholesky).
-std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double> b) {
-  const std::size_t n = b.size();
-  for (std::size_t j = 0; j < n; ++j) {
-    for (std::size_t k = 0; k < j; ++k) a[j][j] -= a[j][k] * a[j][k];
-    a[j][j] = std::sqrt(a[j][j]);
-    for (std::size_t i = j + 1; i < n; ++i) {
-      for (std::size_t k = 0; k < j; ++k) a[i][j] -= a[i][k] * a[j][k];
-      a[i][j] /= a[j][j];
-    }
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t k = 0; k < i; ++k) b[i] -= a[i][k] * b[k];
-    b[i] /= a[i][i];
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < n; ++k) b[i] -= a[k][i] * b[k];
-    b[i] /= a[i][i];
-  }
-  return b;
-}
-
-using Matrix = std::vector<std::vector<double>>;
 
 // The index of the number of the same key that another number is akin to.
 std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>& numbers) {
@@ -147,55 +124,57 @@ std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>&
 }
 
 // Adds the distance of every number from its prior, in units of its spread.
-void add_priors(const std::vector<FittedNumber>& numbers, Matrix& a, std::vector<double>& b) {
+void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double stiffness = 1 / (numbers[i].spread * numbers[i].spread);
     const double pull = stiffness * std::log(numbers[i].prior / numbers[i].value);
-    a[i][i] += stiffness;
-    b[i] += pull;
+    a(i, i) += stiffness;
+    b(i) += pull;
     if (numbers[i].like.empty()) continue;
     const std::size_t j = akin_to(numbers[i], numbers);
-    a[j][j] += stiffness;
-    a[i][j] -= stiffness;
-    a[j][i] -= stiffness;
-    b[j] -= pull;
+    a(j, j) += stiffness;
+    a(i, j) -= stiffness;
+    a(j, i) -= stiffness;
+    b(j) -= pull;
   }
 }
 
 // The terms on which the residual of a row depends: the fitted numbers, and the offset of the row's source.
-std::vector<std::pair<std::size_t, double>> terms_of(const FitRow& r, std::size_t own) {
-  std::vector<std::pair<std::size_t, double>> terms = r.slopes;
+std::vector<std::pair<Eigen::Index, double>> terms_of(const FitRow& r, Eigen::Index own) {
+  std::vector<std::pair<Eigen::Index, double>> terms = r.slopes;
   terms.emplace_back(own, 1.0);
   return terms;
 }
 
+// Adds a row's residual, and how it moves with its terms; residuals beyond kHuber at x count by size alone.
+void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
+  const auto terms = terms_of(r, own);
+  double residual = r.residual;
+  for (const auto& [i, slope] : terms) residual += slope * x(i);
+  const double off = std::abs(residual);
+  const double weight = (off > kHuber ? kHuber / off : 1) / (kNoise * kNoise);
+  for (const auto& [i, si] : terms) {
+    b(i) -= weight * si * r.residual;
+    for (const auto& [j, sj] : terms) a(i, j) += weight * si * sj;
+  }
+}
+
 // The shifts of the numbers' logarithms that fit the rows best.
 std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
-  std::map<std::string, std::size_t> own;  // the unknown (offset) of each source, after those of the numbers
-  for (const FitRow* r : rows) own.try_emplace(r->row->source, numbers.size() + own.size());
-  const std::size_t n = numbers.size() + own.size();
-  std::vector<double> x(n, 0);
+  std::map<std::string, Eigen::Index> own;  // the unknown (offset) of each source, after those of the numbers
+  const auto count = static_cast<Eigen::Index>(numbers.size());
+  for (const FitRow* r : rows) own.try_emplace(r->row->source, count + static_cast<Eigen::Index>(own.size()));
+  const Eigen::Index n = count + static_cast<Eigen::Index>(own.size());
+  Eigen::VectorXd x = Eigen::VectorXd::Zero(n);
   for (int round = 0; round < kRounds; ++round) {
-    Matrix a(n, std::vector<double>(n, 0));
-    std::vector<double> b(n, 0);
+    Eigen::MatrixXd a = Eigen::MatrixXd::Zero(n, n);
+    Eigen::VectorXd b = Eigen::VectorXd::Zero(n);
     add_priors(numbers, a, b);
-    for (std::size_t i = numbers.size(); i < n; ++i) a[i][i] = 1 / (kSourceNoise * kSourceNoise);
-    for (const FitRow* r : rows) {
-      const auto terms = terms_of(*r, own.at(r->row->source));
-      double residual = r->residual;
-      for (const auto& [i, slope] : terms) residual += slope * x[i];
-      const double off = std::abs(residual);
-      const double weight = (off > kHuber ? kHuber / off : 1) / (kNoise * kNoise);
-      for (const auto& [i, si] : terms) {
-        b[i] -= weight * si * r->residual;
-        for (const auto& [j, sj] : terms) a[i][j] += weight * si * sj;
-      }
-    }
-    x = solve(a, b);
-    for (double& shift : x) shift = std::clamp(shift, -kFarthest, kFarthest);
+    a.diagonal().tail(n - count).setConstant(1 / (kSourceNoise * kSourceNoise));
+    for (const FitRow* r : rows) add_row(*r, own.at(r->row->source), x, a, b);
+    x = a.llt().solve(b).cwiseMax(-kFarthest).cwiseMin(kFarthest);
   }
-  x.resize(numbers.size());
-  return x;
+  return {x.data(), x.data() + count};
 }
 
 // A sample of rows spread evenly over the rows of a source, in their order.

@@ -126,6 +126,22 @@ TEST(Rendezvous, TellsWhoDidNotCome) {
   }
 }
 
+// A rank that waits for the others is not let through a barrier because rank 0 leaves.
+TEST(Rendezvous, TellsThatRank0IsGone) {
+  on_ranks(2, free_port(), [](const Placement& p) {
+    Rendezvous rendezvous(p, 20);
+    rendezvous.set(std::to_string(p.rank), "come");
+    if (p.rank == 0) rendezvous.get("1");
+    if (p.rank == 0) return;
+    try {
+      rendezvous.barrier("end");
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("rank 0 is gone while waiting for 'end'"), std::string::npos);
+    }
+  });
+}
+
 TEST(Rendezvous, TheEnvironmentSaysWhoTheRankIs) {
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
   EXPECT_FALSE(placement_of_environment().launched);
