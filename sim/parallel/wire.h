@@ -15,7 +15,8 @@ namespace orrery {
 using WireNames = std::set<std::string, std::less<>>;
 
 // Writes values as bytes, and reads them on the same machine architecture: a type names its parts once, in share(wire,
-// value), for both directions. Throws Error where the bytes were not written by the same calls.
+// value), for both directions. Throws Error where the bytes were not written by the same calls. Written by hand:
+// cereal allocates what a size on the wire asks for, and cannot read into names that are views.
 class Wire {
  public:
   Wire() = default;  // a wire that writes

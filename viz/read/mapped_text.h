@@ -16,7 +16,8 @@ struct Cancelled {};
 
 // A file's bytes, mapped instead of read into memory; a gzip file is inflated into a nameless temporary file first. The
 // part of a cut or corrupt gzip file before the fault is kept, and `damage` says so. `damage` also says so when another
-// program cuts the file short while it is mapped and the missing part is read: it reads as zeros.
+// program cuts the file short while it is mapped and the missing part is read: it reads as zeros. Written by hand:
+// boost::iostreams maps a file by its name, and the inflated file has none; the program dies where a file is cut short.
 class MappedText {
  public:
   // Throws Error "path: cannot be read: reason".
