@@ -10,8 +10,8 @@ namespace orrery {
 
 // Walks over JSON text as profilers write it, broken or not, without building anything. It never reads outside the text
 // and every step goes forward, so that no input hangs it. Strings may hold control characters; numbers may be NaN.
-// Written by hand: simdjson and nlohmann's parser give up a text that is cut short, and a broken trace is shown as far as
-// it goes.
+// Written by hand: simdjson and nlohmann's parser give up a text that is cut short, and a broken trace is shown as far
+// as it goes.
 class JsonScan {
  public:
   explicit JsonScan(std::string_view text, std::size_t at = 0)
