@@ -109,7 +109,7 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
 // zeros, because no device queue clears it. On disk: room in a file, which is never given back.
 bool Buffers::take_beyond(const BlockBuffer& what, Held& held) {
   if (what.home == MemoryTier::device) return false;
-  if (what.home == MemoryTier::nvme) {
+  if (behind_host(what.home)) {
     held.at = disk_.take(what.bytes);
     return true;
   }

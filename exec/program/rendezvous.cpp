@@ -34,7 +34,7 @@ constexpr auto kRetry = std::chrono::milliseconds(50);
 constexpr auto kFarewell = std::chrono::seconds(2);  // longest that rank 0 goes on sending answers at its end
 constexpr int kClockRounds = 20;
 constexpr std::uint32_t kLongestText = 1 << 20;  // longest key or value, in bytes
-constexpr std::size_t kMostKept = 16 << 20;  // most bytes of all keys and values together
+constexpr std::size_t kMostKept = 16 << 20;      // most bytes of all keys and values together
 constexpr std::size_t kSpare = 16;  // connections allowed beside one for each rank, for ranks that connect again
 
 enum class Request : std::uint32_t { set, get, barrier, time };

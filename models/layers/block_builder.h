@@ -59,7 +59,7 @@ class BlockBuilder {
   // Activations that backward reads lie on the host between forward and backward. input_parts: of an input that so many
   // ranks of the tensor group all hold, each keeps a part (ZeRO-R, Rajbhandari et al. 2020, section 6.1: Pa).
   bool offloads = false;
-  bool offloads_to_disk = false;  // activations go on from the host to a disk
+  MemoryTier offload_tier = MemoryTier::host;  // activations go on from the host to a disk
   std::int64_t input_parts = 1;
   // The kept part of the input lies side by side with that of other blocks (ZeRO-R, section 6.3: MD).
   bool contiguous = false;

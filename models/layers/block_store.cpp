@@ -71,14 +71,14 @@ void BlockBuilder::offload_slot(Id s, Op& release) {
                        .work = PlaceCopy{bytes, MemoryTier::device, MemoryTier::host},
                        .lane = LaneKind::d2h,
                        .operands = {operand(s, Access::read), operand(host, Access::write)}});
-  if (offloads_to_disk) {
+  if (behind_host(offload_tier)) {
     const Id disk = slot(block_.buffers[s].name + " on disk", bytes);
-    block_.buffers[disk].home = MemoryTier::nvme;
+    block_.buffers[disk].home = offload_tier;
     insert_after_use(host, {.name = "activations to disk",
-                            .work = PlaceCopy{bytes, MemoryTier::host, MemoryTier::nvme},
+                            .work = PlaceCopy{bytes, MemoryTier::host, offload_tier},
                             .lane = LaneKind::nvme_write,
                             .operands = {operand(host, Access::read), operand(disk, Access::write)}});
-    copy_back("activations from disk", LaneKind::nvme_read, MemoryTier::nvme, disk, MemoryTier::host, host);
+    copy_back("activations from disk", LaneKind::nvme_read, offload_tier, disk, MemoryTier::host, host);
   }
   copy_back("activations up", LaneKind::h2d, MemoryTier::host, host, MemoryTier::device, s);
   release.operands.push_back(operand(host, Access::read));

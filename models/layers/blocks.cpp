@@ -132,7 +132,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   LayerTape b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
   b.tape.offloads = offload;
-  b.tape.offloads_to_disk = c.spec.strategy.offload.activations == MemoryTier::nvme;
+  b.tape.offload_tier = c.spec.strategy.offload.activations;
   if (b.recompute.layer && c.spec.strategy.partition_activations) b.tape.input_parts = c.tensor;
   b.tape.contiguous = b.recompute.layer && c.spec.strategy.contiguous_activations;
   if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;

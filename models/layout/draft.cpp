@@ -21,7 +21,7 @@ PlanFacts::PlanFacts(const Spec& s)
 
 bool PlanFacts::norm_tells_infinity() const {
   const bool fused = spec.strategy.clip > 0 && spec.software.kernels.fused_clip;
-  return host_update() && (delayed() || spec.strategy.offload.gradients == MemoryTier::nvme || fused);
+  return host_update() && (delayed() || behind_host(spec.strategy.offload.gradients) || fused);
 }
 
 Draft::Draft(const Spec& spec) : facts(spec), context(facts.spec, facts.row), layers_of(stage_layers(spec)) {

@@ -92,7 +92,7 @@ bool copied_gradients(const Spec& spec) { return averaging(spec, sharding(spec))
 
 bool state_on_disk(const Spec& spec) {
   const Offload& o = spec.strategy.offload;
-  return o.optimizer == MemoryTier::nvme || o.parameters == MemoryTier::nvme || o.gradients == MemoryTier::nvme;
+  return behind_host(o.optimizer) || behind_host(o.parameters) || behind_host(o.gradients);
 }
 
 }  // namespace orrery::feature::is

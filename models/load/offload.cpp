@@ -6,9 +6,6 @@
 namespace orrery {
 namespace {
 
-constexpr Named<MemoryTier> kDevices[] = {
-    {"none", MemoryTier::device}, {"cpu", MemoryTier::host}, {"nvme", MemoryTier::nvme}};
-
 constexpr SpecKey kOffloadKeys[] = {
     {"optimizer", "place of master weights and moments; the host updates", "cpu", "none | cpu | nvme"},
     {"parameters", "place of the weights between uses", "cpu", "none | cpu | nvme"},
@@ -27,9 +24,14 @@ constexpr SpecKey kOffloadedActivationKeys[] = {
 };
 
 void take_device(const SpecSection& section, std::string_view key, MemoryTier& device) {
-  const auto find = [](std::string_view word) { return find_named(kDevices, "device", word); };
+  const auto find = [](std::string_view word) {
+    if (const auto tier = tier_in_spec(word)) return *tier;
+    std::vector<std::string_view> known;
+    for (const MemoryTierRow& row : kMemoryTiers) known.push_back(row.in_spec);
+    throw Error(unknown_name("device", word, known));
+  };
   section.take_named(
-      key, device, find, [](MemoryTier d) { return name_in(kDevices, d); }, "default");
+      key, device, find, [](MemoryTier d) { return row_of(d).in_spec; }, "default");
 }
 
 }  // namespace
@@ -54,7 +56,7 @@ void read_offload(const SpecSection& section, Offload& o) {
 Broken offload_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Offload& o = s.offload;
-  const bool disk = feature::is::state_on_disk(spec) || o.activations == MemoryTier::nvme;
+  const bool disk = feature::is::state_on_disk(spec) || behind_host(o.activations);
   if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
   if (spec.cluster.gpu.memory_bytes == 0) return {};  // no known GPU: the machine at hand, as measured
   if (o.any() && spec.cluster.gpu.pcie_GBps <= 0)

@@ -66,9 +66,7 @@ std::string_view name_of(Category c) {
   return names[static_cast<std::size_t>(c)];
 }
 
-std::string_view name_of(MemoryTier p) {
-  return p == MemoryTier::device ? "device" : p == MemoryTier::host ? "host" : "nvme";
-}
+std::string_view name_of(MemoryTier p) { return row_of(p).name; }
 
 // The slot of a rank is the one whose representative has the same place in its pipeline group and, where the blocks of
 // a context ring differ, in its context group too.

@@ -3,8 +3,8 @@
 namespace orrery {
 
 static LaneKind lane_of(MemoryTier from, MemoryTier to) {
-  if (from == MemoryTier::nvme) return LaneKind::nvme_read;
-  if (to == MemoryTier::nvme) return LaneKind::nvme_write;
+  if (behind_host(from)) return LaneKind::nvme_read;
+  if (behind_host(to)) return LaneKind::nvme_write;
   return from == MemoryTier::device ? LaneKind::d2h : LaneKind::h2d;
 }
 

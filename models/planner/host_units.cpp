@@ -16,7 +16,7 @@ void HostUnits::fetch(std::uint32_t unit_frame, std::uint32_t state_frame, Phase
   plan_.frames[unit_frame].state = state_frame;
   Op op = copy_op("shard from disk", phase,
                   {.bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * context_.width,
-                   .from = MemoryTier::nvme,
+                   .from = spec_.strategy.offload.parameters,
                    .to = MemoryTier::host},
                   state(kParameterShard, Access::read), unit(kStagedShard, Access::write));
   op.allocates = {unit(kStagedShard, Access::write)};
@@ -31,7 +31,7 @@ bool HostUnits::copied_alone(std::uint32_t unit_frame) const {
 
 void HostUnits::upload(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase,
                        const std::vector<TaskId>& after) {
-  const bool disk = spec_.strategy.offload.parameters == MemoryTier::nvme;
+  const bool disk = behind_host(spec_.strategy.offload.parameters);
   if (disk) fetch(unit_frame, state_frame, phase);
   staged_.erase(unit_frame);
   const UnitSlot first = row_.fp32_shards ? kRaisedShard : copied_alone(unit_frame) ? kGathered : kCastShard;
@@ -49,10 +49,10 @@ void HostUnits::upload(std::uint32_t unit_frame, std::uint32_t state_frame, Phas
 
 void HostUnits::upload_gradients(std::uint32_t unit_frame) {
   const Bytes bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * facts_.gradient_width;
-  const bool disk = spec_.strategy.offload.gradients == MemoryTier::nvme;
+  const bool disk = behind_host(spec_.strategy.offload.gradients);
   if (disk) {
     Op fetch = copy_op("gradients from disk", Phase::backward,
-                       {.bytes = bytes, .from = MemoryTier::nvme, .to = MemoryTier::host},
+                       {.bytes = bytes, .from = spec_.strategy.offload.gradients, .to = MemoryTier::host},
                        state(arriving_gradients(facts_), Access::read), unit(kStagedGradient, Access::write));
     fetch.allocates = {unit(kStagedGradient, Access::write)};
     writer_.emit(fetch, unit_frame);
@@ -82,7 +82,7 @@ TaskId HostUnits::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
 
 void HostUnits::offload_gradients(std::uint32_t unit_frame, TaskId after) {
   const Bytes bytes = draft_.shard(draft_.layout.regions.at(unit_frame)) * facts_.gradient_width;
-  const bool disk = spec_.strategy.offload.gradients == MemoryTier::nvme;
+  const bool disk = behind_host(spec_.strategy.offload.gradients);
   const Operand from = facts_.host_gradients() ? unit(kReduced, Access::read) : state(kGradientShard, Access::read);
   const Operand to = disk ? unit(kStagedGradient, Access::write) : state(arriving_gradients(facts_), Access::write);
   Op down = copy_op("gradients down", Phase::backward,
@@ -91,9 +91,9 @@ void HostUnits::offload_gradients(std::uint32_t unit_frame, TaskId after) {
   if (disk) down.allocates = {to};
   writer_.emit(down, unit_frame, {after});
   if (!disk) return;
-  Op store =
-      copy_op("gradients to disk", Phase::backward, {.bytes = bytes, .from = MemoryTier::host, .to = MemoryTier::nvme},
-              unit(kStagedGradient, Access::read), state(arriving_gradients(facts_), Access::write));
+  Op store = copy_op("gradients to disk", Phase::backward,
+                     {.bytes = bytes, .from = MemoryTier::host, .to = spec_.strategy.offload.gradients},
+                     unit(kStagedGradient, Access::read), state(arriving_gradients(facts_), Access::write));
   store.frees = {unit(kStagedGradient, Access::read)};
   writer_.emit(store, unit_frame);
 }

@@ -51,7 +51,7 @@ std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
                                 : device_norm(draft_, writer_, kSquaredNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
   }
-  const bool passes = s.offload.gradients != MemoryTier::nvme && !(clips && spec_.software.kernels.fused_clip);
+  const bool passes = !behind_host(s.offload.gradients) && !(clips && spec_.software.kernels.fused_clip);
   if (passes && (clips || facts_.half)) {
     const std::vector<TaskId> multiplied = unscale(after);
     after.insert(after.end(), multiplied.begin(), multiplied.end());
@@ -128,43 +128,43 @@ void HostUpdate::update_tiles(const Chunk& chunk, const std::vector<TaskId>& aft
 
 void HostUpdate::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64_t n, const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
-  const auto fetch = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
-    const PlaceCopy work = {n * width, MemoryTier::nvme, MemoryTier::host, first, n, width};
+  const auto fetch = [&](const char* name, MemoryTier tier, std::uint16_t from, std::uint16_t to, Bytes width) {
+    const PlaceCopy work = {n * width, tier, MemoryTier::host, first, n, width};
     writer_.emit(copy_op(name, Phase::step, work, state(from, Access::read), own(to, Access::write)), frame, after);
   };
-  if (s.offload.gradients == MemoryTier::nvme)
-    fetch("fetch gradients", due_gradients(facts_), kTileGradient, facts_.gradient_width);
-  if (s.offload.optimizer != MemoryTier::nvme) return;
-  for (const Swapped& x : swapped_states(s.optimizer)) fetch(x.fetch, x.state, x.tile, x.width);
+  if (behind_host(s.offload.gradients))
+    fetch("fetch gradients", s.offload.gradients, due_gradients(facts_), kTileGradient, facts_.gradient_width);
+  if (!behind_host(s.offload.optimizer)) return;
+  for (const Swapped& x : swapped_states(s.optimizer)) fetch(x.fetch, s.offload.optimizer, x.state, x.tile, x.width);
 }
 
 void HostUpdate::update_tile(std::uint32_t frame, std::int64_t first, std::int64_t n,
                              const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const Offload& o = s.offload;
-  const bool disks = o.optimizer == MemoryTier::nvme, sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const bool disks = behind_host(o.optimizer), sgd = s.optimizer.kind == OptimizerKind::sgd;
   const auto kept = [&](std::uint16_t on_host, std::uint16_t in_tile) {
     return disks ? own(in_tile, Access::read_write) : state(on_host, Access::read_write);
   };
-  Op op = {.name = "update",
-           .work = Update{.elements = n,
-                          .gradient = facts_.gradient_width,
-                          .master = s.optimizer.master_bytes,
-                          .moment = s.optimizer.moment_bytes,
-                          .forward = row_.fp32_shards && facts_.host_parameters() ? 0 : draft_.shard_width(),
-                          .moments = sgd ? 0 : 2,
-                          .first = first,
-                          .delayed = facts_.delayed()},
-           .phase = Phase::step,
-           .lane = LaneKind::cpu,
-           .optimizer = true,
-           .operands = {o.gradients == MemoryTier::nvme ? own(kTileGradient, Access::read)
-                                                        : state(due_gradients(facts_), Access::read),
-                        kept(kMaster, kTileMaster), kept(kMoment1, kTileMoment1), kept(kMoment2, kTileMoment2),
-                        o.parameters == MemoryTier::host ? state(kParameterShard, Access::write)
-                                                         : own(kTileForward, Access::write)}};
+  Op op = {
+      .name = "update",
+      .work = Update{.elements = n,
+                     .gradient = facts_.gradient_width,
+                     .master = s.optimizer.master_bytes,
+                     .moment = s.optimizer.moment_bytes,
+                     .forward = row_.fp32_shards && facts_.host_parameters() ? 0 : draft_.shard_width(),
+                     .moments = sgd ? 0 : 2,
+                     .first = first,
+                     .delayed = facts_.delayed()},
+      .phase = Phase::step,
+      .lane = LaneKind::cpu,
+      .optimizer = true,
+      .operands = {
+          behind_host(o.gradients) ? own(kTileGradient, Access::read) : state(due_gradients(facts_), Access::read),
+          kept(kMaster, kTileMaster), kept(kMoment1, kTileMoment1), kept(kMoment2, kTileMoment2),
+          o.parameters == MemoryTier::host ? state(kParameterShard, Access::write) : own(kTileForward, Access::write)}};
   if (!disks) op.allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)};
-  const bool multiplies = spec_.software.kernels.fused_clip || o.gradients == MemoryTier::nvme;
+  const bool multiplies = spec_.software.kernels.fused_clip || behind_host(o.gradients);
   if (facts_.takes_norm() && (multiplies || (facts_.half && facts_.norm_tells_infinity())))
     op.operands.push_back(number(kSquaredNorm, Access::read));
   if (facts_.half && !facts_.norm_tells_infinity()) op.operands.push_back(number(kFoundInfinity, Access::read));
@@ -173,14 +173,15 @@ void HostUpdate::update_tile(std::uint32_t frame, std::int64_t first, std::int64
 
 void HostUpdate::store_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   const Strategy& s = spec_.strategy;
-  const auto store = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
-    const PlaceCopy work = {n * width, MemoryTier::host, MemoryTier::nvme, first, n, width};
+  const auto store = [&](const char* name, MemoryTier tier, std::uint16_t from, std::uint16_t to, Bytes width) {
+    const PlaceCopy work = {n * width, MemoryTier::host, tier, first, n, width};
     writer_.emit(copy_op(name, Phase::step, work, own(from, Access::read), state(to, Access::write)), frame);
   };
-  if (s.offload.optimizer == MemoryTier::nvme) {
-    for (const Swapped& x : swapped_states(s.optimizer)) store(x.store, x.tile, x.state, x.width);
+  if (behind_host(s.offload.optimizer)) {
+    for (const Swapped& x : swapped_states(s.optimizer)) store(x.store, s.offload.optimizer, x.tile, x.state, x.width);
   }
-  if (s.offload.parameters == MemoryTier::nvme) store("store weights", kTileForward, kParameterShard, context_.width);
+  if (behind_host(s.offload.parameters))
+    store("store weights", s.offload.parameters, kTileForward, kParameterShard, context_.width);
 }
 
 // Uploads new weights to a device that keeps parameters of its own.

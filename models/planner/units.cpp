@@ -54,7 +54,7 @@ void Units::gather_for(const Pass& pass) {
   const Chunk& chunk = chunks_[pass.action.chunk];
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   const Phase phase = pass.forward() ? Phase::forward : Phase::backward;
-  const std::int64_t farthest = spec_.strategy.offload.parameters == MemoryTier::nvme ? -1 - ahead : 0;
+  const std::int64_t farthest = behind_host(spec_.strategy.offload.parameters) ? -1 - ahead : 0;
   for (std::size_t i = pass.at; i < pass.entries.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[pass.entries[i]];
     if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;

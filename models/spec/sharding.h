@@ -7,10 +7,9 @@
 
 namespace orrery {
 
-// A data-parallel variant, a row of the table in sharding.cpp: what it shards, and when it gathers and reduces. The
-// planner reads the fields and knows no names.
+// A data-parallel variant, a row of the table in sharding.cpp, which begins with plain replicas: what it shards, and
+// when it gathers and reduces. The planner reads the fields and knows no names.
 struct ShardingRow {
-  Sharding kind = Sharding::none;
   std::string_view name;
   std::string_view about;
   bool shards_optimizer = false;   // states and update are cut over the group; parameters are gathered after the update
@@ -21,9 +20,9 @@ struct ShardingRow {
   bool hybrid = false;       // shards lie inside Strategy::shard_group; replicas are reduced over the rest
   bool master = false;       // one rank hands out inputs and weights, takes outputs and gradients, and alone updates
   bool servers = false;      // ranks of their own hold weights and update: gradients pushed, weights pulled
-  // The variant whose transfers and memory bound its own in a search, and which a hybrid one is over a single group;
-  // the variant that it is with gradients on the host, which are reduced unit by unit.
-  Sharding bounds = kind, with_host_gradients = kind;
+  // Names of the variant whose transfers and memory bound its own in a search, and which a hybrid one is over a single
+  // group; and of the variant that it is with gradients on the host, which are reduced unit by unit. "": itself.
+  std::string_view bounds = "", with_host_gradients = "";
   bool suggested = false;  // whether programs try it where parameters are whole
 };
 
@@ -39,6 +38,12 @@ inline bool scatters_gradients(const ShardingRow& row, bool stage_1_sums_all) {
 // own, unless it has the shards too; a device has its own beside narrower parameters.
 bool masters_lie_apart(const Strategy& strategy, const ShardingRow& row);
 
-const ShardingRow& row_of(Sharding s);  // throws Error for a variant that is not built yet
+const ShardingRow& row_of(Sharding s);
+Sharding sharding_of(const ShardingRow& row);
+Sharding find_sharding(std::string_view name);  // throws Error listing the known names
+std::string_view name_of(Sharding s);
+std::vector<std::string_view> sharding_names();
+Sharding bounding(const ShardingRow& row);             // the variant that `bounds` names
+Sharding with_host_gradients(const ShardingRow& row);  // the variant that `with_host_gradients` names
 
 }  // namespace orrery

@@ -12,17 +12,9 @@
 
 namespace orrery {
 
-enum class Sharding : std::uint8_t {
-  none,
-  zero1,
-  zero2,
-  zero3,
-  fsdp,
-  fsdp_grad_op,
-  hsdp,
-  data_parallel,
-  parameter_server
-};
+// A data-parallel variant, by its row in the table of sharding.cpp, which knows their names; none, the first: plain
+// replicas.
+enum class Sharding : std::uint8_t { none };
 enum class Attention : std::uint8_t { flash, unfused };
 inline constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
@@ -167,9 +159,5 @@ struct Strategy {
 // The side q that tensor ranks give a grid of their kind: q * q (2d), q * q * tensor_depth (2.5d), q * q * q (3d); 0 if
 // they make none.
 std::int64_t grid_side(const Strategy& s);
-
-Sharding find_sharding(std::string_view name);  // throws Error listing the known names
-std::string_view name_of(Sharding s);
-std::vector<std::string_view> sharding_names();
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 
 #include "models/load/load_spec.h"
 #include "models/spec/recipes.h"
+#include "models/spec/sharding.h"
 #include "models/spec/spec.h"
 #include "sim/cli/commands.h"
 #include "sim/predict/long_steps.h"

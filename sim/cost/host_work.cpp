@@ -48,7 +48,7 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
     at(w, Port::host_memory) = kAdamFraction;
     return w;
   }
-  const bool fetch = c->from == MemoryTier::nvme, store = c->to == MemoryTier::nvme;
+  const bool fetch = behind_host(c->from), store = behind_host(c->to);
   if ((fetch || store) && (rates.read <= 0 || rates.write <= 0))
     throw Error("cluster.nvme: missing; offload to disks needs TB, read_GBps and write_GBps of a node");
   const double way = fetch ? rates.read : store ? rates.write : rates.link, rate = std::min(way, rates.memory);

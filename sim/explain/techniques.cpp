@@ -135,11 +135,11 @@ void add_sharding(const Spec& spec, List& list) {
   const bool whole = !row.shards_parameters && !row.master && !row.servers;
   for (const ShardingRow& other : sharding_rows()) {
     const bool more = other.shards_parameters || !row.shards_optimizer;
-    const bool weaving = weaves(other.kind);
+    const bool weaving = weaves(sharding_of(other));
     if (other.suggested && more && flushes && whole && s.offload.parameters == MemoryTier::device)
       list.push_back({std::string(other.name), false, "", "",
                       fmt::format("with {}{}", other.name, weaving ? ", micro-batches not woven" : ""),
-                      as(other.kind)});
+                      as(sharding_of(other))});
   }
 }
 
@@ -367,7 +367,7 @@ List situations(const Spec& spec) {
     node.gpus = c.gpus_per_node;
     node.cluster.nodes = 1;
     node.strategy.data = c.gpus_per_node;
-    node.strategy.sharding = smallest.kind;
+    node.strategy.sharding = sharding_of(smallest);
     node.strategy.recompute = {};
     node.strategy.recompute.layer = true;
     node.strategy.micro_batch = 1;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/published/predict.h"
 
 namespace orrery {

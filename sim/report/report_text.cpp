@@ -1,4 +1,5 @@
 #include "sim/report/report_text.h"
+#include "models/spec/sharding.h"
 
 #include <algorithm>
 

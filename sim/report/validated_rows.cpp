@@ -1,4 +1,5 @@
 #include "sim/report/validated_rows.h"
+#include "models/spec/sharding.h"
 
 #include <algorithm>
 #include <cmath>

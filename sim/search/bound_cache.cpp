@@ -64,14 +64,14 @@ const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell) {
 
 StackKind stack_kind(const Spec& base, Sharding sharding) {
   const ShardingRow& row = row_of(sharding);
-  return {unit_gradients(base, row) || row.shards_parameters ? row.bounds : Sharding::none};
+  return {unit_gradients(base, row) || row.shards_parameters ? bounding(row) : Sharding::none};
 }
 
 StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan) {
   Offload away;
   set_offload(away, memory_plan.offload);
   if (away.gradients == MemoryTier::device) return stack_kind(base, memory_plan.sharding);
-  return {row_of(memory_plan.sharding).with_host_gradients, true};
+  return {with_host_gradients(row_of(memory_plan.sharding)), true};
 }
 
 bool reduces_units(const Spec& base, const MemoryPlan& memory_plan) {
@@ -83,8 +83,8 @@ bool reduces_units(const Spec& base, const MemoryPlan& memory_plan) {
 std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout) {
   std::vector<StackKind> result;
   for (const ShardingRow& row : sharding_rows()) {
-    if (row.bounds != row.kind || row.master || row.servers) continue;
-    const Sharding sharding = row.kind;
+    if (!row.bounds.empty() || row.master || row.servers) continue;
+    const Sharding sharding = sharding_of(row);
     const bool own = stack_kind(space.base(), sharding).sharding == sharding, alone = layout.replicas() == 1;
     if (own) result.push_back({sharding});
     if ((!own || alone) && (alone || sharding != Sharding::none) && space.offloads_gradients())

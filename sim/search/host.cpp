@@ -34,10 +34,10 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   HostLoad load;
   load.down = (host_gradients ? m : 1) * gradients;
   load.up = (host_gradients ? (m - 1) * gradients : 0) + (host_parameters ? gathers : mine * width);
-  load.swapped = away.optimizer == MemoryTier::nvme ? mine * static_cast<double>(each) : 0;
-  load.read = load.written = load.swapped + (away.gradients == MemoryTier::nvme ? m * gradients : 0);
-  if (away.parameters == MemoryTier::nvme) load.read += gathers;
-  if (away.parameters == MemoryTier::nvme) load.written += mine * width;
+  load.swapped = behind_host(away.optimizer) ? mine * static_cast<double>(each) : 0;
+  load.read = load.written = load.swapped + (behind_host(away.gradients) ? m * gradients : 0);
+  if (behind_host(away.parameters)) load.read += gathers;
+  if (behind_host(away.parameters)) load.written += mine * width;
   return load;
 }
 

@@ -11,21 +11,18 @@
 namespace orrery {
 namespace {
 
-constexpr std::array<MemoryTier, 3> kPlaces = {MemoryTier::device, MemoryTier::host, MemoryTier::nvme};
-
-std::string_view word_of(MemoryTier d) {
-  return d == MemoryTier::device ? "none" : d == MemoryTier::host ? "cpu" : "nvme";
+// A tier beyond the host follows a part's name: "optimizer" on the host, "optimizer:nvme" on disks.
+std::string with_tier(std::string_view part, MemoryTier tier) {
+  return behind_host(tier) ? fmt::format("{}:{}", part, row_of(tier).in_spec) : std::string(part);
 }
 
-MemoryTier tier_of(std::string_view word) {
-  return word == "cpu" ? MemoryTier::host : word == "nvme" ? MemoryTier::nvme : MemoryTier::device;
-}
-
-// The place that a name of offload_names() gives to a part of the states.
-MemoryTier place_in(std::string_view name, std::string_view part) {
+// The tier that a name of offload_names() gives to a part of the states.
+MemoryTier tier_in(std::string_view name, std::string_view part) {
   const std::size_t at = name.find(part);
   if (at == std::string_view::npos) return MemoryTier::device;
-  return name.substr(at + part.size()).starts_with(":nvme") ? MemoryTier::nvme : MemoryTier::host;
+  const std::string_view rest = name.substr(at + part.size());
+  if (!rest.starts_with(':')) return MemoryTier::host;
+  return tier_in_spec(rest.substr(1, rest.find('+') - 1)).value_or(MemoryTier::device);
 }
 
 std::string name_of_offload(MemoryTier optimizer, MemoryTier gradients, MemoryTier parameters) {
@@ -33,7 +30,7 @@ std::string name_of_offload(MemoryTier optimizer, MemoryTier gradients, MemoryTi
   for (const auto& [part, place] :
        {std::pair{"optimizer", optimizer}, std::pair{"gradients", gradients}, std::pair{"parameters", parameters}}) {
     if (place == MemoryTier::device) continue;
-    name += fmt::format("{}{}{}", name.empty() ? "" : "+", part, place == MemoryTier::nvme ? ":nvme" : "");
+    name += (name.empty() ? "" : "+") + with_tier(part, place);
   }
   return name.empty() ? "none" : name;
 }
@@ -43,9 +40,10 @@ std::string name_of_offload(MemoryTier optimizer, MemoryTier gradients, MemoryTi
 const std::vector<std::string_view>& offload_names() {
   static const std::vector<std::string> kept = [] {
     std::vector<std::string> names{"none"};
-    for (const MemoryTier o : {MemoryTier::host, MemoryTier::nvme}) {
-      for (const MemoryTier p : kPlaces) {
-        for (const MemoryTier g : kPlaces) names.push_back(name_of_offload(o, g, p));
+    const auto tier = [](std::size_t i) { return static_cast<MemoryTier>(i); };
+    for (std::size_t o = 1; o < kTiers; ++o) {
+      for (std::size_t p = 0; p < kTiers; ++p) {
+        for (std::size_t g = 0; g < kTiers; ++g) names.push_back(name_of_offload(tier(o), tier(g), tier(p)));
       }
     }
     return names;
@@ -55,13 +53,13 @@ const std::vector<std::string_view>& offload_names() {
 }
 
 void set_offload(Offload& o, std::string_view name) {
-  o.optimizer = place_in(name, "optimizer");
-  o.gradients = place_in(name, "gradients");
-  o.parameters = place_in(name, "parameters");
+  o.optimizer = tier_in(name, "optimizer");
+  o.gradients = tier_in(name, "gradients");
+  o.parameters = tier_in(name, "parameters");
 }
 
 void set_activations(Offload& o, const MemoryPlan& cell) {
-  o.activations = tier_of(cell.activations);
+  o.activations = tier_in_spec(cell.activations).value_or(MemoryTier::device);
   o.activation_layers.reset();
   if (o.activations != MemoryTier::device && cell.activation_layers > 0) o.activation_layers = cell.activation_layers;
 }
@@ -73,7 +71,7 @@ std::vector<std::string> offload_overrides(const MemoryPlan& cell) {
   std::vector<std::string> list;
   for (const auto& [key, place] : {std::pair{"optimizer", o.optimizer}, std::pair{"gradients", o.gradients},
                                    std::pair{"parameters", o.parameters}, std::pair{"activations", o.activations}}) {
-    if (place != MemoryTier::device) list.push_back(fmt::format("strategy.offload.{}={}", key, word_of(place)));
+    if (place != MemoryTier::device) list.push_back(fmt::format("strategy.offload.{}={}", key, row_of(place).in_spec));
   }
   if (o.activation_layers) list.push_back(fmt::format("strategy.offload.activations.layers={}", *o.activation_layers));
   return list;
@@ -81,16 +79,17 @@ std::vector<std::string> offload_overrides(const MemoryPlan& cell) {
 
 std::string offload_text(const MemoryPlan& cell) {
   std::string text;
-  for (const auto& [device, where] : {std::pair{MemoryTier::host, "host"}, std::pair{MemoryTier::nvme, "disks"}}) {
+  for (std::size_t i = 1; i < kTiers; ++i) {
+    const auto tier = static_cast<MemoryTier>(i);
     std::vector<std::string> parts;
     for (const char* part : {"optimizer", "gradients", "parameters"}) {
-      if (place_in(cell.offload, part) == device) parts.emplace_back(part);
+      if (tier_in(cell.offload, part) == tier) parts.emplace_back(part);
     }
-    if (tier_of(cell.activations) == device)
+    if (tier_in_spec(cell.activations) == tier)
       parts.push_back(cell.activation_layers > 0
                           ? fmt::format("activations of {} layers a stage", cell.activation_layers)
                           : "activations");
-    if (!parts.empty()) text += fmt::format(", {} on the {}", fmt::join(parts, "+"), where);
+    if (!parts.empty()) text += fmt::format(", {} on the {}", fmt::join(parts, "+"), row_of(tier).about);
   }
   return text;
 }
@@ -102,7 +101,7 @@ void Space::take_offload(std::string_view key) {
   if (key == "activations.layers")
     activation_layers_ = {false, {o.activation_layers.value_or(-1)}};
   else if (part == "activations")
-    activations_ = {false, {std::string(word_of(o.activations))}};
+    activations_ = {false, {std::string(row_of(o.activations).in_spec)}};
   else if (part == "optimizer")
     optimizer_place_ = {false, {o.optimizer}};
   else if (part == "gradients")
@@ -132,7 +131,7 @@ void Space::find_offloads() {
   const Cluster& c = base_.cluster;
   find_unlisted();
   const auto fits = [&](const Choices<MemoryTier>& given, MemoryTier place) {
-    const bool unlisted = place == MemoryTier::host ? host_unlisted_ : place == MemoryTier::nvme && disks_unlisted_;
+    const bool unlisted = place == MemoryTier::host ? host_unlisted_ : behind_host(place) && disks_unlisted_;
     return given.admits(place) && (!unlisted || !given.open);
   };
   for (const std::string_view name : offload_names()) {
@@ -140,9 +139,8 @@ void Space::find_offloads() {
     set_offload(away, name);
     const bool disk = name.find("nvme") != std::string_view::npos;
     const bool has = c.host && c.gpu.memory_bytes > 0 && c.gpu.pcie_GBps > 0 && (!disk || c.nvme);
-    const bool in_time =
-        !o.delayed_update || (away.optimizer == MemoryTier::host && away.gradients != MemoryTier::nvme &&
-                              away.parameters == MemoryTier::device);
+    const bool in_time = !o.delayed_update || (away.optimizer == MemoryTier::host && !behind_host(away.gradients) &&
+                                               away.parameters == MemoryTier::device);
     const bool admitted = offload_.admits(std::string(name)) && fits(optimizer_place_, away.optimizer) &&
                           fits(gradients_place_, away.gradients) && fits(parameters_place_, away.parameters);
     if (admitted && (name == "none" || has) && in_time) offloads_.emplace_back(name, away);
@@ -165,14 +163,13 @@ std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryP
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const bool alone = l.replicas() == 1, sharded = unit_gradients(base_, row);
   // Gradients on the host are reduced unit by unit, which makes one variant another, where that is in the space.
-  const ShardingRow& other = row_of(row.with_host_gradients);
-  const bool repeats = other.kind != row.kind && !row.shards_parameters && sharding_.admits(std::string(other.name)) &&
+  const ShardingRow& other = row_of(with_host_gradients(row));
+  const bool repeats = &other != &row && !row.shards_parameters && sharding_.admits(std::string(other.name)) &&
                        unit_gradients(base_, other);
   std::vector<std::string_view> result;
   for (const auto& [name, away] : offloads_) {
     const bool gradients = away.gradients != MemoryTier::device, units = sharded || gradients;
-    const bool disk =
-        away.optimizer == MemoryTier::nvme || away.gradients == MemoryTier::nvme || away.parameters == MemoryTier::nvme;
+    const bool disk = behind_host(away.optimizer) || behind_host(away.gradients) || behind_host(away.parameters);
     const bool copies = base_.software.communication.gradient_average == Averaging::copy && !alone && !units;
     const bool built = (!units || builds_units(l, schedule, row)) && (row.shards_optimizer || alone) && !copies &&
                        !(disk && row.fp32_shards) && !(gradients && repeats) &&

@@ -209,7 +209,7 @@ bool Space::builds_units(const RankLayout& l, const ScheduleRow& schedule, const
 }
 
 std::vector<std::int64_t> Space::shard_groups(const RankLayout& l, const ShardingRow& hybrid) const {
-  const bool has_whole = sharding_.admits(std::string(name_of(hybrid.bounds)));
+  const bool has_whole = sharding_.admits(std::string(name_of(bounding(hybrid))));
   std::vector<std::int64_t> groups;
   for (const std::int64_t g : divisors(l.replicas())) {
     // A group of one shards nothing; a group of all ranks is a variant of its own, and stands for it where the space
@@ -232,7 +232,7 @@ void Space::add_shardings(const RankLayout& l, const MemoryPlan& cell, std::vect
                          ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
     if (sharding_.open && repeats) continue;
     MemoryPlan with = cell;
-    with.sharding = row.kind;
+    with.sharding = sharding_of(row);
     const auto add = [&] {
       for (const std::string_view offload : offloads(l, with)) {
         MemoryPlan one = with;

@@ -104,22 +104,15 @@ std::vector<double> volume_factors(const Spec& spec) {
   const double w = num(storage_bytes(st.precision)), g = num(storage_bytes(st.gradient_precision));
   const double m = num(st.micro_batches());
   const double gathered = spec.software.communication.gathers_eight_bit && is_eight_bit(st.precision) ? 1 : w;
-  switch (st.sharding) {
-    case Sharding::none:
-      return {2 * g};
-    case Sharding::zero1:
-      return {(spec.software.communication.shards_all_reduce ? 2 : 1) * g + gathered};
-    case Sharding::zero2:
-      return {(spec.software.communication.keep_gradients_whole ? g : m * g) + gathered};
-    case Sharding::zero3:
-      return {m * 2 * w + m * g, 2 * m * w + g, w + m * w + m * g, m * w + m * g, 4 * m * w};
-    case Sharding::fsdp:
-      return {2 * m * w + m * g, 2 * m * w + g};
-    case Sharding::fsdp_grad_op:
-      return {m * w + m * g, m * w + g, w + m * g, w + g};
-    default:
-      return {};
-  }
+  const std::map<std::string_view, std::vector<double>> factors = {
+      {"none", {2 * g}},
+      {"zero1", {(spec.software.communication.shards_all_reduce ? 2 : 1) * g + gathered}},
+      {"zero2", {(spec.software.communication.keep_gradients_whole ? g : m * g) + gathered}},
+      {"zero3", {m * 2 * w + m * g, 2 * m * w + g, w + m * w + m * g, m * w + m * g, 4 * m * w}},
+      {"fsdp", {2 * m * w + m * g, 2 * m * w + g}},
+      {"fsdp-grad-op", {m * w + m * g, m * w + g, w + m * g, w + g}}};
+  const auto found = factors.find(name_of(st.sharding));
+  return found == factors.end() ? std::vector<double>{} : found->second;
 }
 
 // The plan's states of a class of ranks by their formula, as explain prints it.

@@ -1,4 +1,5 @@
 #include "models/base/names.h"
+#include "models/spec/sharding.h"
 
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+#include "models/spec/sharding.h"
 #include "models/spec/spec.h"
 
 #include <cstdlib>
@@ -118,7 +119,7 @@ TEST(Spec, ReadsTheContractsExample) {
   EXPECT_EQ(spec.model.sliding_window->every, 2);
   EXPECT_EQ(spec.cluster.gpu.id, "h100-sxm");
   EXPECT_EQ(spec.gpus, 64);
-  EXPECT_EQ(spec.strategy.sharding, Sharding::zero1);
+  EXPECT_EQ(spec.strategy.sharding, find_sharding("zero1"));
   EXPECT_TRUE(spec.strategy.recompute.attention);
   EXPECT_FALSE(spec.strategy.recompute.layer);
   EXPECT_EQ(spec.strategy.micro_batches(), 256);

@@ -1,4 +1,5 @@
 #include "models/spec/gradients.h"
+#include "models/spec/sharding.h"
 
 #include <gtest/gtest.h>
 
@@ -15,9 +16,9 @@ Spec spec_of(Sharding sharding) {
 TEST(Gradients, AreReducedUnitByUnitWhereTheyAreShardedOrLeave) {
   const auto units = [](const Spec& spec) { return unit_gradients(spec, row_of(spec.strategy.sharding)); };
   EXPECT_FALSE(units(spec_of(Sharding::none)));
-  EXPECT_TRUE(units(spec_of(Sharding::zero2)));
-  EXPECT_TRUE(units(spec_of(Sharding::fsdp)));
-  Spec whole = spec_of(Sharding::zero2);
+  EXPECT_TRUE(units(spec_of(find_sharding("zero2"))));
+  EXPECT_TRUE(units(spec_of(find_sharding("fsdp"))));
+  Spec whole = spec_of(find_sharding("zero2"));
   whole.software.communication.keep_gradients_whole = true;
   EXPECT_FALSE(units(whole));
   whole.strategy.offload.gradients = MemoryTier::host;
@@ -38,7 +39,7 @@ TEST(Gradients, BecomeTheirMeanAsTheStackDoes) {
   spec.strategy.stage_replicas.clear();
   spec.strategy.data = 1;
   EXPECT_EQ(way(), Averaging::none);
-  spec = spec_of(Sharding::fsdp);
+  spec = spec_of(find_sharding("fsdp"));
   spec.software.communication.unit_average = UnitAveraging::scale_or_premultiply;
   EXPECT_EQ(way(), Averaging::none);
   spec.strategy.gradient_precision = Precision::bf16;

@@ -1,4 +1,5 @@
 #include "models/spec/one_queue.h"
+#include "models/spec/sharding.h"
 
 #include <gtest/gtest.h>
 
@@ -21,9 +22,9 @@ TEST(OneQueue, IsTheStacksHabitOnOlderGpus) {
 TEST(OneQueue, NotUnderFullyShardedParameters) {
   Spec spec;
   spec.software.communication.one_queue = OneQueue::always;
-  spec.strategy.sharding = Sharding::fsdp;
+  spec.strategy.sharding = find_sharding("fsdp");
   EXPECT_FALSE(has_one_queue(spec));
-  spec.strategy.sharding = Sharding::zero1;
+  spec.strategy.sharding = find_sharding("zero1");
   EXPECT_TRUE(has_one_queue(spec));
   spec.strategy.overlap.micro_batches = true;
   EXPECT_FALSE(has_one_queue(spec));

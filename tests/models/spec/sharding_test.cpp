@@ -16,8 +16,10 @@ namespace {
 // Each row shards at least as much as a plainer one of its family; only variants that are implemented are listed.
 TEST(Sharding, RowsAreOrdered) {
   for (const ShardingRow& row : sharding_rows()) {
-    EXPECT_EQ(&row_of(row.kind), &row);
-    EXPECT_EQ(row.name, name_of(row.kind));
+    EXPECT_EQ(&row_of(sharding_of(row)), &row);
+    EXPECT_EQ(find_sharding(row.name), sharding_of(row));
+    EXPECT_EQ(bounding(row_of(bounding(row))), bounding(row)) << row.name;
+    EXPECT_NO_THROW(with_host_gradients(row)) << row.name;
     EXPECT_TRUE(!row.shards_parameters || row.shards_gradients) << row.name;
     EXPECT_TRUE(!row.shards_gradients || row.shards_optimizer) << row.name;
     EXPECT_TRUE(!row.fp32_shards || row.shards_parameters) << row.name;
@@ -80,7 +82,7 @@ TEST(Sharding, OfOneRankIsNone) {
   ASSERT_NE(told, spec.origins.end());
   EXPECT_EQ(told->value, "none");
   EXPECT_EQ(told->asked, "zero3");
-  EXPECT_EQ(test::spec_of(test::kSmall, "data: 2, sharding: zero3").strategy.sharding, Sharding::zero3);
+  EXPECT_EQ(test::spec_of(test::kSmall, "data: 2, sharding: zero3").strategy.sharding, find_sharding("zero3"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "models/base/error.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/predict/predict.h"
 #include "sim/search/report.h"
 #include "sim/search/search.h"
@@ -209,8 +210,9 @@ TEST(Search, FindsWhatTryingAllFindsWithUnitsOfSplitAndTwoWaySchedules) {
     if (points.empty() || points.size() > 150) continue;
     const Bytes room = spaces % 2 == 0 ? 0 : too_little(space, points);
     const SearchResult r = expect_the_best(small, space, points, {spaces, room, Leave::fewest});
-    units += std::any_of(points.begin(), points.end(),
-                         [](const Point& p) { return p.cell.sharding == Sharding::fsdp && p.cell.schedule != "1f1b"; })
+    units += std::any_of(
+                 points.begin(), points.end(),
+                 [](const Point& p) { return p.cell.sharding == find_sharding("fsdp") && p.cell.schedule != "1f1b"; })
                  ? 1U
                  : 0U;
     if (!r.best.empty()) {

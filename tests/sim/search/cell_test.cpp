@@ -23,7 +23,7 @@ TEST(SearchCell, ARankOwnsItsShare) {
   MemoryPlan sharded;
   for (const ShardingRow& row : sharding_rows()) {
     if (!row.shards_optimizer || row.hybrid) continue;
-    sharded.sharding = row.kind;
+    sharded.sharding = sharding_of(row);
     EXPECT_EQ(own_elements(cell_of(layout, sharded), weights), 126 + 320) << row.name;
     sharded.schedule = "chimera";
     EXPECT_EQ(own_elements(cell_of(layout, sharded), weights), 63 + 160) << row.name;
