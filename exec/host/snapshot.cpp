@@ -1,5 +1,6 @@
 #include "exec/host/snapshot.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -51,7 +52,7 @@ std::vector<double> parse_snapshot(std::string_view all, const std::string& path
                                    std::int64_t step) {
   const auto read = [&](void* to, std::size_t bytes) {
     if (all.size() < bytes) throw Error(fmt::format("{}: it is shorter than this rank's states", path));
-    std::memcpy(to, all.data(), bytes);
+    std::copy_n(all.data(), bytes, static_cast<char*>(to));
     all.remove_prefix(bytes);
   };
   std::int64_t count = 0;

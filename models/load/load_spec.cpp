@@ -160,6 +160,20 @@ static void settle_sharding(Spec& spec) {
   }
 }
 
+bool is_given(const Origin& origin) {
+  return origin.from == "--set" || (origin.from.find(':') != std::string::npos && !origin.from.starts_with("profile "));
+}
+
+static std::string with_line(const Spec& spec, const std::string& path, const Broken& broken) {
+  std::string where = path;
+  for (const Origin& origin : spec.origins) {
+    const std::string& key = origin.key;
+    const bool same = key == broken.key || key == "strategy." + broken.key;
+    if (is_given(origin) && (same || key == "strategy." + broken.key + ".device")) where = origin.from;
+  }
+  return fmt::format("{}: {}", where, broken.what);
+}
+
 static OpenSpec read_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
                           bool open, SpecKeyBook* book = nullptr) {
   SpecReader reader{path, {}, book};
@@ -187,6 +201,8 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
     if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
     Strategy& s = spec.strategy;
     if (!s.schedule_file.empty()) s.schedule_text = read_input(s.schedule_file, kMostTables);
+  } else if (const Broken broken = model_rules(spec); !broken.what.empty()) {
+    throw Error(with_line(spec, path, broken));  // no strategy mends a model
   }
   if (Moe* moe = spec.model.moe ? &*spec.model.moe : nullptr; moe != nullptr && !moe->loads_file.empty())
     moe->loads = std::make_shared<ExpertLoads>(read_expert_loads(spec.model));
@@ -221,20 +237,9 @@ Spec load_spec(const std::string& given, const std::vector<std::string>& overrid
   return parse_spec(file.text, file.path, overrides);
 }
 
-bool is_given(const Origin& origin) {
-  return origin.from == "--set" || (origin.from.find(':') != std::string::npos && !origin.from.starts_with("profile "));
-}
-
 std::string rule_broken_by(const Spec& spec, const std::string& path) {
   const Broken broken = first_broken(spec);
-  if (broken.what.empty()) return "";
-  std::string where = path;
-  for (const Origin& origin : spec.origins) {
-    const std::string& key = origin.key;
-    const bool same = key == broken.key || key == "strategy." + broken.key;
-    if (is_given(origin) && (same || key == "strategy." + broken.key + ".device")) where = origin.from;
-  }
-  return fmt::format("{}: {}", where, broken.what);
+  return broken.what.empty() ? "" : with_line(spec, path, broken);
 }
 
 // The place of a key or, where the key was not given, of its section: that of any of the section's keys.

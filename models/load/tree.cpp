@@ -155,7 +155,7 @@ SpecNode parse_tree(std::string_view text, const std::string& path) {
   } catch (const YAML::DeepRecursion& e) {
     throw Error(fmt::format("{}:{}: nested deeper than {} levels", path, e.mark.line + 1, kDeepest));
   } catch (const YAML::Exception& e) {
-    throw Error(fmt::format("{}:{}: not YAML: {}", path, e.mark.line + 1, e.msg));
+    throw Error(printable(fmt::format("{}:{}: not YAML: {}", path, e.mark.line + 1, e.msg)));
   }
 }
 

@@ -1,8 +1,11 @@
 #include "models/partition/layers_of_stages.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <queue>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -43,18 +46,21 @@ std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t coun
 // cheapest with it. Stages without embedding and head get one at least.
 std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   std::vector<std::int64_t> layers(stages, 0);
-  const auto with_one_more = [&](std::int64_t s) {
-    return (s == 0 ? cost.embedding : 0) + (s + 1 == stages ? cost.head : 0) +
-           static_cast<double>(layers[s] + 1) * cost.layer;
+  const std::int64_t inner = std::clamp<std::int64_t>(stages - 2, 0, count);
+  std::fill_n(layers.begin() + (stages > 1 ? 1 : 0), inner, 1);
+  using Candidate = std::pair<double, std::int64_t>;  // a stage's cost with one layer more, and the stage
+  const auto candidate = [&](std::int64_t s) {
+    return Candidate((s == 0 ? cost.embedding : 0) + (s + 1 == stages ? cost.head : 0) +
+                         static_cast<double>(layers[s] + 1) * cost.layer,
+                     s);
   };
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t best = 0;
-    if (i < stages - 2) {
-      best = i + 1;
-    } else {
-      for (std::int64_t s = 1; s < stages; ++s) best = with_one_more(s) < with_one_more(best) ? s : best;
-    }
-    ++layers[best];
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> cheapest;
+  for (std::int64_t s = 0; s < stages; ++s) cheapest.push(candidate(s));
+  for (std::int64_t i = inner; i < count; ++i) {
+    const std::int64_t stage = cheapest.top().second;
+    cheapest.pop();
+    ++layers[stage];
+    cheapest.push(candidate(stage));
   }
   return layers;
 }

@@ -61,7 +61,7 @@ std::string broken_attention(const Model& m) {
 }  // namespace
 
 std::string broken_rule(const Model& m) {
-  std::string broken = out_of_bounds({{"layers", m.layers, 1, 100'000},
+  std::string broken = out_of_bounds({{"layers", m.layers, 1, kMostLayers},
                                       {"hidden", m.hidden, 1, 1'000'000},
                                       {"heads", m.heads, 1, 65536},
                                       {"kv_heads", m.kv_heads, 1, 65536},

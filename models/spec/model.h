@@ -53,6 +53,10 @@ struct SlidingWindow {
   std::int64_t every = 1;  // every n-th layer attends to everything, the others within the window; 1 = all have it
 };
 
+// The most layers of a model: four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000
+// layers).
+inline constexpr std::int64_t kMostLayers = 4096;
+
 // A decoder-only transformer. Only sizes and switches; it never knows a strategy, a cluster or a micro-batch.
 struct Model {
   std::string name;

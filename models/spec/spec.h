@@ -20,10 +20,8 @@ struct Origin {
   std::string asked = {};  // the value that was given, where another is planned
 };
 
-// The most layers of a model: four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000
-// layers). The most layers times micro-batches: a plan of about a gigabyte, as every layer of every micro-batch has ops
-// of its own.
-inline constexpr std::int64_t kMostLayers = 4096;
+// The most layers times micro-batches: a plan of about a gigabyte, as every layer of every micro-batch has ops of its
+// own.
 inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 
 // The job: what to train, on which machines, and how; complete and checked. The one input of make_plan().

@@ -1,11 +1,11 @@
 #include "sim/report/report_text.h"
-#include "models/spec/sharding.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/spec/sharding.h"
 #include "sim/print/table.h"
 
 namespace orrery {

@@ -1,5 +1,4 @@
 #include "sim/report/validated_rows.h"
-#include "models/spec/sharding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,7 @@
 
 #include "models/base/data.h"
 #include "models/spec/model.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {

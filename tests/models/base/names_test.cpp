@@ -1,9 +1,9 @@
 #include "models/base/names.h"
-#include "models/spec/sharding.h"
 
 #include <gtest/gtest.h>
 
 #include "models/base/precision.h"
+#include "models/spec/sharding.h"
 #include "models/spec/strategy.h"
 
 namespace orrery {

@@ -1,4 +1,3 @@
-#include "models/spec/sharding.h"
 #include "models/spec/spec.h"
 
 #include <cstdlib>
@@ -13,6 +12,8 @@
 #include "models/base/data.h"
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "models/load/open_spec.h"
+#include "models/spec/sharding.h"
 #include "tests/random_bits.h"
 #include "tests/temporary_folder.h"
 
@@ -499,6 +500,16 @@ TEST(Spec, SurvivesDamagedTexts) {
     for (std::uint64_t k = 0; k <= random() % 3; ++k) text[random() % text.size()] = signs[random() % signs.size()];
     if (random() % 4 == 0) text.resize(random() % text.size());
     error_of(text);
+  }
+}
+
+// A search does not start on a model that no strategy mends.
+TEST(LoadSpec, OpenSpecsHaveAModelToo) {
+  try {
+    parse_open_spec(kShort, "t.yaml", {"model.layers=100000"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "--set: model.layers: 100000 is not between 1 and 4096");
   }
 }
 

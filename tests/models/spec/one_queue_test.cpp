@@ -1,7 +1,8 @@
 #include "models/spec/one_queue.h"
-#include "models/spec/sharding.h"
 
 #include <gtest/gtest.h>
+
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {
