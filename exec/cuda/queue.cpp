@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/cuda/call.h"
+#include "exec/cuda/observe.h"
 #include "exec/host/lanes.h"
 #include "kernels/cuda/elementwise.h"
 
@@ -77,6 +78,8 @@ void CudaQueue::copy(std::byte* to, const std::byte* from, Bytes bytes) {
 void CudaQueue::combine(Element element, Reduction reduction, const std::byte* from, std::byte* into,
                         std::int64_t elements) {
   const gpu::Type type = element == Element::f32 ? gpu::Type::fp32 : gpu::Type::bf16;
+  if (orrery_observe_sum != nullptr)
+    orrery_observe_sum({from, into, static_cast<std::size_t>(elements * width_of(element)), stream()});
   if (reduction == Reduction::sum)
     gpu::accumulate(elements, {from, type}, {into, type}, stream());
   else
@@ -93,6 +96,10 @@ std::byte* CudaQueue::packing(Bytes bytes) {
   Memory& memory = packing_[packed_++];
   if (memory.bytes() < bytes) memory = Memory(Memory::Place::device, bytes);
   return memory.data();
+}
+
+void CudaQueue::begin(const Launch& launch) {
+  if (orrery_observe_task != nullptr) orrery_observe_task({state_.run.rank, launch, stream()});
 }
 
 void CudaQueue::clear(std::span<std::byte> bytes) {
