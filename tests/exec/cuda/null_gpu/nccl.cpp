@@ -2,6 +2,7 @@
 // order that NCCL may ask for, as if a rank had one queue for all communicators.
 #include <nccl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -24,21 +25,28 @@ struct Arrival {
 // One collective, or one message from its two ends.
 struct Match {
   std::map<int, Arrival> arrivals;  // by place
+  std::multiset<int> missing;       // ranks
   bool done = false;
+};
+
+// A rank's host inside a call; no match: ncclCommInitRank.
+struct Blocked {
+  std::string call;
+  std::shared_ptr<Match> match;
 };
 
 struct World {
   int number = 0, size = 0, joined = 0, left = 0;
   bool broken = false;
   std::map<std::tuple<int, int, std::uint64_t>, std::shared_ptr<Match>>
-      open;                            // by source, destination (-1: all), number
-  std::map<int, std::string> waiting;  // what a rank waits in
+      open;                        // by source, destination (-1: all), number
+  std::map<int, Blocked> waiting;  // by rank
 };
 
 struct Communicator {
   std::shared_ptr<World> world;
   int rank = 0;
-  std::map<std::pair<int, int>, std::uint64_t> calls;
+  std::map<std::tuple<int, int, bool>, std::uint64_t> calls;  // by source, destination, and whether it receives
 };
 
 struct Waiting {
@@ -61,6 +69,7 @@ Network& network() {
 constexpr char kCommunicators[] = "NCCL communicators";
 thread_local int group_depth = 0;
 thread_local std::vector<Waiting> group;
+thread_local ncclResult_t group_error = ncclSuccess;  // of a call in the group, which then starts nothing
 
 Communicator& of(ncclComm_t comm) { return *reinterpret_cast<Communicator*>(comm); }
 
@@ -68,6 +77,7 @@ std::size_t width_of(ncclDataType_t type) { return type == ncclFloat32 ? 4 : typ
 
 void check_buffer(Stream& stream, const std::string& name, const void* at, std::size_t bytes, std::size_t width,
                   bool writes) {
+  if (bytes == 0) return;
   if (reinterpret_cast<std::uintptr_t>(at) % width != 0) complain(name + ": a buffer is not aligned to its elements");
   if (!on_device(at, bytes)) return complain(name + ": a buffer goes beyond an allocation of the device");
   access(stream, name, at, bytes, writes);
@@ -102,18 +112,18 @@ void break_off(World& world) {
 std::string standstill() {
   std::string all;
   for (const auto& [id, world] : network().worlds) {
-    for (const auto& [rank, call] : world->waiting)
+    for (const auto& [rank, blocked] : world->waiting)
       all += fmt::format("{}rank {} of {} waits in {} of communicator {}", all.empty() ? "" : ", ", rank, world->size,
-                         call, world->number);
+                         blocked.call, world->number);
   }
   return all;
 }
 
 template <class Condition>
-bool wait_in(std::unique_lock<std::recursive_mutex>& lock, World& world, int rank, const std::string& call,
+bool wait_in(std::unique_lock<std::recursive_mutex>& lock, World& world, int rank, const Blocked& blocked,
              const Condition& met) {
   if (met()) return true;
-  world.waiting[rank] = call;
+  world.waiting[rank] = blocked;
   const auto patience = std::chrono::duration<double>(gpu().patience);
   const bool came = network().changed.wait_for(lock, patience, [&] { return met() || world.broken; });
   if (!came) complain(fmt::format("NCCL stands still: {}", standstill()));
@@ -125,9 +135,16 @@ bool wait_in(std::unique_lock<std::recursive_mutex>& lock, World& world, int ran
 ncclResult_t finish(const std::vector<Waiting>& calls) {
   std::unique_lock lock(gpu().mutex);
   for (const Waiting& w : calls) {
-    if (!wait_in(lock, *w.world, w.rank, w.call, [&] { return w.match->done; })) return ncclRemoteError;
+    if (!wait_in(lock, *w.world, w.rank, {w.call, w.match}, [&] { return w.match->done; })) return ncclRemoteError;
   }
   return ncclSuccess;
+}
+
+std::shared_ptr<Match> begin_match(const World& world, std::pair<int, int> ends) {
+  auto match = std::make_shared<Match>();
+  if (ends.first >= 0) match->missing = {ends.first, ends.second};
+  for (int rank = 0; ends.first < 0 && rank < world.size; ++rank) match->missing.insert(rank);
+  return match;
 }
 
 struct Buffer {
@@ -139,25 +156,26 @@ struct Buffer {
 // Joins the match of a call; source and destination are -1 for a collective.
 ncclResult_t arrive(const char* function, const std::string& call, ncclDataType_t type, ncclComm_t comm,
                     cudaStream_t handle, std::pair<int, int> ends, const std::vector<Buffer>& buffers) {
-  if (fails(function)) return ncclSystemError;
+  if (fails(function)) return group_error = ncclSystemError;
   std::vector<Waiting> now;
   {
     const Lock lock(gpu().mutex);
     Communicator& c = of(comm);
     Stream* stream = stream_of(handle);
     if (stream == nullptr) return ncclInvalidArgument;
-    if (c.world->broken) return ncclRemoteError;
+    if (c.world->broken) return group_error = ncclRemoteError;
     enqueue(*stream, 0);
     for (const Buffer& b : buffers)
       check_buffer(*stream, function, b.at, b.count * width_of(type), width_of(type), b.writes);
-    const std::uint64_t number = c.calls[ends]++;
+    const bool receives = std::strcmp(function, "ncclRecv") == 0;
+    const std::uint64_t number = c.calls[{ends.first, ends.second, receives}]++;
     const std::tuple key(ends.first, ends.second, number);
     auto& open = c.world->open[key];
-    if (open == nullptr) open = std::make_shared<Match>();
+    if (open == nullptr) open = begin_match(*c.world, ends);
     const std::shared_ptr<Match> match = open;
-    const bool receives = std::strcmp(function, "ncclRecv") == 0;
+    match->missing.erase(match->missing.find(c.rank));
     match->arrivals[ends.first < 0 ? c.rank : receives ? 1 : 0] = {call, stream};
-    if (match->arrivals.size() == (ends.first < 0 ? static_cast<std::size_t>(c.world->size) : 2)) {
+    if (match->missing.empty()) {
       c.world->open.erase(key);
       agree(*c.world, *match) ? meet(*match) : break_off(*c.world);
     }
@@ -175,10 +193,14 @@ ncclResult_t leave(ncclComm_t comm, bool aborts) {
   const Lock lock(gpu().mutex);
   const Communicator* c = &of(comm);
   World& world = *c->world;
-  if (!aborts && !world.broken && !world.waiting.empty())
-    complain(fmt::format("rank {} destroys communicator {} while others wait for it: {}", c->rank, world.number,
+  const bool missed = std::any_of(world.waiting.begin(), world.waiting.end(), [&](const auto& w) {
+    return w.second.match != nullptr && w.second.match->missing.contains(c->rank);
+  });
+  if (!aborts && !world.broken && missed)
+    complain(fmt::format("rank {} destroys communicator {} while others wait for its call: {}", c->rank, world.number,
                          standstill()));
-  if (aborts || !world.waiting.empty()) break_off(world);
+  if (group_depth > 0) complain("a communicator ends inside an open group");
+  if (aborts || missed) break_off(world);
   if (++world.left == world.joined)
     std::erase_if(network().worlds, [&](const auto& w) { return w.second == c->world; });
   --gpu().objects[kCommunicators];
@@ -213,7 +235,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
-  if (fails("ncclCommInitRank")) return ncclSystemError;
+  const bool failing = fails("ncclCommInitRank");
   std::unique_lock lock(gpu().mutex);
   auto& world = network().worlds[id.internal];
   if (world == nullptr) {
@@ -223,9 +245,13 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int r
   }
   const std::shared_ptr<World> mine = world;
   if (mine->size != size || rank >= size) complain("the members of a communicator disagree about its size");
+  if (failing) {
+    break_off(*mine);
+    return ncclSystemError;
+  }
   ++mine->joined;
   network().changed.notify_all();
-  if (!wait_in(lock, *mine, rank, "ncclCommInitRank", [&] { return mine->joined >= mine->size; }))
+  if (!wait_in(lock, *mine, rank, {"ncclCommInitRank", nullptr}, [&] { return mine->joined >= mine->size; }))
     return ncclRemoteError;
   ++gpu().objects[kCommunicators];
   *comm = reinterpret_cast<ncclComm_t>(new Communicator{mine, rank, {}});
@@ -243,7 +269,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* code) {
 
 ncclResult_t ncclGroupStart() {
   if (fails("ncclGroupStart")) return ncclSystemError;
-  ++group_depth;
+  if (group_depth++ == 0) group_error = ncclSuccess;
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
@@ -253,8 +279,11 @@ ncclResult_t ncclGroupEnd() {
   }
   if (--group_depth > 0) return ncclSuccess;
   const std::vector<Waiting> calls = std::exchange(group, {});
-  if (fails("ncclGroupEnd")) return ncclSystemError;
-  return finish(calls);
+  if (fails("ncclGroupEnd")) group_error = ncclSystemError;
+  if (group_error == ncclSuccess) return finish(calls);
+  const Lock lock(gpu().mutex);
+  for (const Waiting& w : calls) break_off(*w.world);
+  return group_error;
 }
 
 ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op,

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLate = 100e-6;  // seconds that a host function comes after its stream has reached it
 
-// What a host thread has seen to be over.
+// The operations that a host thread has seen to be over.
 struct Seen {
   std::uint64_t generation = 0;
   Clock clock;

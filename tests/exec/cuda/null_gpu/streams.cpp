@@ -63,7 +63,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  if (fails("cudaStreamSynchronize")) return error(cudaErrorUnknown);
+  const bool failing = fails("cudaStreamSynchronize");  // it then reports what has failed on the way
   Moment end;
   {
     const Lock lock(gpu().mutex);
@@ -72,13 +72,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     end = stream->last;
   }
   wait_until(end);
-  return cudaSuccess;
+  return failing ? error(cudaErrorUnknown) : cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  if (fails("cudaDeviceSynchronize")) return error(cudaErrorUnknown);
+  const bool failing = fails("cudaDeviceSynchronize");
   wait_until(everything());
-  return cudaSuccess;
+  return failing ? error(cudaErrorUnknown) : cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
