@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "exec/cuda/call.h"
 #include "exec/cuda/observe.h"
 #include "exec/host/lanes.h"
+#include "exec/transport/combine.h"
 #include "kernels/cuda/elementwise.h"
 
 namespace orrery::cuda {
@@ -117,7 +120,17 @@ void CudaQueue::begin_step() {
   host_tasks_.clear();
 }
 
-void CudaQueue::mark_end(TaskId task) { ORRERY_CHECK_CUDA(cudaEventRecord(marks_.of(task), stream())); }
+void CudaQueue::mark_end(TaskId task) {
+  ORRERY_CHECK_CUDA(cudaEventRecord(marks_.of(task), stream()));
+  if (!state_.waits_for_each_task()) return;
+  const cudaError_t code = cudaStreamSynchronize(stream());
+  state_.check();
+  const Plan& plan = state_.run.rank.plan;
+  if (code == cudaSuccess) return;
+  throw Error(fmt::format("{} of micro-batch {}: {}", plan.op_of(task).name,
+                          plan.frames[plan.tasks[task].frame].micro_batch, cudaGetErrorString(code)),
+              1);
+}
 
 void CudaQueue::wait_for(TaskId task) { ORRERY_CHECK_CUDA(cudaStreamWaitEvent(stream(), marks_.of(task), 0)); }
 

@@ -103,6 +103,22 @@ TEST(Failures, OfARankAlone) {
                             kTinyLlama, "data: 1, global_batch: 1, offload: {optimizer: {device: cpu, tile: 501}}"}));
 }
 
+// A fault of the device is told by the next call that waits; where that is after each task, the error names it.
+TEST(Failures, NameTheTaskWhereTheHostWaitsForEach) {
+  const Spec spec = spec_of(test::Case{kTinyLlama, "data: 1, global_batch: 1"});
+  EXPECT_EQ(alone(spec)[0], "");
+  const std::int64_t without = null_gpu::calls()["cudaStreamSynchronize"];
+  ::setenv("ORRERY_CUDA_SYNC", "1", 1);
+  null_gpu::begin();
+  EXPECT_EQ(alone(spec)[0], "");
+  const std::int64_t with = null_gpu::calls()["cudaStreamSynchronize"];
+  const auto tasks = static_cast<std::int64_t>(make_plan(spec).task_count());
+  EXPECT_EQ(with, without + tasks);
+  null_gpu::begin("cudaStreamSynchronize", with / 2);
+  EXPECT_THAT(alone(spec)[0], testing::EndsWith(" of micro-batch 0: unknown error"));
+  ::unsetenv("ORRERY_CUDA_SYNC");
+}
+
 TEST(Failures, OfRanksOverNccl) {
   fail_each_call(over_nccl, spec_of(test::Case{kTinyLlama, "data: 2, sharding: zero3, global_batch: 2"}));
 }
