@@ -92,6 +92,16 @@ void begin(const std::string& failing, std::int64_t number) {
   g.queues = 1;
 }
 
+void leave_out_wait(std::int64_t number) {
+  const Lock lock(gpu().mutex);
+  gpu().left_out = number;
+}
+
+void set_slowness(double factor) {
+  const Lock lock(gpu().mutex);
+  gpu().slowness = factor;
+}
+
 void set_patience(double seconds) {
   const Lock lock(gpu().mutex);
   gpu().patience = seconds;

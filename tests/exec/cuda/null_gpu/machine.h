@@ -22,6 +22,7 @@ namespace orrery::null_gpu {
 // By queue (a stream): the number of its operations that have happened before. Vector clocks (Mattern 1989).
 using Clock = std::vector<std::uint32_t>;
 void join(Clock& into, const Clock& from);
+bool includes(const Clock& clock, const Clock& other);
 
 // A function that the thread of host functions runs once its stream has come so far.
 struct HostCall {
@@ -72,6 +73,7 @@ struct Gpu {
   std::string failing;
   std::int64_t failing_number = 0;
   bool failed = false;
+  std::int64_t left_out = 0;  // waits until the one that is left out
 
   std::map<const char*, std::size_t> device, pinned;  // allocations: begin and bytes
   std::size_t used = 0;
@@ -89,6 +91,7 @@ struct Gpu {
 
   std::uint64_t host_calls = 0;
   double patience = 20;
+  double slowness = 1;
 };
 Gpu& gpu();
 

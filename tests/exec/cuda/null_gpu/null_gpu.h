@@ -31,6 +31,14 @@ std::map<std::string, std::int64_t> calls();
 void begin(const std::string& failing = "", std::int64_t number = 0);
 bool has_failed();  // whether the planted failure has come to pass
 
+// Of the calls of cudaStreamWaitEvent that add an order that their stream did not have, the one of this number (1: the
+// next) will add none, as if it had been left out; 0: none. calls() counts these calls under kOrders.
+inline constexpr char kOrders[] = "orders added";
+void leave_out_wait(std::int64_t number);
+
+// Work takes so many times as long: the host then runs far ahead, and has seen the end of little when it enqueues.
+void set_slowness(double factor);
+
 // Seconds that a rank's NCCL call waits for the other members before it complains.
 void set_patience(double seconds);
 

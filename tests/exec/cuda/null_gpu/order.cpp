@@ -108,6 +108,13 @@ void join(Clock& into, const Clock& from) {
   for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
+bool includes(const Clock& clock, const Clock& other) {
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    if (other[i] > (i < clock.size() ? clock[i] : 0)) return false;
+  }
+  return true;
+}
+
 bool Moment::reached() const { return now() >= at && (behind == nullptr || behind->ended); }
 
 double Moment::reached_at() const { return behind == nullptr ? at : std::max(at, behind->ended_at); }
@@ -120,7 +127,7 @@ void Moment::wait_for(const Moment& other) {
 
 void enqueue(Stream& stream, double seconds) {
   Moment& m = stream.last;
-  m.at = std::max(m.at, now()) + seconds;
+  m.at = std::max(m.at, now()) + seconds * gpu().slowness;
   join(m.clock, seen());
   if (m.clock.size() <= stream.queue) m.clock.resize(stream.queue + 1, 0);
   ++m.clock[stream.queue];
