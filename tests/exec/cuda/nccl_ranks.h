@@ -15,18 +15,30 @@
 // The ranks of a plan as threads, each with a transport over NCCL. On a GPU a plan has one.
 namespace orrery::test {
 
+// The ends of a rendezvous on this machine, by rank, at a port that is free.
+inline std::vector<std::unique_ptr<Rendezvous>> meeting_of(std::int64_t ranks) {
+  constexpr int kFirstPort = 20000, kPorts = 12000, kTries = 100;  // below the ports that systems give to clients
+  static std::atomic<int> meetings{0};
+  for (int tries = 1;; ++tries) {
+    const auto port = static_cast<std::uint16_t>(kFirstPort + (::getpid() + 61 * meetings++) % kPorts);
+    std::vector<std::unique_ptr<Rendezvous>> ends;
+    try {
+      for (std::int64_t r = 0; r < ranks; ++r)
+        ends.push_back(
+            std::make_unique<Rendezvous>(Placement{.rank = r, .ranks = ranks, .local_rank = r, .port = port}, 20));
+      return ends;
+    } catch (const Error&) {
+      if (tries == kTries) throw;
+    }
+  }
+}
+
 // Runs f(rank, transport) of every rank, and returns the error of each. All are connected before any begins, and a rank
 // that fails takes its end of the rendezvous along.
 inline std::vector<std::string> on_nccl_ranks(const Plan& plan, const std::function<void(int, QueuedTransport&)>& f) {
-  static std::atomic<int> runs{0};
-  const auto port = static_cast<std::uint16_t>(20000 + (::getpid() + 61 * runs++) % 20000);
   const auto ranks = static_cast<std::size_t>(plan.ranks);
   std::vector<std::string> errors(ranks);
-  std::vector<std::unique_ptr<Rendezvous>> rendezvous;
-  for (std::int64_t r = 0; r < plan.ranks; ++r) {
-    const Placement placement = {.rank = r, .ranks = plan.ranks, .local_rank = r, .port = port};
-    rendezvous.push_back(std::make_unique<Rendezvous>(placement, 20));
-  }
+  std::vector<std::unique_ptr<Rendezvous>> rendezvous = meeting_of(plan.ranks);
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {

@@ -31,8 +31,8 @@ std::map<std::string, std::int64_t> calls();
 void begin(const std::string& failing = "", std::int64_t number = 0);
 bool has_failed();  // whether the planted failure has come to pass
 
-// Of the calls of cudaStreamWaitEvent that add an order that their stream did not have, the one of this number (1: the
-// next) will add none, as if it had been left out; 0: none. calls() counts these calls under kOrders.
+// Some calls of cudaStreamWaitEvent add an order that their stream did not have: calls() counts them under kOrders. The
+// one of this number (1: the next) will add none, as if it had been left out; 0: each adds its order.
 inline constexpr char kOrders[] = "orders added";
 void leave_out_wait(std::int64_t number);
 
