@@ -124,7 +124,7 @@ class Bench {
   void products() {
     const Memory a = noise(Bytes{16384} * 32000 * kWidth), b = noise(Bytes{28672} * 8192 * kWidth);
     const Memory c(Memory::Place::device, Bytes{16384} * 32000 * 4);
-    ORRERY_CHECK_CUDA(cudaMemset(c.data(), 0, static_cast<std::size_t>(c.bytes())));
+    ORRERY_CHECK_CUDA(cudaMemsetAsync(c.data(), 0, static_cast<std::size_t>(c.bytes()), stream_.get()));
     for (const auto& [out, in] : kMatrices) {
       for (const std::int64_t tokens : kTokens) {
         if (quick_ && tokens != kTokens[1]) continue;

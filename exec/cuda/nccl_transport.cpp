@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,9 +18,45 @@
 namespace orrery::cuda {
 namespace {
 
+// Owns a communicator, which is aborted unless it was ended in order. Destructors ignore errors.
+class Communicator {
+ public:
+  Communicator() = default;
+  ~Communicator() {
+    if (comm_ != nullptr) ncclCommAbort(comm_);
+  }
+  Communicator(Communicator&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)) {}
+  Communicator& operator=(Communicator&&) = delete;
+
+  ncclComm_t* address() { return &comm_; }
+  operator ncclComm_t() const { return comm_; }
+  void end() { ncclCommDestroy(std::exchange(comm_, nullptr)); }
+
+ private:
+  ncclComm_t comm_ = nullptr;
+};
+
+// An NCCL group, which is closed even where one of its calls throws: this thread's later calls would join it.
+class CallGroup {
+ public:
+  CallGroup() { ORRERY_CHECK_NCCL(ncclGroupStart()); }
+  ~CallGroup() {
+    if (open_) ncclGroupEnd();
+  }
+  CallGroup(const CallGroup&) = delete;
+  CallGroup& operator=(const CallGroup&) = delete;
+  void end() {
+    open_ = false;
+    ORRERY_CHECK_NCCL(ncclGroupEnd());
+  }
+
+ private:
+  bool open_ = true;
+};
+
 // The members of one group on one lane, and this rank's place among them.
 struct Channel {
-  ncclComm_t comm = nullptr;
+  Communicator comm;
   int rank = 0;
   std::vector<std::int32_t> members;
   int size() const { return static_cast<int>(members.size()); }
@@ -41,7 +79,7 @@ Channel make_channel(Rendezvous& rendezvous, std::int64_t rank, const ChannelKey
   const std::string told = rendezvous.get(name);
   if (told.size() != sizeof id.internal) throw Error("rendezvous: NCCL's id is not whole", 1);
   std::memcpy(id.internal, told.data(), told.size());
-  ORRERY_CHECK_NCCL(ncclCommInitRank(&channel.comm, channel.size(), id, channel.rank));
+  ORRERY_CHECK_NCCL(ncclCommInitRank(channel.comm.address(), channel.size(), id, channel.rank));
   return channel;
 }
 
@@ -68,7 +106,9 @@ class NcclTransport final : public QueuedTransport {
   }
 
   ~NcclTransport() override {
-    for (auto& [key, channel] : channels_) ended_well_ ? ncclCommDestroy(channel.comm) : ncclCommAbort(channel.comm);
+    const bool unwinds = std::uncaught_exceptions() > exceptions_;  // other members may wait for calls that never come
+    if (!ended_well_ || unwinds) return;
+    for (auto& [key, channel] : channels_) channel.comm.end();
   }
   NcclTransport(const NcclTransport&) = delete;
   NcclTransport& operator=(const NcclTransport&) = delete;
@@ -77,11 +117,11 @@ class NcclTransport final : public QueuedTransport {
   // lands in scratch memory, each in separate groups.
   void start(std::span<const QueuedCall> batch) override {
     ended_well_ = false;
-    ORRERY_CHECK_NCCL(ncclGroupStart());
+    CallGroup group;
     for (const QueuedCall& call : batch) {
       if (joins(call)) start_one(call);
     }
-    ORRERY_CHECK_NCCL(ncclGroupEnd());
+    group.end();
     for (const QueuedCall& call : batch) {
       if (!joins(call)) start_apart(call);
     }
@@ -176,7 +216,7 @@ class NcclTransport final : public QueuedTransport {
     if (equal && gathers) ORRERY_CHECK_NCCL(ncclAllGather(c.in, out, n, type, channel.comm, stream));
     if (equal && !gathers) ORRERY_CHECK_NCCL(ncclReduceScatter(c.in, out, n, type, op, channel.comm, stream));
     if (equal) return;
-    ORRERY_CHECK_NCCL(ncclGroupStart());
+    CallGroup group;
     for (int m = 0; m < channel.size(); ++m) {
       const std::size_t count = size(c.counts[static_cast<std::size_t>(m)]);
       if (count == 0) continue;
@@ -187,27 +227,27 @@ class NcclTransport final : public QueuedTransport {
         ORRERY_CHECK_NCCL(
             ncclReduce(static_cast<const std::byte*>(c.in) + place, out, count, type, op, m, channel.comm, stream));
     }
-    ORRERY_CHECK_NCCL(ncclGroupEnd());
+    group.end();
   }
 
   void exchange(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
     const Bytes bytes = c.counts[0] * width_of(c.element);
-    ORRERY_CHECK_NCCL(ncclGroupStart());
+    CallGroup group;
     for (int m = 0; m < channel.size(); ++m) {
       const auto* in = static_cast<const std::byte*>(c.in) + m * bytes;
       ORRERY_CHECK_NCCL(ncclSend(in, size(bytes), ncclUint8, m, channel.comm, stream));
       ORRERY_CHECK_NCCL(ncclRecv(out + m * bytes, size(bytes), ncclUint8, m, channel.comm, stream));
     }
-    ORRERY_CHECK_NCCL(ncclGroupEnd());
+    group.end();
   }
 
   void pass_on(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
     const std::size_t bytes = size(c.counts[0] * width_of(c.element));
     const int next = (channel.rank + 1) % channel.size(), before = (channel.rank + channel.size() - 1) % channel.size();
-    ORRERY_CHECK_NCCL(ncclGroupStart());
+    CallGroup group;
     ORRERY_CHECK_NCCL(ncclSend(c.in, bytes, ncclUint8, next, channel.comm, stream));
     ORRERY_CHECK_NCCL(ncclRecv(out, bytes, ncclUint8, before, channel.comm, stream));
-    ORRERY_CHECK_NCCL(ncclGroupEnd());
+    group.end();
   }
 
   // Starts a collective of chunk moves, or one whose result lands in scratch memory and is then added to call.out.
@@ -264,7 +304,7 @@ class NcclTransport final : public QueuedTransport {
   static void run_round(const Channel& channel, const CollectiveCall& c, std::span<const Move> round,
                         const std::vector<ChunkMemory>& chunks, std::byte* staging, CudaQueue& queue) {
     std::vector<std::pair<const Move*, std::byte*>> arrived;
-    ORRERY_CHECK_NCCL(ncclGroupStart());
+    CallGroup group;
     for (const Move& m : round) {
       const ChunkMemory& chunk = chunks[static_cast<std::size_t>(m.chunk)];
       if (chunk.bytes == 0) continue;
@@ -275,7 +315,7 @@ class NcclTransport final : public QueuedTransport {
       arrived.emplace_back(&m, staging);
       staging += chunk.bytes;
     }
-    ORRERY_CHECK_NCCL(ncclGroupEnd());
+    group.end();
     for (const auto& [m, from] : arrived) {
       const ChunkMemory& to = chunks[static_cast<std::size_t>(m->chunk)];
       if (m->add)
@@ -291,6 +331,7 @@ class NcclTransport final : public QueuedTransport {
 
   std::map<ChannelKey, Channel> channels_;
   bool ended_well_ = true;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "exec/cuda/call.h"
+#include "exec/cuda/observe.h"
 #include "exec/host/lanes.h"
+#include "exec/transport/combine.h"
 #include "kernels/cuda/elementwise.h"
 
 namespace orrery::cuda {
@@ -77,6 +81,8 @@ void CudaQueue::copy(std::byte* to, const std::byte* from, Bytes bytes) {
 void CudaQueue::combine(Element element, Reduction reduction, const std::byte* from, std::byte* into,
                         std::int64_t elements) {
   const gpu::Type type = element == Element::f32 ? gpu::Type::fp32 : gpu::Type::bf16;
+  if (orrery_observe_sum != nullptr)
+    orrery_observe_sum({from, into, static_cast<std::size_t>(elements * width_of(element)), stream()});
   if (reduction == Reduction::sum)
     gpu::accumulate(elements, {from, type}, {into, type}, stream());
   else
@@ -95,6 +101,10 @@ std::byte* CudaQueue::packing(Bytes bytes) {
   return memory.data();
 }
 
+void CudaQueue::begin(const Launch& launch) {
+  if (orrery_observe_task != nullptr) orrery_observe_task({state_.run.rank, launch, stream()});
+}
+
 void CudaQueue::clear(std::span<std::byte> bytes) {
   ORRERY_CHECK_CUDA(cudaMemsetAsync(bytes.data(), 0, bytes.size(), stream()));
 }
@@ -110,7 +120,17 @@ void CudaQueue::begin_step() {
   host_tasks_.clear();
 }
 
-void CudaQueue::mark_end(TaskId task) { ORRERY_CHECK_CUDA(cudaEventRecord(marks_.of(task), stream())); }
+void CudaQueue::mark_end(TaskId task) {
+  ORRERY_CHECK_CUDA(cudaEventRecord(marks_.of(task), stream()));
+  if (!state_.waits_for_each_task()) return;
+  const cudaError_t code = cudaStreamSynchronize(stream());
+  state_.check();
+  const Plan& plan = state_.run.rank.plan;
+  if (code == cudaSuccess) return;
+  throw Error(fmt::format("{} of micro-batch {}: {}", plan.op_of(task).name,
+                          plan.frames[plan.tasks[task].frame].micro_batch, cudaGetErrorString(code)),
+              1);
+}
 
 void CudaQueue::wait_for(TaskId task) { ORRERY_CHECK_CUDA(cudaStreamWaitEvent(stream(), marks_.of(task), 0)); }
 

@@ -51,6 +51,7 @@ class CudaQueue final : public TaskQueue {
                std::int64_t elements) override;
   std::byte* scratch(Bytes bytes) override;
   std::byte* packing(Bytes bytes) override;
+  void begin(const Launch& launch) override;
   void clear(std::span<std::byte> bytes) override;
   void run(const Launch& launch) override;
   void mark_end(TaskId task) override;

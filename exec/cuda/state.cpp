@@ -1,6 +1,7 @@
 #include "exec/cuda/state.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -52,7 +53,10 @@ Bytes workspace_bytes(const Rank& rank) {
 }
 
 CudaState::CudaState(RunState& state, std::span<std::byte> workspace)
-    : run(state), workspace_(workspace), sums_(Memory::Place::device, sizeof(double)) {
+    : run(state),
+      workspace_(workspace),
+      waits_for_each_task_(std::getenv("ORRERY_CUDA_SYNC") != nullptr),
+      sums_(Memory::Place::device, sizeof(double)) {
   const Bytes needed = workspace_bytes(state.rank);
   if (needed > static_cast<Bytes>(workspace.size())) {
     own_workspace_ = Memory(Memory::Place::device, needed);

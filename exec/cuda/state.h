@@ -33,6 +33,9 @@ class CudaState {
   // The device's sum of squares for the gradient norm on a lane, and the scratch memory for adding them up.
   double* norm(LaneKind lane) const { return reinterpret_cast<double*>(norms_.at(lane).data()); }
   kernels::cuda::Workspace norm_workspace(LaneKind lane) const;
+  // Whether the host waits for every task and names the one that failed: the environment has ORRERY_CUDA_SYNC. Without
+  // it a fault is told by whichever call comes next.
+  bool waits_for_each_task() const { return waits_for_each_task_; }
   // Host memory for the token ids of a task that loads some; separate for each task, so that the host may run ahead.
   std::int64_t* text(TaskId task) const;
   // Host memory that receives the device's numbers for a task that the host runs.
@@ -50,6 +53,7 @@ class CudaState {
   std::span<std::byte> workspace_;
   void place_on_host();
 
+  bool waits_for_each_task_;
   Memory own_workspace_, rotary_, sums_;
   std::map<LaneKind, Memory> norms_;
   Memory text_, numbers_;  // host memory

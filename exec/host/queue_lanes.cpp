@@ -73,6 +73,7 @@ void QueueLanes::wait_for_dependencies(const Launch& launch) {
 void QueueLanes::launch_now(const Launch& launch) {
   wait_for_dependencies(launch);
   TaskQueue& queue = *held_by(launch.task).queue;
+  queue.begin(launch);
   for (const auto& zeroed : launch.zeroed) queue.clear(zeroed);
   queue.run(launch);
   ended(launch.task);
@@ -106,6 +107,7 @@ void QueueLanes::start_transfers() {
     const Op& op = rank_.plan.op_of(l.task);
     TaskQueue& queue = *held_by(l.task).queue;
     wait_for_dependencies(l);
+    queue.begin(l);
     for (const auto& zeroed : l.zeroed) queue.clear(zeroed);
     if (const auto* transfer = std::get_if<Transfer>(&op.work)) {
       calls.push_back({op.lane, &queue, prepare(rank_, *transfer, l)});

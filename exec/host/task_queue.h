@@ -13,6 +13,8 @@ namespace orrery {
 // An in-order queue of one rank's device that tasks run on: a stream of a GPU. Calls only enqueue.
 class TaskQueue : public MoveQueue {
  public:
+  // Called before the first work of a task is enqueued, behind its waits.
+  virtual void begin(const Launch&) {}
   virtual void clear(std::span<std::byte> bytes) = 0;
   virtual void run(const Launch& launch) = 0;  // enqueues the kernels of a task that moves nothing between ranks
   // Memory into which a transfer packs scattered elements, valid until the next call.

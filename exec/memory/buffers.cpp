@@ -200,7 +200,9 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     a.bytes = p.out * p.in * a.width;
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
-    offset = unit->second.front().shard_first * a.width;  // an op of a unit works on the unit's pieces of the shards
+    const Piece &first = unit->second.front(), &last = unit->second.back();
+    offset = first.shard_first * a.width;  // an op of a unit works on the unit's pieces of the shards
+    a.bytes = (last.shard_first + last.owned - first.shard_first) * a.width;
   }
   if (a.data != nullptr) a.data += offset;
   if (const std::int64_t at = held_[index(target, operand.slot)].at; at >= 0) {

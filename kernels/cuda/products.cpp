@@ -104,35 +104,36 @@ void set(cublasLtMatmulPreference_t d, cublasLtMatmulPreferenceAttributes_t attr
   ORRERY_CHECK_LT(cublasLtMatmulPreferenceSetAttribute(d, attribute, &value, sizeof value));
 }
 
-// The layout of a matrix for the library, which is column-major: a row-major matrix is passed as its transpose.
-class Layout {
+// Owns one of the library's descriptions from the call that creates it on: what is set in it may fail.
+template <class T, cublasStatus_t (*destroy)(T)>
+class Owned {
  public:
-  template <class Void>
-  Layout(const BasicMatrix<Void>& m, std::int64_t batch, std::int64_t stride) {
-    ORRERY_CHECK_LT(cublasLtMatrixLayoutCreate(&layout_, data_type(m.type), static_cast<std::uint64_t>(m.columns),
-                                               static_cast<std::uint64_t>(m.rows), m.stride));
-    set(layout_, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
-    set(layout_, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
+  Owned() = default;
+  ~Owned() {
+    if (handle_ != nullptr) destroy(handle_);
   }
-  ~Layout() { cublasLtMatrixLayoutDestroy(layout_); }
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
-  operator cublasLtMatrixLayout_t() const { return layout_; }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  T* address() { return &handle_; }
+  operator T() const { return handle_; }
 
  private:
-  cublasLtMatrixLayout_t layout_ = nullptr;
+  T handle_ = nullptr;
 };
 
-class Preference {
- public:
-  Preference() { ORRERY_CHECK_LT(cublasLtMatmulPreferenceCreate(&preference_)); }
-  ~Preference() { cublasLtMatmulPreferenceDestroy(preference_); }
-  Preference(const Preference&) = delete;
-  Preference& operator=(const Preference&) = delete;
-  operator cublasLtMatmulPreference_t() const { return preference_; }
+// The layout of a matrix for the library, which is column-major: a row-major matrix is passed as its transpose.
+struct Layout : Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> {
+  template <class Void>
+  Layout(const BasicMatrix<Void>& m, std::int64_t batch, std::int64_t stride) {
+    ORRERY_CHECK_LT(cublasLtMatrixLayoutCreate(address(), data_type(m.type), static_cast<std::uint64_t>(m.columns),
+                                               static_cast<std::uint64_t>(m.rows), m.stride));
+    set(*this, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
+    set(*this, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
+  }
+};
 
- private:
-  cublasLtMatmulPreference_t preference_ = nullptr;
+struct Preference : Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> {
+  Preference() { ORRERY_CHECK_LT(cublasLtMatmulPreferenceCreate(address())); }
 };
 
 // The library's description of a product; the pointers of an epilogue are set again for each call. Our c = a b is the
@@ -142,7 +143,7 @@ struct Plan {
       : a(p.b, p.batch, p.b_stride), b(p.a, p.batch, p.a_stride), c(p.c, p.batch, p.c_stride) {
     const cublasComputeType_t compute =
         p.a.type == Type::fp32 && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    ORRERY_CHECK_LT(cublasLtMatmulDescCreate(&product, compute, CUDA_R_32F));
+    ORRERY_CHECK_LT(cublasLtMatmulDescCreate(product.address(), compute, CUDA_R_32F));
     set(product, CUBLASLT_MATMUL_DESC_TRANSA, p.transposed.b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(product, CUBLASLT_MATMUL_DESC_TRANSB, p.transposed.a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p.epilogue));
@@ -154,16 +155,13 @@ struct Plan {
     }
     point(p);
   }
-  ~Plan() { cublasLtMatmulDescDestroy(product); }
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
 
   void point(const Product& p) const {
     if (p.bias.data != nullptr) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias.data);
     if (p.aux.data != nullptr) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux.data);
   }
 
-  cublasLtMatmulDesc_t product = nullptr;
+  Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> product;
   Layout a, b, c;
   cublasLtMatmulHeuristicResult_t chosen = {};
 };

@@ -195,6 +195,9 @@ class Trial {
     return call;
   }
 
+  // The bytes that a call's addresses lie in.
+  std::array<std::vector<std::byte>*, 2> memory() { return {&in_, &out_}; }
+
   void start(Transport& transport) { pending_ = transport.start(case_.lane, call()); }
 
   bool done() { return pending_->done(); }

@@ -23,7 +23,7 @@ class SmallCudaStrategies : public OnGpu, public testing::WithParamInterface<Cas
 TEST_P(SmallCudaStrategies, AgreeWithOneCpuRank) {
   const Spec spec = spec_of(GetParam());
   cuda::SharedGpu gpu;
-  expect_close(distance(spec, test::run_on_gpu(spec, gpu), test::on_one_cpu_rank(spec)), 3);
+  expect_like_cpu(spec, test::run_on_gpu(spec, gpu), test::on_one_cpu_rank);
 }
 
 const std::string kTinyLlama =
@@ -61,7 +61,7 @@ TEST_F(CudaRank, DelaysAnUpdateLikeACpuRank) {
   const Spec spec = spec_of(Case{
       kTinyLlama, "data: 1, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true, tile: 501}}"});
   cuda::SharedGpu gpu;
-  expect_close(distance(spec, test::run_on_gpu(spec, gpu), test::on_cpu_rank(spec)), 3);
+  expect_like_cpu(spec, test::run_on_gpu(spec, gpu), test::on_cpu_rank);
 }
 
 struct Ran {
@@ -89,6 +89,8 @@ TEST_F(CudaRank, TrainsInBf16) {
   const std::vector<double> losses =
       run_alone("precision: bf16, gradient_precision: fp32, global_batch: 4, micro_batch: 2", kSmall, 12)
           .execution.losses;
+  ASSERT_EQ(losses.size(), 12U);
+  if (!test::computes()) return;
   EXPECT_NEAR(losses.front(), std::log(64), 0.2);
   EXPECT_LT(losses.back(), losses.front() - 0.2);
 }

@@ -1,31 +1,158 @@
 #include "exec/cuda/nccl_transport.h"
 
-#include <unistd.h>
+#include <deque>
+#include <optional>
 
 #include <gtest/gtest.h>
 
-#include "tests/exec/cuda/on_gpu.h"
-#include "tests/exec/threads_run.h"
+#include "exec/cuda/queue.h"
+#include "tests/exec/collective_trial.h"
+#include "tests/exec/cuda/nccl_ranks.h"
 
-// Communicators of one rank are all that one GPU allows.
+// Communicators of one rank are all that one GPU allows; the null GPU has several.
 namespace orrery {
 namespace {
 
-class NcclTransport : public test::OnGpu {};
+class NcclTransport : public test::OnGpu {
+ protected:
+  static std::vector<int> sizes() { return test::computes() ? std::vector{1} : std::vector{1, 2, 3, 4}; }
+};
 
 // NCCL with communicators of one rank: starts, copies, ends.
 TEST_F(NcclTransport, AloneAgreesWithTheCpu) {
   const Spec spec = spec_of(test::Case{test::kLlama, "data: 1, sharding: zero1, global_batch: 2"});
-  const Plan plan = make_plan(spec);
-  const Rank rank(spec, plan, 0);
-  Rendezvous rendezvous({.port = static_cast<std::uint16_t>(20000 + ::getpid() % 20000)}, 20);
-  const auto transport = cuda::nccl_transport(rendezvous, 0, rank.plan);
   cuda::SharedGpu gpu;
-  cuda::CudaDevice device(rank, gpu, *transport, false);
-  test::Result all;
-  all.losses.resize(static_cast<std::size_t>(test::kSteps), 0);
-  merge(all, rank, test::run_rank(rank, device, test::kSteps));
-  expect_close(distance(spec, all, test::on_one_cpu_rank(spec)), 3);
+  expect_like_cpu(spec, test::run_on_nccl(spec, gpu), test::on_one_cpu_rank);
+}
+
+// A rank's queue that belongs to no run.
+class OwnQueue {
+ public:
+  cuda::CudaQueue& operator*() { return queue_; }
+
+ private:
+  test::Job job_ = test::tiny_job("data: 1, global_batch: 1");
+  Rank rank_ = job_.rank(0);
+  Text text_ = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", rank_.spec.model.vocab, rank_.spec.sequence);
+  RunState run_{rank_, text_, {}, 0, {}, {}};
+  cuda::CudaState state_{run_, {}};
+  cuda::Marks marks_{0, 1};
+  cuda::CudaQueue queue_{state_, marks_};
+};
+
+// A trial whose memory lies on the device while it is carried out.
+class DeviceTrial {
+ public:
+  DeviceTrial(const Plan& plan, int rank, const Case& c) : trial_(plan, rank, c), call_(trial_.call()) {
+    for (std::vector<std::byte>* bytes : trial_.memory()) {
+      cuda::Memory memory(cuda::Memory::Place::device, static_cast<Bytes>(bytes->size()));
+      ORRERY_CHECK_CUDA(cudaMemcpy(memory.data(), bytes->data(), bytes->size(), cudaMemcpyHostToDevice));
+      if (const auto at = within(*bytes, call_.in)) call_.in = memory.data() + *at;
+      if (const auto at = within(*bytes, call_.out)) call_.out = memory.data() + *at;
+      device_.push_back(std::move(memory));
+    }
+  }
+  const CollectiveCall& call() const { return call_; }
+
+  void expect(const cuda::CudaQueue& queue) {
+    ORRERY_CHECK_CUDA(cudaStreamSynchronize(queue.stream()));
+    if (!test::computes()) return;
+    for (std::size_t i = 0; i < device_.size(); ++i) {
+      std::vector<std::byte>& bytes = *trial_.memory()[i];
+      ORRERY_CHECK_CUDA(cudaMemcpy(bytes.data(), device_[i].data(), bytes.size(), cudaMemcpyDeviceToHost));
+    }
+    trial_.expect();
+  }
+
+ private:
+  static std::optional<std::ptrdiff_t> within(const std::vector<std::byte>& bytes, const void* at) {
+    const std::ptrdiff_t place = static_cast<const std::byte*>(at) - bytes.data();
+    if (bytes.empty() || place < 0 || place > static_cast<std::ptrdiff_t>(bytes.size())) return std::nullopt;
+    return place;
+  }
+
+  Trial trial_;
+  CollectiveCall call_;
+  std::vector<cuda::Memory> device_;
+};
+
+// NCCL's own collectives, and those of chunk moves; each on groups of several sizes.
+TEST_F(NcclTransport, EveryCollectiveEndsWithWhatItPromises) {
+  for (const int ranks : sizes()) {
+    const Plan plan = plan_of(ranks);
+    test::expect_no_errors(test::on_nccl_ranks(plan, [&](int rank, QueuedTransport& transport) {
+      OwnQueue queue;
+      for (const Case& c : all_cases()) {
+        DeviceTrial trial(plan, rank, c);
+        const QueuedCall call{c.lane, &*queue, trial.call()};
+        transport.start({&call, 1});
+        trial.expect(*queue);
+      }
+      transport.check();
+    }));
+  }
+}
+
+// One batch, on a queue for each call; where a rank is alone, it sends to itself.
+TEST_F(NcclTransport, MessagesOfABatchMeet) {
+  for (const int ranks : sizes()) {
+    test::expect_no_errors(test::on_nccl_ranks(plan_of(ranks), [&](int rank, QueuedTransport& transport) {
+      std::deque<OwnQueue> queues(4);
+      const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+      const Values down = numbers(1, rank, 100), up = numbers(2, rank, 100);
+      const auto bytes = static_cast<Bytes>(down.size() * sizeof(float));
+      std::vector<cuda::Memory> memory;
+      for (int i = 0; i < 4; ++i) memory.emplace_back(cuda::Memory::Place::device, bytes);
+      const auto copy = [&](void* to, const void* from, cudaMemcpyKind kind) {
+        ORRERY_CHECK_CUDA(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), kind));
+      };
+      copy(memory[0].data(), down.data(), cudaMemcpyHostToDevice);
+      copy(memory[1].data(), up.data(), cudaMemcpyHostToDevice);
+      const QueuedCall batch[] = {
+          {LaneKind::send_next, &*queues[0], MessageCall{true, next, memory[0].data(), bytes}},
+          {LaneKind::send_previous, &*queues[1], MessageCall{true, before, memory[1].data(), bytes}},
+          {LaneKind::receive_next, &*queues[2], MessageCall{false, next, memory[2].data(), bytes}},
+          {LaneKind::receive_previous, &*queues[3], MessageCall{false, before, memory[3].data(), bytes}}};
+      transport.start(batch);
+      for (OwnQueue& q : queues) ORRERY_CHECK_CUDA(cudaStreamSynchronize((*q).stream()));
+      if (!test::computes()) return;
+      Values came(down.size());
+      copy(came.data(), memory[2].data(), cudaMemcpyDeviceToHost);
+      EXPECT_EQ(came, numbers(2, next, 100));
+      copy(came.data(), memory[3].data(), cudaMemcpyDeviceToHost);
+      EXPECT_EQ(came, numbers(1, before, 100));
+    }));
+  }
+}
+
+TEST_F(NcclTransport, RefusesWhatThePlanDoesNotMove) {
+  const auto errors = test::on_nccl_ranks(plan_of(1), [](int, QueuedTransport& transport) {
+    OwnQueue queue;
+    const QueuedCall call{LaneKind::embedding, &*queue, CollectiveCall{.counts = {0}}};
+    transport.start({&call, 1});
+  });
+  EXPECT_NE(errors[0].find("the plan moves nothing in"), std::string::npos) << errors[0];
+}
+
+// A rank that fails between two transfers takes the others, which wait for it, along.
+TEST_F(NcclTransport, ARankThatFailsAbortsTheOthers) {
+  for (const int ranks : sizes()) {
+    const Plan plan = plan_of(ranks);
+    const auto errors = test::on_nccl_ranks(plan, [&](int rank, QueuedTransport& transport) {
+      OwnQueue queue;
+      Case c;
+      c.size = 64;
+      DeviceTrial trial(plan, rank, c);
+      const QueuedCall call{c.lane, &*queue, trial.call()};
+      transport.start({&call, 1});
+      ORRERY_CHECK_CUDA(cudaStreamSynchronize((*queue).stream()));
+      if (rank == ranks - 1) throw Error("planted");
+      transport.start({&call, 1});
+    });
+    EXPECT_EQ(errors.back(), "planted");
+    for (int r = 0; r + 1 < ranks; ++r)
+      EXPECT_NE(errors[static_cast<std::size_t>(r)].find("remote process exited"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -16,12 +16,24 @@ class OnGpu : public testing::Test {
   }
 };
 
+// Whether this GPU computes. The null GPU (null_gpu/) does not: on it runs go to their end and their calls are checked,
+// but no numbers are compared.
+inline bool computes() { return cuda::gpu_name(0) != "null GPU"; }
+
 // All ranks of a spec as threads on this GPU.
 inline Result run_on_gpu(const Spec& spec, cuda::SharedGpu& gpu) {
   return run_on_threads(spec, [&](const Rank& rank, QueuedTransport& transport) {
     cuda::use_gpu(0);
     return std::make_unique<cuda::CudaDevice>(rank, gpu, transport, false);
   });
+}
+
+// A GPU's run of a spec agrees with a CPU's: sums are taken in another order, and exponentials differ in their last
+// bit, so the limits are three times those that CPU ranks keep among themselves.
+inline void expect_like_cpu(const Spec& spec, const Result& on_gpu, Result (*on_cpu)(const Spec&)) {
+  EXPECT_EQ(on_gpu.losses.size(), static_cast<std::size_t>(kSteps));
+  EXPECT_FALSE(on_gpu.weights.empty());
+  if (computes()) expect_close(distance(spec, on_gpu, on_cpu(spec)), 3);
 }
 
 }  // namespace orrery::test
