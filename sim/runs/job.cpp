@@ -32,6 +32,7 @@ namespace {
 
 constexpr Seconds kSettle = 0.5;  // seconds in which ranks that wait for a lost rank reach the point where they wait
 constexpr Seconds kLinger = 5;    // seconds that mpirun may take to end after its ranks, before it is killed
+constexpr Seconds kStopped = 3;   // seconds that mpirun may stand still, as for a stopped rank
 constexpr char kShared[] = "/dev/shm";
 constexpr std::size_t kMostLog = 4000;  // characters of the last output of mpirun and its ranks
 
@@ -116,12 +117,33 @@ void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& fol
   }
 }
 
+// Tells of a launcher that stands still: its ranks may go on, but their end would not be heard.
+class LauncherWatch {
+ public:
+  // Throws Error once the launcher has been stopped for kStopped.
+  void look(ProcessTree& tree) {
+    if (!tree.stopped()) since_.reset();
+    if (!tree.stopped()) return;
+    since_ = since_.value_or(now());
+    if (now() - *since_ < kStopped) return;
+    tree.kill_all();
+    throw Error(fmt::format("the launcher of the ranks stands still for {:.1f} s (process {}, stopped by SIGSTOP or a "
+                            "debugger); run again",
+                            now() - *since_, tree.program()),
+                kRankLost);
+  }
+
+ private:
+  std::optional<Seconds> since_;  // time when the stop was first seen
+};
+
 // Looks at the ranks until all have finished. Throws Error for the fault that ended the run.
 void watch(ProcessTree& tree, const Job& job, const std::string& folder, const std::string& log, const Common& common) {
   const Patience patience = patience_for(job);
   const bool by_mpirun = job.options.device != "cuda";
   Witnesses witnesses(folder, job.plan.ranks, true, now(),
                       by_mpirun ? [&] { return tree.ranks(); } : std::function<RankProcesses()>());
+  LauncherWatch launcher;
   for (;;) {
     // read before the look, so that the files then hold the last word of the ranks
     const bool ended = tree.status().has_value();
@@ -132,6 +154,7 @@ void watch(ProcessTree& tree, const Job& job, const std::string& folder, const s
       throw settled(*fault, job, patience, witnesses, tree, log);
     }
     if (ended) ended_early(witnesses, *tree.status(), log);
+    launcher.look(tree);
     tell(common, witnesses, job.steps);
     tree.wait(kLook);
   }

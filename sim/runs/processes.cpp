@@ -134,6 +134,11 @@ void ProcessTree::wait(Seconds at_most) {
   if (signal > 0 && signal != SIGCHLD) throw Interrupted{signal};
 }
 
+bool ProcessTree::stopped() const {
+  const std::optional<ProcessStat> stat = status_ || program_ <= 0 ? std::nullopt : process_stat(program_);
+  return stat && (stat->state == 'T' || stat->state == 't');
+}
+
 void ProcessTree::reap() {
   for (const pid_t child : children_of(::getpid())) {
     if (std::find(others_.begin(), others_.end(), child) != others_.end()) continue;

@@ -280,6 +280,22 @@ TEST_F(Faults, ARankThatEndsOrStopsBeforeItsFirstWordIsNamed) {
   }
 }
 
+// Ranks go on while their launcher stands still, but nobody would hear their end.
+TEST_F(Faults, ALauncherThatStandsStillIsNamed) {
+  const std::string path = spec(kStrategies[0]);
+  const double clean = clean_run({}, path);
+  first(
+      "p=$PPID; while [ \"$(cat /proc/$p/comm)\" != mpirun ]; do p=$(awk '/^PPid/ {print $2}' /proc/$p/status); done; "
+      "kill -STOP $p");
+  const auto begin = Clock::now();
+  start(command({}, path, kManySteps, 60));
+  const Result r = finish();
+  EXPECT_LT(seconds_since(begin), clean + kNoticed);
+  EXPECT_EQ(r.status, kLost);
+  const std::regex line("orrery: the launcher of the ranks stands still for [\\d.]+ s \\(process \\d+, stopped .*\n");
+  EXPECT_TRUE(std::regex_match(r.error, line)) << r.error;
+}
+
 TEST_F(Faults, ASignalIsNamed) {
   const std::string path = spec(kStrategies[0]);
   for (const auto& [signal, name] : {std::pair(SIGSEGV, "SIGSEGV"), std::pair(SIGBUS, "SIGBUS")}) {

@@ -118,7 +118,7 @@ std::vector<Candidate> candidates(const std::string& path, const SpecOptions& op
   for (const int tensor : {1, 2, 4, 8}) {
     for (const int pipeline : {1, 2, 4, 8, 16}) {
       for (const ShardingRow& row : sharding_rows()) {
-        if (!row.suggested && row.kind != Sharding::none) continue;
+        if (!row.suggested && sharding_of(row) != Sharding::none) continue;
         const std::string sharding(row.name);
         for (const char* recompute : {"none", "full"}) {
           Candidate c{options.overrides, tensor, pipeline, sharding, recompute};
