@@ -117,24 +117,26 @@ void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& fol
   }
 }
 
-// Tells of a launcher that stands still: its ranks may go on, but their end would not be heard.
+// Tells of a launcher that stands still, or of a process that it has forked and that has not become a rank yet: ranks
+// may go on, but their end would not be heard.
 class LauncherWatch {
  public:
-  // Throws Error once the launcher has been stopped for kStopped.
+  // Throws Error once a process has been stopped for kStopped.
   void look(ProcessTree& tree) {
-    if (!tree.stopped()) since_.reset();
-    if (!tree.stopped()) return;
-    since_ = since_.value_or(now());
-    if (now() - *since_ < kStopped) return;
+    const std::optional<pid_t> stopped = tree.stopped();
+    if (stopped != process_) since_ = now();
+    process_ = stopped;
+    if (!stopped || now() - since_ < kStopped) return;
     tree.kill_all();
     throw Error(fmt::format("the launcher of the ranks stands still for {:.1f} s (process {}, stopped by SIGSTOP or a "
                             "debugger); run again",
-                            now() - *since_, tree.program()),
+                            now() - since_, *stopped),
                 kRankLost);
   }
 
  private:
-  std::optional<Seconds> since_;  // time when the stop was first seen
+  std::optional<pid_t> process_;
+  Seconds since_ = 0;  // time when the process was first seen stopped
 };
 
 // Looks at the ranks until all have finished. Throws Error for the fault that ended the run.

@@ -134,11 +134,6 @@ void ProcessTree::wait(Seconds at_most) {
   if (signal > 0 && signal != SIGCHLD) throw Interrupted{signal};
 }
 
-bool ProcessTree::stopped() const {
-  const std::optional<ProcessStat> stat = status_ || program_ <= 0 ? std::nullopt : process_stat(program_);
-  return stat && (stat->state == 'T' || stat->state == 't');
-}
-
 void ProcessTree::reap() {
   for (const pid_t child : children_of(::getpid())) {
     if (std::find(others_.begin(), others_.end(), child) != others_.end()) continue;
@@ -168,6 +163,14 @@ std::map<std::int64_t, std::vector<pid_t>> ProcessTree::ranks() const {
     if (const std::optional<std::int64_t> rank = rank_of(pid)) found[*rank].push_back(pid);
   }
   return found;
+}
+
+std::optional<pid_t> ProcessTree::stopped() const {
+  for (const pid_t pid : descendants()) {
+    const std::optional<ProcessStat> stat = process_stat(pid);
+    if (stat && (stat->state == 'T' || stat->state == 't') && !rank_of(pid)) return pid;
+  }
+  return std::nullopt;
 }
 
 void ProcessTree::kill_all() {

@@ -57,8 +57,9 @@ class ProcessTree {
   void wait(Seconds at_most);
   // Exit status of the program started, or 128 + signal; nullopt while it runs.
   std::optional<int> status() const { return status_; }
-  bool stopped() const;  // whether the program started runs no further for now (SIGSTOP, a debugger)
-  pid_t program() const { return program_; }
+  // A process of the tree, none of a rank, that runs no further for now (SIGSTOP, a debugger); nothing if there is
+  // none.
+  std::optional<pid_t> stopped() const;
   // The processes that the program has started as ranks, by the launcher's variable in their environment: the outermost
   // process of a rank first.
   std::map<std::int64_t, std::vector<pid_t>> ranks() const;
