@@ -55,6 +55,20 @@ Broken first_of(const Spec& spec, Rules... rules) {
   return found;
 }
 
+Broken model_rules(const Spec& spec) {
+  const Model& m = spec.model;
+  if (const std::string rule = broken_rule(m); !rule.empty()) {
+    return {"model." + rule.substr(0, rule.find(':')), "model." + rule};
+  }
+  Broken b = in_range({{"sequence", spec.sequence, 1, 1'000'000'000}});
+  if (!b.what.empty()) return b;
+  if (m.positions == Positions::learned && m.max_positions > 0 && spec.sequence > m.max_positions) {
+    return broken("sequence", "sequence: {} is longer than the model's {} learned positions; shorten it", spec.sequence,
+                  m.max_positions);
+  }
+  return {};
+}
+
 Broken cluster_rules(const Spec& spec) {
   const Cluster& c = spec.cluster;
   Broken b = in_range({{"cluster.nodes", c.nodes, 1, kMostRanks},
@@ -319,20 +333,6 @@ Broken rank_order_rules(const Spec& spec) {
   }
   const bool complete = rest.empty() || (rest.size() == 1 && rest.front() == "ep");
   return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", shown, rest.front());
-}
-
-Broken model_rules(const Spec& spec) {
-  const Model& m = spec.model;
-  if (const std::string rule = broken_rule(m); !rule.empty()) {
-    return {"model." + rule.substr(0, rule.find(':')), "model." + rule};
-  }
-  Broken b = in_range({{"sequence", spec.sequence, 1, 1'000'000'000}});
-  if (!b.what.empty()) return b;
-  if (m.positions == Positions::learned && m.max_positions > 0 && spec.sequence > m.max_positions) {
-    return broken("sequence", "sequence: {} is longer than the model's {} learned positions; shorten it", spec.sequence,
-                  m.max_positions);
-  }
-  return {};
 }
 
 // The rules of values that mean nothing together, rows of one table (combinations.h).

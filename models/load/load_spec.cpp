@@ -201,8 +201,9 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
     if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
     Strategy& s = spec.strategy;
     if (!s.schedule_file.empty()) s.schedule_text = read_input(s.schedule_file, kMostTables);
-  } else if (const Broken broken = model_rules(spec); !broken.what.empty()) {
-    throw Error(with_line(spec, path, broken));  // no strategy mends a model
+  } else if (const std::int64_t layers = spec.model.layers; layers > kMostLayers) {  // a search looks at each
+    throw Error(
+        with_line(spec, path, broken("model.layers", "model.layers: {} is not between 1 and {}", layers, kMostLayers)));
   }
   if (Moe* moe = spec.model.moe ? &*spec.model.moe : nullptr; moe != nullptr && !moe->loads_file.empty())
     moe->loads = std::make_shared<ExpertLoads>(read_expert_loads(spec.model));

@@ -146,7 +146,6 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
   return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
 }
 Broken first_broken(const Spec& spec);
-Broken model_rules(const Spec& spec);       // rules of the model, and of the sequence that its positions allow
 Broken offload_rules(const Spec& spec);     // rules of tensors that may leave the device
 Broken schedule_rules(const Spec& spec);    // rules of schedules' options
 Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp

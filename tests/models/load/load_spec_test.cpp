@@ -503,8 +503,8 @@ TEST(Spec, SurvivesDamagedTexts) {
   }
 }
 
-// A search does not start on a model that no strategy mends.
-TEST(LoadSpec, OpenSpecsHaveAModelToo) {
+// A search looks at every layer, long before the rules of a whole spec are asked.
+TEST(LoadSpec, OpenSpecsHaveFewEnoughLayers) {
   try {
     parse_open_spec(kShort, "t.yaml", {"model.layers=100000"});
     FAIL();
