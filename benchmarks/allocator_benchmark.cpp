@@ -10,8 +10,9 @@ namespace {
 
 constexpr Bytes kMiB = 1 << 20;
 
-// The pattern of a training step: a stack of activations per layer that forward fills and backward empties in reverse,
-// with temporaries that come and go in between. state.range(0) layers, state.range(1) = expandable segments.
+// The allocations of a training step: the forward pass allocates the activations of each layer, the backward pass frees
+// them in reverse order, and temporary buffers come and go in between. state.range(0): layers; state.range(1):
+// expandable segments.
 void allocator_training_step(benchmark::State& state) {
   const auto layers = state.range(0);
   const Bytes kept[] = {32 * kMiB, 96 * kMiB, 32 * kMiB, 4 * kMiB, 128 * kMiB, 600'000};
@@ -39,7 +40,8 @@ void allocator_training_step(benchmark::State& state) {
 }
 BENCHMARK(allocator_training_step)->ArgsProduct({{8, 80}, {0, 1}});
 
-// Random sizes and lifetimes on two streams: many free blocks of different sizes, the worst case of the search.
+// Random sizes and lifetimes on two streams: many free blocks of different sizes, the worst case for the allocator's
+// search.
 void allocator_random(benchmark::State& state) {
   CachingAllocator allocator({400LL << 30, state.range(1) != 0});
   std::vector<BlockId> live;

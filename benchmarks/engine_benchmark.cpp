@@ -1,8 +1,8 @@
-// Speed of the engine and of the whole command. tasks/s is compared with the rate of a bare queue of the same size in
-// the same run (the hold model, see hold.h), i.e. what a task costs beyond its event. Size means events pending at a
-// time: two per slot, its compute and one transfer; as many events are taken as the plan has tasks, at random times.
-// of_hold: relative to std::priority_queue; of_own_heap: relative to the heap below the engine's own queue, which also
-// removes the first event and inserts one at once.
+// Speed of the simulation engine and of the whole command. tasks/s is compared with the rate of a bare event queue in
+// the same run (the hold model, see hold.h), which shows what a task costs beyond its event. The bare queue holds as
+// many events as the engine: two per class of ranks, for its compute and one transfer; as many events are taken from it
+// as the plan has tasks, at random times. of_hold: time of std::priority_queue over the engine's; of_own_heap: the same
+// for the heap that the engine's own queue uses, which also removes the first event and inserts one at once.
 
 #include <chrono>
 #include <string>
@@ -42,9 +42,9 @@ double bytes(const std::vector<T>& v) {
   return static_cast<double>(v.size() * sizeof(T));
 }
 
-// Counts the bytes of a plan (tasks, dependencies, matches, and the frames that hold the operands) and of the engine
-// (see sim/engine/simulate.cpp: the next task in the lane, a bit for having ended, the members of a match that have
-// arrived) and the spans.
+// Counts the bytes per task of a plan (tasks, dependencies, matches of transfers, and the frames that hold operands),
+// and of the engine with its spans (see sim/engine/simulate.cpp: the next task in the lane, a bit for having ended, the
+// number of members of a match that have arrived).
 void count_bytes(benchmark::State& state, const Plan& plan) {
   const double tasks = plan.task_count();
   state.counters["plan_bytes_per_task"] = (bytes(plan.tasks) + bytes(plan.dependencies) + bytes(plan.matches) +
@@ -61,7 +61,7 @@ void run_engine(benchmark::State& state, const Case& c) {
     benchmark::DoNotOptimize(simulate(c.plan, c.costs.timing));
     engine += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     state.PauseTiming();
-    const std::size_t pending = 2 * c.plan.classes.size();  // events pending: compute and one transfer of every slot
+    const std::size_t pending = 2 * c.plan.classes.size();  // pending events: compute and a transfer per class of ranks
     hold += bench::hold_seconds<bench::StdQueue>(pending, c.plan.task_count());
     own += bench::hold_seconds<bench::ReplaceTop>(pending, c.plan.task_count());
     state.ResumeTiming();
@@ -92,7 +92,7 @@ void command(benchmark::State& state) {
 }
 BENCHMARK(command)->DenseRange(0, 3)->Unit(benchmark::kMillisecond);
 
-// The parts of a command's time.
+// The time of a command, divided into its parts.
 void part_make_plan(benchmark::State& state) {
   const Spec spec = example(kExamples[state.range(0)]);
   state.SetLabel(kExamples[state.range(0)]);

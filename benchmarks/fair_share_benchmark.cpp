@@ -8,11 +8,11 @@
 namespace orrery {
 namespace {
 
-// 64 links with state.range(0) flows, each over state.range(1) links drawn at random. One flow leaves, update, one
-// comes, update: two events per round.
+// 64 links shared by state.range(0) flows, each over state.range(1) links drawn at random. A round has two events: a
+// flow ends and rates are updated, a flow begins and rates are updated.
 void fair_share_events(benchmark::State& state) {
   constexpr std::uint64_t kLinks = 64;
-  constexpr std::int64_t kCapacity = 50'000'000;  // a 400 Gb/s NIC in kB/s
+  constexpr std::int64_t kCapacity = 50'000'000;  // capacity of a link: a 400 Gb/s NIC, in kB/s
   FairShare share;
   for (std::uint64_t i = 0; i < kLinks; ++i) share.add_link(kCapacity);
   std::uint64_t random = 1;
@@ -53,11 +53,11 @@ BENCHMARK(fair_share_events)
     ->Args({192, 1})
     ->Args({256, 1})
     ->Args({512, 1})
-    ->Args({32, 2})    // loosely coupled
-    ->Args({512, 2});  // all 512 flows in one connected region
+    ->Args({32, 2})    // flows of two links each, few of which share a link
+    ->Args({512, 2});  // flows of two links each, all connected by shared links
 
-// An all-to-all among 64 NICs, eight flows each, over the links of sender and receiver: all 512 flows come at one
-// instant and leave at another, one update each.
+// An all-to-all among 64 NICs, with eight flows per NIC, each over the links of sender and receiver: all 512 flows
+// begin at one time and end at another, with one update of the rates each time.
 void fair_share_all_to_all(benchmark::State& state) {
   constexpr LinkId kNics = 64;
   constexpr std::int64_t kCapacity = 50'000'000;

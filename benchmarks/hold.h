@@ -9,8 +9,9 @@
 
 #include "sim/engine/heap.h"
 
-// The hold model (Jones, An empirical comparison of priority-queue and event-set implementations, CACM 1986): take the
-// first event, put one back at a random later time. A bare queue's rate is what the engine's rate is compared with.
+// The hold model (Jones, An empirical comparison of priority-queue and event-set implementations, CACM 1986): remove
+// the first event of a queue, insert one at a random later time. The engine's rate is compared with that of the bare
+// queue.
 namespace orrery::bench {
 
 struct Later {

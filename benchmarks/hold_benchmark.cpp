@@ -1,4 +1,4 @@
-// Bare queues over sizes: see hold.h.
+// Speed of bare event queues of several sizes: see hold.h.
 #include "benchmarks/hold.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
-// Speed of kernels on one thread: GFLOP/s of products and of attention (causal: half of the square), GB/s of kernels
-// that only move data.
+// Speed of CPU kernels on one thread: GFLOP/s of matrix products and of attention (causal: half of the square of
+// scores), GB/s of kernels that only move data.
 
 #include <vector>
 
@@ -73,7 +73,7 @@ void kernels_attention_gradient(benchmark::State& state) {
 }
 BENCHMARK(kernels_attention_gradient)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
 
-// The GB/s below count the least bytes that each kernel must move: every operand once.
+// GB/s are computed from the fewest bytes that a kernel must move: every operand once.
 constexpr std::int64_t kRows = 1024, kColumns = 1024;
 constexpr double kArray = 4.0 * kRows * kColumns;
 

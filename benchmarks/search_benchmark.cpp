@@ -1,4 +1,5 @@
-// How fast strategies are enumerated and bounded one by one, on one core: the aim is 500,000 a second.
+// Speed at which a search enumerates strategies and computes a bound for each, on one core: the aim is 500,000 a
+// second.
 #include <benchmark/benchmark.h>
 
 #include "sim/predict/predict.h"
@@ -7,8 +8,9 @@
 namespace orrery {
 namespace {
 
-// GPT-3 175B on 4,096 A100: every cell and every point of the layouts with 8 tensor ranks and 4 to 16 stages. Data that
-// the bounds share (costs of blocks, rates of groups) is computed before, as it is for nearly all of a search.
+// GPT-3 175B on 4,096 A100: every strategy with 8 tensor-parallel ranks and 4 to 16 pipeline stages. Data that
+// strategies share (costs of blocks, rates of groups) are computed before the measurement, as they are for nearly all
+// of a search.
 void search_bounds(benchmark::State& state) {
   const Space space(parse_open_spec("model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 512}\n"
                                     "strategy: {tensor: 8, context: 1, global_batch: 4096}\n"

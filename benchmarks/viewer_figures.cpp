@@ -1,8 +1,8 @@
 // Measures the viewer's promised speed and memory on a trace of ten million events (1.7 GB of JSON):
 //   viewer_figures [FOLDER [EVENTS]]
-// It writes the trace into FOLDER (if it is not there), opens it, opens it again from the cache (in FOLDER/cache), and
-// prints times and the process's own memory, i.e. without the pages of files that the kernel keeps for it. Frames and
-// what-if are measured by viewer_window_figures.
+// It writes the trace into FOLDER (unless it is there), opens it, opens it again from the cache (in FOLDER/cache), and
+// prints times and the memory of the process, without the pages of files that the kernel caches. viewer_window_figures
+// measures drawing and the what-if panel.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -33,7 +33,7 @@ void write_trace(const std::string& path, std::int64_t events) {
   orrery::OutputFile file(path);
   fmt::memory_buffer text;
   fmt::format_to(std::back_inserter(text), "{{\"schemaVersion\":1,\"traceEvents\":[\n");
-  // time of each lane in nanoseconds
+  // Current time of each lane in nanoseconds.
   std::vector<std::int64_t> clock(kRanks * kLanesPerRank, 1'700'000'000'000'000'000);
   std::uint64_t random = 1;
   for (std::int64_t i = 0; i < events; ++i) {
@@ -63,7 +63,7 @@ void write_trace(const std::string& path, std::int64_t events) {
   file.commit();
 }
 
-// Processor time of all threads: unlike the clock, it is not affected by other users of the machine.
+// Processor time of all threads. Unlike elapsed time, it is not affected by other users of the machine.
 double processor_s() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -91,7 +91,7 @@ double p95_ms(int repetitions, Function function) {
   return times[times.size() * 95 / 100];
 }
 
-// Samples the process's anonymous memory while it lives, and keeps the highest value.
+// Samples the anonymous memory of the process until destroyed, and keeps the highest value.
 class MemoryWatch {
  public:
   MemoryWatch() : thread_([this] { watch(); }) {}
@@ -146,7 +146,7 @@ void measure(const std::string& path) {
   fmt::print("area statistics {:6.2f} ms p95\n", area);
 }
 
-// Opens the trace twice: the first time puts the scene in the cache, if it is not there.
+// Opens the trace twice: the first time stores the scene in the cache, unless it is there.
 void measure_reopening(const std::string& path) {
   using namespace orrery;
   const std::string key = cache_key({path});

@@ -1,9 +1,9 @@
 // Measures the promised speed of the viewer's window:
 //   viewer_window_figures SOURCE_DIR [TRACE...]
-// It times whole frames of the timeline's widget, at 1920x1080 and at the height of all its rows, of each TRACE
+// It measures the time to draw the timeline widget, at 1920x1080 and at the height of all its rows, for each TRACE
 // (viewer_figures writes one of ten million events) at several zooms; and the time from a key press on a control of the
-// what-if panel to the picture. Needs no display. Times are processor times, which other users of the machine do not
-// affect; where the clock time differs, it is printed behind.
+// what-if panel to the new picture. Needs no display. Times are processor times, which other users of the machine do
+// not affect; if the elapsed time differs, it is printed after them.
 #include <QApplication>
 #include <QComboBox>
 #include <QStyleFactory>
@@ -76,7 +76,8 @@ void measure_frames(const std::string& path) {
   }
 }
 
-// Presses one key after the other on a few controls; each redraws the timeline before the next event is taken.
+// Measures how long the window takes to show another strategy: keys are pressed on controls of the what-if panel, and
+// the timeline is drawn anew after each before the next key is handled.
 void measure_what_if(const std::string& spec, const std::vector<std::string>& overrides, const char* name) {
   MainWindow window;
   window.set_options({.overrides = overrides});
@@ -92,7 +93,7 @@ void measure_what_if(const std::string& spec, const std::vector<std::string>& ov
         QTest::keyClick(box, i < 2 ? Qt::Key_Up : Qt::Key_Down);
         window.first()->repaint();
       });
-      // values that cannot be chosen are greyed out after the picture
+      // Controls grey out the values that are not allowed only after the picture is drawn.
       after.time([] { QApplication::processEvents(); });
     }
   }

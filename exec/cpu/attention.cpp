@@ -1,5 +1,5 @@
-// Attention on the CPU, over queries and keys that may stand anywhere in the sequence, and the copies of heads that
-// travel round a context group.
+// Attention on the CPU, for queries and keys at any positions of the sequence, and the copies between packed
+// projections and the buffers of heads that ranks of a context-parallel group exchange.
 #include <algorithm>
 #include <cmath>
 
@@ -14,10 +14,11 @@ using kernels::heads_of;
 using kernels::matrix;
 using FloatHeads = kernels::Heads<float>;
 
-// A run of rows of one sample that follow each other in the sequence. A buffer holds what every member of the context
-// group brought, sample after sample: (members, batch, tokens of a rank).
+// Consecutive rows of one sample whose tokens are also consecutive in the sequence. A buffer holds the rows of every
+// member of the context-parallel group, sample after sample: (members, batch, tokens of a rank).
 struct Run {
-  std::int64_t member = 0, row = 0;  // the run begins at this row of the member's part of the sample
+  // The run begins at row `row` of the rows that the member has of the sample.
+  std::int64_t member = 0, row = 0;
   std::int64_t position = 0, count = 0;
 };
 
@@ -47,7 +48,7 @@ void clear(const FloatHeads& heads) {
   }
 }
 
-// One attention op: which runs of queries meet which runs of keys, and the kernel for each pair.
+// One attention op: the runs of query rows and of key rows, and a call of the kernel for each pair of runs.
 class AttentionCall {
  public:
   AttentionCall(const CpuCall& c, const FlashAttention& a) : c_(c), a_(a) {
@@ -66,9 +67,9 @@ class AttentionCall {
   Values whole(const Argument& a, Values::Mode mode) const { return c_.view(a, size(a), mode); }
   std::int64_t size(const Argument& a) const { return a.bytes / c_.rank.plan.element_bytes; }
 
-  // Queries, keys and values, or their gradients. They lie side by side in the output of the query-key-value
-  // projection; with head norms queries and keys stand in a separate buffer before it. Keys and values may also come in
-  // a buffer without queries.
+  // Queries, keys and values, or their gradients. They are adjacent columns in the output of the query-key-value
+  // projection; with head norms, queries and keys are in a separate operand before it. Under ring attention, keys and
+  // values may also come in a buffer without queries.
   struct Parts {
     FloatHeads q, k, v;
   };
@@ -78,7 +79,7 @@ class AttentionCall {
     };
     const std::int64_t kv = a_.kv_heads;
     const FloatHeads q = heads(first, in_first, query_rows(), 0, a_.heads);
-    if (a_.keys_apart) {  // values may be narrower
+    if (a_.keys_apart) {  // keys first, then values, whose heads may have fewer columns
       const auto packed = matrix(in_last.data(), key_rows(), kv * (a_.head_dim + a_.value_dim));
       const auto values = columns_of(packed, kv * a_.head_dim, kv * a_.value_dim);
       return {q, heads(last, in_last, key_rows(), 0, kv), heads_of(values, 1, 0, kv, a_.value_dim)};
@@ -111,7 +112,7 @@ class AttentionCall {
   }
 
   void backward() const {
-    // three reads follow: the output y, y's softmax statistics, and y's gradient
+    // The last three operands that backward reads: the output y, y's softmax statistics, and y's gradient.
     const std::size_t n = c_.reads.size() - 3;
     const Argument &first = c_.reads[0], &last = c_.reads[n - 1];
     const Values in_first = whole(first, Values::Mode::read), in_last = whole(last, Values::Mode::read);

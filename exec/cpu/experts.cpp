@@ -1,4 +1,5 @@
-// Mixture-of-experts ops on the CPU: the router's choice, the permutation of token rows, and products expert by expert.
+// Mixture-of-experts ops on the CPU: the router's choice, the permutation of token rows, and the experts' matrix
+// products.
 #include <cmath>
 #include <numeric>
 
@@ -17,8 +18,8 @@ kernels::GateShape shape_of(const Gate& g) {
   return {g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.aux_loss, g.expert_groups, g.top_groups};
 }
 
-// Rows from each source rank for each expert: the counts where they were counted, else the same number for every
-// expert.
+// Number of rows from each source rank for each expert: as counted at run time, or, where nothing was counted, the same
+// number for every expert.
 std::vector<std::int32_t> chunk_counts(const Argument* counts, std::int64_t chunks, std::int64_t rows) {
   if (counts == nullptr)
     return std::vector<std::int32_t>(static_cast<std::size_t>(chunks), static_cast<std::int32_t>(rows / chunks));
@@ -120,7 +121,7 @@ static std::vector<std::int64_t> rows_by_expert(const Argument* counts, std::int
   return sums;
 }
 
-// Calls f(row, expert) for every row.
+// Calls f(row, expert) for every row; the rows are sorted by expert.
 template <class F>
 static void for_rows(const std::vector<std::int64_t>& counts, const F& f) {
   std::int64_t row = 0, expert = 0;
@@ -130,8 +131,8 @@ static void for_rows(const std::vector<std::int64_t>& counts, const F& f) {
   }
 }
 
-// The part of an expert's bias that this rank adds to a row: all ranks that an expert is cut over have the whole bias,
-// and their rows are summed later.
+// The factor for an expert's bias on this rank. Where an expert's weights are cut over several ranks, each of them
+// holds the whole bias, and their rows are summed later, so each adds only its share.
 static float bias_part(const CpuCall& c, const GroupedBias& b) {
   return b.weighted ? 1 / static_cast<float>(c.size(Dimension::expert_tensor)) : 1;
 }

@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// The device of a CPU rank: host pages as memory, a thread that computes and one that moves bytes.
+// The device of a CPU rank: host memory, threads that compute or copy, and a thread that drives transfers.
 class HostDevice final : public RankDevice {
  public:
   HostDevice(const Rank& rank, Transport& transport) : rank_(rank), transport_(transport) {}
@@ -25,7 +25,7 @@ class HostDevice final : public RankDevice {
   Transport& transport_;
 };
 
-// Runs execute() on a CPU rank.
+// Executes the plan of a CPU rank.
 Execution execute(const Rank& rank, Transport& transport, const Text& text, const ExecuteOptions& options);
 
 }  // namespace orrery

@@ -11,13 +11,13 @@
 namespace orrery {
 namespace {
 
-constexpr int kSpins = 200;  // polls before a waiting thread sleeps: some microseconds
-constexpr int kLooks = 20;   // polls of the transfer thread before it naps while a task computes
-constexpr auto kNap = std::chrono::microseconds(30);  // nap of the transfer thread while no transfer progresses
+constexpr int kSpins = 200;  // polls before a waiting thread sleeps, which take some microseconds
+constexpr int kLooks = 20;   // polls of the transfer thread before it sleeps, while a task computes
+constexpr auto kNap = std::chrono::microseconds(30);  // sleep of the transfer thread while no transfer progresses
 
-// Linux lets a computing thread finish a slice of some milliseconds before a woken thread may run, unless the woken
-// thread asks for a shorter slice (Linux 6.12; before, the request has no effect). The timer slack is lowered too: with
-// the default of 50 us a nap would last that much longer than asked.
+// Linux lets a computing thread finish a time slice of some milliseconds before a woken thread may run, unless the
+// woken thread asks for a shorter slice (Linux 6.12; earlier versions ignore the request). The timer slack is lowered
+// too: with the default of 50 us, short sleeps would last that much longer than asked.
 void ask_for_short_slices() {
   struct {  // sched_setattr(2): the first version of struct sched_attr
     std::uint32_t size, policy;
@@ -244,7 +244,8 @@ void HostLanes::start(Batch& batch) {
   }
 }
 
-// Ends the batch's transfers that are done; returns whether all have ended.
+// Polls the transfers of a batch; when all have ended, unpacks their results, marks their tasks as ended and returns
+// true.
 bool HostLanes::finish(Batch& batch) {
   bool all = true;
   for (const auto& p : batch.pending) all = p->done() && all;

@@ -15,9 +15,9 @@
 
 namespace orrery {
 
-// The lanes of one CPU rank: a thread that computes, one for each lane on which the host works beside it (copies
-// between places, the host's update) that the plan uses, and one that lets every other lane's transfers progress. The
-// watcher is called from these threads, and errors of any are rethrown by wait().
+// The lanes (in-order queues of tasks) of one CPU rank: a thread that computes, a thread for each lane of copies or of
+// optimizer updates on the host that the plan uses, and one thread that drives the transfers of all other lanes. The
+// watcher is called from these threads; wait() rethrows their errors.
 class HostLanes final : public Lanes {
  public:
   HostLanes(const Rank& rank, Transport& transport, std::function<void(const Launch&)> compute, Watcher watcher);
@@ -37,14 +37,15 @@ class HostLanes final : public Lanes {
  private:
   struct Batch {
     std::vector<Launch> launches;
-    std::vector<PreparedCollective> collectives;  // by launch; kept until the transport's calls have ended
-    // by launch: memory into which a collective's scattered elements are packed
+    // Collectives by index in launches, kept until the transport's calls have ended.
+    std::vector<PreparedCollective> collectives;
+    // Memory into which scattered elements of a collective are packed, by launch
     std::vector<std::vector<std::byte>> packed;
     std::vector<std::unique_ptr<Pending>> pending;
     bool started = false;
   };
 
-  // A lane that has a thread to itself.
+  // A lane with a separate thread.
   struct Worker {
     std::deque<Launch> queue;
     std::thread thread;
@@ -73,13 +74,13 @@ class HostLanes final : public Lanes {
   std::vector<std::atomic<std::uint8_t>> done_, entered_;
   std::vector<Span> spans_;  // spans of the tasks of the current step
   std::vector<std::vector<Span>> steps_;
-  std::atomic<std::uint32_t> epoch_{0};  // incremented whenever a task ends or is submitted
+  std::atomic<std::uint32_t> epoch_{0};  // counter that is incremented whenever a task is submitted or ends
   std::atomic<bool> stopping_{false}, failed_{false}, computing_{false};
   std::exception_ptr error_;
   std::mutex mutex_;                                     // guards the queues and error_
-  std::array<std::unique_ptr<Worker>, kLanes> workers_;  // by lane; null where the lane holds transfers
+  std::array<std::unique_ptr<Worker>, kLanes> workers_;  // threads by lane; null for lanes of transfers
   std::array<std::deque<std::shared_ptr<Batch>>, kLanes> transfer_queues_;
-  std::shared_ptr<Batch> open_;  // the batch that submit() still adds transfers to
+  std::shared_ptr<Batch> open_;  // the batch to which submit() still adds transfers
   TaskId submitted_ = 0;
   std::atomic<TaskId> ended_{0};
   std::thread transfer_thread_;

@@ -1,5 +1,5 @@
-// Multi-head latent attention on the CPU: keys and values are projected up from one compressed row and lie packed by
-// columns.
+// Multi-head latent attention on the CPU: keys and values of all heads are projected up from one compressed row per
+// token, and are packed into one buffer by columns.
 #include <cmath>
 
 #include "exec/host/host_call.h"
@@ -13,7 +13,7 @@ using kernels::columns_of;
 using kernels::heads_of;
 using kernels::matrix;
 
-// Keys and values of latent attention, packed by columns.
+// Keys and values of latent attention: column ranges of one packed buffer.
 struct LatentPair {
   kernels::Heads<float> keys, values;
 };
@@ -57,7 +57,7 @@ void run_latent_heads(const CpuCall& c, const LatentHeads& l) {
                      packed = query + l.heads * l.value;
   const bool forward = l.direction == Direction::forward;
   const auto of = [&](const Values& v, std::int64_t columns) { return matrix(v.data(), l.rows, columns); };
-  // Runs of rows that follow each other in a sample.
+  // Calls run() for each group of consecutive rows that belong to one sample.
   const auto each_run = [&](const auto& run) {
     c.for_samples(l.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
       run(kernels::Positions{count, position}, [=](auto m) { return rows_of(m, row, count); });

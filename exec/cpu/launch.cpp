@@ -32,7 +32,7 @@ struct CpuKernels {
     const Values in = c.read(c.reads[0], n);
     if (s.direction == Direction::forward) {
       const Values out = c.write(c.writes[0], n);
-      const std::int64_t queries = s.columns;  // the whole sequence: a context group has exchanged heads for positions
+      const std::int64_t queries = s.columns;  // all tokens of the sequence, also under context parallelism
       return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), queries, {.window = s.window},
                                      matrix(out.data(), s.rows, s.columns));
     }
@@ -42,7 +42,8 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
-    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);  // weights of the query and the key head norms
+    // Weights of two norms: of the heads of queries and of keys.
+    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
     const Values x = c.read(c.reads[0], n.rows * n.columns), w = c.weight(c.weights[0]);
@@ -61,7 +62,7 @@ struct CpuKernels {
     kernels::layer_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data(), db.data());
   }
 
-  // Norms of every head of the queries, then of the keys, each kind with weights of its own; statistics head by head.
+  // Normalizes every head of the queries, then of the keys, with separate weights for the two; statistics are by head.
   void head_norms(const Normalize& n) const {
     const std::int64_t tokens = c.batch() * c.sequence(), heads = n.rows / tokens, d = n.columns;
     const std::int64_t queries = c.rank.spec.model.heads / c.head_parts();
@@ -143,7 +144,8 @@ struct CpuKernels {
     a.gated ? kernels::swiglu(wide(x), plain) : kernels::gelu(wide(x), nullptr, plain);
     std::vector<float> products(static_cast<std::size_t>(rows));
     kernels::row_products(plain, narrow(dy), products.data());
-    const bool adds = !c.updates.empty();  // adds to the gradient that a bias behind this op gave
+    // Whether to add to the gradient of the routing weights, which the backward pass of the experts' bias has written.
+    const bool adds = !c.updates.empty();
     float* dweights = CpuCall::floats(adds ? c.updates[0] : c.writes[1]);
     for (std::int64_t r = 0; r < rows; ++r) dweights[r] = products[r] + (adds ? dweights[r] : 0);
     kernels::scale_rows(CpuCall::floats(c.reads[2]), gradient);
@@ -161,7 +163,7 @@ struct CpuKernels {
   void operator()(const SortChunks& s) const { run_sort(c, s); }
   void operator()(const GroupedGemm& g) const { run_grouped(c, g); }
   void operator()(const GroupedBias& b) const { run_grouped_bias(c, b); }
-  void operator()(const CountTokens&) const {}  // the issuing thread reads
+  void operator()(const CountTokens&) const {}  // does nothing: the thread that issues tasks reads the counts
 
   void operator()(const Residual& r) const {
     const double p = r.dropout ? c.rank.spec.model.dropout : 0;
@@ -225,7 +227,8 @@ struct CpuKernels {
                             matrix(table.data(), e.vocab, e.columns));
   }
 
-  // A weight, the embedding block's, or a panel that came from another rank.
+  // The embedding table: a weight of this block, the tied weight of the embedding block, or rows received from another
+  // rank.
   Values table_of(const Embedding& e) const {
     if (!c.weights.empty()) return c.weight(c.weights[0]);
     const Argument& last = c.reads.back();
@@ -252,7 +255,7 @@ struct CpuKernels {
     });
   }
 
-  // The logits stay as they are; backward takes their exponents again.
+  // Cross-entropy in 16 bits: the stored logits stay unchanged, so backward computes their exponentials again.
   void narrow(const CrossEntropy& e, kernels::VocabularyPart part) const {
     const std::int64_t n = e.rows * e.columns;
     const bool over = !c.updates.empty();
@@ -340,12 +343,12 @@ struct CpuKernels {
     std::fill_n(to.data, f.bytes, std::byte{});
   }
   void operator()(const Multiply& w) const { run_multiply(c, w); }
-  void operator()(const SoftCap&) const { assert(false); }  // refused before
+  void operator()(const SoftCap&) const { assert(false); }  // unused: check_executable() refuses plans with this op
   void operator()(const PlaceCopy& w) const {
     for (const PlacedRun& run : runs_of(c, w)) move_on_host(run);
   }
   void operator()(const Wait&) const {}
-  void operator()(const Exchange&) const {}  // the issuing thread exchanges
+  void operator()(const Exchange&) const {}  // does nothing: the thread that issues tasks swaps the buffers
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
   void operator()(const Collective&) const { assert(false); }

@@ -5,7 +5,7 @@
 
 namespace orrery {
 
-// Runs one task's kernels on this thread. Not for transfers.
+// Runs the kernels of one task on the calling thread; not for tasks that transfer data between ranks.
 void launch_on_cpu(RunState& state, const Launch& launch);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Norms on the CPU of rows that lie in pieces on several ranks.
+// CPU norms of rows whose columns are split over several ranks.
 #include <optional>
 
 #include "exec/host/host_call.h"
@@ -9,7 +9,7 @@ namespace {
 
 using kernels::matrix;
 
-// The sums that a rank has of every row: two numbers for layer norm, one for RMS norm.
+// Views the sums that a rank computes over its columns of every row: two per row for layer norm, one for RMS norm.
 kernels::NormStatistics of_rows(const Argument& a, const Normalize& n) {
   float* first = CpuCall::floats(a);
   return {first, n.layernorm ? first + n.rows : nullptr};

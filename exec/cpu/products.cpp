@@ -17,17 +17,18 @@ struct PackedShape {
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
-// The columns of one tile, in a matrix with the outputs of all tiles.
+// The columns of one tile, in a matrix that holds the columns of all tiles side by side.
 kernels::Matrix<float> tile_of(const Values& v, const Gemm& g, std::int64_t rows, std::int64_t columns) {
   return columns_of(matrix(v.data(), rows, g.tiles * columns), g.tile * columns, columns);
 }
 
-// A run of rows of a product: the first row in the input, the first row in the output, and the number of rows.
+// Consecutive rows of a matrix product: the first row in the input, the first row in the output, and the number of
+// rows.
 struct RowRun {
   std::int64_t from = 0, to = 0, count = 0;
 };
 
-// local: rows that each member of the tensor group has.
+// Rows of the product that this op computes. local: number of rows that each member of the tensor-parallel group has.
 std::vector<RowRun> row_runs(const Seat& seat, const Gemm& g, std::int64_t local) {
   using Rows = Gemm::Rows;
   const std::int64_t behind = seat.index + 1;
@@ -64,10 +65,10 @@ void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
   g.m = run.count;
   const std::int64_t columns = g.k * (input ? g.tiles : 1);
   const Values x = c.read(rows_from(c, c.reads[0], run.from, columns), g.m * columns);
-  const bool panel = c.weights.empty();  // the weight is a panel received from another rank
+  const bool panel = c.weights.empty();  // the weight is a block of rows received from another rank
   const Values w = panel ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
   const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
-  // With several tiles the columns of the other tiles must stay as they are.
+  // With several tiles, the output columns of the other tiles must stay unchanged.
   const auto mode = g.tiles > 1 || g.accumulate ? Values::Mode::update : Values::Mode::write;
   const std::int64_t results = g.n * (input ? 1 : g.tiles);
   const Values y = c.view(rows_from(c, to, run.to, results), g.m * results, mode);
@@ -103,14 +104,14 @@ void run_weight_gradient(const CpuCall& c, const Gemm& g) {
                                   matrix(dw.data(), g.m, g.n));
 }
 
-// One half of a packed buffer: queries and keys, or the projection's values.
+// Heads [first, first + heads) of a packed buffer: normalized queries and keys, or the output of the projection.
 kernels::Heads<float> heads_in(const Values& v, const PackedShape& s, const Argument& a, const CpuCall& c,
                                std::int64_t first, std::int64_t heads) {
   const std::int64_t columns = a.bytes / (s.rows * c.rank.plan.element_bytes);
   return heads_of(matrix(v.data(), s.rows, columns), s.batch, first, heads, s.head_dim);
 }
 
-// The matrix products of unfused attention; shapes and operands are as the layer builders record them.
+// The matrix products of unfused attention; shapes and operands are as the planner's layers record them.
 void run_head_product(const CpuCall& c, const Gemm& g) {
   using Role = Gemm::Role;
   const bool pairs = g.role == Role::scores || g.role == Role::probability_gradient;
@@ -128,11 +129,11 @@ void run_head_product(const CpuCall& c, const Gemm& g) {
     return heads_in(x, shape, a, c, g.heads + g.kv_heads, g.kv_heads);
   };
   const float scale = scale_of(d);
-  const Argument& in = c.reads.back();  // the packed buffer, except in the value gradient
+  const Argument& in = c.reads.back();  // the packed qkv buffer, except for the value gradient
   const Argument& out = c.updates.empty() ? c.writes[0] : c.updates[0];
   const Values first = c.read(c.reads[0], c.reads.size() == 1 ? size(in) : pairs ? flat : weights);
   const Values second = c.read(in, g.role == Role::value_gradient ? flat : size(in));
-  // Gradients of one packed buffer are written part by part: what is there already stays.
+  // Gradients of queries, keys and values share one packed buffer: each op must leave the other parts unchanged.
   const bool part = by_key || g.role == Role::query_gradient;
   const Values result = part ? c.update(out, size(out)) : c.write(out, pairs ? weights : flat);
   switch (g.role) {

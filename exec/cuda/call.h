@@ -10,12 +10,13 @@ namespace gpu = kernels::cuda;
 
 inline gpu::Type type_of(Bytes width) { return width == 4 ? gpu::Type::fp32 : gpu::Type::bf16; }
 
-// A task being enqueued on a stream: its operands as the kernels' views.
+// A task that is being enqueued on a stream, with its operands as the views that the kernels take.
 struct CudaCall : OpCall {
   CudaCall(CudaState& s, const Launch& launch, cudaStream_t on)
       : OpCall(s.run, launch), gpu_state(s), task(launch.task), stream(on) {}
 
-  // Activations have the plan's width; weights and their gradients that of the buffer they lie in.
+  // Activations have the plan's element width; weights and their gradients have the width of the buffer that holds
+  // them.
   gpu::Array activation(const Argument& a) const { return {a.data, type_of(rank.plan.element_bytes)}; }
   gpu::Matrix matrix(const Argument& a, std::int64_t rows, std::int64_t columns) const {
     return gpu::matrix(activation(a), rows, columns);
@@ -24,11 +25,12 @@ struct CudaCall : OpCall {
   static gpu::Matrix weight(const Argument& a, std::int64_t rows, std::int64_t columns) {
     return gpu::matrix(weight(a), rows, columns);
   }
-  // Elements [first, ...) of a flat buffer.
+  // The elements of a flat buffer from `first` on.
   static gpu::Array flat(const Argument& a, std::int64_t first) { return {a.data + first * a.width, type_of(a.width)}; }
   static float* floats(const Argument& a, std::int64_t first = 0) { return reinterpret_cast<float*>(a.data) + first; }
 
-  // Gradient of the token-embedding table, or the dense gradient that the stack's autograd makes before it adds that.
+  // Gradient of the token-embedding table; or, where the modelled framework's autograd makes a dense gradient of the
+  // table first and adds it later, that dense gradient.
   gpu::Array table_gradient() const { return gradients.empty() ? activation(updates[0]) : weight(gradients[0]); }
 
   gpu::Workspace workspace(std::int64_t bytes) const { return gpu_state.workspace(bytes); }
@@ -38,7 +40,7 @@ struct CudaCall : OpCall {
   cudaStream_t stream;
 };
 
-// Enqueues the kernels of a task that moves nothing between ranks.
+// Enqueues the kernels of a task that transfers nothing between ranks.
 void launch_on_cuda(CudaState& state, const Launch& launch, cudaStream_t stream);
 
 // Whether the host runs the tasks of this lane: optimizer updates on the host, and reads and writes of disks.
@@ -46,24 +48,24 @@ inline bool runs_on_host(LaneKind lane) {
   return lane == LaneKind::cpu || lane == LaneKind::nvme_read || lane == LaneKind::nvme_write;
 }
 
-// A task that the host runs, kept from when it is enqueued until the step is over. Numbers that it reads from the
-// device are copied to host memory first.
+// A task that the host runs, kept from when it is enqueued until the step is over. Scalars on the device that the task
+// reads are copied to host memory first.
 struct HostTask {
   CudaState& state;
   Launch launch;
 };
 
-// Enqueues the task on a stream, behind copies of the numbers that it reads; `task` must stay at this address until the
-// task has ended. Failures are left with the CudaState.
+// Enqueues a host task on a stream, behind copies of the device scalars that it reads; `task` must stay at this address
+// until the task has ended. A failure of the task is stored in the CudaState.
 void enqueue_on_host(HostTask& task, cudaStream_t stream);
 
-// The once-a-step ops, in step.cpp.
+// Ops that run once per step, defined in step.cpp.
 void run_cast(const CudaCall& c, const Cast& work);
 void run_accumulate(const CudaCall& c, const Accumulate& work);
 void run_squared_norm(const CudaCall& c, const SquaredNorm& work);
 void run_multiply(const CudaCall& c, const Multiply& work);
 void run_update(const CudaCall& c, const Update& work);
-// Products and attention, in products.cpp.
+// Matrix products and attention, defined in products.cpp.
 void run_product(const CudaCall& c, const Gemm& work);
 void run_attention(const CudaCall& c, const FlashAttention& work);
 void run_move_heads(const CudaCall& c, const MoveHeads& work);

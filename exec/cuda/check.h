@@ -9,7 +9,7 @@
 
 namespace orrery::cuda {
 
-// Throw Error "cudaMalloc(&at, bytes): out of memory".
+// Throw an Error such as "cudaMalloc(&at, bytes): out of memory" unless the code means success.
 inline void check_cuda(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return;
   throw Error(std::string(call) + ": " + cudaGetErrorString(code), 1);
@@ -21,6 +21,7 @@ inline void check_nccl(ncclResult_t code, const char* call) {
 
 }  // namespace orrery::cuda
 
-// The one way to call CUDA and NCCL outside destructors; macros, so that the call can be quoted.
+// All calls of CUDA and NCCL outside destructors go through these macros, which put the text of the call into the
+// error.
 #define ORRERY_CHECK_CUDA(call) ::orrery::cuda::check_cuda((call), #call)
 #define ORRERY_CHECK_NCCL(call) ::orrery::cuda::check_nccl((call), #call)

@@ -73,7 +73,7 @@ Bytes SharedGpu::capacity() const {
 }
 
 CudaDevice::~CudaDevice() {
-  cudaDeviceSynchronize();  // enqueued work still uses the memory that is freed next
+  cudaDeviceSynchronize();  // the device may still use the memory that is freed next
 }
 
 SegmentSource CudaDevice::segments() {
@@ -81,7 +81,7 @@ SegmentSource CudaDevice::segments() {
             void* at = nullptr;
             const cudaError_t code = cudaMalloc(&at, static_cast<std::size_t>(bytes));
             if (code == cudaErrorMemoryAllocation) {
-              cudaGetLastError();  // clears the error, so that the next call does not report it
+              cudaGetLastError();  // clears this thread's last CUDA error, so that the next call does not report it
               return nullptr;
             }
             check_cuda(code, "cudaMalloc(&at, bytes)");
@@ -100,7 +100,7 @@ SegmentSource CudaDevice::host_memory() {
             void* at = nullptr;
             const cudaError_t code = cudaMallocHost(&at, static_cast<std::size_t>(bytes));
             if (code == cudaErrorMemoryAllocation) {
-              cudaGetLastError();  // clears the error, so that the next call does not report it
+              cudaGetLastError();  // clears this thread's last CUDA error, so that the next call does not report it
               return nullptr;
             }
             check_cuda(code, "cudaMallocHost(&at, bytes)");
@@ -109,8 +109,8 @@ SegmentSource CudaDevice::host_memory() {
           [](std::byte* at, Bytes) { cudaFreeHost(at); }};
 }
 
-// The workspace is as large as in the spec's software stack; memory that kernels need beyond it does not come from the
-// caching allocator (CudaState).
+// Size of the kernels' workspace: as in the spec's software stack. Where kernels need more, CudaState allocates it
+// outside the caching allocator.
 Bytes CudaDevice::workspace() const { return static_cast<Bytes>(rank_.spec.software.memory.workspace_MiB * (1 << 20)); }
 
 void CudaDevice::clear(std::span<std::byte> bytes) {
@@ -140,7 +140,7 @@ std::unique_ptr<TaskQueue> CudaDevice::queue() {
   return made;
 }
 
-// The first task of a plan is on the compute lane, so the first queue is that lane's.
+// A plan's first task is on the compute lane, so the first queue is that of the compute lane.
 void CudaDevice::begin_step() {
   for (CudaQueue* q : queues_) q->begin_step();
   state_->begin_step(queues_.front()->stream());
@@ -149,15 +149,15 @@ void CudaDevice::begin_step() {
 
 void CudaDevice::end_step() {
   state_->end_step();
-  // a slow query, made once: after one step the libraries hold the memory that they keep
+  // Measured only once, after a step, because the query is slow; by then the libraries have allocated what they keep
   if (!std::exchange(seen_, true)) gpu_.beside_segments();
 }
 
 bool CudaDevice::has_ended(TaskId task) {
   const cudaError_t code = cudaEventQuery(marks_->of(task));
-  state_->check();  // throws if a task on the host failed before this event
+  state_->check();  // throws if an earlier task on the host has failed
   if (code == cudaErrorNotReady) {
-    cudaGetLastError();  // cudaErrorNotReady stays as this thread's last error and would be taken for the next launch's
+    cudaGetLastError();  // clears cudaErrorNotReady, which the check after the next launch would otherwise report
     return false;
   }
   check_cuda(code, "cudaEventQuery(marks_->of(task))");

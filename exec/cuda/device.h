@@ -12,24 +12,25 @@
 
 namespace orrery::cuda {
 
-// GPUs that this process may use. 0, with the reason, where CUDA has none or is not there at all.
+// Number of GPUs that this process may use; 0, with the reason, where CUDA finds none or is not installed.
 struct GpuCount {
   int count = 0;
   std::string why;
 };
 GpuCount count_gpus();
 
-// Makes a GPU the current one of this thread; every thread calls this before any other CUDA call.
+// Makes a GPU the calling thread's current one; every thread calls this before any other CUDA function.
 void use_gpu(int number);
 
-// "NVIDIA H100 80GB HBM3"; versions of the driver, the runtime and the libraries, for a profile's fingerprint.
+// The GPU's name, such as "NVIDIA H100 80GB HBM3"; and the versions of the driver, the runtime and the libraries, which
+// a measured profile records.
 std::string gpu_name(int number);
 std::vector<std::pair<std::string, std::string>> gpu_fingerprint(int number);
 
-// Memory of the current GPU that is in use beside the ranks' segments: the CUDA context, libraries, other processes.
+// Memory in use on the current GPU besides the ranks' memory segments: the CUDA context, libraries, other processes.
 class SharedGpu {
  public:
-  // Adds to the bytes of segments; all ranks of the process are counted here.
+  // Adds bytes of memory segments; the segments of all ranks of this process are counted together.
   void add(Bytes bytes);
   Bytes beside_segments();
   Bytes capacity() const;
@@ -38,7 +39,7 @@ class SharedGpu {
   std::atomic<Bytes> segments_{0}, most_beside_{0};
 };
 
-// A rank on the current GPU. one_queue: the rank's tasks run one by one, whatever their lanes.
+// A rank on the current GPU. one_queue: all lanes share one stream, so that the rank's tasks run one after the other.
 class CudaDevice final : public RankDevice, public QueueDevice {
  public:
   CudaDevice(const Rank& rank, SharedGpu& gpu, QueuedTransport& transport, bool one_queue)
@@ -69,9 +70,9 @@ class CudaDevice final : public RankDevice, public QueueDevice {
   bool one_queue_;
   std::unique_ptr<CudaState> state_;
   std::unique_ptr<Marks> marks_;
-  std::vector<CudaQueue*> queues_;  // queues of the lanes
+  std::vector<CudaQueue*> queues_;  // CUDA streams, by lane
   Picoseconds uncertainty_ = 0;
-  bool seen_ = false;  // whether the memory beside the segments has been measured
+  bool seen_ = false;  // whether memory use outside the ranks' segments has been measured
 };
 
 }  // namespace orrery::cuda

@@ -1,7 +1,6 @@
 #include "exec/cuda/gpu_bench.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -14,6 +13,7 @@
 #include "exec/host/lanes.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/elementwise.h"
+#include "models/trace/bench_shapes.h"
 #include "models/trace/measured_json.h"
 
 namespace orrery::cuda {
@@ -22,26 +22,16 @@ namespace {
 namespace gpu = kernels::cuda;
 
 constexpr int kWarmUp = 3, kRepetitions = 12;
-constexpr double kMostSpread = 0.2;  // largest accepted distance between quartiles, relative to the median
+// Largest interquartile distance of repeated measurements that is accepted, relative to their median.
+constexpr double kMostSpread = 0.2;
 constexpr int kLaunches = 2000;
-constexpr Bytes kWidth = 2;  // bf16
+constexpr Bytes kWidth = kBenchWidth;
+// Each operand moves through this much memory, so that no call finds it in the L2 cache: 126 MB are the most that GPUs
+// have (B200; chipsandcheese.com, "Nvidia's B200: Keeping the CUDA Juggernaut Rolling"). The largest result takes 1.65
+// GB.
+constexpr Bytes kRing = Bytes{2} << 30;
 
-// Outputs and inputs of matrix products, as the weights of known models with 1 to 70 billion parameters have them.
-constexpr std::array<std::pair<std::int64_t, std::int64_t>, 12> kMatrices = {{{1024, 1024},
-                                                                              {4096, 1024},
-                                                                              {1024, 4096},
-                                                                              {2048, 2048},
-                                                                              {8192, 2048},
-                                                                              {2048, 8192},
-                                                                              {4096, 4096},
-                                                                              {14336, 4096},
-                                                                              {4096, 14336},
-                                                                              {32000, 4096},
-                                                                              {8192, 8192},
-                                                                              {28672, 8192}}};
-constexpr std::int64_t kTokens[] = {2048, 4096, 8192, 16384};
-
-// Memory full of random bf16 numbers, of deviation 0.02.
+// Allocates device memory filled with random normal bf16 numbers of standard deviation 0.02.
 Memory noise(Bytes bytes) {
   constexpr std::int64_t kRow = 1 << 20;
   Memory memory(Memory::Place::device, bytes);
@@ -60,6 +50,25 @@ Memory noise(Bytes bytes) {
                   nullptr);
   return memory;
 }
+
+// Device memory of which every call takes another part, so that its operands come from memory.
+class Ring {
+ public:
+  explicit Ring(Memory memory) : memory_(std::move(memory)) {}
+
+  const Memory& memory() const { return memory_; }
+  // The next part of so many bytes, aligned as whole allocations are: from the begin again where it would pass the end.
+  std::byte* next(Bytes bytes) {
+    if (at_ + bytes > memory_.bytes()) at_ = 0;
+    std::byte* part = memory_.data() + at_;
+    at_ = (at_ + bytes + 255) / 256 * 256;
+    return part;
+  }
+
+ private:
+  Memory memory_;
+  Bytes at_ = 0;
+};
 
 struct Timed {
   Seconds median = 0;
@@ -101,7 +110,7 @@ class Bench {
     return {times[n / 2], (times[n * 3 / 4] - times[n / 4]) / std::max(times[n / 2], 1e-9)};
   }
 
-  // Median time of what `enqueue` enqueues; measured a second time where the repetitions scatter too much.
+  // Median time of the work that `enqueue` enqueues; measured again if the repetitions scatter too much.
   Timed time(const std::function<void()>& enqueue) {
     const Timed first = time_once(enqueue);
     if (first.spread <= kMostSpread) return first;
@@ -122,77 +131,65 @@ class Bench {
   }
 
   void products() {
-    const Memory a = noise(Bytes{16384} * 32000 * kWidth), b = noise(Bytes{28672} * 8192 * kWidth);
-    const Memory c(Memory::Place::device, Bytes{16384} * 32000 * 4);
-    ORRERY_CHECK_CUDA(cudaMemsetAsync(c.data(), 0, static_cast<std::size_t>(c.bytes()), stream_.get()));
-    for (const auto& [out, in] : kMatrices) {
-      for (const std::int64_t tokens : kTokens) {
-        if (quick_ && tokens != kTokens[1]) continue;
-        product(Gemm::Role::output, tokens, out, in, a, b, c);
-        product(Gemm::Role::input_gradient, tokens, in, out, a, b, c);
-        product(Gemm::Role::weight_gradient, out, in, tokens, a, b, c);
-      }
-    }
+    Ring a(noise(kRing)), b(noise(kRing)), c(Memory(Memory::Place::device, kRing));
+    ORRERY_CHECK_CUDA(cudaMemsetAsync(c.memory().data(), 0, static_cast<std::size_t>(kRing), stream_.get()));
+    for (const Gemm& work : bench_products(quick_)) product(work, a, b, c);
   }
 
-  // C(m, n) of A(m, k) and B(k, n), stored as the role has them.
-  void product(Gemm::Role role, std::int64_t m, std::int64_t n, std::int64_t k, const Memory& a, const Memory& b,
-               const Memory& c) {
+  // C(m, n) of A(m, k) and B(k, n), stored as the role has them; each call on other parts of the rings.
+  void product(const Gemm& work, Ring& a, Ring& b, Ring& c) {
     constexpr auto bf16 = gpu::Type::bf16;
-    const bool weights = role == Gemm::Role::weight_gradient;
-    const Gemm work = {
-        .m = m, .n = n, .k = k, .role = role, .accumulate = weights, .result_bytes = weights ? 4 : kWidth};
-    gpu::Product p;
-    p.transposed = {weights, role == Gemm::Role::output};
-    p.a = gpu::matrix(gpu::ConstArray{a.data(), bf16}, weights ? k : m, weights ? m : k);
-    p.b = gpu::matrix(gpu::ConstArray{weights ? a.data() + a.bytes() / 2 : b.data(), bf16},
-                      role == Gemm::Role::output ? n : k, role == Gemm::Role::output ? k : n);
-    p.c = gpu::matrix(gpu::Array{c.data(), weights ? gpu::Type::fp32 : bf16}, m, n);
-    p.beta = weights ? 1 : 0;
-    const Timed t = time([&] { products_.multiply(p, stream_.get()); });
+    const auto [m, n, k] = std::array{work.m, work.n, work.k};
+    const bool weights = work.role == Gemm::Role::weight_gradient, output = work.role == Gemm::Role::output;
+    const auto next = [&] {
+      gpu::Product p;
+      p.transposed = {weights, output};
+      p.a = gpu::matrix(gpu::ConstArray{a.next(m * k * kWidth), bf16}, weights ? k : m, weights ? m : k);
+      p.b = gpu::matrix(gpu::ConstArray{b.next(k * n * kWidth), bf16}, output ? n : k, output ? k : n);
+      p.c = gpu::matrix(gpu::Array{c.next(m * n * work.result_bytes), work.result_bytes == 4 ? gpu::Type::fp32 : bf16},
+                        m, n);
+      p.beta = work.accumulate ? 1 : 0;
+      return p;
+    };
+    const Timed t = time([&] { products_.multiply(next(), stream_.get()); });
     if (!add(work, t)) return;
-    result_.products.push_back({shape_of(work, kWidth).kind, m, n, k, t.median, products_.algorithm(p)});
+    result_.products.push_back({shape_of(work, kWidth).kind, m, n, k, t.median, products_.algorithm(next())});
   }
 
   void attention() {
-    constexpr std::int64_t kAll = 16384;
-    const Memory qkv = noise(kAll * 3 * 32 * 128 * kWidth), dy = noise(kAll * 32 * 128 * kWidth);
-    const Memory y(Memory::Place::device, kAll * 32 * 128 * kWidth), d(Memory::Place::device, qkv.bytes());
-    const Memory lse(Memory::Place::device, kAll * 32 * 4);
-    for (const std::int64_t sequence : {1024, 2048, 4096, 8192, 16384}) {
-      if (quick_ && sequence != 8192) continue;
-      for (const auto& [heads, kv, dim] : {std::array{16, 16, 128}, std::array{32, 8, 128}, std::array{16, 16, 64}})
-        attend({.batch = kAll / sequence,
-                .heads = heads,
-                .kv_heads = kv,
-                .query = sequence,
-                .key = sequence,
-                .head_dim = dim,
-                .value_dim = dim},
-               qkv, dy, y, d, lse);
-    }
+    Ring qkv(noise(kRing)), dy(noise(kRing)), y(noise(kRing)), d(Memory(Memory::Place::device, kRing));
+    const Memory lse(Memory::Place::device, kBenchRows * 32 * 4);
+    for (const FlashAttention& a : bench_attention(quick_)) attend(a, qkv, dy, y, d, lse);
   }
 
-  void attend(FlashAttention a, const Memory& qkv, const Memory& dy, const Memory& y, const Memory& d,
-              const Memory& lse) {
+  void attend(FlashAttention a, Ring& qkv, Ring& dy, Ring& y, Ring& d, const Memory& lse) {
     const std::int64_t rows = a.batch * a.query, packed = (a.heads + 2 * a.kv_heads) * a.head_dim;
-    const auto heads = [&](const Memory& m, std::int64_t columns, std::int64_t first, std::int64_t count) {
-      return heads_of(gpu::matrix(gpu::Array{m.data(), gpu::Type::bf16}, rows, columns), a.batch, first, count,
-                      a.head_dim);
-    };
     const std::int64_t flat = a.heads * a.head_dim;
-    const gpu::Heads q = heads(qkv, packed, 0, a.heads), k = heads(qkv, packed, a.heads, a.kv_heads),
-                     v = heads(qkv, packed, a.heads + a.kv_heads, a.kv_heads), out = heads(y, flat, 0, a.heads);
+    const auto heads = [&](std::byte* data, std::int64_t columns, std::int64_t first, std::int64_t count) {
+      return heads_of(gpu::matrix(gpu::Array{data, gpu::Type::bf16}, rows, columns), a.batch, first, count, a.head_dim);
+    };
+    struct Packed {
+      gpu::Heads q, k, v;
+    };
+    const auto parts = [&](Ring& ring) {
+      std::byte* data = ring.next(rows * packed * kWidth);
+      return Packed{heads(data, packed, 0, a.heads), heads(data, packed, a.heads, a.kv_heads),
+                    heads(data, packed, a.heads + a.kv_heads, a.kv_heads)};
+    };
+    const auto whole = [&](Ring& ring) { return heads(ring.next(rows * flat * kWidth), flat, 0, a.heads); };
     const float scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
     auto* saved = reinterpret_cast<float*>(lse.data());
-    add(a, time([&] { gpu::attention(q, k, v, scale, {}, out, saved, stream_.get()); }));
-    const Memory workspace(Memory::Place::device, gpu::attention_gradient_workspace(q, k));
+    add(a, time([&] {
+          const Packed in = parts(qkv);
+          gpu::attention(in.q, in.k, in.v, scale, {}, whole(y), saved, stream_.get());
+        }));
+    const Packed any = parts(qkv);
+    const Memory workspace(Memory::Place::device, gpu::attention_gradient_workspace(any.q, any.k));
     a.direction = Direction::backward;
     add(a, time([&] {
-          gpu::attention_gradient({q, k, v, out, saved}, heads(dy, flat, 0, a.heads), scale, {},
-                                  heads(d, packed, 0, a.heads), heads(d, packed, a.heads, a.kv_heads),
-                                  heads(d, packed, a.heads + a.kv_heads, a.kv_heads),
-                                  {workspace.data(), workspace.bytes()}, stream_.get());
+          const Packed in = parts(qkv), gradient = parts(d);
+          gpu::attention_gradient({in.q, in.k, in.v, whole(y), saved}, whole(dy), scale, {}, gradient.q, gradient.k,
+                                  gradient.v, {workspace.data(), workspace.bytes()}, stream_.get());
         }));
   }
 
@@ -226,7 +223,7 @@ class Bench {
     result_.launch_device = seconds(host_now() - begin) / kLaunches;
   }
 
-  // How much longer a chain of products takes while another stream is kept busy.
+  // Measures how much longer matrix products take while another stream copies to the host, or adds up arrays.
   void slowdowns() {
     constexpr std::int64_t kSide = 4096;
     const Memory a = noise(kSide * kSide * kWidth), c(Memory::Place::device, kSide * kSide * kWidth);

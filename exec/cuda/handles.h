@@ -40,7 +40,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Device memory, or page-locked host memory that the device can read while the host goes on. Uninitialised.
+// Uninitialised device memory, or page-locked host memory that copies reach asynchronously.
 class Memory {
  public:
   enum class Place { device, host };

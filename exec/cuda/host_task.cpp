@@ -18,10 +18,10 @@ struct HostKernels {
   void operator()(const PlaceCopy& w) const {
     for (const PlacedRun& run : runs_of(c, w)) move_on_host(run);
   }
-  void operator()(const Exchange&) const {}  // the issuing thread exchanges
+  void operator()(const Exchange&) const {}  // does nothing: the thread that issues tasks swaps the buffers
   template <class Other>
   void operator()(const Other&) const {
-    // no plan puts this op on a lane that the host runs
+    // No plan puts this op on a lane whose tasks the host runs
     throw Error(fmt::format("{}: the host has no kernel for it", c.op.name), 1);
   }
 };

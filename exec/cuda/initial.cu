@@ -15,7 +15,7 @@ struct Places {
   const std::int64_t* columns;
 };
 
-// Philox4x32-10 as kernels/common/philox.h has it, of which two words are needed.
+// The Philox4x32-10 generator of kernels/common/philox.h; the caller uses two of the four random words.
 __device__ void random_words(std::uint64_t place, std::uint64_t key, std::uint32_t (&c)[4]) {
   c[0] = static_cast<std::uint32_t>(place);
   c[1] = static_cast<std::uint32_t>(place >> 32);
@@ -31,7 +31,7 @@ __device__ void random_words(std::uint64_t place, std::uint64_t key, std::uint32
   }
 }
 
-// As initial_on_host() computes it, in double, rounded once: the last bit may differ from the host's.
+// Sets initial weights as initial_on_host() does, in double and rounded once; the last bit may differ from the host's.
 __global__ void set_initial(InitialRun run, Places places) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= run.count) return;

@@ -6,8 +6,8 @@
 
 namespace orrery::cuda {
 
-// Does what initial_on_host() does, on device memory; the last bit of a value may differ. rows and columns lie on the
-// host; waits for the stream.
+// Sets initial weights in device memory, as initial_on_host() does in host memory; the last bit of a value may differ.
+// run.rows and run.columns are in host memory. Returns when the stream has finished.
 void initial_on_cuda(const InitialRun& run, cudaStream_t stream);
 
 }  // namespace orrery::cuda

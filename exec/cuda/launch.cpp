@@ -21,7 +21,8 @@ namespace {
 struct CudaKernels {
   const CudaCall& c;
 
-  // check_executable() refuses the specs whose plans have such tasks; collectives are the transport's.
+  // For ops without a GPU kernel: check_executable() refuses specs whose plans have them, and the transport runs
+  // collectives.
   [[noreturn]] void no_kernel() const { throw Error(fmt::format("{}: GPU ranks have no kernel for it", c.op.name), 1); }
 
   void operator()(const Gemm& g) const { run_product(c, g); }
@@ -37,7 +38,8 @@ struct CudaKernels {
   }
 
   void operator()(const Normalize& n) const {
-    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);  // weights of the query and the key head norms
+    // Weights of two norms: of the heads of queries and of keys.
+    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     const auto rows = [&](const Argument& a) { return gpu::one_head(c.matrix(a, n.rows, n.columns)); };
     float* statistics = CudaCall::floats(n.direction == Direction::forward ? c.writes[1] : c.reads[1]);
     const gpu::NormStatistics saved = {statistics, statistics + n.rows};
@@ -45,7 +47,7 @@ struct CudaKernels {
     norm_gradient(n, rows(c.reads[0]), saved, rows(c.reads[2]), 0, rows(c.writes[0]));
   }
 
-  // kind: index of the norm's weight among the op's weights (queries 0, keys 1 for head norms).
+  // kind: index of the norm's weight among the op's weights (with head norms: 0 for queries, 1 for keys).
   void norm(const Normalize& n, gpu::ConstHeads x, std::size_t kind, gpu::Heads y, gpu::NormStatistics saved) const {
     const gpu::Array w = CudaCall::weight(c.weights[kind]);
     if (n.layernorm)
@@ -64,7 +66,7 @@ struct CudaKernels {
       gpu::rms_norm_gradient(x, saved, dy, w, dx, dw, workspace, c.stream);
   }
 
-  // Norms of every head of the queries, then of the keys, each kind with weights of its own; statistics head by head.
+  // Normalizes every head of the queries, then of the keys, with separate weights for the two; statistics are by head.
   void head_norms(const Normalize& n) const {
     const std::int64_t tokens = c.batch() * c.sequence(), heads = n.rows / tokens;
     const std::int64_t queries = c.rank.spec.model.heads / c.head_parts();

@@ -18,7 +18,7 @@
 namespace orrery::cuda {
 namespace {
 
-// Owns a communicator, which is aborted unless it was ended in order. Destructors ignore errors.
+// Owns an NCCL communicator: the destructor aborts it unless end() was called before. Destructors ignore errors.
 class Communicator {
  public:
   Communicator() = default;
@@ -36,7 +36,8 @@ class Communicator {
   ncclComm_t comm_ = nullptr;
 };
 
-// An NCCL group, which is closed even where one of its calls throws: this thread's later calls would join it.
+// An NCCL group call, which is closed even if a call inside it throws: otherwise later calls of this thread would join
+// it.
 class CallGroup {
  public:
   CallGroup() { ORRERY_CHECK_NCCL(ncclGroupStart()); }
@@ -54,7 +55,7 @@ class CallGroup {
   bool open_ = true;
 };
 
-// The members of one group on one lane, and this rank's place among them.
+// The communicator of one group of ranks on one lane, and this rank's index in the group.
 struct Channel {
   Communicator comm;
   int rank = 0;
@@ -95,7 +96,7 @@ ncclDataType_t type_of(Element element) {
   return ncclUint8;
 }
 
-// A number of elements in the type of NCCL's count arguments.
+// Converts a number of elements to the type of NCCL's count arguments.
 std::size_t size(std::int64_t elements) { return static_cast<std::size_t>(elements); }
 
 class NcclTransport final : public QueuedTransport {
@@ -106,15 +107,16 @@ class NcclTransport final : public QueuedTransport {
   }
 
   ~NcclTransport() override {
-    const bool unwinds = std::uncaught_exceptions() > exceptions_;  // other members may wait for calls that never come
+    // In that case communicators are aborted, because other members may wait for calls that never come.
+    const bool unwinds = std::uncaught_exceptions() > exceptions_;
     if (!ended_well_ || unwinds) return;
     for (auto& [key, channel] : channels_) channel.comm.end();
   }
   NcclTransport(const NcclTransport&) = delete;
   NcclTransport& operator=(const NcclTransport&) = delete;
 
-  // Starts the batch: NCCL collectives together in one NCCL group; collectives made of chunk moves, or whose result
-  // lands in scratch memory, each in separate groups.
+  // Starts a batch of transfers: NCCL's own collectives and messages together in one NCCL group; collectives made of
+  // chunk moves, or whose result goes to scratch memory first, one after the other.
   void start(std::span<const QueuedCall> batch) override {
     ended_well_ = false;
     CallGroup group;
@@ -177,7 +179,7 @@ class NcclTransport final : public QueuedTransport {
       ORRERY_CHECK_NCCL(ncclRecv(m.data, bytes, ncclUint8, to, channel.comm, stream));
   }
 
-  // NCCL's own collective, ignoring call.add.
+  // Calls NCCL's own collective; the caller handles call.add.
   void library(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
     const ncclRedOp_t op = c.reduction == Reduction::sum ? ncclSum : ncclMax;
     const ncclDataType_t type = type_of(c.element);
@@ -202,11 +204,11 @@ class NcclTransport final : public QueuedTransport {
       case CollectiveKind::scatter:
       case CollectiveKind::push:
       case CollectiveKind::pull:
-        return;  // refused before (check_executable)
+        return;  // unused: check_executable() refuses plans with these collectives
     }
   }
 
-  // Equal pieces take one NCCL call; where the last pieces are shorter or empty, one broadcast or reduction per piece.
+  // An all-gather or reduce-scatter: one NCCL call if all pieces are equal; else one broadcast or reduction per piece.
   void pieces(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
     const bool gathers = c.kind == CollectiveKind::all_gather;
     const bool equal = std::all_of(c.counts.begin(), c.counts.end(), [&](auto n) { return n == c.counts[0]; });
@@ -250,7 +252,8 @@ class NcclTransport final : public QueuedTransport {
     group.end();
   }
 
-  // Starts a collective of chunk moves, or one whose result lands in scratch memory and is then added to call.out.
+  // Starts a collective that is made of chunk moves, or whose result goes to scratch memory and is then added to
+  // call.out.
   void start_apart(const QueuedCall& call) const {
     const auto& c = std::get<CollectiveCall>(call.call);
     const Channel& channel = at(c.group, call.lane);
@@ -269,8 +272,8 @@ class NcclTransport final : public QueuedTransport {
     return elements_before(c, static_cast<int>(c.counts.size()));
   }
 
-  // Carries out the chunk moves round after round, each round one NCCL group; received chunks wait in scratch memory
-  // until the round is over.
+  // Carries out a collective as chunk moves (sends and receives between two members), each round one NCCL group.
+  // Received chunks stay in scratch memory until the round is over.
   void moves(const Channel& channel, const CollectiveCall& given, CudaQueue& queue) const {
     const Moves all = moves_of(given, channel.size());
     CollectiveCall c = given;

@@ -15,13 +15,14 @@ struct PackedShape {
   std::int64_t normed_columns() const { return (heads + kv_heads) * head_dim; }
 };
 
-// Queries, keys and values, or their gradients, as views by heads.
+// Queries, keys and values, or their gradients, as views (batch, rows, heads, head_dim).
 struct Packed {
   gpu::Heads q, k, v;
 };
 
-// Queries, keys and values lie side by side in the output of the projection; with head norms queries and keys stand in
-// a separate buffer, which comes first, and only the values are in the projection's.
+// Finds queries, keys and values, which are adjacent columns in the output of the query-key-value projection. With head
+// norms, queries and keys are in a separate buffer, the first operand, and only the values are in the projection's
+// output.
 Packed packed(const CudaCall& c, const PackedShape& s, const std::vector<Argument>& at, bool normed) {
   const gpu::Matrix all = c.matrix(at[normed ? 1 : 0], s.rows, s.columns());
   const gpu::Matrix qk = normed ? c.matrix(at[0], s.rows, s.normed_columns()) : all;
@@ -31,7 +32,7 @@ Packed packed(const CudaCall& c, const PackedShape& s, const std::vector<Argumen
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
-// The columns of one tile, in a matrix with the outputs of all tiles.
+// The columns of one tile, in a matrix that holds the columns of all tiles side by side.
 gpu::Matrix tile_of(const CudaCall& c, const Argument& a, const Gemm& g, std::int64_t rows, std::int64_t columns) {
   return columns_of(c.matrix(a, rows, g.tiles * columns), g.tile * columns, columns);
 }
@@ -59,7 +60,7 @@ void run_weight_gradient(const CudaCall& c, const Gemm& g) {
   c.gpu_state.products().linear_weight_gradient(dy, x, g.accumulate, dw, c.stream);
 }
 
-// The matrix products of unfused attention; shapes and operands are as the layer builders record them.
+// The matrix products of unfused attention; shapes and operands are as the planner's layers record them.
 class HeadProduct {
  public:
   HeadProduct(const CudaCall& c, const Gemm& g) : c_(c), g_(g) {
@@ -98,7 +99,7 @@ class HeadProduct {
     const std::int64_t columns = shape_.heads * shape_.head_dim;
     return heads_of(c_.matrix(a, shape_.rows, columns), shape_.batch, 0, shape_.heads, shape_.head_dim);
   }
-  // Heads in a packed buffer, which holds either queries and keys or the output of the projection.
+  // Heads of a packed buffer, which holds either normalized queries and keys or the output of the projection.
   gpu::Heads in_packed(const Argument& a, std::int64_t first, std::int64_t heads) const {
     return heads_of(c_.matrix(a, shape_.rows, c_.columns(a, shape_.rows)), shape_.batch, first, heads, shape_.head_dim);
   }
@@ -126,7 +127,7 @@ void run_attention(const CudaCall& c, const FlashAttention& a) {
   };
   const kernels::CausalMask mask = {.window = a.window};
   const float scale = scale_of(a.head_dim);
-  // three reads follow: the output y, y's softmax statistics, y's gradient
+  // The last three operands that backward reads: the output y, y's softmax statistics, and y's gradient.
   const std::size_t next = c.reads.size() - (a.direction == Direction::forward ? 0 : 3);
   const bool normed = next > 1;
   const Packed p = packed(c, shape, c.reads, normed);
@@ -138,8 +139,8 @@ void run_attention(const CudaCall& c, const FlashAttention& a) {
                           c.workspace(gpu::attention_gradient_workspace(p.q, p.k)), c.stream);
 }
 
-// Copies columns: every member's part of the heads lies behind the one before, row after row. No key/value head belongs
-// to several members (check_executable).
+// Copies columns of heads between a packed projection and a buffer with one part per member of the context-parallel
+// group, (members, rows, ...). check_executable() refuses key/value heads that several members need.
 void run_move_heads(const CudaCall& c, const MoveHeads& m) {
   const bool back = m.direction == Direction::backward;
   const auto& packed = back ? (c.writes.empty() ? c.updates : c.writes) : c.reads;

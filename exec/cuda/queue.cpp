@@ -14,7 +14,8 @@ namespace orrery::cuda {
 namespace {
 
 constexpr std::int64_t kMostEvents = 1 << 18;
-constexpr int kRoundTrips = 5;  // round trips to measure the offset between the clocks of host and device
+// Number of round trips with which the offset between the clocks of host and device is measured.
+constexpr int kRoundTrips = 5;
 
 }  // namespace
 
@@ -28,8 +29,8 @@ Marks::Marks(TaskId tasks, std::int64_t steps) {
   set_ = sets_.size() - 1;
 }
 
-// Takes the shortest of several round trips (Cristian 1989): the device reached the event in the middle of it, give or
-// take half of it.
+// Records an event and waits for it, several times, and keeps the shortest round trip (Cristian 1989): the device
+// reached the event in the middle of it, with an error of at most half of it.
 void Marks::begin_step(cudaStream_t stream) {
   set_ = (set_ + 1) % sets_.size();
   if (set_ == 0) {

@@ -9,21 +9,21 @@
 
 namespace orrery::cuda {
 
-// The marks of one rank: a CUDA event for the end of every task, in as many sets as there are steps, so that times are
-// read only when the run is over; beyond a limit on the number of events, sets are read and used again between steps.
+// The marks of one rank: a CUDA event for the end of every task. There is a set of events for each step, so that times
+// are read only when the run is over; where that would be too many events, sets are read and used again between steps.
 class Marks {
  public:
   Marks(TaskId tasks, std::int64_t steps);
 
-  // Called when all earlier work has ended. Measures when, on the host's clock, the device reached the set's base
-  // event.
+  // Called when all earlier work has ended. Measures the time on the host's clock at which the device reached the base
+  // event of the step.
   void begin_step(cudaStream_t stream);
   cudaEvent_t of(TaskId task) const { return sets_[set_].ends[task].get(); }
   std::vector<std::vector<Picoseconds>> ends();
   Picoseconds uncertainty() const { return uncertainty_; }
 
  private:
-  // Events of one step. The device reached event `base` at host time `begun`.
+  // Events of one step. The device reached event `bases[base]` at host time `begun`.
   struct Set {
     std::vector<Event> ends;
     std::vector<Event> bases;
@@ -35,15 +35,17 @@ class Marks {
 
   std::vector<Set> sets_;
   std::size_t set_ = 0;
-  std::vector<std::vector<Picoseconds>> ends_;  // end times of the steps whose events have been read
+  // End times of tasks by step, for the steps whose events have been read.
+  std::vector<std::vector<Picoseconds>> ends_;
   Picoseconds uncertainty_ = 0;
 };
 
-// A queue that is a CUDA stream.
+// A CUDA stream as the queue of a lane.
 class CudaQueue final : public TaskQueue {
  public:
   CudaQueue(CudaState& state, Marks& marks) : state_(state), marks_(marks) {}
-  ~CudaQueue() override { cudaStreamSynchronize(stream()); }  // enqueued host functions read this object
+  // Waits for the stream, because host functions that are still enqueued use this object.
+  ~CudaQueue() override { cudaStreamSynchronize(stream()); }
 
   void after(MoveQueue& other) override;
   void copy(std::byte* to, const std::byte* from, Bytes bytes) override;
@@ -65,10 +67,11 @@ class CudaQueue final : public TaskQueue {
   Marks& marks_;
   Stream stream_;
   Event meeting_{false};
-  std::vector<Memory> scratch_;  // the last buffer is current; enqueued work may still use the earlier ones
-  std::vector<Memory> packing_;  // by transfer of the step
+  // Scratch buffers: new work uses the last one, and enqueued work may still use the earlier ones.
+  std::vector<Memory> scratch_;
+  std::vector<Memory> packing_;  // memory in which elements are packed, by transfer of the step
   std::size_t packed_ = 0;
-  std::deque<HostTask> host_tasks_;  // host tasks of the current step
+  std::deque<HostTask> host_tasks_;  // tasks of the current step that the host runs
 };
 
 }  // namespace orrery::cuda

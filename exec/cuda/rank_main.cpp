@@ -1,8 +1,8 @@
 // orrery-rank-cuda: executes the ranks of a job on NVIDIA GPUs. `orrery run --device cuda` starts it once, without a
-// rank: with a GPU for every rank it starts itself for each; with fewer, the ranks are threads of this process on the
-// first GPU, at once or, with --turns, one by one. torchrun, srun and mpirun start it once for every rank.
-// --describe prints what GPU there is; --bench FILE measures single kernels (gpu_bench.h). `orrery calibrate` asks
-// both.
+// rank: with a GPU for every rank it starts itself again for each rank; with fewer GPUs, the ranks are threads of this
+// process on the first GPU, all at once or, with --turns, one after the other. torchrun, srun and mpirun start it once
+// for every rank. --describe prints the GPU's name and versions; --bench FILE measures single kernels (gpu_bench.h).
+// `orrery calibrate` uses both.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -38,12 +38,13 @@ namespace {
 
 constexpr char kName[] = "orrery-rank-cuda";
 constexpr Seconds kRendezvousPatience = 120;  // time to wait for the other processes to connect
-constexpr Bytes kBank = 16 << 20;             // bytes that stand in for received data when a rank runs alone
+// Bytes of the numbers that stand in for received data when a rank runs alone, bf16.
+constexpr Bytes kBank = 8 << 20;
 
 struct RankJob {
   const RankOptions& options;
   const Spec& spec;
-  const Plan& plan;  // the folded plan
+  const Plan& plan;  // the plan with one rank of each class of equal ranks
   std::string hash;
 };
 
@@ -53,7 +54,7 @@ struct How {
   std::string source = "measured", library, link, sharing;
 };
 
-// Runs one rank, from the first buffer to the file with the rank's results.
+// Executes one rank, and writes the file with the rank's results.
 void run_rank(const RankJob& job, const Rank& rank, QueuedTransport& transport, SharedGpu& gpu, const How& how,
               ProgressRing& ring, const ClockOffset& clock) {
   const Text text = text_of(job.options, job.spec, kText);
@@ -113,10 +114,10 @@ void run_process(const RankJob& job, const Placement& placement, int gpus) {
   }
 }
 
-// Starts this program once for every rank, and waits for all.
+// Starts this program once for every rank, and waits until all have ended.
 void run_processes(const RankJob& job, char** argv) {
   ::setenv("MASTER_ADDR", "127.0.0.1", 0);
-  ::setenv("MASTER_PORT", fmt::format("{}", 20000 + ::getpid() % 20000).c_str(), 0);
+  ::setenv("MASTER_PORT", fmt::format("{}", free_port()).c_str(), 0);
   ::setenv("WORLD_SIZE", fmt::format("{}", job.plan.ranks).c_str(), 1);
   const pid_t parent = ::getpid();
   std::map<pid_t, std::unique_ptr<RankEndFile>> ends;
@@ -142,10 +143,10 @@ void run_processes(const RankJob& job, char** argv) {
     ends.at(child)->ended(status);
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   }
-  if (worst != 0) std::_Exit(worst);  // the rank has told why
+  if (worst != 0) std::_Exit(worst);  // the failed rank has printed the reason
 }
 
-// Runs all ranks at once as threads, on one GPU.
+// Runs all ranks at once, as threads that share one GPU.
 void run_threads(const RankJob& job) {
   use_gpu(0);
   Meetings meetings(job.plan);
@@ -173,14 +174,14 @@ void run_threads(const RankJob& job) {
 }
 
 Memory bank() {
-  const std::int64_t n = kBank / 4;
+  const std::int64_t n = kBank / 2;
   std::vector<std::int64_t> columns(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) columns[static_cast<std::size_t>(i)] = i;
   const std::int64_t row = 0;
-  Memory memory(Memory::Place::device, kBank / 2);
+  Memory memory(Memory::Place::device, kBank);
   initial_on_cuda({.to = memory.data(),
                    .width = 2,
-                   .count = kBank / 4,
+                   .count = n,
                    .in = n,
                    .key = 1,
                    .deviation = 0.02,
@@ -190,7 +191,7 @@ Memory bank() {
   return memory;
 }
 
-// Runs ranks that have the GPU to themselves: a job's only rank or, with turns, one rank after the other.
+// Runs ranks without any other rank on the GPU: a job's only rank or, with turns, one rank after the other.
 void run_alone(const RankJob& job, bool turns) {
   use_gpu(0);
   const Memory numbers = bank();
@@ -209,13 +210,13 @@ void run_alone(const RankJob& job, bool turns) {
   }
 }
 
-// Prints the GPU's name and versions, as a profile records the GPU that was measured.
+// Prints the GPU's name and versions, as a measured profile records them.
 void describe() {
   use_gpu(0);
   for (const auto& [key, value] : gpu_fingerprint(0)) fmt::print("{}: {}\n", key, value);
 }
 
-// Writes times of single kernels; any further argument makes it short.
+// Writes measured times of single kernels to a file; a third command-line argument selects a short measurement.
 void bench(const std::string& path, bool quick) {
   use_gpu(0);
   OutputFile file(path);

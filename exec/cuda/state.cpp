@@ -18,7 +18,8 @@ namespace {
 
 namespace gpu = kernels::cuda;
 
-constexpr Bytes kNormBytes = 16;  // room for the sum of squares, padded so that the workspace behind it is aligned
+// Bytes for the sum of squares of the gradients, padded so that the workspace after it is aligned.
+constexpr Bytes kNormBytes = 16;
 
 struct WorkspaceOf {
   gpu::Type type;
@@ -74,8 +75,8 @@ CudaState::CudaState(RunState& state, std::span<std::byte> workspace)
   ORRERY_CHECK_CUDA(cudaMemcpy(rotary_.data() + bytes, state.rotary.sine.data(), bytes, cudaMemcpyHostToDevice));
 }
 
-// Allocates the host memory for text ids (host to device) and for numbers (device to host), a separate place for each
-// task, because the host runs ahead of the device.
+// Allocates host memory for token ids (host to device) and for scalars (device to host). Every task has a separate part
+// of it, because the host runs ahead of the device.
 void CudaState::place_on_host() {
   Bytes texts = 0, numbers = 0;
   const Plan& plan = run.rank.plan;

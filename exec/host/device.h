@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// The device that executes one rank: memory, reading and writing it, and the lanes. CPU ranks and GPUs differ only
-// here; which task is issued when, and which memory a buffer gets, is decided on the host and is the same for both
+// The device that executes one rank: its memory, and its lanes (queues of tasks). CPU ranks and GPU ranks differ only
+// here; which task is issued when, and which memory a buffer gets, is decided on the host in the same way for both
 // (execute.h).
 class RankDevice {
  public:
@@ -22,22 +22,23 @@ class RankDevice {
   virtual SegmentSource segments() = 0;
   // Source of host memory for buffers that are offloaded from the device.
   virtual SegmentSource host_memory() { return host_segments(); }
-  // Bytes of the caching allocator's memory that kernels keep for themselves (Buffers::workspace).
+  // Bytes that kernels keep as a workspace in the caching allocator's memory (Buffers::workspace).
   virtual Bytes workspace() const { return 0; }
-  // The next three have ended when they return; the lanes must be idle during the calls.
+  // clear(), set_initial() and read() have finished when they return; no task may be running during the calls.
   virtual void clear(std::span<std::byte> bytes) = 0;
   virtual void set_initial(const InitialRun& run) = 0;
-  virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // copies to host memory
+  virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // copies device memory to the host
 
-  // Runs a task at once, while the lanes are idle: used to redo a wrong optimizer update, which GPU ranks refuse.
+  // Runs one task and returns when it has ended; no other task may be running. Used to redo a wrong optimizer update,
+  // which GPU ranks do not support.
   virtual void run(RunState&, const Launch&) { throw Error("the device rolls no update back", 1); }
 
-  // `state` must outlive the lanes, which read its step number and leave the step's loss there. steps: number of steps
-  // of the whole run.
+  // Creates the lanes. They read the step number from `state`, store the step's loss there, and must not outlive it.
+  // steps: number of steps of the whole run.
   virtual std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
                                        std::int64_t steps) = 0;
 
-  // Fills in capacity and peak_device when the run has ended. use: bytes counted by the rank's caching allocator.
+  // Fills in capacity and peak_device after the run. use: bytes counted by the rank's caching allocator.
   virtual void count(const MemoryUse& use, MeasuredMemory& memory) = 0;
 };
 

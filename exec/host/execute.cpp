@@ -47,8 +47,8 @@ class HostThread {
     return state;
   }
 
-  // Waits until the lanes are idle. The first buffers are taken before the lanes exist, and may already exceed the
-  // memory.
+  // Waits until no task is running. Does nothing before the lanes are created, when taking the first buffers may
+  // already exceed the memory.
   void drain() {
     if (!has_lanes_) return;
     lanes_->flush();
@@ -88,8 +88,8 @@ class HostThread {
   }
 
   // Issues the tasks of a step that run before the previous step's update is validated, up to the wait for the gradient
-  // norm of all stages. Where that update was wrong, all stages redo it and run these tasks again with the corrected
-  // weights.
+  // norm of all pipeline stages. Where that update was wrong, all stages redo it and run these tasks again with the
+  // corrected weights.
   void issue_validated(std::int64_t step, TaskId begin, TaskId end) {
     for (TaskId t = begin; t < end; ++t) issue(t);
     if (step == options_.first_step || !update_was_wrong()) return;
@@ -145,7 +145,8 @@ class HostThread {
     if (std::holds_alternative<CountTokens>(op.work)) count_tokens(t, arguments);
   }
 
-  // Reads the counts of rows; buffers that are taken from here on are as large as these counts say.
+  // Reads the token counts that a router has computed; buffers allocated from here on have as many rows as these counts
+  // say.
   void count_tokens(TaskId t, const std::vector<Argument>& counts) {
     lanes_->flush();
     lanes_->wait(t);
@@ -187,12 +188,14 @@ class HostThread {
   const Rank& rank_;
   RankDevice& device_;
   const ExecuteOptions& options_;
-  bool has_lanes_ = false;  // declared before memory_, which reads it while the lanes are not yet made
+  // This is declared before memory_, whose allocator asks for it before the lanes are created.
+  bool has_lanes_ = false;
   CachingMemory memory_;
   Buffers buffers_;
   RunState state_;
-  std::unique_ptr<Lanes> lanes_;     // declared behind the members that its threads use
-  std::vector<Picoseconds> begins_;  // begin of every step, on the host's clock
+  // The lanes are declared after the members that their threads use.
+  std::unique_ptr<Lanes> lanes_;
+  std::vector<Picoseconds> begins_;  // times at which steps began, on the host's clock
   std::vector<std::vector<std::int64_t>> sizes_;
   Execution result_;
 };

@@ -9,10 +9,11 @@
 
 namespace orrery {
 
-// The results of one rank's run of some steps.
+// The results of one rank's execution of some steps.
 struct Execution {
   std::vector<MeasuredStep> steps;
-  std::vector<double> losses;  // by step: mean over this rank's tokens; empty where the plan has no loss
+  // Mean loss over this rank's tokens, by step; empty if the plan computes no loss.
+  std::vector<double> losses;
   MeasuredMemory memory;
 };
 
@@ -23,19 +24,20 @@ struct ExecuteOptions {
   std::int64_t steps = 1;
   std::int64_t first_step = 0;  // first step to run; the run ends after step `steps` - 1
   Training training;
-  Watcher watcher;                                 // may be empty
-  std::function<void(std::int64_t step)> on_step;  // called before each step
+  Watcher watcher;                                 // called when tasks begin and end; may be empty
+  std::function<void(std::int64_t step)> on_step;  // called before each training step
   // Called before each step, with the losses of the steps that this run has made so far.
   std::function<void(std::int64_t step, Buffers&, const std::vector<double>& losses)> on_begin;
-  // Called before the first update of a step, when all gradients are complete, and after the last step, when all
-  // weights are. Sees every buffer through `Buffers`.
+  // on_gradients is called before a step's first optimizer update, when all gradients are complete; on_end is called
+  // after the last step, when all weights are. Both can read every buffer.
   std::function<void(std::int64_t step, const Buffers&)> on_gradients;
   std::function<void(const Buffers&)> on_end;
-  std::function<void(const RoutedToken&)> on_routing;  // called for each token that a router sends to experts
+  // Called for each token that a router sends to experts.
+  std::function<void(const RoutedToken&)> on_routing;
 };
 
-// Executes a rank's plan: for each task, in issue order, takes and returns the task's buffers, hands the task to a
-// lane, and waits where the plan says that the host waits. It decides nothing that the plan leaves open.
+// Executes a rank's plan. For each task, in issue order, it allocates and frees the task's buffers, hands the task to a
+// lane (a queue of tasks), and waits where the plan says that the host waits.
 Execution execute(const Rank& rank, RankDevice& device, const Text& text, const ExecuteOptions& options);
 
 }  // namespace orrery

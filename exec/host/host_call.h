@@ -6,55 +6,56 @@
 
 namespace orrery {
 
-// A task that this thread runs, with views of the task's operands as floats.
+// A task that the calling thread runs, with its operands as arrays of floats.
 struct CpuCall : OpCall {
   using OpCall::OpCall;
 
-  // Activations have the plan's width.
+  // Activations have the plan's element width.
   Values read(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::read); }
   Values write(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::write); }
   Values update(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::update); }
   Values view(const Argument& a, std::int64_t n, Values::Mode mode) const {
     return {a.data, n, rank.plan.element_bytes, mode};
   }
-  // Weights and their gradients have the width of the buffer they lie in.
+  // Weights and their gradients have the element width of the buffer that holds them.
   Values weight(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::read}; }
   Values gradient(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::update}; }
 
   static std::int32_t* whole_numbers(const Argument& a) { return reinterpret_cast<std::int32_t*>(a.data); }
-  // Rows of `columns` activations that an operand has.
+  // Number of rows in an operand whose rows have `columns` activations.
   std::int64_t rows_in(const Argument& a, std::int64_t columns) const {
     return a.bytes / (columns * rank.plan.element_bytes);
   }
 
-  // Gradient of the token-embedding table, or the dense gradient that the stack's autograd makes before it adds that.
+  // Gradient of the token-embedding table; or, where the modelled framework's autograd makes a dense gradient of the
+  // table first and adds it later, that dense gradient.
   Values table_gradient(std::int64_t n) const {
     if (!gradients.empty()) return gradient(gradients[0]);
     return updates[0].operand.part == Part::tied ? gradient(word_table(*this, updates[0])) : update(updates[0], n);
   }
 };
 
-// The once-a-step ops, in host_step.cpp.
+// Ops that run once per step, defined in host_step.cpp.
 void run_cast(const CpuCall& c, const Cast& work);
 void run_accumulate(const CpuCall& c, const Accumulate& work);
 void run_squared_norm(const CpuCall& c, const SquaredNorm& work);
 void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
-// Norms of rows that lie in pieces on several ranks, in exec/cpu/norm.cpp.
+// Norms of rows whose columns are split over several ranks, defined in exec/cpu/norm.cpp.
 void run_norm_in_pieces(const CpuCall& c, const Normalize& work);
-// Products, in exec/cpu/products.cpp.
+// Matrix products, defined in exec/cpu/products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
-// Attention, in exec/cpu/attention.cpp.
+// Attention, defined in exec/cpu/attention.cpp.
 void run_attention(const CpuCall& c, const FlashAttention& work);
 void run_move_heads(const CpuCall& c, const MoveHeads& work);
-// Experts, in exec/cpu/experts.cpp.
+// Mixture-of-experts ops, defined in exec/cpu/experts.cpp.
 void run_gate(const CpuCall& c, const Gate& work);
 void run_permute(const CpuCall& c, const Permute& work);
 void run_sigmoid_gate(const CpuCall& c, const SigmoidGate& work);
 void run_sort(const CpuCall& c, const SortChunks& work);
 void run_grouped(const CpuCall& c, const GroupedGemm& work);
 void run_grouped_bias(const CpuCall& c, const GroupedBias& work);
-// Latent attention, in exec/cpu/latent.cpp.
+// Multi-head latent attention, defined in exec/cpu/latent.cpp.
 void run_latent_attention(const CpuCall& c, const FlashAttention& work);
 void run_latent_heads(const CpuCall& c, const LatentHeads& work);
 

@@ -1,4 +1,4 @@
-// The ops that run once a step on the host: casts, sums of gradients, the gradient norm, the update.
+// Ops that run once per step on the host: casts, sums of gradients, the gradient norm, the optimizer update.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace {
 
 using kernels::Bf16;
 
-// Calls f with a null pointer whose type is the stored type.
+// Calls f with a null pointer to the type (float or bf16) that has this width.
 template <class F>
 void with_type(Bytes width, const F& f) {
   if (width == 4)
@@ -66,7 +66,7 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
     const auto values = [&](const Argument& a, Values::Mode mode) {
-      // a fused buffer begins at work.first
+      // A fused buffer holds only elements from work.first on.
       const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
       return Values(a.data + first * work.width, work.elements, work.width, mode);
     };
@@ -83,13 +83,14 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   }
 }
 
-// Offset of a piece in a buffer of the optimizer states, or in the buffer of a tile, which begins at element `first` of
-// the shards.
+// Offset of a piece of the shards in a buffer of the optimizer states; a buffer that holds only a tile of the shards
+// begins at element `first`.
 static std::int64_t place_in(const Argument& a, const Piece& piece, std::int64_t first) {
   return a.operand.scope == Scope::own ? piece.shard_first - first : place_of(a, piece);
 }
 
-// The first delayed update has no gradients yet: the weights are uploaded as they are.
+// The first update of a run with delayed updates: there are no gradients yet, so the weights are only cast and
+// uploaded.
 static void first_delayed(const CpuCall& c, const Update& work) {
   const Argument& forward = c.writes[0];
   for (const Piece& piece : pieces_within(c, work.first, work.elements)) {
@@ -101,14 +102,15 @@ static void first_delayed(const CpuCall& c, const Update& work) {
   }
 }
 
-// Whether the previous update is undone, whether one is made, and the factor for the gradients.
+// Whether an update undoes the previous one, whether it makes a new one, and the factor for the gradients.
 struct UpdateCourse {
   bool undoes = false, updates = true;
   double factor = 1;
 };
 
-// Decides what an update does. An update that is validated later is made if the norm known so far causes no clipping.
-// When it is rolled back, it is made with the norm of all stages, or not at all if that norm is not finite.
+// Decides what an update does. An update that is validated later is made unless the gradient norm known so far would
+// clip it. If it is rolled back, it is made again with the norm of all stages, or not at all if that norm is not
+// finite.
 static UpdateCourse course_of(const CpuCall& c, const Update& work) {
   const double limit = c.state.training.clip;
   const auto norm = [&](std::size_t i) { return *CpuCall::floats(c.reads[i]); };

@@ -15,17 +15,18 @@ namespace {
 constexpr double kDeviation = 0.02;
 
 std::uint64_t hash_of(const std::string& name) {
-  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a hash
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return hash;
 }
 
-// This rank's seat in the group that a weight is cut over.
+// This rank's index in the group of ranks over which a weight is cut, and the group's size.
 const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
   return rank.seat(p.experts > 0 ? Dimension::expert_tensor : p.over);
 }
 
-// A weight of a tensor-parallel grid, joined over the ranks that differ only in depth.
+// The part of a weight that the ranks of a tensor-parallel grid hold together which differ only in their depth
+// coordinate.
 LocalParameter over_depth(const Rank& rank, LocalParameter p) {
   if (p.cut_in_depth) p.out *= rank.seat(Dimension::tensor_depth).size;
   return p;
@@ -36,7 +37,8 @@ UncutShape shape_in_grid(const Rank& rank, const LocalParameter& p) {
   return {rows.out, p.in * rank.seat(*p.columns_over).size};
 }
 
-// Offset in the uncut weight of an element of a weight that a grid cuts by rows and by columns.
+// Row-major offset in the uncut weight, for an element of a weight that a tensor-parallel grid cuts by rows and
+// columns.
 std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row, std::int64_t column) {
   const Seat &rows = rank.seat(p.over), &columns = rank.seat(*p.columns_over);
   if (p.cut_in_depth) row += rank.seat(Dimension::tensor_depth).index * p.out;
@@ -44,7 +46,7 @@ std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row
   return row * p.in * columns.size + columns.index * p.in + column;
 }
 
-// Row-major offset in the uncut weight of an element of this rank's part.
+// Converts an element of this rank's part of a weight to its row-major offset in the uncut weight.
 std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
   const Seat& seat = seat_of(rank, p);
   const Model& m = rank.spec.model;
@@ -78,7 +80,7 @@ float load(const std::byte* from, Bytes width, std::int64_t element) {
 }
 
 // Calls f(parameter, first element of the parameter, count, offset in the shards, offset in the chunk) for each run of
-// elements that a rank owns.
+// elements that this rank owns in a chunk of layers.
 template <class F>
 void for_owned(const Rank& rank, std::uint32_t state, const F& f) {
   for (const PlacedParameter& p : rank.parameters.at(state)) {
@@ -90,7 +92,7 @@ void for_owned(const Rank& rank, std::uint32_t state, const F& f) {
   }
 }
 
-// The initial values of one weight.
+// Computes the initial values of one weight.
 class Initial {
  public:
   Initial(const Rank& rank, const PlacedParameter& p, std::uint64_t seed) {
@@ -129,7 +131,8 @@ void initial_on_host(const InitialRun& run) {
       const auto place = static_cast<std::uint64_t>(run.rows[e / run.in] + run.columns[e % run.in]);
       const auto words =
           kernels::philox({static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), 0, 0}, run.key);
-      const double u = (words[0] + 0.5) / 4294967296.0, v = (words[1] + 0.5) / 4294967296.0;  // Box and Muller 1958
+      // Two uniform random numbers, from which a normal one is computed (Box and Muller 1958).
+      const double u = (words[0] + 0.5) / 4294967296.0, v = (words[1] + 0.5) / 4294967296.0;
       value = static_cast<float>(run.deviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
     }
     store(run.to, run.width, i, value);
@@ -140,7 +143,7 @@ static bool beyond_device(const Rank& rank, std::uint32_t state, std::uint16_t s
   return rank.plan.blocks[rank.plan.frames[state].block].buffers[slot].home != MemoryTier::device;
 }
 
-// Initialises shards that lie on the host or on disk, which the host writes.
+// Initialises shards in host memory or on disk, which the host writes rather than the device.
 static void set_beyond(const Rank& rank, std::uint64_t seed, const Buffers& buffers, std::uint32_t state,
                        std::uint16_t slot) {
   const Bytes width = rank.state_width(slot);

@@ -13,27 +13,29 @@
 
 namespace orrery {
 
-// A stretch of elements of one weight with initial values: each value depends on the key and on the element's place in
-// the uncut weight. Element e of this rank's (out, in) weight has place rows[e / in] + columns[e % in].
+// Consecutive elements of one weight that are to get initial values: each value depends only on the key and on the
+// element's offset in the uncut weight. Element e of this rank's (out, in) weight has offset rows[e / in] + columns[e %
+// in] there.
 struct InitialRun {
   std::byte* to = nullptr;  // address of element `first`
   Bytes width = 4;
   std::int64_t first = 0, count = 0;
   std::int64_t in = 1;
   std::uint64_t key = 0;
-  double deviation = 0;  // 0: all elements are `constant`
+  double deviation = 0;  // standard deviation; 0: all elements are `constant`
   float constant = 0;
   std::span<const std::int64_t> rows, columns;
 };
 void initial_on_host(const InitialRun& run);
 
 // Sets the initial weights: matrices are normal with deviation 0.02 (GPT-2), norm weights one, biases zero. The same
-// seed gives the same model in every layout. set: writes a stretch of the buffers' memory.
+// seed gives the same model under every parallelism strategy. set: writes one run of elements to a buffer.
 void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& buffers,
                          const std::function<void(const InitialRun&)>& set = initial_on_host);
 
-// The weights or gradients that this rank owns, as values of the uncut weights. Members of the data group own different
-// pieces; ranks that hold the same elements agree. read: copies the buffers' memory to the host.
+// The weights or gradients that this rank owns, with their offsets in the uncut weights. Members of a data-parallel
+// group own different shards; ranks that hold the same elements have equal values. read: copies bytes of buffers to the
+// host.
 enum class Quantity : std::uint8_t { weights, gradients };
 struct OwnedValues {
   std::vector<std::int64_t> shape;   // shape of the uncut weight

@@ -11,10 +11,10 @@
 namespace orrery {
 namespace {
 
-// The random stream of a dropout is chosen by layer and name, so that recomputation draws the same numbers.
+// The random stream of a dropout depends on layer and op name, so that recomputation draws the same numbers.
 std::uint16_t stream_of(std::string name) {
   if (name.ends_with(" again")) name.resize(name.size() - 6);
-  std::uint32_t hash = 2166136261U;  // FNV-1a
+  std::uint32_t hash = 2166136261U;  // FNV-1a hash
   for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
   return static_cast<std::uint16_t>(hash ^ hash >> 16);
 }
@@ -28,14 +28,14 @@ bool whole(const Argument& a) {
 
 bool of_unit(const OpCall& c) { return c.rank.plan.blocks[c.frame.block].role == BlockRole::unit; }
 
-// Number of a sample within its step: dropout masks depend on this number, not on earlier steps.
+// Number of a sample within its step. Dropout masks use it: they must not depend on earlier steps.
 std::int64_t in_step(const OpCall& c, std::int64_t sample) {
   return c.sample(sample) % c.rank.spec.strategy.global_batch;
 }
 
 }  // namespace
 
-// Copies the rows of all data-parallel ranks, as rank 0 of a PyTorch DataParallel loads them.
+// Copies the tokens of all data-parallel ranks, which rank 0 of a PyTorch DataParallel loads.
 static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
   const std::int64_t rows = load.rows / load.replicas;
   for (std::int64_t r = 0; r < load.replicas; ++r) {
@@ -48,7 +48,8 @@ static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
 
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
   if (load.replicas > 0) return copy_replicas(c, load, to);
-  const bool one = load.predictions == 1;  // with one prediction the rows may be only this rank's
+  // With a single prediction per token, the rows may be only this rank's part of the tokens.
+  const bool one = load.predictions == 1;
   for (const PredictedRows& p : predicted_rows(load.rows, load.predictions, one ? 1 : load.parts)) {
     const auto copy = [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
       c.state.text.copy(c.sample(sample), c.rank.spec.sequence, {position, count},
@@ -73,7 +74,7 @@ double loss_weight(const PredictedRows& rows, std::int64_t predictions) {
 }
 
 Argument word_table(const OpCall& c, const Argument& whole) {
-  // another chunk of the rank, which lends the table
+  // The table may be in another chunk of this rank, whose embedding is tied to this chunk's output.
   const std::uint32_t lender = c.rank.plan.frames[state_frame(c)].previous;
   for (const PlacedParameter& p : c.rank.parameters.at(lender == kNone ? state_frame(c) : lender)) {
     if (p.name != kEmbeddingTable) continue;
@@ -91,7 +92,8 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns) 
 
 float loss_scale(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
-  // A worker whose gradients a parameter server applies by themselves also averages over its own ranks.
+  // An asynchronous parameter server applies the gradients of each worker separately, so a worker averages only over
+  // its ranks.
   const bool averaged = averaging(c.rank.spec, row_of(s.sharding)) != Averaging::none || asynchronous_workers(s);
   const std::int64_t samples = c.rank.plan.update_every * s.micro_batch * s.data;
   const double tokens =
@@ -99,7 +101,8 @@ float loss_scale(const OpCall& c) {
   return static_cast<float>(1 / tokens);
 }
 
-// Elements are counted over the uncut tensor: (sample, position, hidden), or (sample, head, query, key).
+// Dropout masks for the rows of an op. Random numbers are indexed by position in the uncut tensor, (sample, position,
+// hidden) or (sample, head, query, key), so they do not depend on how ranks cut it.
 std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
   kernels::Dropout d = {c.rank.spec.model.dropout,
                         {c.state.training.seed, static_cast<std::uint32_t>(c.step()),
@@ -120,7 +123,7 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
     });
     return parts;
   }
-  const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // rows: heads of this rank times queries
+  const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // rows: this rank's heads * queries
   d.index.row_stride = static_cast<std::uint64_t>(queries);
   const Seat& ulysses = c.rank.seat(Dimension::ulysses);
   const std::int64_t first_head = (cut.index * ulysses.size + ulysses.index) * (rows / queries);
@@ -156,7 +159,8 @@ std::int64_t place_of(const Argument& a, const Piece& piece) {
   return whole(a) ? piece.owned_first : piece.shard_first;
 }
 
-// Whether another rank counts the squares of this weight: the first of the ranks that hold all of it.
+// Whether another rank counts the squares of this weight in the gradient norm: of the ranks that hold all of it, only
+// the first counts them.
 static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const auto index = [&](Dimension d) { return c.rank.seat(d).index; };
   const bool experts = p.local.experts > 0;
@@ -169,8 +173,9 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const Strategy& s = c.rank.spec.strategy;
   const bool sharded = row_of(s.sharding).shards_optimizer, cut_over_both = sharded && s.ends_unlike();
   if ((p.copy && !cut_over_both) || held) return true;
-  // With experts, or several copies of the model, the norm is summed over all ranks (models/partition/rank_groups.h),
-  // copies included; else over a pipeline, including the replicas of each stage.
+  // With experts, or several copies of the model, the gradient norm is summed over all ranks
+  // (models/partition/rank_groups.h), including those that hold copies; else over the stages of a pipeline and the
+  // replicas of each stage.
   if (c.rank.first_sample > 0 && !sharded) return true;
   const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);
   const bool copies = everybody && !sharded;
@@ -179,7 +184,7 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
 
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) {
   std::vector<Stretch> stretches;
-  // element of the shards at which a unit's buffer begins
+  // Element of the rank's shards at which the buffer of a unit (parameters gathered together) begins.
   const std::int64_t before = of_unit(c) ? pieces_of(c).front().shard_first : 0;
   for (const Piece& piece : pieces_of(c)) {
     for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {

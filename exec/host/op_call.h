@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// One task being launched: its operands sorted into what a block builder recorded (reads, weights, updates, writes,
-// weight gradients), and where its rows stand in the batch. Addresses are the device's; nothing is read here.
+// A task that is being launched: its operands by use (reads, weights, updates, writes, gradients of weights), and the
+// samples and rows that it works on. Addresses may be on the device; nothing is read from them here.
 struct OpCall {
   OpCall(RunState& s, const Launch& l)
       : state(s), rank(s.rank), op(rank.plan.op_of(l.task)), frame(rank.plan.frames[rank.plan.tasks[l.task].frame]) {
@@ -27,52 +27,55 @@ struct OpCall {
   static float* floats(const Argument& a) { return reinterpret_cast<float*>(a.data); }
   static std::int64_t* integers(const Argument& a) { return reinterpret_cast<std::int64_t*>(a.data); }
 
-  // Tokens of one sample that this rank has.
+  // Number of tokens of each sample on this rank.
   std::int64_t sequence() const { return rank.spec.sequence / rank.spec.strategy.context; }
-  // Samples of a micro-batch on this rank: a grid of tensor ranks cuts them.
+  // Number of samples of a micro-batch on this rank; a grid of tensor-parallel ranks divides them.
   std::int64_t batch() const { return rank.samples / (size(Dimension::tensor_column) * size(Dimension::tensor_depth)); }
   std::int64_t size(Dimension d) const { return rank.seat(d).size; }
-  // Number of ranks that the attention heads are cut over.
+  // Number of ranks over which the attention heads are divided.
   std::int64_t head_parts() const {
     return size(Dimension::tensor_row) > 1 ? size(Dimension::tensor_row) : size(Dimension::tensor);
   }
-  // Columns of a matrix of activations, from the buffer's bytes and the number of rows.
+  // Number of columns of a matrix of activations, from the bytes of its buffer and the number of rows.
   std::int64_t columns(const Argument& a, std::int64_t rows) const {
     return a.bytes / (rows * rank.plan.element_bytes);
   }
-  // Number of a sample of this micro-batch, counted over the whole run.
+  // Number of a sample, given by its index in this micro-batch, counted over the whole run.
   std::int64_t sample(std::int64_t in_micro_batch) const { return sample(in_micro_batch, rank.replica); }
-  std::int64_t sample(std::int64_t in_micro_batch, std::int64_t replica) const {  // for another data-parallel rank
+  // Number of a sample of this micro-batch on another data-parallel rank.
+  std::int64_t sample(std::int64_t in_micro_batch, std::int64_t replica) const {
     const Strategy& s = rank.spec.strategy;
     const std::int64_t first = (frame.micro_batch * s.data + replica) * s.micro_batch + rank.first_sample;
     return state.round * rank.plan.steps * s.global_batch + first + in_micro_batch;
   }
-  // Steps of the plan before this task's step; 0 for tasks that belong to no micro-batch. step() counts over the whole
-  // run.
+  // Number of steps of the plan before this task's step; 0 for tasks that belong to no micro-batch. step() counts from
+  // the start of the run.
   std::size_t step_of_plan() const {
     const Plan& p = rank.plan;
     return frame.micro_batch < 0 ? 0 : static_cast<std::size_t>(frame.micro_batch / p.step_micro_batches());
   }
   std::int64_t step() const { return state.round * rank.plan.steps + static_cast<std::int64_t>(step_of_plan()); }
-  // Optimizer updates of the run before this task's update.
+  // Number of optimizer updates of the run before the update that this task belongs to.
   std::int64_t updates_before() const {
     const Plan& p = rank.plan;
     const std::int64_t before = frame.micro_batch < 0 ? 0 : frame.micro_batch / p.update_every;
     return state.round * (p.micro_batches / p.update_every) + before;
   }
-  // First row of this rank. Under sequence parallelism a rank holds rows [tensor rank * rows, ...) of the micro-batch.
+  // Index of this rank's first row. Under sequence parallelism a rank holds rows [tensor rank * rows, ...) of the
+  // micro-batch.
   std::int64_t first_row(std::int64_t rows) const {
     return rows < batch() * sequence() ? rank.seat(Dimension::tensor).index * rows : 0;
   }
-  // First row of this rank on a tensor-parallel grid, among the rows that the tensor group has: rows of a depth layer,
-  // or this rank's part of them.
+  // Index of this rank's first row on a tensor-parallel grid (rows, columns, depth), among the rows of the tensor
+  // group: a rank holds all rows of its depth layer, or its part of them.
   std::int64_t first_row(std::int64_t rows, const Side& side) const {
     const Seat &depth = rank.seat(Dimension::tensor_depth), &part = rank.seat(side.rows);
     if (depth.size * part.size == 1) return first_row(rows);
     const std::int64_t layer = rank.samples * sequence() / depth.size;
     return depth.index * layer + (rows < layer ? part.index * rows : 0);
   }
-  // Calls f(row, count, sample, position) for each run of rows that follow each other in one sample.
+  // Calls f(row, count, sample, position) for each run of consecutive rows that have consecutive positions in one
+  // sample.
   template <class F>
   void for_samples(std::int64_t rows, const F& f) const {
     for_samples(first_row(rows), rows, f);
@@ -96,48 +99,50 @@ struct OpCall {
   std::vector<Argument> reads, weights, updates, writes, gradients;
 };
 
-// Copies this rank's tokens of this micro-batch, or their labels, to host memory.
+// Copies the tokens of this micro-batch that this rank loads, or their labels, to host memory.
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to);
 
-// The rows of one prediction in an op on several predictions (Load): rows that predict tokens further on by `depth`,
-// and their first place among the micro-batch's tokens.
+// The rows of one prediction, where an op works on several (multi-token prediction): each row predicts the token
+// `depth` places after the next one. token: index of the first row's token in the micro-batch.
 struct PredictedRows {
   std::int64_t first = 0, count = 0;
   std::int64_t depth = 0, token = 0;
 };
 std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predictions, std::int64_t parts);
-// Weight of the losses of a prediction's rows in the total loss.
+// Weight in the total loss of the losses of these rows.
 double loss_weight(const PredictedRows& rows, std::int64_t predictions);
 
-// The token-embedding table, in the flat buffer of the chunk that an operand with Part::tied stands for.
+// The token-embedding table: part of the flat weight buffer of the chunk that holds it, where an operand (Part::tied)
+// names that buffer.
 Argument word_table(const OpCall& c, const Argument& whole);
 
-// First token id of this rank's part of a vocabulary that is cut over a group, `columns` ids for each rank.
+// First token id of this rank's part of a vocabulary that is divided over a group of ranks, `columns` ids each.
 std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 
-// Factor of the gradient of a token's loss: the loss is the mean over an update's tokens; a stack that averages
-// gradients takes the mean over one rank's tokens.
+// Factor for the gradient of one token's loss. The loss is the mean over the tokens of an update; where ranks average
+// their gradients later, the factor is for the mean over one rank's tokens.
 float loss_scale(const OpCall& c);
 
-// One part of a dropout's mask: rows [row, row + count) of the op.
+// Dropout of one part of an op's rows, [row, row + count).
 struct MaskPart {
   kernels::Dropout dropout;
   std::int64_t row = 0, count = 0;
 };
 std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r);
 
-// A stretch of elements that this rank owns, on which an op on a chunk's state works; `first` counts in the buffer.
+// Consecutive elements of a buffer that this rank owns; `first` is the index in the buffer.
 struct Stretch {
   std::int64_t first = 0, count = 0;
 };
-// The pieces that this rank owns of the chunk or, for the op of a unit, of the unit.
+// The pieces of weights that this rank owns in a chunk of layers, or in one unit where the op works on a unit.
 const std::vector<Piece>& pieces_of(const OpCall& c);
-// The parts of those pieces that lie among elements [first, first + n) of the rank's shards.
+// The parts of this rank's pieces that lie among elements [first, first + n) of its shards.
 std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n);
-// Offset of a piece in a buffer of the whole chunk, or in a buffer of shards.
+// Offset of a piece in a buffer of the whole chunk, or in a buffer of this rank's shards.
 std::int64_t place_of(const Argument& a, const Piece& piece);
-// The stretches of `gradients` whose squares this rank counts. Weights that each rank of the tensor group holds whole
-// count on the first one, key/value heads on the first of those that hold them, a tied table on the first stage.
+// The runs of elements of `gradients` whose squares this rank adds to the gradient norm. Each weight counts once: if
+// all ranks of a tensor group hold it, on the first of them; key/value heads on the first rank that holds them; a tied
+// embedding table on the first stage.
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients);
 
 }  // namespace orrery

@@ -7,7 +7,8 @@
 namespace orrery {
 namespace {
 
-// Runs of a tile: the tile's elements are some of the rank's shards, which lie apart in a buffer of the whole chunk.
+// Byte runs of a copy that moves a tile of the rank's shards; the elements of a tile may be apart in a buffer of the
+// whole chunk.
 std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {
@@ -20,7 +21,8 @@ std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   return runs;
 }
 
-// The parts that this rank owns of a run of the chunk; a fused buffer holds only that run.
+// Byte runs of a copy that moves elements of a chunk: only those that this rank owns. A fused buffer holds only the
+// elements from work.first on.
 std::vector<PlacedRun> runs_owned(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {

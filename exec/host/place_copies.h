@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// A run of bytes on its way between the device, its host and a disk: where it begins in the two buffers.
+// A run of bytes to be copied between device, host and disk, with its offset in each of the two buffers.
 struct PlacedRun {
   Argument from, to;
   std::int64_t from_first = 0, to_first = 0;
@@ -17,8 +17,8 @@ struct PlacedRun {
 // The runs of bytes that a copy between device, host and disk moves.
 std::vector<PlacedRun> runs_of(const OpCall& c, const PlaceCopy& work);
 
-// Moves a run now, on this thread: between memory that the host can read, or to or from a disk. Throws Error when the
-// disk fails.
+// Copies a run of bytes on the calling thread: within host memory, or to or from a disk. Throws Error if the disk
+// fails.
 void move_on_host(const PlacedRun& run);
 
 }  // namespace orrery

@@ -27,7 +27,8 @@ BlockRole role_of(const Rank& rank, const Launch& launch) {
   return rank.plan.blocks[rank.plan.frames[frame_of(rank, launch)].block].role;
 }
 
-// The weights of the chunk that `part` selects, as runs of whole weights: offset in the chunk and length.
+// The weights that `part` selects in a chunk's flat buffer (those to be summed over a group, key/value rows, a tied
+// table): offset and length of each.
 std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part,
                                                            Dimension group) {
   std::vector<std::pair<std::int64_t, std::int64_t>> runs;
@@ -40,15 +41,15 @@ std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<Pla
   return runs;
 }
 
-// Addresses of the runs that the operand's part selects in a flat buffer: in a shard only the elements that this rank
-// owns; in the op of a unit only the elements of the unit.
+// Addresses of the elements that the operand's part selects in a flat buffer; in a buffer of shards only those that
+// this rank owns, for the op of a unit only those of the unit.
 std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a, Dimension group) {
   std::vector<Packed::Run> places;
   const std::uint32_t own = frame_of(rank, launch);
   const bool of_unit = role_of(rank, launch) == BlockRole::unit;
   const std::uint32_t state = of_unit ? rank.plan.frames[own].state : own;
   const std::vector<Piece>& pieces = of_unit ? rank.unit_pieces.at(own) : rank.pieces.at(state);
-  // element of the shards at which a unit's buffer begins
+  // Element of the rank's shards at which the buffer of a unit (parameters gathered together) begins.
   const std::int64_t before = of_unit ? pieces.front().shard_first : 0;
   const auto add = [&](std::int64_t element, std::int64_t n) {
     places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
@@ -75,29 +76,31 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
     p.packed.runs = places_of(rank, launch, a, work.group);
     p.call.counts = {p.packed.bytes() / a.width};
     p.call.out = nullptr;
-    if (p.packed.runs.size() == 1) {  // one run needs no packing
+    if (p.packed.runs.size() == 1) {  // a single run of bytes needs no packing
       p.call.out = p.packed.runs[0].at;
       p.packed.runs.clear();
     }
   } else if (a.operand.scope != Scope::rank) {
-    p.call.out = a.data + work.first * a.width;  // first element of a bucket, or of a run of a unit's shards
+    // The collective begins at element `first` of a bucket, or of a run of a unit's shards.
+    p.call.out = a.data + work.first * a.width;
   }
   p.call.in = p.call.out;
 }
 
-// A collective on a bucket in place: this rank's piece lies inside the whole bucket.
+// An all-gather or reduce-scatter of a bucket in place: this rank's piece lies inside the whole bucket.
 void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
   const Seat& seat = rank.seat(work.group);
   const std::int64_t elements = work.bytes / work.width;
   std::byte* whole =
-      a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);  // a fused buffer holds only this bucket
+      // A buffer of the whole chunk holds all buckets; a fused buffer holds only this one.
+      a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);
   std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
   const bool gathers = work.kind == CollectiveKind::all_gather;
   call.in = gathers ? own : whole;
   call.out = gathers ? whole : own;
 }
 
-// A push or pull of weights or gradients between a worker's flat buffer and a server's shard.
+// A push of gradients or a pull of weights, between a worker's flat buffer and the shard of a parameter server.
 void prepare_service(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Argument& a = launch.arguments.front();
   std::int64_t first = work.first;
@@ -116,7 +119,7 @@ void prepare_service(const Rank& rank, const Collective& work, const Launch& lau
     call.out = at;
 }
 
-// A broadcast or reduction of a whole bucket, in place or from one buffer to another.
+// A broadcast or reduction of a whole bucket, from the root or to it, in place or from one buffer to another.
 void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
   call.counts = {work.bytes / work.width};
@@ -131,17 +134,19 @@ void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& 
   }
 }
 
-// A gather or scatter of pieces of the micro-batch; only the first member has all of it.
+// A gather or scatter of pieces of a micro-batch between the first member of a group, which holds all of it, and each
+// member.
 void prepare_pieces(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
-  call.element = work.width == 8 ? Element::bytes : call.element;  // token ids
+  call.element = work.width == 8 ? Element::bytes : call.element;  // elements of 8 bytes are token ids
   const Bytes width = work.width == 8 ? 1 : work.width;
   call.counts = cut(work.bytes / width, rank.seat(work.group).size);
   call.in = sorted.read != nullptr ? sorted.read->data : nullptr;
   call.out = sorted.write != nullptr ? sorted.write->data : nullptr;
 }
 
-// A collective on a region of a unit, whose pieces on this rank follow each other.
+// A collective on one region of a unit's parameters; this rank's pieces of the region lie one after the other in its
+// shards.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
   const std::uint32_t unit = frame_of(rank, launch);
@@ -158,8 +163,8 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
   call.add = sorted.update != nullptr;
 }
 
-// Rows of tokens to send to, or to receive from, each member of a group, by the counts: each member has an equal run of
-// them.
+// Number of token rows to send to each member of a group, or to receive from it: the counts are divided into equal
+// runs, one per member, and each run is summed.
 std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t members) {
   const auto* numbers = reinterpret_cast<const std::int32_t*>(counts.data);
   const Bytes each = counts.bytes / 4 / members;
@@ -169,7 +174,8 @@ std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t me
   return rows;
 }
 
-// Token of every row that is sent to experts, from the rows of all (token, choice) pairs.
+// The token of every row that is sent to experts, computed from the row of each (token, choice) pair; -1 for padding
+// rows.
 std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k, std::int64_t rows) {
   const std::int64_t choices = routing.bytes / 8;
   const auto* places = reinterpret_cast<const std::int32_t*>(routing.data) + choices;
@@ -180,9 +186,9 @@ std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k,
   return tokens;
 }
 
-// Tokens on their way to experts or back. The operands that hold counts follow the data: counts of what is sent and
-// received (all-to-all), or of what each member has (among the ranks that an expert is cut over). Without counts all
-// pieces have the same size. Where rows travel by nodes, the routing follows; padding rows have token -1.
+// An all-to-all of token rows to experts or back, or a gather among the ranks that an expert is cut over. Operands
+// after the data hold counts: rows sent and received, or rows of each member; without counts, all pieces have the same
+// size. Where rows of one token are sent to a node once, the routing follows; padding rows have token -1.
 void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   std::vector<const Argument*> reads;
   for (const Argument& a : launch.arguments) {
@@ -221,8 +227,8 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   if (reads.size() > 3) by_tokens(columns);
 }
 
-// One step of a ring: the written buffer has a place for each member's part; the part that was received last is sent
-// on, and the part of the member before it is received.
+// One step of a ring exchange. The written buffer has room for every member's part: this rank passes on the part that
+// it received last, and receives the part of the member before that one.
 void prepare_ring(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const Sorted sorted(launch);
   const Seat& seat = rank.seat(work.group);
@@ -278,7 +284,8 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
   p.call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
   p.call.element = work.width == 2 ? Element::bf16 : Element::f32;
   p.call.group = work.group;
-  // Only a GPU overlaps these transfers with pieces of a product; a CPU rank uses the library's collective instead.
+  // CPU ranks do not overlap these transfers with pieces of a matrix product as GPUs do; they use the library's
+  // collective.
   const bool beside = work.algorithm == kUserBuffers || work.algorithm == kCopyEngines;
   p.call.algorithm = beside ? "library" : work.algorithm;
   if (work.kind == CollectiveKind::all_reduce) {
@@ -317,7 +324,7 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
   } else if (work.kind == CollectiveKind::shift && work.first > 0) {
     prepare_ring(rank, work, launch, p);
-  } else {  // the input piece of a scatter lies behind the earlier ones, the output part behind the earlier outputs
+  } else {  // one of several pieces begins after the earlier ones in both buffers
     const Bytes first = work.first * work.width;
     p.call.in = sorted.read->data + first;
     p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data + first / members;

@@ -10,11 +10,12 @@
 
 namespace orrery {
 
-// Copies bytes between places of one device, which do not overlap.
+// Copies bytes between two memory areas of one device, which do not overlap.
 using Copy = std::function<void(std::byte* to, const std::byte* from, std::size_t bytes)>;
 void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes);
 
-// Runs that lie scattered in a flat buffer and move as one message: packed before the call, unpacked after it.
+// Runs of bytes that lie scattered in a flat buffer and are sent as one message: packed before the call, unpacked after
+// it.
 struct Packed {
   struct Run {
     std::byte* at;
@@ -27,12 +28,13 @@ struct Packed {
   void unpack(const std::byte* from, const Copy& copy) const;
 };
 
-// The transport call for a task that moves bytes. Where there are runs to pack, the call has no address yet:
-// pack_into() packs them and sets it.
+// The arguments of the transport call for a collective task. Where scattered runs must be packed first, the call has no
+// address yet; pack_into() packs them and sets it.
 struct PreparedCollective {
   CollectiveCall call;
   Packed packed;
-  Packed placed;  // copied to `to` before the call begins: this member's part of a ring's buffer
+  // In a ring exchange: this member's part, which is copied to `to` before the call begins.
+  Packed placed;
   std::byte* to = nullptr;
 
   void pack_into(std::byte* memory, const Copy& copy);
@@ -41,7 +43,7 @@ struct PreparedCollective {
 PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch);
 MessageCall prepare(const Rank& rank, const Transfer& work, const Launch& launch);
 
-// Number of elements of every member's piece, for a run that is cut over `members` ranks.
+// Number of elements of each member's piece when `elements` are cut evenly over `members` ranks.
 std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members);
 
 }  // namespace orrery

@@ -53,7 +53,7 @@ void QueueLanes::submit(Launch launch, Picoseconds) {
     batch_.push_back(std::move(launch));
 }
 
-// Enqueues at most one wait for each other queue: for the last task there that the launch depends on.
+// Enqueues waits for the tasks that a launch depends on: per other queue at most one, for the last such task in it.
 void QueueLanes::wait_for_dependencies(const Launch& launch) {
   std::vector<std::uint32_t> last(held_.size(), kNone);
   const std::uint8_t own = queue_of_[launch.task];
@@ -79,7 +79,7 @@ void QueueLanes::launch_now(const Launch& launch) {
   ended(launch.task);
 }
 
-// Enqueues the mark of a task's end, and notes that the task is now in the queue.
+// Enqueues the mark (event) of a task's end, and records that the queue now holds the task.
 void QueueLanes::ended(TaskId t) {
   Held& h = held_by(t);
   h.queue->mark_end(t);

@@ -10,13 +10,13 @@
 
 namespace orrery {
 
-// The lanes of a rank whose device has in-order queues: one queue for each lane, or one for all. The host enqueues a
-// task when it is issued, behind waits for the marks of the tasks that it depends on, and marks its end; nothing waits
-// on the host inside a step. A task has entered when it was launched, its dependencies have ended, and its queue was
-// free: that follows from the ends, so that one mark is enough. Used by one thread.
+// The lanes of a rank whose device has in-order queues (GPU streams): one queue for each lane, or one for all. When a
+// task is issued, the host enqueues waits for the tasks that it depends on, the task, and a mark of its end; inside a
+// step, nothing on the device waits for the host. The begin of a task is computed: when it was launched, its
+// dependencies had ended and its queue was free, so that one mark per task is enough. Used by one thread.
 class QueueLanes final : public Lanes {
  public:
-  // one_queue: all lanes share one, so that every task runs alone.
+  // one_queue: all lanes share one queue, so that tasks run one after the other.
   QueueLanes(const Rank& rank, QueueDevice& device, QueuedTransport& transport, Watcher watcher, bool one_queue);
 
   void submit(Launch launch, Picoseconds issued) override;
@@ -31,16 +31,16 @@ class QueueLanes final : public Lanes {
   std::vector<std::vector<Span>> spans() override;
 
  private:
-  // The tasks of the step that one queue holds, in order; the first `ended` of them are known to have ended.
+  // The tasks of the current step that one queue holds, in order; the first `ended` of them are known to have ended.
   struct Held {
     std::unique_ptr<TaskQueue> queue;
     std::vector<TaskId> tasks;
     std::size_t ended = 0;
   };
-  // Data from which the spans of a step are computed when the ends are known.
+  // Data from which the spans of a step's tasks are computed once their end times are known.
   struct Step {
     std::vector<Picoseconds> issued;
-    std::vector<std::pair<TaskId, TaskId>> after;  // Launch::after, by task
+    std::vector<std::pair<TaskId, TaskId>> after;  // tasks with their Launch::after, as pairs
   };
 
   Held& held_by(TaskId t) { return held_[queue_of_[t]]; }
@@ -59,7 +59,7 @@ class QueueLanes final : public Lanes {
   QueuedTransport& transport_;
   Watcher watcher_;
   std::vector<Held> held_;
-  std::vector<std::uint8_t> queue_of_;  // by task
+  std::vector<std::uint8_t> queue_of_;  // by task: number of its queue
   std::vector<std::uint32_t> place_;    // by task: index in the task's queue; kNone: not enqueued yet
   std::vector<Launch> batch_;
   std::vector<Step> steps_;

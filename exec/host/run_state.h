@@ -12,14 +12,14 @@
 
 namespace orrery {
 
-// Settings of a training run that a plan does not contain.
+// Settings of a training run that are not part of a plan.
 struct Training {
   kernels::UpdateRule rule;
   double clip = 0;
   std::uint64_t seed = 0;
 };
 
-// The experts that a token chose, the largest score first; -1: dropped. Samples are counted over the whole run.
+// The experts that a router chose for a token, the best first; -1: dropped. Samples are counted over the whole run.
 struct RoutedToken {
   std::int64_t step = 0, layer = 0, sample = 0, position = 0;
   std::span<const std::int32_t> experts;
@@ -31,25 +31,27 @@ struct StepLoss {
   std::int64_t tokens = 0;
 };
 
-// Data that kernels read and write beside their operands. Only the compute lane touches the losses.
+// Data that kernels read and write besides their operands. Only tasks of the compute lane write the losses.
 struct RunState {
   const Rank& rank;
   const Text& text;
   Training training;
-  std::int64_t round = 0;        // number of the current execution of the plan, from 0
-  std::vector<StepLoss> losses;  // by step of the plan
+  std::int64_t round = 0;        // how often the plan has been executed before
+  std::vector<StepLoss> losses;  // losses by step of the plan
   kernels::RotaryTable rotary;
-  bool sets_right = false;  // the updates redo those of the round before: undone, and made with the norm of all stages
-  std::function<void(const RoutedToken&)> on_routing = {};  // may be empty; called by the compute lane
+  // The updates undo those of the previous round and make them again, with the gradient norm of all stages.
+  bool sets_right = false;
+  // Called on the compute lane for each routed token; may be empty.
+  std::function<void(const RoutedToken&)> on_routing = {};
 };
 
 RunState run_state(const Rank& rank, const Text& text, const Training& training);
 
-// Constants that published configurations share and that a spec has no key for.
-inline constexpr double kRotaryTheta = 10000;  // Su et al. 2021; Llama 2
-inline constexpr float kNormEpsilon = 1e-5F;   // Llama 2, GPT-2 (layer_norm_epsilon)
-// Weight of the mean loss of further predictions, relative to the next token's loss (DeepSeek-V3, 2412.19437, section
-// 4.2: 0.3 at first).
+// Constants for which specs have no key, because published configurations agree on them.
+inline constexpr double kRotaryTheta = 10000;  // base of the rotary frequencies: Su et al. 2021; Llama 2
+inline constexpr float kNormEpsilon = 1e-5F;   // epsilon of norms: Llama 2, GPT-2 (layer_norm_epsilon)
+// Weight of the mean loss of multi-token prediction beside the loss of the next token, whose weight is 1 (DeepSeek-V3,
+// arXiv 2412.19437, section 4.2: 0.3 for the first 10 T tokens; a run here is shorter).
 inline constexpr double kPredictionWeight = 0.3;
 
 }  // namespace orrery

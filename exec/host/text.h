@@ -8,14 +8,14 @@
 
 namespace orrery {
 
-// The text that a run trains on, as bytes. A sample is a window of `sequence` tokens and the tokens that follow them;
-// samples follow each other through the text and begin again at the end of the text. A vocabulary smaller than 256
-// folds the bytes.
+// The text that a run trains on; a token is a byte. A sample is a window of `sequence` tokens and the tokens after
+// them; samples follow each other through the text, which begins again at its end. For a vocabulary smaller than 256,
+// tokens are bytes modulo the vocabulary.
 class Text {
  public:
   Text(std::string bytes, std::int64_t vocabulary) : bytes_(std::move(bytes)), vocabulary_(vocabulary) {}
 
-  // Copies a part of the tokens of sample number `sample` of a run, shifted by `ahead` places in the text: labels are
+  // Copies a part of the tokens of sample number `sample` of a run, shifted by `ahead` tokens in the text: labels are
   // shifted by one.
   void copy(std::int64_t sample, std::int64_t sequence, SequencePart part, std::int64_t ahead, std::int64_t* to) const;
 
@@ -24,7 +24,7 @@ class Text {
   std::int64_t vocabulary_;
 };
 
-// Both throw Error when the text is shorter than a sample, or the file cannot be read.
+// Both throw Error if the text is shorter than one sample, or if the file cannot be read.
 Text checked_text(std::string bytes, std::int64_t vocabulary, std::int64_t sequence, const std::string& name = "text");
 Text read_text(const std::string& path, std::int64_t vocabulary, std::int64_t sequence);
 

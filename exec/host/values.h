@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// A view of stored values as floats: the values themselves where floats are stored, else a copy that is read from
-// 16-bit values and, for a result, written back when the view ends. Kernels compute in float either way.
+// A view of stored numbers as floats: the numbers themselves if they are stored as floats, else a converted copy of
+// 16-bit numbers, which is written back when a view of results is destroyed. Kernels always compute in float.
 class Values {
  public:
   enum class Mode : std::uint8_t { read, write, update };

@@ -42,8 +42,8 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
   count_peak(kNone);
 }
 
-// Cuts the arena into cells for the slots marked contiguous, which are all of one size: a layer's input, or the same
-// part of it.
+// Cuts the arena (preallocated contiguous memory) into cells, one for each buffer that is marked contiguous. All such
+// buffers have the same size: a layer's input, or the same part of it.
 void Buffers::cut_arena(std::uint32_t frame, std::uint16_t slot) {
   Bytes cell = 0;
   for (const Block& block : rank_.plan.blocks) {
@@ -62,7 +62,7 @@ void Buffers::count_peak(TaskId task) {
   peak_task_ = task;
 }
 
-// Adds waits for tasks of other lanes that gave this memory back and may still be using it.
+// Makes a task wait for tasks of other lanes that have returned this memory and may still be using it.
 void Buffers::wait_for_users(std::byte* block, Bytes size, TaskId task, Launch& launch) const {
   for (const Used& u : used_) {
     const bool overlaps = u.begin < block + size && block < u.end;
@@ -88,14 +88,14 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (what.bytes == 0 || !held.empty()) return;
   if (take_beyond(what, held)) return;
   if (what.contiguous) {
-    assert(!cells_.empty());  // the plan counted how many cells are held at a time
+    assert(!cells_.empty());  // the plan has counted how many cells are in use at once
     held = {cells_.back(), kArenaPool};
     cells_.pop_back();
     wait_for_users(held.data, what.bytes, task, launch);
     return;
   }
   const int pool = task == kNone ? 0 : pool_of(rank_.plan.op_of(task).lane);
-  // At least one row is allocated, even where there are no rows: nobody checks whether there is an address.
+  // At least one row is allocated, even for a buffer without rows: code that uses it does not check for a null address.
   held = {memory_.allocate(std::max(bytes_of(target, what), row_of(target, what)), pool), pool};
   const Bytes size = memory_.size_of(held.data);
   count(what.category, size);
@@ -105,8 +105,8 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (sums || what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
 }
 
-// Takes a buffer that does not lie on the device. On the host: memory, cleared at once where the buffer must begin with
-// zeros, because no device queue clears it. On disk: room in a file, which is never given back.
+// Allocates a buffer outside the device. In host memory it is cleared at once where it must begin with zeros, because
+// no device queue clears it; on disk it is a range of a file, which is never freed.
 bool Buffers::take_beyond(const BlockBuffer& what, Held& held) {
   if (what.home == MemoryTier::device) return false;
   if (behind_host(what.home)) {
@@ -170,7 +170,7 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
   const Bytes size = memory_.size_of(held.data);
   count(slot_of(target, operand.slot).category, -size);
   const Op& op = rank_.plan.op_of(task);
-  // A transfer or copy may end long after the tasks that follow it.
+  // A transfer or copy may end long after tasks that are issued later, so the buffer's memory is not reused at once.
   const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
   if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
     if (!one_lane_) used_.push_back({held.data, held.data + size, task});
@@ -201,7 +201,7 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
     const Piece &first = unit->second.front(), &last = unit->second.back();
-    offset = first.shard_first * a.width;  // an op of a unit works on the unit's pieces of the shards
+    offset = first.shard_first * a.width;  // the op of a unit works on the unit's pieces of the shards
     a.bytes = (last.shard_first + last.owned - first.shard_first) * a.width;
   }
   if (a.data != nullptr) a.data += offset;

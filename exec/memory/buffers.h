@@ -13,63 +13,64 @@
 
 namespace orrery {
 
-// An operand with its address, as kernels get it. bytes: from `data` to the end of the operand.
+// An operand of a task with its address, as kernels get it. bytes: number of bytes from `data` to the end of the
+// operand.
 struct Argument {
   std::byte* data = nullptr;
   Bytes bytes = 0;
   Bytes width = 4;  // bytes of an element of a flat buffer
-  Bytes row = 0;    // bytes of a row, for a buffer whose rows are counted at run time
+  Bytes row = 0;    // bytes of a row, for a buffer whose number of rows is known only at run time
   Operand operand;
   DiskStore* disk = nullptr;  // set for a buffer on disk, which has no address
-  std::int64_t at = 0;        // offset in the disk file
+  std::int64_t at = 0;        // offset of the operand in the disk file
 };
 
-// A task as it is handed to a lane.
+// A task with the addresses of its operands, as it is submitted to a lane (a queue of tasks).
 struct Launch {
   TaskId task = 0;
-  std::vector<Argument> arguments;           // in the order of the op's operands
-  std::vector<TaskId> after;                 // tasks that last used memory this one reuses on another lane
-  std::vector<std::span<std::byte>> zeroed;  // memory to clear before the task runs: sums of gradients, first moments
+  std::vector<Argument> arguments;           // operands with addresses, in the order of the op's
+  std::vector<TaskId> after;                 // tasks of other lanes that last used memory which this task reuses
+  std::vector<std::span<std::byte>> zeroed;  // memory to clear before the task runs (gradient sums, first moments)
 };
 
 void clear_on_host(std::span<std::byte> bytes);
 
-// The buffers of one rank, and the memory that each holds now. Memory is taken and returned in issue order, as by the
-// clients of a caching allocator: memory returned by the compute lane or a collective may be taken again at once,
-// because lanes run in order; a task of another lane that takes it must wait for the last user (Launch::after). The
-// memory of a sent buffer returns when the transfer has ended. The FSDP streams (gather, reduce, replicate) have
-// separate pools, whose blocks return when their last user has completed. Offloaded buffers live in host memory and on
-// disk.
+// The buffers of one rank and the memory that each one holds now. Memory is allocated and freed in issue order, as with
+// a caching allocator. What the compute lane or a collective frees may be allocated again at once, because lanes run in
+// order; a task of another lane that gets it must wait for the last user (Launch::after). The memory of a sent buffer
+// is freed when the transfer has ended. The FSDP streams (gather, reduce, replicate) have separate pools, whose blocks
+// are freed when their last user has ended. Offloaded buffers are in host memory and on disk.
 class Buffers {
  public:
-  // clear: sets memory to zeros, at once. workspace: bytes that the rank's kernels keep for themselves, allocated
-  // first. host: source of host memory.
+  // clear: sets memory to zeros before it returns. workspace: bytes, allocated first, that the rank's kernels use as
+  // scratch memory. host: source of host memory.
   Buffers(const Rank& rank, CachingMemory& memory,
           const std::function<void(std::span<std::byte>)>& clear = clear_on_host, Bytes workspace = 0,
           SegmentSource host = host_segments());
 
-  // Takes the buffers that the task allocates, finds the operands' addresses, and returns the buffers that the task
-  // frees. completed(t): whether task t has ended.
+  // Allocates the buffers that begin with the task, finds the addresses of the operands, and frees the buffers that end
+  // with it. completed(t): whether task t has ended.
   template <class Completed>
   Launch issue(TaskId task, const Completed& completed) {
     collect(completed);
     return issue(task);
   }
 
-  // Sets the numbers of rows of a frame that are known only at run time.
+  // Sets the numbers of rows that are known only at run time, for the buffers of one frame (a block's set of buffers).
   void set_sizes(std::uint32_t frame, std::vector<std::int64_t> sizes) { sizes_[frame] = std::move(sizes); }
   const std::map<std::uint32_t, std::vector<std::int64_t>>& sizes() const { return sizes_; }
 
-  // Address of a persistent buffer of a state; nullptr where it has no bytes, lies on disk, or has not appeared yet.
+  // Address of a buffer of weights, gradients or optimizer states; nullptr if it is empty, on disk, or not allocated
+  // yet.
   std::byte* state(std::uint32_t frame, std::uint16_t slot) const { return held_[index(frame, slot)].data; }
 
-  // A state's buffer wherever it lies: whether it exists, and writing and reading it from byte `first` on.
+  // Access to a buffer of weights, gradients or optimizer states in any memory tier, from byte `first` on.
   bool has_state(std::uint32_t frame, std::uint16_t slot) const;
   void write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<const std::byte> from) const;
-  // Returns false where the buffer lies on the device, which only the device's copies reach.
+  // Returns false if the buffer is on the device, where only copies of the device reach it.
   bool read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<std::byte> to) const;
 
-  // Takes a state's buffer now, even one that would first appear at the first update.
+  // Allocates a buffer of a state now, even one that would otherwise be allocated at the first optimizer update.
   void hold_state(std::uint32_t frame, std::uint16_t slot);
 
   const MemoryUse& host_use() const { return host_.use(); }
@@ -80,16 +81,16 @@ class Buffers {
   const std::array<Bytes, kCategories>& at_peak() const { return at_peak_; }
   TaskId peak_task() const { return peak_task_; }
 
-  // Ends a step: no returned memory is pending between steps.
+  // Ends a step: frees memory that waited for the end of its last user.
   void end_step();
-  // Gives back all buffers that do not outlive a step, so that the step can begin again. No task may be running.
+  // Frees all buffers that do not outlive a step, so that the step can begin again. No task may be running.
   void abandon_step();
 
  private:
   struct Held {
     std::byte* data = nullptr;
     int pool = 0;
-    std::int64_t at = -1;  // offset on disk
+    std::int64_t at = -1;  // offset of a buffer in the disk file
 
     bool empty() const { return data == nullptr && at < 0; }
   };
@@ -110,7 +111,7 @@ class Buffers {
     return rank_.plan.blocks[rank_.plan.frames[frame].block].buffers[slot];
   }
   Launch issue(TaskId task);
-  // Bytes of a row, and of the whole, of a buffer whose rows are counted at run time.
+  // Bytes of one row, and of all rows, for a buffer whose number of rows is known only at run time.
   Bytes row_of(std::uint32_t frame, const BlockBuffer& slot) const;
   Bytes bytes_of(std::uint32_t frame, const BlockBuffer& slot) const;
   template <class Completed>
@@ -141,11 +142,12 @@ class Buffers {
   mutable DiskStore disk_;
   bool one_lane_ = true;
   std::span<std::byte> workspace_;
-  std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;  // by frame
-  std::vector<Held> held_;                                    // by buffer
-  std::vector<Returned> returned_;                            // memory to free once its last user has completed
-  std::vector<std::byte*> cells_;                             // free cells of the arena
-  std::vector<Used> used_;                                    // memory returned at once, whose last user may still run
+  std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;  // numbers of rows known at run time, by frame
+  std::vector<Held> held_;                                    // memory of the buffers, by number of the buffer
+  std::vector<Returned> returned_;                            // memory to free once the last user has ended
+  std::vector<std::byte*> cells_;                             // free cells of the arena (contiguous memory)
+  // Memory that was freed while the last user may still be running.
+  std::vector<Used> used_;
   std::array<Bytes, kCategories> now_{}, at_peak_{};
   TaskId peak_task_ = kNone;
   Bytes peak_ = 0;

@@ -13,9 +13,9 @@ namespace {
 
 constexpr Bytes kRounding = 512;
 constexpr Bytes kMiB = 1 << 20;
-constexpr Bytes kSmall = kMiB;  // largest request that counts as small
+constexpr Bytes kSmall = kMiB;  // largest size of a request that counts as small
 constexpr Bytes kSmallSegment = 2 * kMiB;
-constexpr Bytes kMedium = 10 * kMiB;  // requests below this size share segments
+constexpr Bytes kMedium = 10 * kMiB;  // requests below this size share memory segments
 constexpr Bytes kMediumSegment = 20 * kMiB;
 
 Bytes round_up(Bytes bytes, Bytes to) { return ceil_div(bytes, to) * to; }
@@ -67,7 +67,7 @@ std::byte* CachingMemory::new_segment(Bytes bytes, int pool, bool small) {
   return at;
 }
 
-// Splits a block if the remainder is large enough to be useful.
+// Splits a block if the part that is not needed is large enough to be useful.
 void CachingMemory::split(std::byte* at, Bytes bytes) {
   Block& block = blocks_.at(at);
   const Bytes rest = block.size - bytes;

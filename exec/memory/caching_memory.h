@@ -10,28 +10,27 @@
 
 namespace orrery {
 
-// The source of memory segments: cudaMalloc, or pages of the host.
+// Source of the allocator's memory segments: cudaMalloc, or pages of the host.
 struct SegmentSource {
-  std::function<std::byte*(Bytes)> take;  // nullptr when there is no more
+  std::function<std::byte*(Bytes)> take;  // takes a segment; nullptr when memory has run out
   std::function<void(std::byte*, Bytes)> give;
 };
 SegmentSource host_segments();
 
-// Bytes that were handed out to callers (allocated) and bytes held from the source (reserved).
+// Bytes in blocks that callers hold (allocated), and bytes in segments taken from the source (reserved).
 struct MemoryUse {
   Bytes allocated = 0, peak_allocated = 0;
   Bytes reserved = 0, peak_reserved = 0;
 };
 
-// A caching allocator of real memory, as frameworks have: segments are kept when blocks come back, blocks are split and
-// joined, and every pool (stream) keeps separate segments. Sizes are rounded to 512 bytes; small requests share
-// segments of 2 MiB, those below 10 MiB segments of 20 MiB, larger ones get a segment each, rounded to 2 MiB (the rules
-// of PyTorch's allocator, so that the counts can be compared). Not thread safe. Throws Error when there is no memory
-// left.
+// A caching allocator of real memory, like those of frameworks: freed blocks stay in their segments, are split and
+// joined, and every pool (stream) has separate segments. Sizes are rounded to 512 bytes; small requests share segments
+// of 2 MiB, those below 10 MiB segments of 20 MiB, larger ones get a segment each, rounded to 2 MiB (the rules of
+// PyTorch's allocator, so that the counts can be compared). Not thread safe. Throws Error when there is no memory left.
 class CachingMemory {
  public:
-  // drain: waits until nothing runs any more; called before segments go back because there is no memory left, since
-  // blocks that came back may still be in use by tasks that were issued before.
+  // drain: waits until no task is running; called before unused segments are returned because memory has run out, since
+  // tasks issued earlier may still use freed blocks.
   explicit CachingMemory(SegmentSource source, std::function<void()> drain = {})
       : source_(std::move(source)), drain_(std::move(drain)) {}
   ~CachingMemory();
@@ -40,10 +39,11 @@ class CachingMemory {
 
   std::byte* allocate(Bytes bytes, int pool);
   void free(std::byte* block);
-  // The block's owner is done with it but the device is not: the block no longer counts as allocated, and is passed to
-  // free() later. (PyTorch's allocator counts a block that other streams still use in the same way.)
+  // Called when the owner of a block no longer needs it but the device still uses it: the block no longer counts as
+  // allocated, and is passed to free() later. (PyTorch's allocator counts a block that other streams still use in the
+  // same way.)
   void retire(std::byte* block);
-  Bytes size_of(std::byte* block) const;  // the rounded size
+  Bytes size_of(std::byte* block) const;  // the rounded size of a block
   const MemoryUse& use() const { return use_; }
 
  private:
@@ -53,11 +53,11 @@ class CachingMemory {
     bool small = false;
     bool free = true;
     bool retired = false;
-    std::byte* previous = nullptr;  // neighbours in the segment
+    std::byte* previous = nullptr;  // neighbouring blocks in the segment
     std::byte* next = nullptr;
     bool segment_start = false;
   };
-  // Free blocks of a pool by size, then address.
+  // Free blocks of a pool, ordered by size, then address.
   using Free = std::map<std::pair<Bytes, std::byte*>, bool>;
 
   std::byte* new_segment(Bytes bytes, int pool, bool small);

@@ -28,7 +28,7 @@ std::string folder() {
               1);
 }
 
-// Opens a file without a name; where the file system has no such files, the name is removed at once.
+// Opens a temporary file without a name; if the file system does not support that, removes the name at once.
 int open_nameless() {
   int file = ::open(folder().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0) return file;
@@ -39,7 +39,7 @@ int open_nameless() {
   return file;
 }
 
-// Calls move(bytes done so far) until all bytes have moved.
+// Calls move(number of bytes moved so far) until all bytes are moved.
 template <class Move>
 void move_all(std::size_t bytes, const char* what, const Move& move) {
   for (std::size_t done = 0; done < bytes;) {

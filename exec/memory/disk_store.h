@@ -7,10 +7,9 @@
 
 namespace orrery {
 
-// Room on a disk for one rank: a file without a name in the folder for temporary files (TMPDIR, else /tmp), made at the
-// first request. The file disappears with the process, however that ends. Bytes that were never written are zeros.
-// Several threads may read and write different bytes at once. Throws Error when there is no room left, or the disk
-// fails.
+// Disk memory of one rank: a file without a name in the folder for temporary files (TMPDIR, else /tmp), created at the
+// first request. The file disappears when the process ends, even after a crash. Bytes that were never written are
+// zeros. Several threads may read and write different bytes at once. Throws Error if the disk is full or fails.
 class DiskStore {
  public:
   DiskStore() = default;
@@ -18,7 +17,7 @@ class DiskStore {
   DiskStore(const DiskStore&) = delete;
   DiskStore& operator=(const DiskStore&) = delete;
 
-  std::int64_t take(Bytes bytes);  // returns the offset of the new bytes
+  std::int64_t take(Bytes bytes);  // allocates bytes and returns their offset in the file
   void read(std::byte* to, std::int64_t at, std::size_t bytes) const;
   void write(const std::byte* from, std::int64_t at, std::size_t bytes) const;
   Bytes taken() const { return end_; }

@@ -11,12 +11,12 @@
 
 namespace orrery {
 
-// A rank's position in one of its groups.
+// Index of a rank in one of its groups (tensor, data, pipeline, ...), and the group's size.
 struct Seat {
   std::int64_t index = 0, size = 1;
 };
 
-// One rank of a job: the spec, the rank's own plan and its seats in the groups. None of it changes during a run.
+// One rank of a job: the spec, the rank's own plan, and its index in each group. Constant during a run.
 struct Rank {
   Rank(const Spec& spec, const Plan& folded, std::int64_t number);
 
@@ -28,17 +28,21 @@ struct Rank {
 
   const Spec& spec;
   std::int64_t number = 0;
-  Plan plan;  // instantiate(folded, number): has one slot
+  Plan plan;  // instantiate(folded, number): the plan of this rank alone
   std::vector<Seat> seats;
-  std::int64_t replica = 0;       // number of the data-parallel replica, which decides its share of the batch
-  std::int64_t first_sample = 0;  // first of this rank's samples, where the replicas of a stage share a micro-batch
+  // Index of the rank's data-parallel replica, which decides the share of the batch.
+  std::int64_t replica = 0;
+  // Index of this rank's first sample, if the replicas of a stage share a micro-batch.
+  std::int64_t first_sample = 0;
   std::int64_t samples = 1;
-  std::int64_t context = 0;           // the rank's place in the context group, block after block
-  std::vector<SequencePart> parts;    // positions of the rank's tokens, in the order of their rows
-  std::vector<std::uint32_t> states;  // state frames by chunk
-  std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // by state frame
-  std::map<std::uint32_t, std::vector<Piece>> pieces;                // by state frame
-  std::map<std::uint32_t, std::vector<Piece>> unit_pieces;  // by unit frame: this rank's pieces of the unit's regions
+  // The rank's index in its context-parallel group, block after block.
+  std::int64_t context = 0;
+  std::vector<SequencePart> parts;    // positions of the rank's tokens in the sequence, by row
+  std::vector<std::uint32_t> states;  // frames that hold weights and states, by chunk of layers
+  std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // weights by state frame
+  std::map<std::uint32_t, std::vector<Piece>> pieces;                // owned pieces of weights, by state frame
+  // Pieces that this rank owns of units (parameters that are gathered together), by the unit's frame.
+  std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
 };
 
 }  // namespace orrery

@@ -9,7 +9,8 @@
 namespace orrery::mpi {
 namespace {
 
-constexpr int kWords = 2;  // numbers in a note: the kind of note and the number of the push or pull
+// Numbers in a note, a short message between ranks: the kind of note, and the number of the push or pull.
+constexpr int kWords = 2;
 
 Channel duplicate(MPI_Comm world) {
   Channel channel;
@@ -20,8 +21,8 @@ Channel duplicate(MPI_Comm world) {
   return channel;
 }
 
-// Number of tags before they repeat: a tag must not be used again while a message that arrived twice may still be
-// there.
+// Number of MPI tags before they repeat. A tag must not be used again while a message with it that arrived twice may
+// still be there.
 std::int64_t tags_of(MPI_Comm comm) {
   int* bound = nullptr;
   int found = 0;
@@ -47,7 +48,7 @@ Chains::~Chains() {
   for (Channel* c : {&pushes_, &pulls_, &notes_}) MPI_Comm_free(&c->comm);
 }
 
-// The first server of a chain that is not lost, from copy `from` on in steps of `step`; -1: none.
+// Finds the first server of a chain that is not lost, from copy `from` on in steps of `step`; -1: none.
 int Chains::alive(int piece, int from, int step) const {
   for (int copy = from; copy >= 0 && copy < copies_; copy += step) {
     const int rank = server(piece, copy);
@@ -85,8 +86,8 @@ void Chains::tell(int rank, Note note, std::int64_t number) {
   ORRERY_CHECK_MPI(MPI_Isend(&word, kWords, MPI_INT64_T, rank, 0, notes_.comm, &word.request));
 }
 
-// If this server is the last of the chain, tells all workers and the chain that the push is done: the last server only
-// has a sum that all others of the chain have.
+// If this server is the last of the chain, tells all workers and the chain's servers that the push is done: the last
+// server gets a sum only after all other servers of the chain have it.
 void Chains::tell_if_last() {
   if (after_me() >= 0) return;
   for (int w = 0; w < workers_; ++w) tell(w, kPushed, has_);
@@ -133,7 +134,8 @@ void Chains::finish() {
     poll();
     here(rank) ? void(++rank) : std::this_thread::yield();
   }
-  while (!said_.empty() && !lost_.any()) poll();  // messages under way read said_
+  // MPI reads said_ until the notes in it are sent.
+  while (!said_.empty() && !lost_.any()) poll();
 }
 
 }  // namespace orrery::mpi

@@ -15,30 +15,32 @@
 
 namespace orrery::mpi {
 
-// Pushes to chains of parameter servers and pulls from them (models/collectives/algorithms.h). They continue when a
-// server is lost, as long as another server of the same chain is left: the next one takes the lost server's place.
+// Pushes of gradients to chains of parameter servers (copies of the same shard), and pulls of weights from them
+// (models/collectives/algorithms.h). If a server is lost, the next server of its chain takes its place, so that calls
+// continue as long as each chain has a server left.
 //
-// Calls are numbered. A push is done, for workers and for servers, when the last server of the chain says that it has
-// the sum: then every server of the chain has it. Until then a worker sends the gradients that it pushed to any server
-// that becomes the first of the chain, and a server hands its sum on to any server that becomes the next. A pull is
-// done for a server when all workers say that they have the weights that it holds: until then any server that becomes
-// the last of the chain sends them to the workers that have not said so. So no rank changes data that another may still
-// have to be sent. Messages that come a second time are never received. A transfer under way with a lost rank never
-// ends, so a process that knows of a lost rank must end without destroying this object.
+// Calls are numbered. A push is done when the last server of the chain says that it has the sum: then every server of
+// the chain has it. Until then, a worker sends its gradients again to any server that becomes the first of the chain,
+// and a server sends its sum again to any server that becomes the next. A pull is done for a server when all workers
+// say that they have its weights: until then, any server that becomes the last of the chain sends them to the workers
+// that have not said so. So no rank changes data that it may still have to send. Messages that come a second time are
+// not received. A transfer with a lost rank never ends, so a process that knows of a lost rank must exit without
+// destroying this object.
 class Chains {
  public:
-  // All ranks of `world` call this at once. lost: asked which ranks were lost while calls go on.
+  // All ranks of `world` construct this at once. lost: asked during calls which ranks are lost.
   Chains(MPI_Comm world, const Plan& plan, LostRanks& lost);
   ~Chains();
   Chains(const Chains&) = delete;
   Chains& operator=(const Chains&) = delete;
 
   std::unique_ptr<Pending> start(const CollectiveCall& call);
-  // Returns when all ranks that are not lost have called this: until then a rank may have to take the place of another.
+  // Returns when all ranks that are not lost have called it: until then a rank may have to take the place of a lost
+  // one.
   void finish();
 
-  // The functions below are for the calls (chains_calls.cpp).
-  void poll();  // receives notes of other ranks and learns which ranks were lost
+  // The functions below are for the pushes and pulls themselves (chains_calls.cpp).
+  void poll();  // receives notes (short messages) and learns which ranks are lost
   bool serves() const { return me_ >= workers_; }
   int workers() const { return workers_; }
   int piece() const { return (me_ - workers_) % pieces_; }
@@ -47,21 +49,21 @@ class Chains {
   int before_me() const;  // the server before this one in the chain; -1: this is the first
   int after_me() const;   // the server after this one in the chain; -1: this is the last
   bool any_lost() const { return lost_.any(); }
-  bool pushed(int piece, std::int64_t number) const;  // whether the whole chain has the push
+  bool pushed(int piece, std::int64_t number) const;  // whether all servers of the chain have push `number`
   bool pulled(int worker, std::int64_t number) const;
-  void tell_pushed(std::int64_t number);             // this server has the sum
-  void tell_pulled(int piece, std::int64_t number);  // this worker has the weights
+  void tell_pushed(std::int64_t number);             // announces that this server has the sum of a push
+  void tell_pulled(int piece, std::int64_t number);  // announces that this worker has the weights
   int tag(std::int64_t number) const { return 1 + static_cast<int>(number % tags_); }
   const Channel& pushes() const { return pushes_; }
   const Channel& pulls() const { return pulls_; }
 
-  // A received message: the memory stays until the end, because a lost rank's message may still be on its way there.
+  // A received message. The memory is kept to the end, because a message of a lost rank may still arrive in it.
   struct Landing {
     std::vector<std::byte> bytes;
     std::vector<MPI_Request> requests;
   };
   Landing& land(const Channel& channel, int from, std::int64_t number, Bytes bytes);
-  void drop(Landing& landing);  // called when the message has arrived
+  void drop(Landing& landing);  // frees the memory of a message that has arrived
 
  private:
   enum Note : std::int64_t { kPushed, kPulled, kDone, kNotes };
@@ -80,9 +82,10 @@ class Chains {
   std::int64_t tags_ = kTags;
   LostRanks& lost_;
   std::int64_t push_calls_ = 0, pull_calls_ = 0;
-  std::int64_t has_ = 0;                                 // on a server: the last push whose sum it has
-  std::vector<std::array<std::int64_t, kNotes>> heard_;  // by rank: the highest number of each note
-  std::list<Word> said_;                                 // notes that are being sent
+  std::int64_t has_ = 0;  // number of the last push whose sum this server has
+  // Highest number received in each kind of note, by sender.
+  std::vector<std::array<std::int64_t, kNotes>> heard_;
+  std::list<Word> said_;  // notes (short messages) that are being sent
   std::list<Landing> landings_;
 };
 

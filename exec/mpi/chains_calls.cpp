@@ -1,4 +1,5 @@
-// The calls of Chains: workers push and servers add up and hand on; servers hold and workers pull.
+// Pushes and pulls of Chains: workers push gradients, servers sum them and pass them on; workers pull weights from
+// servers.
 #include <cstring>
 
 #include "exec/mpi/chains.h"
@@ -9,7 +10,7 @@ namespace {
 
 using Landing = Chains::Landing;
 
-// A message that must reach the server that has a certain place in a chain, even if that server changes.
+// A message for the server at a certain position of a chain; it is sent again if another server takes that position.
 class Sending {
  public:
   void to(const Channel& channel, int rank, int tag, const void* data, Bytes bytes) {
@@ -18,8 +19,8 @@ class Sending {
     rank_ = rank;
     send(channel, rank, tag, static_cast<const std::byte*>(data), bytes, requests_);
   }
-  // Whether the message needs no more waiting: MPI is done with it, or a rank was lost. In that case the send may never
-  // end, since its receiver may have had the same data from the lost rank.
+  // Whether nothing more must be waited for: MPI has finished the send, or a rank was lost. In that case the send may
+  // never end, since the receiver may have got the same data from the lost rank.
   bool over(const Chains& chains) { return chains.any_lost() || all_done(requests_); }
 
  private:
@@ -27,7 +28,7 @@ class Sending {
   std::vector<MPI_Request> requests_;
 };
 
-// A numbered push or pull, and the sizes and places of the pieces of its buffers.
+// One numbered push or pull, with the sizes and offsets of the servers' pieces in its buffers.
 class ChainCall : public Pending {
  public:
   ChainCall(Chains& chains, const CollectiveCall& call, std::int64_t number)
@@ -83,7 +84,7 @@ class ServersPush final : public ChainCall {
  private:
   Bytes mine() const { return bytes(chains_.piece()); }
 
-  // Receives from all workers, or from the server before this one in the chain.
+  // Receives the gradients of all workers or, from the server before this one in the chain, their sum.
   bool receive() {
     const int before = chains_.before_me();
     if (landings_.empty() || before != before_) {
@@ -95,7 +96,8 @@ class ServersPush final : public ChainCall {
     for (Landing* l : landings_) {
       if (!all_done(l->requests)) return false;
     }
-    for (Landing* l : landings_) {  // in the order of the workers, so that the sum is the same on every machine
+    // Gradients are summed in the order of the workers, so that the sum has the same bits in every run.
+    for (Landing* l : landings_) {
       if (l == landings_.front() && mine() > 0) std::memcpy(call_.out, l->bytes.data(), l->bytes.size());
       if (l != landings_.front())
         combine(call_.element, Reduction::sum, l->bytes.data(), call_.out, elements(chains_.piece()));

@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// Throws Error "MPI_Iallreduce(...): MPI_ERR_COMM: invalid communicator". MPI reports errors only where the
-// communicator has the handler MPI_ERRORS_RETURN, which MpiSession sets.
+// Throws an Error such as "MPI_Iallreduce(...): MPI_ERR_COMM: invalid communicator". MPI returns errors only where the
+// communicator has the error handler MPI_ERRORS_RETURN, which MpiSession sets.
 inline void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING];
@@ -20,5 +20,5 @@ inline void check_mpi(int code, const char* call) {
 
 }  // namespace orrery
 
-// The one way to call MPI outside destructors; a macro, so that the call can be quoted.
+// All MPI calls outside destructors go through this macro, which puts the text of the call into the error.
 #define ORRERY_CHECK_MPI(call) ::orrery::check_mpi((call), #call)

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kRoundTrips = 20;
 
-// Rank 0 answers with the time on its clock; the other end keeps the answer with the shortest round trip.
+// Rank 0 sends the time of its clock several times; the other rank keeps the answer with the shortest round trip.
 void answer(MPI_Comm world, int from) {
   for (int i = 0; i < kRoundTrips; ++i) {
     Picoseconds now = 0;

@@ -6,13 +6,13 @@
 
 namespace orrery {
 
-// The offset to add to this rank's steady clock to get rank 0's, and the largest error of the offset: half of the
-// shortest round trip out of several (Cristian 1989).
+// The offset to add to this rank's steady clock to get rank 0's. The largest possible error of the offset is half of
+// the shortest of several round trips (Cristian 1989).
 struct Clock {
   Picoseconds offset = 0, uncertainty = 0;
 };
 
-// Every rank of `world` calls this at once; the calls end together.
+// Measures the clock offset. All ranks of `world` call this at once, and all return at about the same time.
 Clock clock_of(MPI_Comm world);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// This file is a separate plugin, loaded only by a program that a launcher started, so that other runs need no MPI.
+// A separate plugin, loaded only by programs that an MPI launcher has started, so that other runs need no MPI.
 #include <sched.h>
 #include <unistd.h>
 
@@ -23,7 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr auto kLook = milliseconds(100);    // time between two checks which processes are still there
+// Time between two checks whether the other processes still exist.
+constexpr auto kLook = milliseconds(100);
 constexpr auto kStops = milliseconds(3000);  // a process that is stopped for longer counts as lost
 constexpr auto kPause = std::chrono::microseconds(50);
 constexpr int kTries =
@@ -31,13 +32,13 @@ constexpr int kTries =
     // cores.
     200;
 
-// Host name and process id, by which other processes on that machine see whether it lives.
+// Host name and process id of a process, with which processes on the same machine check whether it is alive.
 struct Place {
   std::int64_t pid = 0;
   std::array<char, HOST_NAME_MAX + 1> host{};
 };
 
-// A message to another process or from it.
+// A message from this process to another, or from another to this one.
 struct Message {
   std::string bytes;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -47,12 +48,13 @@ struct Message {
 struct Peer {
   Place place;
   bool lost = false;
-  Clock::time_point last_ran;  // last time that the process was seen not stopped
+  Clock::time_point last_ran;  // last time at which the process was running, not stopped
   Message heard;
 };
 
-// Exchanges messages between processes one by one, so that a lost process holds nobody up. A process on the same
-// machine is found lost by its process id; a lost process on another machine is left to the launcher, which ends all.
+// Exchanges messages with each process separately, so that a lost process delays no other. A process on the same
+// machine is found to be lost by its process id; if a process on another machine is lost, the launcher ends all
+// processes.
 class MpiPeers : public Peers {
  public:
   MpiPeers() : session_(std::make_unique<MpiSession>()), peers_(static_cast<std::size_t>(size())) {
@@ -66,8 +68,8 @@ class MpiPeers : public Peers {
     }
     host_ = mine.host;
   }
-  // MPI_Finalize waits for all processes, so a process that has lost one ends without it, but not before the others
-  // have heard its messages.
+  // MPI_Finalize waits for all processes, so a process that knows of a lost one exits without MPI_Finalize, after the
+  // others have received its messages.
   ~MpiPeers() override {
     try {
       gather("ends");
@@ -122,8 +124,8 @@ class MpiPeers : public Peers {
                                &said.message.request));
   }
 
-  // Whether this process has heard all processes that are left, and they have heard it. Messages to a lost process stay
-  // in memory.
+  // Whether this process and every other process that is not lost have received each other's messages. Messages to a
+  // lost process stay in memory.
   bool all_done() {
     bool done = true;
     for (int r = 0; r < size(); ++r) {
@@ -156,8 +158,8 @@ class MpiPeers : public Peers {
     return heard.done;
   }
 
-  // Marks a process that is gone as lost. A process that is stopped is killed, so that it does not wake up after others
-  // have done its work.
+  // Marks a process as lost if it no longer exists. A process that was stopped for too long is killed, so that it does
+  // not go on after others have done its work.
   void look_at(int r) {
     Peer& p = peers_[static_cast<std::size_t>(r)];
     if (!is_other(r) || std::strcmp(p.place.host.data(), host_.data()) != 0) return;
@@ -183,7 +185,7 @@ class MpiPeers : public Peers {
   std::unique_ptr<MpiSession> session_;
   std::vector<Peer> peers_;
   std::array<char, HOST_NAME_MAX + 1> host_{};
-  std::list<Said> said_;  // messages stay in memory until they are received
+  std::list<Said> said_;  // sent messages, kept in memory until they are received
   int round_ = 0;
 };
 

@@ -22,7 +22,7 @@ namespace {
 
 using mpi::Channel;
 
-constexpr auto kNoMessageNap = std::chrono::microseconds(30);  // nap while no message arrives
+constexpr auto kNoMessageNap = std::chrono::microseconds(30);  // sleep of a server while no message arrives
 
 class Server {
  public:
@@ -67,10 +67,10 @@ class Server {
 
  private:
   struct Range {
-    std::int64_t first = 0, elements = 0;  // range of elements in the shards
+    std::int64_t first = 0, elements = 0;  // a range of elements in the server's shards
   };
 
-  // Finds the tasks that serve one worker, in plan order: which ranges of elements it pulls and pushes.
+  // Finds the update task and, in plan order, the ranges of elements that each worker pulls and pushes.
   void find_tasks() {
     const std::uint32_t state = rank_.states.front();
     for (TaskId t = 0; t < rank_.plan.task_count(); ++t) {
@@ -96,7 +96,7 @@ class Server {
 
   Channel& channel(LaneKind lane) { return channels_.at({Dimension::world, lane}); }
 
-  // Receives one message, if there is one: the next range of what a worker pushes.
+  // Receives one message if one has arrived: the next range of elements of a worker's push.
   bool accept() {
     const Channel& in = channel(LaneKind::data_reduce);
     int here = 0;
@@ -135,7 +135,7 @@ class Server {
     return clocks_[worker] - slowest <= rank_.spec.strategy.parameter_server->staleness;
   }
 
-  // Sends the current weights to a worker, from a copy: the weights change while the messages are on their way.
+  // Sends the current weights to a worker from a copy, because the weights may change while they are sent.
   void hand_out(std::int64_t worker) {
     if (clocks_[worker] == options_.steps && pulls_first_) return;
     Outbox& out = outboxes_[worker];
@@ -146,7 +146,7 @@ class Server {
     order_.push_back({false, worker, clocks_[worker], version_});
     const Channel& to = channel(LaneKind::data_gather);
     for (const Range& r : pulls_) {
-      const int tag = 1 + static_cast<int>(out.sent++ % mpi::kTags);  // equal to the worker's next_tag()
+      const int tag = 1 + static_cast<int>(out.sent++ % mpi::kTags);  // the same tag as the worker's next_tag()
       mpi::send(to, static_cast<int>(worker), tag, out.copy.data() + r.first * width, r.elements * width, out.requests);
     }
   }
@@ -155,7 +155,7 @@ class Server {
     return std::all_of(outboxes_.begin(), outboxes_.end(), [](Outbox& out) { return mpi::all_done(out.requests); });
   }
 
-  // As many updates as there are workers count as one measured step, in all of which its transfers may begin or end.
+  // As many updates as there are workers count as one measured step; its transfers get the begin and end of that step.
   void note_step(Picoseconds begin) {
     if (version_ % workers_ != 0) return;
     MeasuredStep step = {begin_, host_now(), {}, {}};
@@ -168,7 +168,7 @@ class Server {
   struct Outbox {
     std::vector<std::byte> copy;
     std::vector<MPI_Request> requests;
-    std::uint32_t sent = 0;  // number of messages sent so far
+    std::uint32_t sent = 0;  // number of messages sent to a worker so far
   };
 
   const Rank& rank_;
@@ -180,12 +180,12 @@ class Server {
   std::map<ChannelKey, Channel> channels_;
   TaskId update_ = 0;
   std::vector<Range> pushes_, pulls_;
-  bool pulls_first_ = false;  // whether a worker's step begins with a pull
+  bool pulls_first_ = false;  // whether a worker begins a step with a pull
   std::int64_t shard_elements_ = 0;
   std::int64_t workers_ = 0;
-  std::vector<std::int64_t> received_;  // number of messages received, by worker
-  std::vector<std::int64_t> clocks_;    // number of pushes that are in the weights, by worker
-  std::vector<std::int64_t> waiting_;   // workers waiting for weights, in the order of arrival
+  std::vector<std::int64_t> received_;  // number of messages received from each worker
+  std::vector<std::int64_t> clocks_;    // number of each worker's pushes in the weights
+  std::vector<std::int64_t> waiting_;   // workers waiting for weights, by order of arrival
   std::vector<Outbox> outboxes_;
   std::int64_t version_ = 0;
   Picoseconds begin_ = 0;  // begin of the current measured step

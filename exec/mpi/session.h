@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// MPI from its start to its end, once per process: the first value in main, outliving every transport. Calls may come
-// from any thread, but never two at once. Finalizing waits for the other ranks, so a rank that fails alone calls
-// abort(), which ends them all. Throws Error where MPI cannot be had with that thread level.
+// Initialises and finalises MPI, once per process: the first object in main, which outlives every transport. Any thread
+// may call MPI, but never two at once. MPI_Finalize waits for the other ranks, so a rank that fails alone calls
+// abort(), which ends all ranks. Throws Error if MPI does not support this thread level.
 class MpiSession {
  public:
   MpiSession() {

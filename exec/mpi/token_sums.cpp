@@ -1,6 +1,6 @@
-// Token rows on their way back from experts, grouped by nodes: first, inside a node, all rows for one member of another
-// node go to the member that relays to it; this relay adds the rows of each token, and only the sum crosses between
-// nodes. Rows in the other direction: two_stages.cpp.
+// A hierarchical all-to-all that returns token rows from experts. Inside a node, all rows for a member of another node
+// first go to the local member that relays to it; the relay sums the rows of each token and sends only the sums to the
+// other node. two_stages.cpp sends rows to the experts.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -13,8 +13,8 @@ namespace {
 
 using Member = NodePlaces::Member;
 
-// The rows that a member wants from a node: number of elements from each member there and, behind them, of all sums;
-// the token number of every row; and the sums.
+// The rows that one member wants from a node: number of elements from each member there, and last of all sums; the
+// token number of every row; and the received sums.
 struct Wanted {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;
@@ -58,8 +58,7 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Sends to every neighbour (member of this node) the rows for it and for the members that it relays to, in their
-  // order.
+  // Sends to each member of this node the rows for it and for the members of other nodes to which it relays, by member.
   void gather() {
     for (auto& [node, mine] : wanted_) move(mine.numbers, places_.relay(me(), node), 1, true);
     for (auto& [m, theirs] : served_) {
@@ -85,11 +84,11 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Adds the rows of each token that this node's members have for the members that this one relays to, and sends the
-  // sums.
+  // Sums the rows of each token that members of this node have for the members to which this rank relays, and sends the
+  // sums to them.
   void cross() {
     landed_[me()] = std::move(handed_.at(me()));
-    std::map<Member, Bytes> taken;  // bytes already used of each neighbour's rows
+    std::map<Member, Bytes> taken;  // bytes used so far of the rows from each member of this node
     for (Member m = 0; m < call_.counts.size(); ++m) {
       const auto theirs = served_.find(m);
       if (theirs != served_.end()) {
@@ -119,11 +118,12 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Writes the result by source, as an all-to-all does: a token's sum stands in the place of its first row.
+  // Writes the received rows in the order of their sources, as an all-to-all does: a token's sum in place of the
+  // token's first row, zeros in its other rows.
   void collect() {
     auto* out = static_cast<std::byte*>(call_.out);
-    std::map<std::int64_t, std::size_t> row;      // next row of each node
-    std::map<std::int64_t, std::int32_t> filled;  // number of tokens of each node whose sum is in place
+    std::map<std::int64_t, std::size_t> row;      // index of the next row, by sending node
+    std::map<std::int64_t, std::int32_t> filled;  // number of tokens of each node whose sums are copied
     for (Member m = 0; m < call_.received.size(); ++m) {
       const Bytes n = bytes(call_.received[m]);
       const std::int64_t node = places_.node_of(m);
@@ -144,11 +144,11 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Wanted> wanted_;            // rows that this member wants, by node
-  std::map<Member, Wanted> served_;                  // by the member that wants the sums
-  std::map<Member, std::vector<std::byte>> handed_;  // messages to each neighbour
-  std::map<Member, std::vector<std::byte>> landed_;  // messages from each neighbour
-  std::map<Member, const std::byte*> own_;           // rows for this member, in the neighbour's memory
+  std::map<std::int64_t, Wanted> wanted_;            // rows that this rank wants, by sending node
+  std::map<Member, Wanted> served_;                  // rows wanted by members of other nodes
+  std::map<Member, std::vector<std::byte>> handed_;  // messages to the members of this node
+  std::map<Member, std::vector<std::byte>> landed_;  // messages from the members of this node
+  std::map<Member, const std::byte*> own_;           // address of the rows for this rank, by sender
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace orrery {
 namespace mpi {
 namespace {
 
-constexpr Bytes kLongestMessage = Bytes{1} << 30;  // an MPI count is an int
+constexpr Bytes kLongestMessage = Bytes{1} << 30;  // bytes in one MPI call, whose count is an int
 
 template <class Start>
 void in_parts(Bytes bytes, const Start& start) {
@@ -100,7 +100,7 @@ class MessagePending final : public Pending {
   std::vector<MPI_Request> requests_;
 };
 
-// A collective whose result first lands in separate memory, and in the end is added to `out` or copied there.
+// A collective whose result first goes to separate memory, and is then added to `out` or copied there.
 class LandingPending final : public Pending {
  public:
   using Start = std::function<std::unique_ptr<Pending>(const CollectiveCall&)>;
@@ -200,7 +200,7 @@ class MpiTransport final : public Transport {
       if (by_library(channel, c)) return mpi::start_library(channel, operations_, c);
       return mpi::start_moves(channel, c, moves_of(c, channel.size));
     };
-    // MPI forbids that the result overlaps the data that is sent.
+    // MPI forbids that the result overlaps the data being sent.
     const bool overlaps =
         by_library(channel, call) && call.kind == CollectiveKind::reduce_scatter && out_lies_in_in(channel, call);
     if (!call.add && !overlaps) return start_it(call);

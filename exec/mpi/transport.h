@@ -10,14 +10,14 @@
 
 namespace orrery {
 
-// The transport of a job whose rank r is rank r of `world`: a communicator for every (group, lane) that an op of the
-// plan names, one per direction for messages along the pipeline (send_next meets receive_previous). Every rank calls
-// this at once and with the same ops and groups. Algorithm "library" is MPI's own non-blocking collective; any other
-// name is looked up in models/collectives/algorithms.h and carried out move by move with synchronous sends. The
-// destructor frees the communicators, which must be before MPI ends. Throws Error if the job has another number of
-// ranks than the plan; start() throws for a lane or algorithm that does not fit, and for a library collective of more
-// elements than an MPI count holds. lost: the lost ranks, which chains of servers do without and add to; it must
-// outlive the transport. nullptr: no rank is lost.
+// The transport of a job whose rank r is rank r of `world`. It has a communicator for every (group of ranks, lane) that
+// the plan's ops name, and for messages along the pipeline one per direction (send_next is paired with
+// receive_previous). All ranks construct it at once and start the same transfers in each group. The algorithm "library"
+// is MPI's own non-blocking collective; other names are looked up in models/collectives/algorithms.h and carried out by
+// synchronous sends. It must be destroyed before MPI is finalised, because the destructor frees communicators. Throws
+// Error if the job and the plan differ in their numbers of ranks; start() throws for a lane or algorithm that the plan
+// does not allow, and for a library collective with more elements than an MPI count holds. lost: the lost ranks, used
+// and updated by chains of parameter servers; it must outlive the transport. nullptr: no rank is lost.
 std::unique_ptr<Transport> mpi_transport(MPI_Comm world, const Plan& plan, LostRanks* lost = nullptr);
 
 }  // namespace orrery

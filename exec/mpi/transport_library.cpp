@@ -40,7 +40,7 @@ MPI_Op op_of(const CollectiveCall& call, const Operations& operations) {
   return sum ? MPI_SUM : MPI_MAX;
 }
 
-// A library collective in progress: the request, and the lists of counts that MPI reads until the request is done.
+// An MPI collective in progress: its request, and the lists of counts that MPI reads until the request is done.
 class LibraryPending final : public Pending {
  public:
   LibraryPending(Channel& channel, const Operations& operations, const CollectiveCall& call) : requests_(1) {
@@ -88,7 +88,7 @@ class LibraryPending final : public Pending {
       case CollectiveKind::scatter:
       case CollectiveKind::push:
       case CollectiveKind::pull:
-        break;  // kinds that are carried out as chunk moves
+        break;  // these collectives are carried out as chunk moves
       case CollectiveKind::shift:
         requests_.clear();
         pass_on(channel, call);
@@ -117,7 +117,7 @@ class LibraryPending final : public Pending {
     send(channel, (channel.rank + 1) % channel.size, tag, static_cast<const std::byte*>(call.in), bytes, requests_);
   }
 
-  // MPI requires that either all members work in place or none.
+  // MPI requires that all members of the group pass MPI_IN_PLACE, or none.
   void take_own_place(const Channel& channel, const CollectiveCall& call) const {
     const std::int64_t width = width_of(call.element);
     const auto own = static_cast<std::size_t>(channel.rank);

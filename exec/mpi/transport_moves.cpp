@@ -11,8 +11,8 @@ namespace {
 
 std::byte* writable_bytes(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-// This rank's chunk moves of a collective, round after round. A chunk that arrives to be added, or whose place is still
-// being sent from, waits in staging_ until the round is over.
+// The chunk moves (sends and receives) of one rank in a collective, round after round. A received chunk that is to be
+// added, or whose memory is still being sent, waits in staging_ until the round is over.
 class MovesPending final : public Pending {
  public:
   MovesPending(Channel& channel, const CollectiveCall& call, const Moves& moves)
@@ -103,7 +103,7 @@ class MovesPending final : public Pending {
     ended_ = true;
   }
 
-  // Whether a move of this round must not write its chunk before the round is over.
+  // Whether a received chunk must wait in staging memory until the round is over.
   bool waits(const Move& move) const {
     if (move.dst != channel_.rank) return false;
     const auto sends_it = [&](const Move& m) {
@@ -126,10 +126,11 @@ class MovesPending final : public Pending {
   CollectiveCall call_;
   int tag_ = 0;
   std::int64_t width_ = 1;
-  std::vector<Move> moves_;           // the moves that this rank sends or receives
-  std::size_t first_ = 0, last_ = 0;  // moves_ [first_, last_) are those of the current round
-  std::vector<ChunkMemory> pieces_;   // by chunk
-  std::vector<std::byte> sums_;       // a reduce_scatter adds up here, so that `in` stays as it is
+  std::vector<Move> moves_;           // sends and receives of this rank
+  std::size_t first_ = 0, last_ = 0;  // moves_[first_] to moves_[last_ - 1] are the current round
+  std::vector<ChunkMemory> pieces_;   // memory of each chunk of the collective
+  // Memory in which a reduce_scatter sums, so that `in` stays unchanged.
+  std::vector<std::byte> sums_;
   std::vector<std::byte> staging_;
   std::vector<Staged> staged_;
   std::vector<MPI_Request> requests_;

@@ -15,16 +15,17 @@
 // Declarations that the source files of the MPI transport share; no other file includes this header.
 namespace orrery::mpi {
 
-// The members of one group on one lane, and this rank's place among them.
+// The communicator of one group of ranks on one lane, and this rank's index in the group.
 struct Channel {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
-  std::vector<std::int32_t> members;  // global ranks
-  std::uint32_t calls = 0;            // collectives started so far: the same on all members
+  std::vector<std::int32_t> members;  // global numbers of the group's ranks
+  // Number of collectives started so far, which is equal on all members.
+  std::uint32_t calls = 0;
 };
 
-// Sums and maxima of bf16, which MPI does not know.
+// MPI operations for sums and maxima of bf16, a type that MPI does not have.
 struct Operations {
   MPI_Op bf16_sum = MPI_OP_NULL;
   MPI_Op bf16_maximum = MPI_OP_NULL;
@@ -32,20 +33,20 @@ struct Operations {
 
 inline constexpr int kMessageTag = 0;
 
-// Moves of two calls on one channel must not be confused: each call has a separate tag, 1 to 32767 (the largest that
-// every MPI allows, MPI 3.1, section 8.1.2), and there are never that many calls under way at once.
+// Messages of two calls on one communicator must not be confused: each call has a separate tag, 1 to 32767 (the largest
+// that every MPI allows, MPI 3.1, section 8.1.2), and there are never that many calls in progress at once.
 inline constexpr std::uint32_t kTags = 32767;
 inline int next_tag(Channel& channel) { return 1 + static_cast<int>(channel.calls++ % kTags); }
 
-// Every rank takes part in every MPI_Comm_split, with the rank's group as the colour.
+// Calls MPI_Comm_split on every rank, with the number of the rank's group as the colour.
 Channel make_channel(MPI_Comm world, int rank, const GroupTable& table);
 
-// Number of elements in the pieces before piece `piece`; with the number of pieces, of all pieces.
+// Number of elements in all pieces before piece `piece`; if that is the number of pieces, of all pieces.
 inline std::int64_t before_piece(const std::vector<std::int64_t>& counts, int piece) {
   return std::accumulate(counts.begin(), counts.begin() + piece, std::int64_t{0});
 }
 
-// Start the MPI calls for one message, cut into several where it is longer than an MPI count.
+// Both start the MPI calls of one message, which is split if it is longer than an MPI count allows.
 void send(const Channel& channel, int peer, int tag, const std::byte* data, Bytes bytes,
           std::vector<MPI_Request>& requests);
 void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes bytes,
@@ -53,8 +54,8 @@ void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes b
 // Removes the requests that are done; returns whether none are left.
 bool all_done(std::vector<MPI_Request>& requests);
 
-// The members of a group by node, and the relay of each message between nodes: the member in the same place on the
-// other node.
+// The members of a group of ranks by node. A message between two nodes is relayed by the member with the sender's
+// position on the other node.
 class NodePlaces {
  public:
   using Member = std::size_t;
@@ -65,9 +66,9 @@ class NodePlaces {
   const std::map<std::int64_t, std::vector<Member>>& all() const { return on_; }
   const std::vector<Member>& on(std::int64_t node) const { return on_.at(node); }
   const std::vector<Member>& neighbours() const { return on(home()); }
-  // The member on `node` that relays the messages between the member `other` of another node and this node.
+  // The member on `node` that relays messages between `node` and the member `other` of another node.
   Member relay(Member other, std::int64_t node) const;
-  // Members of other nodes for whom this member is the relay.
+  // The members of other nodes to which this rank relays.
   std::vector<Member> served() const;
 
  private:
@@ -78,8 +79,8 @@ class NodePlaces {
   std::map<std::int64_t, std::vector<Member>> on_;
 };
 
-// A transfer that goes by nodes in three stages; each stage begins when all messages of the stage before have been sent
-// and received.
+// A hierarchical all-to-all between and inside nodes, in three stages; a stage begins when all messages of the one
+// before have been sent and received.
 class ByNodes : public Pending {
  public:
   bool done() final;
@@ -88,11 +89,12 @@ class ByNodes : public Pending {
   using Member = NodePlaces::Member;
 
   ByNodes(Channel& channel, const CollectiveCall& call);
-  virtual void begin_stage(int stage) = 0;  // stages 1 to 3; in stage 3 no message is on its way any more
+  // stage: 1 to 3; in stage 3 all messages have arrived.
+  virtual void begin_stage(int stage) = 0;
 
   Member me() const { return static_cast<Member>(channel_.rank); }
   Bytes bytes(std::int64_t elements) const { return elements * width_; }
-  int tag(int kind) const { return tags_[kind]; }  // kind: one of four kinds of message
+  int tag(int kind) const { return tags_[kind]; }  // kind: one of the four kinds of message
   template <class T>
   void move(std::vector<T>& what, Member peer, int kind, bool sends) {
     auto* data = reinterpret_cast<std::byte*>(what.data());
@@ -112,16 +114,14 @@ class ByNodes : public Pending {
   std::vector<MPI_Request> requests_;
 };
 
-// Which rows belong to the same token: for every row the number of its token, in order of first appearance in the
-// piece.
+// Numbers the tokens of some rows in order of first appearance: for every row the number of its token.
 struct TokenNumbers {
   std::vector<std::int32_t> of_row;
-  std::vector<std::size_t> first_rows;  // first row of each token
+  std::vector<std::size_t> first_rows;  // first of the rows with each token
 };
 TokenNumbers number_tokens(const std::vector<std::int32_t>& tokens, const std::vector<std::size_t>& rows);
 
-// Start the collective, ignoring call.add; in and out may overlap only as exec/transport/transport.h allows for
-// gathers.
+// Start a collective, ignoring call.add; in and out may overlap only as exec/transport/transport.h allows for gathers.
 std::unique_ptr<Pending> start_library(Channel& channel, const Operations& operations, const CollectiveCall& call);
 std::unique_ptr<Pending> start_two_stages(Channel& channel, const CollectiveCall& call);
 std::unique_ptr<Pending> start_token_sums(Channel& channel, const CollectiveCall& call);

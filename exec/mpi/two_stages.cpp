@@ -1,6 +1,7 @@
-// An all-to-all in two stages: first between nodes, with everything for one node in one message to the member in this
-// member's place there; then inside the node, to each member. A token's row is sent to a node only once, however many
-// of its members get it (Zhao et al. 2025, Insights into DeepSeek-V3, 2505.09343, section 4.3: node-limited routing).
+// A hierarchical all-to-all: first between nodes, where all data for one node go in one message to the member with the
+// sender's position there; then inside that node, to each member. A token's row is sent to a node only once, even if
+// several of its members need it (Zhao et al. 2025, Insights into DeepSeek-V3, 2505.09343, section 4.3: node-limited
+// routing).
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -60,9 +61,9 @@ bool ByNodes::done() {
 
 namespace {
 
-// Data for the members of a node, sent to the relay there: number of elements for each member, and the elements. Rows
-// of tokens are sent once per token, with the token number of every row, and the number of these elements follows the
-// counts.
+// Data for the members of one node, sent to the relay there: number of elements for each member, and the elements. Rows
+// of tokens are sent once per token, together with the token number of every row; the number of elements actually sent
+// is then the last count.
 struct Relay {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;
@@ -91,7 +92,7 @@ class TwoStages final : public ByNodes {
   bool of_tokens() const { return call_.row > 0; }
   const std::byte* in() const { return static_cast<const std::byte*>(call_.in); }
 
-  // Collects the data for each node, and tells each relay how many elements are for which member there.
+  // Collects the data for each node, and sends to each relay the number of elements for each member of its node.
   void tell_counts() {
     for (const auto& [node, members] : places_.all()) {
       Relay& out = outgoing_[node];
@@ -137,7 +138,7 @@ class TwoStages final : public ByNodes {
     }
   }
 
-  // Copies rows that came once per token to every row of the token.
+  // Copies each token's row, which was sent once, to every row of that token.
   void copy_rows(Relay& in) const {
     std::vector<std::byte> copies;
     copies.reserve(in.numbers.size() * static_cast<std::size_t>(bytes(call_.row)));
@@ -149,8 +150,8 @@ class TwoStages final : public ByNodes {
     in.counts.pop_back();
   }
 
-  // Sends to every neighbour (member of this node) the data for it: this member's own, then the received data, by
-  // source.
+  // Sends to each member of this node the data for it, ordered by source: the data of this rank and the data that it
+  // relays.
   void hand_out() {
     for (auto& [m, in] : incoming_) {
       if (of_tokens()) copy_rows(in);
@@ -173,7 +174,7 @@ class TwoStages final : public ByNodes {
       move(landing, neighbour, 2, false);
     }
   }
-  // Number of elements for this member that a neighbour hands on.
+  // Number of elements for this rank that a member of this node passes on.
   std::int64_t through(Member neighbour) const {
     std::int64_t sum = 0;
     for (Member m = 0; m < call_.received.size(); ++m)
@@ -181,7 +182,7 @@ class TwoStages final : public ByNodes {
     return sum;
   }
 
-  // Writes the result by source, as an all-to-all does.
+  // Writes the received data in the order of their sources, as an all-to-all does.
   void collect() {
     landed_[me()] = std::move(handed_.at(me()));
     std::map<Member, Bytes> taken;
@@ -195,10 +196,10 @@ class TwoStages final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Relay> outgoing_;           // data for each node
-  std::map<Member, Relay> incoming_;                 // relayed data, by source member
-  std::map<Member, std::vector<std::byte>> handed_;  // messages to each neighbour
-  std::map<Member, std::vector<std::byte>> landed_;  // messages from each neighbour
+  std::map<std::int64_t, Relay> outgoing_;           // data of this rank, by destination node
+  std::map<Member, Relay> incoming_;                 // data that this rank relays, by source
+  std::map<Member, std::vector<std::byte>> handed_;  // messages to the members of this node
+  std::map<Member, std::vector<std::byte>> landed_;  // messages from the members of this node
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// orrery-rank: executes one rank of a job. `orrery run` starts it; so may mpirun or srun. models/trace/trace_file.h
-// describes the arguments and the files that it writes.
+// orrery-rank: executes one CPU rank of a job. `orrery run` starts it; mpirun or srun may start it directly.
+// models/trace/trace_file.h describes its arguments and the files that it writes.
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is POSIX
 #include <sys/prctl.h>
 
@@ -32,7 +32,8 @@ namespace {
 
 constexpr char kName[] = "orrery-rank";
 
-// This process's rank from the launcher's environment variable, where there is one: known before MPI is up.
+// Number of this process's rank, from the MPI launcher's environment variable if there is one: it is known before MPI
+// is initialised.
 std::int64_t rank_of_environment() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     if (const char* value = std::getenv(name)) return std::atoll(value);
@@ -67,7 +68,8 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
     watch.emplace(o.out, unfold(plan), o.steps, Patience{o.hang_timeout, {}},
                   [](const Fault& fault) { give_up(nullptr, kName, fault.exit_code, fault.line); });
   }
-  const Clock clock = clock_of(session.world());  // all ranks take part, before the transport is made, as in serve()
+  // This is collective, so all ranks call it at the same point: before the transport is created.
+  const Clock clock = clock_of(session.world());
   LostRanks lost(lost_file(o.out));
   const auto transport = serves_arrivals(rank) ? nullptr : mpi_transport(session.world(), rank.plan, &lost);
   const Text text = text_of(o, spec, kText);
@@ -75,7 +77,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
   ExecuteOptions options;
   options.steps = o.steps;
   options.first_step = o.first_step;
-  std::vector<double> losses;  // losses of the steps before the first one
+  std::vector<double> losses;  // losses of the steps before a resumed run's first step
   const std::int64_t every = o.snapshots.empty() ? 0 : spec.strategy.parameter_server->snapshot_every;
   options.on_begin = [&](std::int64_t s, Buffers& buffers, const std::vector<double>& made) {
     if (every == 0 || s == 0 || s % every != 0) return;
@@ -111,7 +113,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
   write_rank_run(rank_file(o.out, session.rank()), result);
   ring.finish();
   lost.look();
-  if (lost.any()) std::_Exit(0);  // MPI_Finalize would wait for the lost ranks
+  if (lost.any()) std::_Exit(0);  // MPI_Finalize would wait forever for the lost ranks
 }
 
 }  // namespace
@@ -125,7 +127,7 @@ int main(int argc, char** argv) {
     kernels::products_on_one_thread();
     const RankOptions options = parse_rank_options(argc, argv, kName);
     const std::int64_t number = rank_of_environment();
-    // the number identifies the rank to the launcher
+    // The progress file tells the launcher which rank this is.
     ring = std::make_unique<ProgressRing>(progress_file(options.out, number), number);
     const Spec spec = load_spec(options.spec, options.overrides);
     const Plan plan = make_plan(spec);
@@ -136,7 +138,8 @@ int main(int argc, char** argv) {
     try {
       run(options, spec, plan, hash, session, *ring);
     } catch (const std::exception& error) {
-      give_up(ring.get(), kName, error);  // ends the process before the session's destructor waits for others
+      // Ends the process before the session's destructor would wait for other ranks.
+      give_up(ring.get(), kName, error);
     }
     return 0;
   } catch (const std::exception& error) {

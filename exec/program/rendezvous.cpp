@@ -31,22 +31,23 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr auto kRetry = std::chrono::milliseconds(50);
-constexpr auto kFarewell = std::chrono::seconds(2);  // longest that rank 0 goes on sending answers at its end
+// Longest time for which rank 0 still sends answers when it ends.
+constexpr auto kFarewell = std::chrono::seconds(2);
 constexpr int kClockRounds = 20;
 constexpr std::uint32_t kLongestText = 1 << 20;  // longest key or value, in bytes
-constexpr std::size_t kMostKept = 16 << 20;      // most bytes of all keys and values together
-constexpr std::size_t kSpare = 16;  // connections allowed beside one for each rank, for ranks that connect again
+constexpr std::size_t kMostKept = 16 << 20;      // largest total bytes of all keys and values
+constexpr std::size_t kSpare = 16;  // connections allowed beyond one per rank, for ranks that connect again
 
 enum class Request : std::uint32_t { set, get, barrier, time };
 
-// A request is its kind, the lengths of a key and a value, and the two; the answer is a length and a value. Both ends
-// are the same program.
+// Head of a request: the kind, and the lengths of the key and the value that come after it. An answer is a length and a
+// value. Server and clients are the same program.
 struct RequestHead {
   Request kind = Request::get;
-  std::uint32_t key = 0, value = 0;  // bytes
+  std::uint32_t key = 0, value = 0;  // bytes of the key and of the value
 };
 
-// The first of these environment variables that is set, else `otherwise`.
+// Value of the first of these environment variables that is set, else `otherwise`.
 std::string variable(std::initializer_list<const char*> names, const std::string& otherwise) {
   for (const char* name : names) {
     if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;
@@ -77,7 +78,8 @@ tcp::resolver::results_type addresses(asio::io_context& io, const Placement& p, 
   return tcp::resolver(io).resolve(tcp::v4(), p.address, fmt::format("{}", p.port), error);
 }
 
-// Listens only at MASTER_ADDR: clients are not authenticated, so none may connect by another of the machine's networks.
+// Listens only at the address MASTER_ADDR: clients are not authenticated, so the machine's other networks must not
+// reach it.
 tcp::acceptor listen_at(asio::io_context& io, const Placement& placement) {
   error_code error;
   for (const auto& address : addresses(io, placement, error)) {
@@ -94,7 +96,7 @@ tcp::acceptor listen_at(asio::io_context& io, const Placement& placement) {
               1);
 }
 
-// A client's connection, with the request that is being read or answered.
+// A connection from a client, with the request that is being read or answered.
 struct Client {
   explicit Client(tcp::socket s) : socket(std::move(s)) {}
 
@@ -107,7 +109,7 @@ using ClientPtr = std::shared_ptr<Client>;
 
 }  // namespace
 
-// Answers every client, but no more clients than a job can have. All its work is done by one thread.
+// Serves the key-value store; refuses more clients than a job can have. One thread does all the work.
 class Rendezvous::Server {
  public:
   explicit Server(const Placement& placement)
@@ -115,7 +117,7 @@ class Rendezvous::Server {
     accept();
     thread_ = std::thread([this] {
       while (!ending_) io_.run_one();
-      io_.run_for(kFarewell);  // answers on their way are still sent
+      io_.run_for(kFarewell);  // answers that are being sent are completed
     });
   }
 
@@ -194,19 +196,19 @@ class Rendezvous::Server {
   bool ending_ = false;
   std::size_t kept_ = 0;
   std::map<std::string, std::string> values_;
-  std::map<std::pair<Request, std::string>, std::vector<ClientPtr>> waiting_;  // for a key to be set, or at a barrier
+  std::map<std::pair<Request, std::string>, std::vector<ClientPtr>> waiting_;  // waiting clients, by key or barrier
   std::set<ClientPtr> clients_;
   std::thread thread_;
 };
 
-// A process's way to rank 0.
+// The connection of this process to rank 0.
 class Rendezvous::Connection {
  public:
   Connection(const Placement& placement, Seconds patience);
   std::string ask(Request kind, const std::string& key, const std::string& value);
 
  private:
-  std::optional<std::string> receive();  // nothing if no answer came in time, or none will
+  std::optional<std::string> receive();  // nothing if no answer came in time, or the connection failed
   Error error(const std::string& what) const {
     return Error(fmt::format("{}:{}: {}", placement_.address, placement_.port, what), 1);
   }
@@ -251,7 +253,8 @@ std::optional<std::string> Rendezvous::Connection::receive() {
     std::string text;
     bool complete = false;
   };
-  const auto answer = std::make_shared<Answer>();  // outlives this call where nothing comes in time
+  // The answer may come after this call has given up, and is kept alive for it.
+  const auto answer = std::make_shared<Answer>();
   asio::async_read(socket_, asio::buffer(&answer->size, sizeof answer->size), [this, answer](error_code cut, auto) {
     if (cut || answer->size > kLongestText) return;
     answer->text.resize(answer->size);
@@ -273,6 +276,12 @@ void Rendezvous::set(const std::string& key, const std::string& value) { connect
 std::string Rendezvous::get(const std::string& key) { return connection_->ask(Request::get, key, ""); }
 void Rendezvous::barrier(const std::string& name) { connection_->ask(Request::barrier, name, ""); }
 Picoseconds Rendezvous::time() { return std::atoll(connection_->ask(Request::time, "", "").c_str()); }
+
+std::uint16_t free_port() {
+  asio::io_context io;
+  const tcp::acceptor acceptor(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  return acceptor.local_endpoint().port();
+}
 
 ClockOffset clock_of(Rendezvous& rendezvous) {
   ClockOffset best = {0, -1};

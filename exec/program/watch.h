@@ -12,14 +12,14 @@
 
 namespace orrery {
 
-// Watches the ranks of a run from inside one of them, where no launcher of Orrery does: under the user's own mpirun or
-// srun. A thread reads the progress files of the folder; when a rank has failed, or makes no progress for longer than
-// `patience`, it calls give_up once with the line that names the rank and the place. Processes are not looked up: the
-// launcher sees their deaths. The destructor ends the thread.
+// Watches the ranks of a run from inside one of them, when the user's own mpirun or srun started them instead of
+// Orrery's launcher. A thread reads the progress files in the folder; when a rank has failed, or makes no progress for
+// longer than `patience`, it calls give_up once with a message that names the rank and its task. It does not check
+// whether processes exist: the launcher notices their ends. The destructor ends the thread.
 class Watch {
  public:
-  // unfolded: the plan with all ranks. give_up: prints the line and ends this process, whereupon the launcher ends the
-  // others.
+  // unfolded: the plan of all ranks. give_up: prints the message and ends this process, whereupon the launcher ends the
+  // other ranks.
   Watch(std::string folder, Plan unfolded, std::int64_t steps, Patience patience,
         std::function<void(const Fault&)> give_up);
   ~Watch();
@@ -37,7 +37,7 @@ class Watch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;
-  std::thread thread_;  // declared last, because the thread uses the other members
+  std::thread thread_;  // declared last, because this thread uses the other members
 };
 
 }  // namespace orrery

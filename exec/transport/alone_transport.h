@@ -7,10 +7,10 @@
 
 namespace orrery {
 
-// The transport of a rank that runs alone, to measure its computation and memory: nothing is sent, and received data is
-// made up: every other member of a group is taken to have the same data as this rank, and messages bring a stretch of
-// `bank` again and again (numbers with about the spread of weights, so that products draw usual power). The run's
-// numerical results mean nothing. rank and bank must outlive the transport.
+// The transport of a rank that runs without the other ranks, to measure its computation and memory. Nothing is sent.
+// Every other member of a group is assumed to have the same data as this rank, and received messages are filled with
+// `bank`, repeated (numbers spread like weights, so that matrix products draw a realistic power). Losses and weights of
+// such a run mean nothing. rank and bank must outlive the transport.
 std::unique_ptr<QueuedTransport> alone_transport(const Rank& rank, std::span<const std::byte> bank);
 
 }  // namespace orrery

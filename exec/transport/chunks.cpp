@@ -14,7 +14,7 @@ namespace {
 
 std::byte* bytes_at(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-// Chunks of one buffer of `total` elements: equal pieces, the last ones shorter or empty.
+// Divides a buffer of `total` elements into chunks: equal pieces, of which the last may be shorter or empty.
 std::vector<ChunkMemory> equal_chunks(void* data, std::int64_t total, int chunks, std::int64_t width) {
   const std::int64_t piece = ceil_div(total, chunks);
   std::vector<ChunkMemory> result;
@@ -35,7 +35,7 @@ std::vector<ChunkMemory> counted_chunks(void* data, const std::vector<std::int64
   return result;
 }
 
-// Chunks of an all-to-all: chunk s*n+d is the data that member s has for member d.
+// Chunks of an all-to-all among n members: chunk s*n+d is the data that member s has for member d.
 std::vector<ChunkMemory> exchanged_chunks(const CollectiveCall& call, int member, int members, Bytes bytes) {
   std::vector<ChunkMemory> result;
   for (int src = 0; src < members; ++src) {
@@ -49,7 +49,7 @@ std::vector<ChunkMemory> exchanged_chunks(const CollectiveCall& call, int member
   return result;
 }
 
-// Chunks of a shift: chunk m is the data that member m passes on.
+// Chunks of a shift (each member sends to the next): chunk m is the data that member m sends.
 std::vector<ChunkMemory> passed_chunks(const CollectiveCall& call, int member, int members, Bytes bytes) {
   std::vector<ChunkMemory> result(static_cast<std::size_t>(members), {nullptr, bytes});
   result[static_cast<std::size_t>((member + members - 1) % members)].at = bytes_at(call.out);
@@ -57,7 +57,7 @@ std::vector<ChunkMemory> passed_chunks(const CollectiveCall& call, int member, i
   return result;
 }
 
-// Chunks of a gather or scatter: chunk m belongs to member m; member 0 has room for all.
+// Chunks of a gather or scatter: chunk m belongs to member m; member 0, the root, has all chunks.
 std::vector<ChunkMemory> rooted_chunks(const CollectiveCall& call, int member, std::int64_t width) {
   const bool gathers = call.kind == CollectiveKind::gather;
   if (member == 0) return counted_chunks(gathers ? call.out : const_cast<void*>(call.in), call.counts, width);
@@ -67,7 +67,7 @@ std::vector<ChunkMemory> rooted_chunks(const CollectiveCall& call, int member, s
   return result;
 }
 
-// Chunks of a push or pull: chunk s belongs to server s; workers have room for all.
+// Chunks of a push or pull: chunk s belongs to parameter server s; workers have all chunks.
 std::vector<ChunkMemory> served_chunks(const CollectiveCall& call, int member, int members, std::int64_t width) {
   const auto servers = static_cast<int>(call.counts.size());
   const int server = member - (members - servers);
@@ -89,7 +89,7 @@ std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int m
     case CollectiveKind::all_reduce:
     case CollectiveKind::broadcast:
       return equal_chunks(call.out, call.counts[0], chunks, width);
-    case CollectiveKind::reduce:  // a reduce works in `in`, which every member may overwrite
+    case CollectiveKind::reduce:  // a reduce sums in `in`, which it may overwrite on all members
       return equal_chunks(bytes_at(call.in), call.counts[0], chunks, width);
     case CollectiveKind::all_gather:
       return counted_chunks(call.out, call.counts, width);
@@ -124,7 +124,7 @@ bool reduces(CollectiveKind kind) {
 
 Moves moves_of(const CollectiveCall& call, int members) {
   if (is_star(call.kind)) {
-    assert(call.copies == 1);  // chains of several copies are carried out message by message (exec/mpi/chains.h)
+    assert(call.copies == 1);  // exec/mpi/chains.h carries out pushes and pulls with several copies
     return star_moves(call.kind, members, static_cast<int>(call.counts.size()));
   }
   if (call.algorithm == "library") return {};
@@ -134,7 +134,7 @@ Moves moves_of(const CollectiveCall& call, int members) {
                             name_of(algorithm.kind), name_of(call.kind)));
   }
   Moves all = algorithm.moves(members);
-  for (Move& m : all.moves) {  // the algorithm's moves are for root 0; renumber the members
+  for (Move& m : all.moves) {  // renumbers members, because the algorithm's moves are for root 0
     m.src = (m.src + call.root) % members;
     m.dst = (m.dst + call.root) % members;
   }

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-constexpr Bytes kAlignment = 512;  // alignment of every piece of scratch memory
+constexpr Bytes kAlignment = 512;  // bytes to which every piece of scratch memory is aligned
 
 Bytes aligned(Bytes bytes) { return ceil_div(bytes, kAlignment) * kAlignment; }
 
@@ -58,14 +58,14 @@ class JointMoves {
 
   Bytes whole() const { return elements_before(first_, static_cast<int>(first_.counts.size())) * width(); }
   bool scatters() const { return first_.kind == CollectiveKind::reduce_scatter; }
-  // Whether the result lands in scratch memory because it is then added to `out`; a reduce_scatter uses scratch memory
-  // in any case.
+  // Whether the result first goes to scratch memory because it is then added to `out`; a reduce_scatter uses scratch
+  // memory in any case.
   bool lands() const { return first_.add && !scatters(); }
   Bytes result_bytes() const { return first_.kind == CollectiveKind::all_to_all ? whole() * size_ : whole(); }
 
   void take_scratch() {
     const Bytes apart = scatters() ? aligned(whole()) : lands() ? aligned(result_bytes()) : 0;
-    Bytes largest = 0;  // bytes of the largest chunk
+    Bytes largest = 0;  // bytes of the largest chunk that waits in scratch memory
     std::vector<CollectiveCall> used;
     for (const CollectiveCall* c : calls_) used.push_back(*c);
     const Bytes chunk = aligned(ceil_div(std::max<Bytes>(whole(), 1), std::max(moves_.chunks, 1)));
@@ -111,8 +111,8 @@ class JointMoves {
     return chunks_[static_cast<std::size_t>(member)][static_cast<std::size_t>(number)];
   }
 
-  // Runs the moves of one round, which read the data from before the round: data that another move of the round
-  // overwrites is copied aside first.
+  // Runs the moves of one round. All of them read the data as before the round, so a chunk that another move of the
+  // round overwrites is copied to scratch memory first.
   void run_round(std::span<const Move> round) {
     std::vector<const std::byte*> from;
     std::byte* free = staging_;
@@ -153,7 +153,8 @@ class JointMoves {
   const CollectiveCall& first_;
   int size_;
   Moves moves_;
-  std::vector<CollectiveCall> used_;  // the calls, with `out` replaced by scratch memory where results land there
+  // The calls with `out` replaced, where results first go to scratch memory.
+  std::vector<CollectiveCall> used_;
   std::vector<std::vector<ChunkMemory>> chunks_;
   std::vector<std::byte*> sums_;  // scratch memory for results, by member
   std::byte* staging_ = nullptr;

@@ -15,19 +15,19 @@
 namespace orrery {
 namespace {
 
-// The ranks that meet for a transfer: the members of a group on a lane, or the sender and receiver of messages in one
-// direction.
+// Identifies the ranks of a transfer: the members of a group on a lane, or the sender and the receiver of messages in
+// one direction.
 struct Place {
   bool message = false;
   Dimension group = Dimension::pipeline;
   LaneKind lane = LaneKind::tensor;
-  std::int32_t first = 0, second = 0;              // the group's number, or sender and receiver
+  std::int32_t first = 0, second = 0;              // number of the group twice, or sender and receiver
   auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// One transfer, whose ends arrive one by one.
+// One transfer, which the threads of its ranks join one by one.
 struct Meeting {
-  std::vector<const QueuedCall*> ends;  // calls of the ends, by member
+  std::vector<const QueuedCall*> ends;  // calls of the ranks that take part, by member
   std::size_t come = 0;
   bool done = false;
 };
@@ -62,7 +62,7 @@ struct Meetings::State {
   std::map<std::pair<Place, std::uint64_t>, std::shared_ptr<Meeting>> open;
   bool failed = false;
 
-  // Adds an end to the transfer; the caller holds the mutex.
+  // Adds a rank's call to the transfer, and carries the transfer out if it is the last one; the caller holds the mutex.
   std::shared_ptr<Meeting> join(const Place& place, std::uint64_t number, std::size_t size, std::size_t member,
                                 const QueuedCall& call) {
     auto& meeting = open[{place, number}];
@@ -127,7 +127,7 @@ class Meetings::ThreadsTransport final : public QueuedTransport {
     return state_.join(place, next(place), members.size(), me, call);
   }
 
-  // The ends of a transfer are matched by the number of earlier transfers at the same place.
+  // The n-th transfer of each rank in the same group (or between the same two ranks) and lane belong together.
   std::uint64_t next(const Place& place) { return calls_[place]++; }
 
   State& state_;

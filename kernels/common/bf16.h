@@ -14,8 +14,8 @@ struct Bf16 {
 inline float to_float(float x) { return x; }
 inline float to_float(Bf16 x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
 
-// Rounds to nearest, ties to even. A NaN stays a (quiet) NaN, however small its payload; too large a value becomes
-// infinite.
+// Rounds to the nearest bfloat16, ties to even. A NaN stays a (quiet) NaN, whichever bits it has; a value that is too
+// large becomes infinite.
 inline Bf16 to_bf16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   if ((bits & 0x7fffffffU) > 0x7f800000U) return {static_cast<std::uint16_t>((bits >> 16) | 0x40U)};

@@ -5,14 +5,14 @@
 
 namespace orrery::kernels {
 
-// exp(x) within 2 ulp, without branches or tables, so that loops over it vectorise, and the same bits with every C
-// library. x = n ln 2 + r with |r| <= ln 2 / 2; Taylor's series of exp(r) up to r^7 / 7!, whose next term is below
-// 0.35^8 / 8! = 6e-9. Clamped to what a float can hold: below -87.3 the smallest normal number, above 88.3 the largest
-// power.
+// Computes exp(x) within 2 ulp, without branches or tables, so that loops over it vectorise, and with the same bits
+// whatever the C library. x = n ln 2 + r with |r| <= ln 2 / 2; Taylor's series of exp(r) up to r^7 / 7!, whose next
+// term is below 0.35^8 / 8! = 6e-9. Clamped to what a float can hold: below -87.3 the smallest normal number, above
+// 88.3 the largest power.
 inline float exponential(float x) {
   constexpr float kLog2E = 1.44269504F;
-  constexpr float kLn2High = 0.693359375F;       // 9 bits: its product with n is exact
-  constexpr float kLn2Low = -2.12194440055e-4F;  // ln 2 - kLn2High
+  constexpr float kLn2High = 0.693359375F;       // the upper 9 bits of ln 2: their product with n is exact
+  constexpr float kLn2Low = -2.12194440055e-4F;  // the lower bits of ln 2: ln 2 - kLn2High
   constexpr float kRound = 12582912.0F;          // 1.5 * 2^23: adding it rounds to an integer
   x = x < -87.3F ? -87.3F : x;
   x = x > 88.3F ? 88.3F : x;
@@ -26,7 +26,7 @@ inline float exponential(float x) {
   p = p * r + 1.0F / 6.0F;
   p = p * r + 0.5F;
   p = (p * r * r + r) + 1.0F;
-  // The low bits of `shifted` are n: added to the exponent of p they multiply by 2^n.
+  // The low bits of `shifted` hold the integer n: adding them to the exponent bits of p multiplies p by 2^n.
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + (std::bit_cast<std::uint32_t>(shifted) << 23));
 }
 

@@ -5,8 +5,8 @@
 
 namespace orrery::kernels {
 
-// Eight partial results, joined at the end in a fixed order: a compiler may keep them in vector registers without being
-// allowed to reassociate, so the sum is the same on every one.
+// Number of partial results of a sum or maximum, which are joined at the end in a fixed order: a compiler may keep them
+// in vector registers without reassociating, so the result has the same bits with every compiler.
 constexpr std::int64_t kLanes = 8;
 
 template <class T, class Join>
@@ -15,7 +15,7 @@ T join_lanes(const T (&lane)[kLanes], Join join) {
               join(join(lane[1], lane[5]), join(lane[3], lane[7])));
 }
 
-// The sum term(0) + ... + term(n - 1), added as T.
+// Computes the sum term(0) + ... + term(n - 1), added as type T.
 template <class T, class Term>
 T sum(std::int64_t n, Term term) {
   T lane[kLanes] = {};
@@ -27,7 +27,7 @@ T sum(std::int64_t n, Term term) {
   return join_lanes(lane, [](T a, T b) { return a + b; });
 }
 
-// The largest of `at_least` and x[0 .. n).
+// Computes the largest of `at_least` and x[0 .. n).
 inline float maximum(std::int64_t n, const float* x, float at_least) {
   float lane[kLanes];
   std::fill(lane, lane + kLanes, at_least);

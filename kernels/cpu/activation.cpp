@@ -19,8 +19,9 @@ void swiglu(Matrix<const float> x, Matrix<float> y) {
   for (std::int64_t r = 0; r < y.rows; ++r) {
     const float *gate = x.row(r), *up = gate + y.columns;
     float* out = y.row(r);
-    // Two loops, because in one loop g++ 12 turns the clamps of exponential() into branches and computes both sides: z
-    // times the tiny value beyond a clamp, which is not used, then costs ten times the rest (denormal numbers).
+    // There are two loops, because in one loop g++ 12 turns the clamps of exponential() into branches and computes both
+    // sides: multiplying z by the tiny unused value beyond a clamp is slow (denormal numbers), ten times the rest of
+    // the loop.
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = logistic(gate[i]);
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = gate[i] * out[i] * up[i];
   }

@@ -12,9 +12,9 @@ namespace orrery::kernels {
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
-// Queries and keys in a tile. benchmarks/kernels_benchmark.cpp on one core of an AMD EPYC (Zen 3, 1 MiB of L2),
-// OpenBLAS 0.3.21, with other work on the machine, sequence 1024: forward 28, 29, 28 GFLOP/s and backward 36, 40, 36
-// with tiles of 64, 128, 256.
+// Number of queries and of keys in a tile. Measured with benchmarks/kernels_benchmark.cpp on one core of an AMD EPYC
+// (Zen 3, 1 MiB of L2), OpenBLAS 0.3.21, with other work on the machine, sequence 1024: forward 28, 29, 28 GFLOP/s and
+// backward 36, 40, 36 with tiles of 64, 128, 256.
 constexpr std::int64_t kTile = 128;
 
 struct Tile {
@@ -23,13 +23,13 @@ struct Tile {
 
 Tile tile_at(std::int64_t first, std::int64_t end) { return {first, std::min(kTile, end - first)}; }
 
-// The part of a key tile that a query sees, as columns of the tile.
+// The keys of a tile that a query sees under the mask, as columns of the tile.
 KeyRange columns_seen(const CausalMask& mask, std::int64_t query, Tile keys) {
   const KeyRange seen = visible_keys(mask, query, keys.first + keys.count);
   return {std::max<std::int64_t>(seen.first - keys.first, 0), std::max<std::int64_t>(seen.last - keys.first, 0)};
 }
 
-// The keys that some query of a tile sees.
+// The range of all keys that the queries of a tile see.
 KeyRange keys_seen(const CausalMask& mask, Tile queries, std::int64_t keys) {
   return {visible_keys(mask, queries.first, keys).first,
           visible_keys(mask, queries.first + queries.count - 1, keys).last};
@@ -39,26 +39,26 @@ void scale_row(float factor, float* row, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) row[i] *= factor;
 }
 
-// Replaces the scores of a row by exp(score - shift), or by zero outside `seen`.
+// Replaces the scores of a row by exp(score - shift), and by zero where the query does not see the key.
 void exponentiate(float shift, KeyRange seen, float* row, std::int64_t n) {
   std::fill(row, row + seen.first, 0.0F);
   for (std::int64_t i = seen.first; i < seen.last; ++i) row[i] = exponential(row[i] - shift);
   std::fill(row + seen.last, row + n, 0.0F);
 }
 
-// Forward of one sample and head.
+// The forward pass of attention for one sample and head.
 struct ForwardHead {
   Matrix<const float> q, k, v;
   Matrix<float> out;
-  float* lse;  // holds the running maximum of each row until the end
+  float* lse;  // holds the running maximum of each row until run() ends
   float scale;
   const CausalMask& mask;
   bool merges = false;
   std::vector<float> scores = std::vector<float>(kTile * kTile);
   std::vector<float> sums = std::vector<float>(kTile);
 
-  // Adds a tile to a row: when the row's running maximum rises, the earlier sum is scaled down to the new maximum, then
-  // the tile's part is added.
+  // Adds a tile of keys to a row: if the row's running maximum rises, the earlier sum is first scaled down to the new
+  // maximum.
   void absorb_row(Tile queries, Tile keys, std::int64_t r, float* row) {
     const std::int64_t query = queries.first + r;
     const KeyRange seen = columns_seen(mask, query, keys);
@@ -81,7 +81,7 @@ struct ForwardHead {
     multiply({}, 1, s, rows_of(v, keys.first, keys.count), 1, rows_of(out, queries.first, queries.count));
   }
 
-  // Begins a row. With `merges`, the earlier result is a complete softmax: a sum of 1 at the exponent of its lse.
+  // Initialises a row. With `merges`, out and lse hold the softmax over earlier keys: relative to lse, the sum is 1.
   void begin(std::int64_t query, float& total) const {
     if (merges) {
       total = lse[query] == kNone ? 0.0F : 1.0F;
@@ -104,8 +104,8 @@ struct ForwardHead {
   }
 };
 
-// Backward of one sample and head. All gradients are added to existing values, because the heads of a group share dk
-// and dv.
+// The backward pass of attention for one sample and head. Gradients are added to existing values, because the query
+// heads of a group share dk and dv.
 struct BackwardHead {
   Matrix<const float> q, k, v, out, dout;
   const float* lse;

@@ -7,13 +7,13 @@
 namespace orrery::kernels {
 
 // The causal mask: a query sees the keys at its own position and before, at most `window` of them (0: all). The offsets
-// are the positions of the first query and key, so that a rank may hold a part of a sequence.
+// are the positions of the first query and of the first key in the sequence, because a rank may hold a part of it.
 struct CausalMask {
   std::int64_t window = 0;
   std::int64_t query_offset = 0, key_offset = 0;
 };
 
-// Keys [first, last) of `keys` that query row `query` sees; may be none.
+// The range of keys [first, last) that row `query` of the queries sees among `keys` keys; may be empty.
 struct KeyRange {
   std::int64_t first = 0, last = 0;
 };
@@ -30,8 +30,8 @@ constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std:
 void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v, float scale, const CausalMask& mask,
                Heads<float> out, float* lse);
 
-// Forward for one sample and head, q and out (query, head_dim). merges: out and lse already hold the result for other
-// keys; afterwards they hold the result for those and these keys together.
+// The forward pass for one sample and head, q and out (query, head_dim). merges: out and lse already hold the result
+// for other keys; afterwards they hold the result for those and these keys together.
 void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
                        const CausalMask& mask, bool merges, Matrix<float> out, float* lse);
 
@@ -41,12 +41,13 @@ struct AttentionSaved {
   const float* lse = nullptr;
 };
 
-// Recomputes probabilities from lse, tile by tile, and writes all three gradients (2307.08691, algorithm 2). Heads
-// run in order, in each its query tiles, in each of those its key tiles: one order of summation.
+// The backward pass: recomputes probabilities from lse, tile by tile, and writes all three gradients (2307.08691,
+// algorithm 2). The order of summation is fixed: by head, then by tile of queries, then by tile of keys.
 void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, float scale, const CausalMask& mask,
                         Heads<float> dq, Heads<float> dk, Heads<float> dv);
 
-// Backward for one sample and head; out and lse are those of all keys. Gradients are added to the existing values.
+// The backward pass for one sample and head; out and lse are those over all keys. Gradients are added to existing
+// values.
 struct HeadSaved {
   Matrix<const float> q, k, v, out;
   const float* lse = nullptr;

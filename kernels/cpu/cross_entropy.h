@@ -4,36 +4,36 @@
 
 namespace orrery::kernels {
 
-// The steps of cross-entropy over logits (rows, columns) of one rank's part of the vocabulary. Between the steps the
-// ranks that hold the parts reduce the values of each row: the maxima by maximum, sums and label logits by addition.
-// Padding columns, past the vocabulary's end, take no part: their gradient is zero.
+// The steps of cross-entropy on one rank's logits (rows, columns), which cover a part of the vocabulary. Between the
+// steps, the ranks that hold the other parts reduce the values of each row: the maxima by maximum, sums and label
+// logits by addition. Padding columns beyond the vocabulary's end are ignored; their gradient is zero.
 struct VocabularyPart {
-  std::int64_t first = 0;       // token of column 0
-  std::int64_t vocabulary = 0;  // tokens in the whole vocabulary
+  std::int64_t first = 0;       // id of the token in column 0
+  std::int64_t vocabulary = 0;  // number of tokens in the whole vocabulary
 
-  // The number of a rank's columns that are tokens, not padding.
+  // Number of a rank's columns that are tokens of the vocabulary, not padding.
   std::int64_t tokens_of(std::int64_t columns) const;
 };
 
-// Writes maxima(rows); -infinity where the part holds no token.
+// Writes maxima(rows), the largest logit of each row; -infinity if the rank's part of the vocabulary has no token.
 void row_maxima(Matrix<const float> logits, VocabularyPart part, float* maxima);
 
-// Replaces logits by exp(logit - maximum), in place, and writes sums(rows) of these exponentials and
-// label_logits(rows), the label's logit - maximum, zero where another part holds the label.
+// Replaces logits by exp(logit - maximum), in place. Writes sums(rows) of these exponentials and label_logits(rows):
+// the label's logit - maximum, or zero if another rank's part of the vocabulary holds the label.
 void row_exponents(Matrix<float> logits, VocabularyPart part, const float* maxima, const std::int64_t* labels,
                    float* sums, float* label_logits);
 
 // Computes losses(rows) = log(sum) - label's logit, in nats.
 void row_losses(std::int64_t rows, const float* sums, const float* label_logits, float* losses);
 
-// For exponentials that each rank took relative to its own maxima: rescales the rank's sums and label logits to the
-// maxima over all ranks. factors (rows): in, the rank's own maxima; out, the factors for the exponentials. columns:
+// Converts a rank's sums and label logits, whose exponentials are relative to the rank's own maxima, to the maxima over
+// all ranks. factors (rows): on entry, the rank's own maxima; on return, the factors for its exponentials. columns:
 // number of columns of the rank's logits.
 void rescale_rows(std::int64_t rows, std::int64_t columns, VocabularyPart part, const float* maxima,
                   const std::int64_t* labels, float* sums, float* label_logits, float* factors);
 
-// Replaces the exponentials by scale (softmax - one_hot(label)), in place. scale is 1 / (number of tokens in the mean
-// loss). factors: as rescale_rows leaves them; null: ones.
+// Turns the exponentials into the gradient of the logits, scale (softmax - one_hot(label)), in place. scale is 1 /
+// (number of tokens in the mean loss). factors: those that rescale_rows() computes; null: all are 1.
 void cross_entropy_gradient(Matrix<float> exponents, VocabularyPart part, const float* sums, const std::int64_t* labels,
                             float scale, const float* factors = nullptr);
 

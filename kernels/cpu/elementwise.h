@@ -10,25 +10,25 @@ namespace orrery::kernels {
 // y = a + b; y may be a or b.
 void add(std::int64_t n, const float* a, const float* b, float* y);
 
-// to += from
+// Adds elementwise: to += from
 template <class From, class To>
 void accumulate(std::int64_t n, const From* from, To* to);
 
-// to = from, row by row.
+// Copies row by row: to = from
 void copy(Matrix<const float> from, Matrix<float> to);
 
-// to = from, rounded to nearest even where it is narrower.
+// Converts elementwise: to = from, rounded to nearest even if `to` has fewer bits.
 template <class From, class To>
 void cast(std::int64_t n, const From* from, To* to);
 
 template <class Stored>
 void fill(std::int64_t n, float value, Stored* to);
 
-// The sum of squares, in double.
+// Returns the sum of squares, computed in double.
 template <class Stored>
 double squared_norm(std::int64_t n, const Stored* x);
 
-// dbias(columns) += the sum of dy over its rows, which is formed in double.
+// Adds to dbias(columns) the sum of dy over its rows, which is computed in double.
 void bias_gradient(Matrix<const float> dy, float* dbias);
 
 }  // namespace orrery::kernels

@@ -5,17 +5,17 @@
 
 namespace orrery::kernels {
 
-// Looks up rows of a (vocabulary, columns) table by token. A rank may hold only the rows [first, first + table.rows):
-// other tokens give zeros and add nothing, so that the ranks' results sum to the whole; with `keep` they leave y
-// unchanged.
+// Copies the row of a (vocabulary, columns) table for each token to y. A rank may hold only the rows [first, first +
+// table.rows): other tokens give zero rows, so that the ranks' results sum to the whole; with `keep` they leave y
+// unchanged instead.
 void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> table, Matrix<float> y,
            bool keep = false);
 
-// Adds every dy row to its token's row of the table's gradient, in the order of rows: the same bits every time.
+// Adds every row of dy to its token's row of the table's gradient, in the order of rows: the same bits every time.
 void embed_gradient(const std::int64_t* tokens, std::int64_t first, Matrix<const float> dy, Matrix<float> dtable);
 
-// Learned positions: y = x + the table's row of each position; y may be x. The gradient adds each dy row to the row of
-// its position.
+// Learned position embeddings: y = x + the table's row for each row's position; y may be x. The gradient adds each row
+// of dy to the table's row for its position.
 void add_positions(Matrix<const float> x, Matrix<const float> table, Positions positions, Matrix<float> y);
 void positions_gradient(Matrix<const float> dy, Positions positions, Matrix<float> dtable);
 

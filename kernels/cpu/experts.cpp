@@ -21,8 +21,8 @@ void score(const float* logits, const GateShape& s, float* scores) {
   for (std::int64_t i = 0; i < s.experts; ++i) scores[i] = 1 / (1 + std::exp(-logits[i]));
 }
 
-// Keeps the numbers with the `count` largest values, the largest first; among equal values the lower number comes
-// first.
+// Keeps those `count` numbers (of experts or groups) that have the largest values, sorted by falling value; among equal
+// values the lower number comes first.
 void keep_largest(std::vector<std::int32_t>& numbers, std::int64_t count, const std::vector<float>& values) {
   std::partial_sort(numbers.begin(), numbers.begin() + count, numbers.end(), [&](std::int32_t a, std::int32_t b) {
     const float x = values[static_cast<std::size_t>(a)], y = values[static_cast<std::size_t>(b)];
@@ -31,8 +31,8 @@ void keep_largest(std::vector<std::int32_t>& numbers, std::int64_t count, const 
   numbers.resize(static_cast<std::size_t>(count));
 }
 
-// The experts of the top groups: groups are compared by their largest value or, if scores are corrected by a bias, by
-// the sum of their two largest.
+// The experts of the top groups, among which a token chooses. Groups are compared by their largest value or, if a bias
+// corrects the scores, by the sum of their two largest values.
 std::vector<std::int32_t> candidates(const std::vector<float>& values, const GateShape& s, bool corrected) {
   const std::int64_t each = s.experts / s.expert_groups;
   std::vector<std::int32_t> groups(static_cast<std::size_t>(s.expert_groups)), experts;
@@ -50,7 +50,7 @@ std::vector<std::int32_t> candidates(const std::vector<float>& values, const Gat
   return experts;
 }
 
-// The top_k experts of a token, the largest first.
+// Chooses the top_k experts of a token, sorted by falling score.
 void choose(const float* scores, const GateShape& s, const float* bias, std::int32_t* chosen) {
   std::vector<float> values(scores, scores + s.experts);
   for (std::int64_t e = 0; bias != nullptr && e < s.experts; ++e) values[static_cast<std::size_t>(e)] += bias[e];
@@ -65,8 +65,8 @@ double chosen_sum(const float* scores, const std::int32_t* chosen, std::int64_t 
   return sum;
 }
 
-// Assigns a row to every choice that is not dropped: counts the rows of each expert, and writes the place of each
-// choice.
+// Assigns a row in the experts' input to every choice (token, expert) that the capacity does not drop, and counts the
+// rows of each expert.
 void place(std::int64_t tokens, const GateShape& s, const Routing& r) {
   const std::int64_t choices = tokens * s.top_k, of_group = choices / s.groups;
   std::vector<std::int64_t> taken(static_cast<std::size_t>(s.experts * s.groups));
@@ -93,8 +93,8 @@ void place(std::int64_t tokens, const GateShape& s, const Routing& r) {
   }
 }
 
-// The auxiliary loss's part of each score's gradient, of so many tokens: aux_loss * experts * the expert's share
-// of the choices.
+// The gradient of the auxiliary (load-balancing) loss of `tokens` tokens with respect to each expert's score: aux_loss
+// * experts * the expert's share of the choices.
 std::vector<double> load_gradient(const float* counts, const GateShape& s, std::int64_t tokens, double scale) {
   std::vector<double> g(counts, counts + s.experts);
   const double each = scale * s.aux_loss * static_cast<double>(s.experts) / static_cast<double>(tokens * s.top_k);
@@ -102,7 +102,8 @@ std::vector<double> load_gradient(const float* counts, const GateShape& s, std::
   return g;
 }
 
-// Turns the gradient of one token's scores into the gradient of its logits; sigmoid scores were divided by their sum.
+// Turns the gradient of one token's scores into the gradient of its logits. The auxiliary loss divides sigmoid scores
+// by their sum over the experts.
 void score_gradient(const float* scores, const GateShape& s, std::vector<double>& g, const std::vector<double>& load,
                     float* dlogits) {
   const auto n = static_cast<std::size_t>(s.experts);
@@ -182,7 +183,7 @@ void sum_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t co
 
 void sort_chunks(Matrix<const float> x, const std::int32_t* counts, std::int64_t sources, std::int64_t experts,
                  bool back, Matrix<float> y) {
-  std::vector<std::int64_t> first(static_cast<std::size_t>(sources * experts));  // by (source, expert)
+  std::vector<std::int64_t> first(static_cast<std::size_t>(sources * experts));  // first row, by (source, expert)
   std::int64_t next = 0;
   for (std::size_t i = 0; i < first.size(); ++i) {
     first[i] = next;

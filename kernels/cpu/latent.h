@@ -11,15 +11,15 @@ struct LatentShape {
   std::int64_t heads = 0, nope = 0, rope = 0, value = 0;
 };
 
-// Rotates the rope part of every head of q (rows, heads * (nope + rope)) in place; `back` as in rotate().
+// Rotates (RoPE) the `rope` columns of every head of q (rows, heads * (nope + rope)) in place; `back`: the reverse.
 void rotate_queries(const RotaryTable& table, Positions positions, bool back, const LatentShape& s, Matrix<float> q);
 
-// up (rows, heads * (nope + value)), rope (rows, rope) before rotation -> packed (rows, heads * (nope + rope) keys,
-// then heads * value values).
+// Packs keys and values: from up (rows, heads * (nope + value)) and rope (rows, rope), not yet rotated, to packed
+// (rows, heads * (nope + rope) columns of keys, then heads * value columns of values).
 void pack_latent(const RotaryTable& table, Positions positions, const LatentShape& s, Matrix<const float> up,
                  Matrix<const float> rope, Matrix<float> packed);
 
-// The gradient of pack_latent: drope is summed over the heads in their order, then rotated back.
+// The gradient of pack_latent(): drope is summed over the heads, in their order, and rotated back.
 void unpack_latent(const RotaryTable& table, Positions positions, const LatentShape& s, Matrix<const float> dpacked,
                    Matrix<float> dup, Matrix<float> drope);
 

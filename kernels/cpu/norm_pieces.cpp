@@ -1,4 +1,4 @@
-// Norms of rows that lie in pieces on several ranks.
+// Norms of rows whose columns are split over several ranks.
 #include <cmath>
 #include <vector>
 

@@ -4,17 +4,17 @@
 
 namespace orrery::kernels {
 
-// The stream of random numbers that a dropout draws. They depend only on this stream and on an element's index in the
-// whole, unsharded tensor: a rank that holds a part of the tensor draws the same numbers as a single rank would.
+// Identifies the random numbers of one dropout. They depend only on this and on an element's index in the whole,
+// unsharded tensor: a rank that holds a part of the tensor draws the same numbers as a single rank would.
 struct DropoutStream {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   std::uint16_t layer = 0, op = 0;
 };
 
-// The index of element (row, column) of a rank's part: first + (row / rows_per_sample) sample_stride + row %
-// rows_per_sample * row_stride + column. Samples are counted over the whole global batch, so neither data ranks nor
-// micro-batches change an element's number.
+// The index in the unsharded tensor of element (row, column) of a rank's part: first + (row / rows_per_sample)
+// sample_stride + row % rows_per_sample * row_stride + column. Samples are counted over the whole global batch, so the
+// index does not depend on data parallelism or on micro-batches.
 struct ElementIndex {
   std::uint64_t first = 0;
   std::uint64_t row_stride = 0;
@@ -28,21 +28,21 @@ struct ElementIndex {
 };
 
 struct Dropout {
-  // probability that an element becomes zero; kept elements are multiplied by 1 / (1 - probability)
+  // Probability that an element becomes zero; kept elements are multiplied by 1 / (1 - probability).
   double probability = 0;
   DropoutStream stream;
   ElementIndex index;
 };
 
-// Writes mask (rows, columns), contiguous: 1 where the element is kept. With probability 0 all are.
+// Writes a contiguous mask (rows, columns): 1 where the element is kept. With probability 0, all elements are kept.
 void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t columns, std::uint8_t* mask);
 
-// y = base + dropout(x + bias), base being the residual stream. base.data and bias may be null; mask may be where
+// y = base + dropout(x + bias); base is the residual stream. base.data and bias may be null; mask may be null if the
 // probability is 0. y may be x or base.
 void residual(Matrix<const float> base, Matrix<const float> x, const float* bias, double probability,
               const std::uint8_t* mask, Matrix<float> y);
 
-// dx = dy mask / (1 - probability), in place too. (The base's gradient is dy.)
+// dx = dy mask / (1 - probability); dx may be dy. (The base's gradient is dy.)
 void dropout_gradient(Matrix<const float> dy, double probability, const std::uint8_t* mask, Matrix<float> dx);
 
 }  // namespace orrery::kernels

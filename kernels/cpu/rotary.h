@@ -14,15 +14,15 @@ struct RotaryTable {
 };
 RotaryTable rotary_table(std::int64_t positions, std::int64_t head_dim, double theta);
 
-// The positions of a buffer's rows in their sequences: row r has position first + r % rows_per_sample.
+// The positions in their sequences of a buffer's rows: row r has position first + r % rows_per_sample.
 struct Positions {
   std::int64_t rows_per_sample = 0;
   std::int64_t first = 0;
 };
 
-// Rotates every head of x (rows, heads * head_dim) in place; pairs are (i, i + head_dim / 2), as in Llama's published
-// weights for Hugging Face. x is the queries and keys of a packed buffer: its first (heads + kv_heads) * head_dim
-// columns. `back` rotates the other way, which is the gradient.
+// Rotates (RoPE) every head of x (rows, heads * head_dim) in place; element i of a head is paired with i + head_dim /
+// 2, as in Llama's published weights for Hugging Face. x is the queries and keys of a packed buffer: its first (heads +
+// kv_heads) * head_dim columns. `back` rotates the other way, which is the gradient.
 void rotate(const RotaryTable& table, Positions positions, bool back, Matrix<float> x);
 
 }  // namespace orrery::kernels

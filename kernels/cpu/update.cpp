@@ -28,7 +28,8 @@ void adam(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, fl
   }
 }
 
-// Computed in double precision, so that a state is off by no more than its own rounding and that of earlier states.
+// The undo functions compute in double precision, so that weights and moments are off by no more than rounding, of this
+// step and of earlier ones.
 template <class Gradient>
 void undo_descend(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, float* weights) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -50,7 +51,7 @@ void undo_adam(const UpdateConstants& c, bool first, std::int64_t n, const Gradi
   }
 }
 
-// Writes the copy of the weights that forward reads.
+// Copies weights, rounded if needed, to the buffer that the forward pass reads.
 template <class Forward>
 void copy_forward(std::int64_t n, const float* weights, Forward* forward) {
   if (forward == nullptr) return;

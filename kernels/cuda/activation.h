@@ -4,8 +4,8 @@
 
 namespace orrery::kernels::cuda {
 
-// The functions of kernels/cpu/activation.h: x and y, dy and dx have one type; bias has any type (null data for none).
-// dx may be x.
+// The functions of kernels/cpu/activation.h on a GPU: x and y, dy and dx have the same type; bias has any type (null
+// data for none). dx may be x.
 void swiglu(ConstMatrix x, Matrix y, cudaStream_t stream);
 void swiglu_gradient(ConstMatrix x, ConstMatrix dy, Matrix dx, cudaStream_t stream);
 void gelu(ConstMatrix x, ConstArray bias, Matrix y, cudaStream_t stream);

@@ -8,11 +8,11 @@ namespace orrery::kernels::cuda {
 namespace {
 
 constexpr float kLog2E = 1.44269504F;
-// Number of blocks below which the query heads that share a key head run in separate blocks: two rounds of an H100's
-// 132 multiprocessors.
+// Number of thread blocks below which query heads that share a key head run in separate blocks: two for each of an
+// H100's 132 multiprocessors.
 constexpr std::int64_t kFewBlocks = 264;
 
-// A view of the rows of all heads: row r is query r % queries of head r / queries % heads.
+// A view of the query rows of all heads: row r is query r % queries of head r / queries % heads.
 template <class T>
 struct QueryRows {
   T* data;
@@ -28,7 +28,8 @@ QueryRows<const T> query_rows_as(const ConstHeads& h) {
   return {static_cast<const T*>(h.data), h.stride, h.rows, h.heads, h.head_dim};
 }
 
-// Computes the statistics: lse in powers of two, then the dot products of dout and out, row by row. A warp takes a row.
+// Computes the statistics that backward needs: lse in powers of two, and the dot product of dout and out of every row.
+// A warp takes a row.
 template <class T>
 __global__ void __launch_bounds__(kBlock) prepare_row(Team team, std::int64_t rows, QueryRows<const T> out,
                                                       QueryRows<const T> dout, const float* lse, float* statistics) {
@@ -48,12 +49,12 @@ __global__ void __launch_bounds__(kBlock) prepare_row(Team team, std::int64_t ro
   statistics[rows + row] = sum;
 }
 
-// Sums over the parts, in order; a row is a token and key head.
+// Sums the partial gradients of keys or values, in a fixed order; a row is a token and key head.
 template <class T>
 struct AddParts {
   const float* partial;
   int parts;
-  std::int64_t heads, columns, whole;  // whole: elements of one part
+  std::int64_t heads, columns, whole;  // whole: number of elements of one part
   T* to;
   std::int64_t stride;
 
@@ -91,13 +92,13 @@ void require_one_type(const First& first, const Others&... others) {
   require(((first.type == others.type) && ...), "attention: all tensors must have one type");
 }
 
-// Number of parts in which the keys' gradients are summed separately.
+// Number of parts into which the sum of the keys' gradients over query heads is split, so that enough blocks run.
 std::int64_t parts_of(const ConstHeads& q, const ConstHeads& k) {
   const std::int64_t tiles = ceil_div(k.rows, backward_extent(q.head_dim).keys), group = q.heads / k.heads;
   return tiles * k.heads * k.batch < kFewBlocks ? group : 1;
 }
 
-// Offsets in the workspace, in floats. Each array begins where packs of four may be read.
+// Offsets in the workspace, in floats. Arrays are aligned so that four floats can be read at once.
 struct Scratch {
   std::int64_t dq_sums, statistics, partial_keys;
 };

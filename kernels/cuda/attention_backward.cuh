@@ -5,9 +5,9 @@
 
 namespace orrery::kernels::cuda {
 
-// The tile of a block: one tile of keys, whose gradients stay in registers, and all queries that see it, in
-// double-buffered tiles. Eight warps lie 2 x 4 over scores (queries, keys), 4 x 2 over the keys' gradients (keys,
-// depth), and dq_warps x 8 / dq_warps over the queries' (queries, depth).
+// The tiles of a thread block in backward: one tile of keys, whose gradients stay in registers, and all queries that
+// see it, in double-buffered tiles. The eight warps divide the scores (queries, keys) 2 x 4, the keys' gradients (keys,
+// depth) 4 x 2, and the queries' gradients (queries, depth) dq_warps x 8 / dq_warps. depth: head_dim, rounded up.
 template <int depth_, int dq_warps_>
 struct BackwardTile {
   static constexpr int depth = depth_, dq_warps = dq_warps_;
@@ -18,7 +18,7 @@ struct BackwardTile {
   static constexpr int dq_rows = queries / dq_warps, dq_columns = depth * dq_warps / 8;
   static constexpr int dq_row_tiles = dq_rows / 16, dq_column_tiles = dq_columns / 8;
   static constexpr int k_bytes = 2 * keys * stride, q_bytes = 2 * queries * stride, p_bytes = 2 * queries * p_stride;
-  // shared memory for k and v, twice for q and dout, and for probabilities and their gradients
+  // Bytes of shared memory: k and v, two tiles each of q and dout, and probabilities and their gradients.
   static constexpr int shared_bytes = 2 * k_bytes + 4 * q_bytes + 2 * p_bytes;
 };
 
@@ -26,14 +26,16 @@ template <class T>
 struct BackwardCall {
   HeadsView<const T> q, k, v, dout;
   HeadsView<T> dk, dv;
-  const float *lse2, *products;  // (batch, heads, query): lse in powers of two; row sums of dout out
+  // Statistics (batch, heads, query): lse in powers of two, and the dot product of each row of dout and out.
+  const float *lse2, *products;
   float *dq_sums, *partial_keys;
-  int heads, group, heads_each;  // query heads; query heads that share a key head; those of them that run in one block
+  // Numbers of query heads: all; those that share a key head; those of them that run in one thread block.
+  int heads, group, heads_each;
   float scale;
   Sight sight;
 };
 
-// The queries that a block goes through: `tiles` tiles from `first_tile` on, for each of the block's heads.
+// The tiles of queries that see a block's keys: `tiles` tiles from `first_tile` on, for each of the block's heads.
 struct QueryTiles {
   int first_tile, tiles;
 };
@@ -41,13 +43,14 @@ template <int queries, int keys>
 __device__ inline QueryTiles tiles_that_see(const Sight& sight, int key, int rows) {
   const int last_key = (key + keys < sight.keys ? key + keys : sight.keys) - 1;
   const int begin = key - sight.shift < 0 ? 0 : key - sight.shift;
-  const int beyond = last_key + sight.window - sight.shift;  // the first query whose window begins after the last key
+  // `beyond` is the first query whose window begins after the last key.
+  const int beyond = last_key + sight.window - sight.shift;
   const int end = sight.window > 0 && beyond < rows ? beyond : rows;
   if (begin >= end) return {0, 0};
   return {begin / queries, (end + queries - 1) / queries - begin / queries};
 }
 
-// Adds a warp's part of dq to the tile's sums, a lane's four results side by side.
+// Adds a warp's part of dq to the tile's sums in memory, where the four results of a thread are adjacent.
 template <int row_tiles, int column_tiles>
 __device__ inline void add_fragments(float* to, const float (&x)[row_tiles][column_tiles][4]) {
 #pragma unroll
@@ -60,7 +63,7 @@ __device__ inline void add_fragments(float* to, const float (&x)[row_tiles][colu
   }
 }
 
-// One block's share of the gradient (2307.08691, algorithm 2).
+// One thread block's share of the backward pass of attention (2307.08691, algorithm 2).
 template <class T, class Tile>
 struct BackwardBlock {
   static constexpr int kStride = Tile::stride, kSteps = Tile::depth / 16;
@@ -104,8 +107,8 @@ struct BackwardBlock {
                                                                   thread);
   }
 
-  // Computes probabilities and the gradients of scores (without the scale), in registers and, rounded, in their tiles
-  // of shared memory.
+  // Computes probabilities and the gradients of scores (not yet scaled), in registers, and stores them, rounded, as
+  // tiles in shared memory.
   __device__ void differentiate(int round) const {
     constexpr int kRowTiles = Tile::score_rows / 16;
     const std::uint32_t q_tile = q_tile_of(round), dout_tile = q_tile + Tile::q_bytes;
@@ -118,7 +121,7 @@ struct BackwardBlock {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int at = query + row + 16 * m + result_row(2 * half);
-        lse2[m][half] = at < call.q.rows ? call.lse2[statistics + at] : 0;  // past the end q and dout are zero
+        lse2[m][half] = at < call.q.rows ? call.lse2[statistics + at] : 0;  // beyond the last query q and dout are zero
         products[m][half] = at < call.q.rows ? call.products[statistics + at] : 0;
       }
     }
@@ -153,7 +156,8 @@ struct BackwardBlock {
     }
   }
 
-  // Adds to the gradients of keys and values from the tiles of p and ds, which all warps wrote.
+  // Adds this tile of queries to the gradients of keys and values, from the tiles of p and ds that all warps have
+  // stored.
   __device__ void gather(int round, KeyGradient& dk, KeyGradient& dv) const {
     const std::uint32_t q_tile = q_tile_of(round), dout_tile = q_tile + Tile::q_bytes;
     const int row = warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns;
@@ -179,7 +183,7 @@ struct BackwardBlock {
     commit_copies();
     for (int round = 0; round < rounds(); ++round) {
       wait_copies<0>();
-      sync_block();  // all copies have landed, and no thread reads the previous round's data any more
+      sync_block();  // all copies have arrived, and no thread reads the previous round's data any more
       if (round + 1 < rounds()) load_queries(round + 1);
       commit_copies();
       differentiate(round);
@@ -197,7 +201,7 @@ struct BackwardBlock {
     save(dk, dv);
   }
 
-  // Stores the results through the tiles of k and v, which no thread reads any more.
+  // Stores the gradients of keys and values by way of the tiles of k and v, which no thread reads any more.
   __device__ void save(const KeyGradient& dk, const KeyGradient& dv) const {
     const int row = warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns;
     store_results<T, kStride>(k_tile, row, column, dk);
@@ -207,7 +211,7 @@ struct BackwardBlock {
     save_tile<kStride, Tile::keys, Tile::depth, Tile::threads>(v_tile, call.dv.of(sample, key_head), key, thread);
   }
 
-  // Stores partial sums as (part, sample, key, key head, depth): dk first, then dv.
+  // Stores partial gradients as (part, sample, key, key head, depth): dk first, then dv.
   __device__ void save_partial(const KeyGradient& dk, const KeyGradient& dv) const {
     const int row = key + warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns, head_dim = call.k.head_dim;
     const std::int64_t width = std::int64_t{call.heads / call.group} * head_dim;
@@ -235,7 +239,7 @@ __global__ void __launch_bounds__(Tile::threads, 1) backward_block(BackwardCall<
   BackwardBlock<T, Tile>(call).run();
 }
 
-// dq = scale times its sums: every thread takes eight columns of two rows, which four lanes' results hold.
+// dq = scale times the sums: every thread takes eight columns of two rows, which are results of four threads.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::threads)
     finish_queries(const float* sums, int heads, float scale, HeadsView<T> dq) {

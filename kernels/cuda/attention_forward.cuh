@@ -5,14 +5,15 @@
 
 namespace orrery::kernels::cuda {
 
-// The tile of a block: 16 row_tiles queries for each warp, and all keys in double-buffered tiles of `keys`.
+// The tiles of a thread block in forward: 16 * row_tiles queries for each warp, and keys in double-buffered tiles.
 template <int depth_, int keys_, int warps_, int row_tiles_>
 struct ForwardTile {
   static constexpr int depth = depth_, keys = keys_, row_tiles = row_tiles_;
   static constexpr int warp_rows = 16 * row_tiles, queries = warps_ * warp_rows, threads = 32 * warps_;
   static constexpr int stride = stride_for(depth);
   static constexpr int q_bytes = 2 * queries * stride, k_bytes = 2 * keys * stride;
-  static constexpr int shared_bytes = q_bytes + 4 * k_bytes;  // one tile of q, two of k and two of v
+  // Bytes of shared memory: one tile of queries, two of keys and two of values.
+  static constexpr int shared_bytes = q_bytes + 4 * k_bytes;
 };
 
 template <class T>
@@ -20,12 +21,12 @@ struct ForwardCall {
   HeadsView<const T> q, k, v;
   HeadsView<T> out;
   float* lse;
-  int heads, group;  // query heads; query heads that share a key head
+  int heads, group;  // number of query heads; number that share a key head
   float scale;
   Sight sight;
 };
 
-// The running maximum and sum of a thread's rows, two in every row tile; the sum covers only this thread's columns.
+// The running maximum and sum of the rows of a thread, two in every row tile; the sum covers only its own columns.
 template <int row_tiles>
 struct RunningRows {
   float largest[row_tiles][2], sum[row_tiles][2];
@@ -38,8 +39,8 @@ struct RunningRows {
     }
   }
 
-  // Adds a tile of scores, which become exp2(unit (score - largest)); earlier sums in `out` are scaled down to the new
-  // maximum.
+  // Adds a tile of scores, which become exp2(unit (score - largest)); if the maximum has risen, the earlier sums and
+  // `out` are scaled down to it.
   template <int score_tiles, int out_tiles>
   __device__ void absorb(float unit, float (&scores)[row_tiles][score_tiles][4],
                          float (&out)[row_tiles][out_tiles][4]) {
@@ -54,7 +55,7 @@ struct RunningRows {
         for (int n = 0; n < score_tiles; ++n) now = fmaxf(now, fmaxf(scores[m][n][i], scores[m][n][i + 1]));
         now = fmaxf(now, shuffle_xor(now, 1));
         now = fmaxf(now, shuffle_xor(now, 2));
-        const float shift = now == -INFINITY ? 0 : now * unit;  // the row has seen no key yet
+        const float shift = now == -INFINITY ? 0 : now * unit;  // -INFINITY if the row has seen no key yet
         const float shrink = exp2_fast(before * unit - shift);
         float total = 0;
 #pragma unroll
@@ -76,7 +77,7 @@ struct RunningRows {
     }
   }
 
-  // Divides by the sums, and calls put(row within the warp, lse) for every row.
+  // Divides `out` by the sums, and calls put(row within the warp, lse) for every row.
   template <int out_tiles, class Put>
   __device__ void finish(float scale, float (&out)[row_tiles][out_tiles][4], const Put& put) {
 #pragma unroll
@@ -98,8 +99,8 @@ struct RunningRows {
   }
 };
 
-// The work of one block: a tile of queries of one head (Dao 2023, arXiv:2307.08691, algorithm 1). blockIdx.y counts the
-// tiles from the last, which sees the most keys.
+// The forward pass for one tile of queries of one head, by one thread block (Dao 2023, arXiv:2307.08691, algorithm 1).
+// blockIdx.y counts the tiles from the last, which sees the most keys.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::threads) forward_block(ForwardCall<T> call) {
   constexpr int kStride = Tile::stride, kDepth = Tile::depth, kKeys = Tile::keys;
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(Tile::threads) forward_block(ForwardCall<T> ca
   const float unit = call.scale * kLog2E;
   for (int tile = begin; tile < end; ++tile) {
     wait_copies<0>();
-    sync_block();  // all copies have landed, and no thread reads the other pair of tiles any more
+    sync_block();  // all copies have arrived, and no thread reads the other pair of tiles any more
     if (tile + 1 < end) load_keys(tile + 1);
     commit_copies();
     const std::uint32_t k_tile = kv_tiles + (tile % 2) * (2 * Tile::k_bytes), v_tile = k_tile + Tile::k_bytes;
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(Tile::threads) forward_block(ForwardCall<T> ca
     multiply_tiles<T, kKeys / 16>(out, probabilities, b_of_kn<kStride>(v_tile, 0, 0));
   }
   if (begin >= end) {
-    wait_copies<0>();  // waits for the copies of the queries
+    wait_copies<0>();  // waits until the queries are copied to shared memory
     sync_block();
   }
 
@@ -154,7 +155,7 @@ __global__ void __launch_bounds__(Tile::threads) forward_block(ForwardCall<T> ca
     const int at = query + warp_row + row;
     if (thread % 4 == 0 && at < q.rows) lse[at] = value;
   });
-  // Stores the results through the warp's own rows of the query tile, which no other warp reads.
+  // Stores the results by way of the warp's own rows of the query tile, which no other warp reads.
   const std::uint32_t own = q_tile + static_cast<std::uint32_t>(warp_row) * (2 * kStride);
   sync_warp();
   store_results<T, kStride>(own, 0, 0, out);

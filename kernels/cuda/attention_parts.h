@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/attention.h"
 
-// The pieces of attention.h, each compiled separately: one file for each depth to which head_dim is rounded up.
+// The parts of attention.h that are compiled separately: one file for each depth to which head_dim is rounded up.
 namespace orrery::kernels::cuda {
 
 struct ForwardArguments {
@@ -13,9 +13,9 @@ struct ForwardArguments {
   float* lse;
 };
 
-// dq_sums, tiles of fp32 in the order in which threads add to them; statistics: (batch, heads, query) of lse in powers
-// of two, then as many row sums of dout out. partial_keys: where query heads that share a key head run apart, their
-// gradients of keys, then of values, (head of the group, batch, key, kv_heads, head_dim) fp32; else null.
+// dq_sums: tiles of fp32 in the order in which threads add to them. statistics: (batch, heads, query) of lse in powers
+// of two, then as many row sums of dout out. partial_keys: if query heads that share a key head are summed separately,
+// their gradients of keys, then of values, (head of the group, batch, key, kv_heads, head_dim) in fp32; else null.
 struct BackwardArguments {
   AttentionSaved saved;
   ConstHeads dout;
@@ -25,7 +25,7 @@ struct BackwardArguments {
   float *dq_sums, *statistics, *partial_keys;
 };
 
-// Kernels for 16-bit types, by depth.
+// Attention in 16-bit types, by the depth to which head_dim is rounded up.
 void attention_64(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_96(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_128(const ForwardArguments& arguments, cudaStream_t stream);
@@ -35,11 +35,11 @@ void attention_gradient_96(const BackwardArguments& arguments, cudaStream_t stre
 void attention_gradient_128(const BackwardArguments& arguments, cudaStream_t stream);
 void attention_gradient_256(const BackwardArguments& arguments, cudaStream_t stream);
 
-// Kernels for fp32, one warp per row.
+// Attention in fp32, one warp per row.
 void attention_plain(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_gradient_plain(const BackwardArguments& arguments, cudaStream_t stream);
 
-// Queries and keys in a block's tile of the gradient.
+// Number of queries and of keys in a thread block's tile of the backward pass.
 struct BackwardExtent {
   int depth, queries, keys;
 };

@@ -6,7 +6,8 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-constexpr int kEach = 8;  // elements of a row that a lane holds, at lane + 32 i: up to 256 in a warp
+// Elements of a row that each thread of a warp holds, at lane + 32 i: 256 in a warp.
+constexpr int kEach = 8;
 
 struct Row {
   float x[kEach];
@@ -35,14 +36,14 @@ struct Row {
     for (int i = 0; i < kEach; ++i) sum += x[i] * other.x[i];
     return join_warp(sum, Sum{});
   }
-  // this = factor this + share other
+  // Computes this = factor * this + share * other, element by element.
   __device__ void mix(float factor, float share, const Row& other) {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) x[i] = factor * x[i] + share * other.x[i];
   }
 };
 
-// The row that a warp takes: among `rows` rows of each of all samples and heads.
+// The row of queries or keys that a warp works on; there are `rows` of them in every sample and head.
 struct Place {
   int sample, head, row;
   std::int64_t index;
@@ -58,7 +59,8 @@ struct Call {
   HeadsView<const float> q, k, v, out, dout;
   HeadsView<float> result, dq, dk, dv;
   float* lse;
-  float* products;  // (batch, heads, query): row sums of dout out
+  // The dot product of each row of dout and out, (batch, heads, query).
+  float* products;
   int batch, heads, key_heads;
   float scale;
   Sight sight;

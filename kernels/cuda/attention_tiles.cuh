@@ -6,7 +6,7 @@
 #include "kernels/cuda/fragments.cuh"
 #include "kernels/cuda/tensor.h"
 
-// Parts that forward and backward of flash attention share.
+// Definitions that forward and backward of flash attention share.
 namespace orrery::kernels::cuda {
 
 constexpr float kLog2E = 1.44269504F;
@@ -35,7 +35,7 @@ HeadsView<const T> view_as(const ConstHeads& h) {
   return {static_cast<const T*>(h.data), h.stride, static_cast<int>(h.rows), static_cast<int>(h.head_dim)};
 }
 
-// The mask in 32 bits: query q sees the keys of [own(q) + 1 - window, own(q)], own(q) = q + shift.
+// The causal mask in 32-bit integers: query q sees the keys of [own(q) + 1 - window, own(q)], own(q) = q + shift.
 struct Sight {
   int shift, window, keys;
 
@@ -56,7 +56,7 @@ inline Sight sight_of(const CausalMask& mask, std::int64_t keys) {
   return {static_cast<int>(mask.query_offset - mask.key_offset), static_cast<int>(mask.window), static_cast<int>(keys)};
 }
 
-// Sets results that a query does not see to `hidden`; the block's first result is (query, key).
+// Sets scores of keys that a query does not see to `hidden`; the thread block's first score is (query, key).
 template <int row_tiles, int column_tiles>
 __device__ inline void hide(float (&x)[row_tiles][column_tiles][4], const Sight& sight, int query, int key,
                             float hidden) {

@@ -7,17 +7,17 @@
 
 namespace orrery::kernels::cuda {
 
-// Throws "cudaMemsetAsync(...): invalid argument" for an error. call: the call's text, or the kernel's name.
+// Throws an error such as "cudaMemsetAsync(...): invalid argument". call: the text of the call, or the kernel's name.
 inline void check(cudaError_t code, const char* call) {
   if (code != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(code));
 }
 
-// Throws `what` where a caller's arguments violate a requirement.
+// Throws `what` if a caller's arguments do not meet a requirement.
 inline void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
 }  // namespace orrery::kernels::cuda
 
-// The one way to call the CUDA runtime; a macro, so that the call can be quoted.
+// All calls of the CUDA runtime go through this macro, which puts the text of the call into the error.
 #define ORRERY_CHECK_CUDA(call) ::orrery::kernels::cuda::check((call), #call)

@@ -5,7 +5,8 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// The columns of a rank's logits: the first token, the number of columns that are tokens, and all columns with padding.
+// A rank's part of the vocabulary: the first token, the number of columns that are tokens, and all columns with
+// padding.
 struct Part {
   std::int64_t first, tokens, columns;
 };
@@ -108,7 +109,7 @@ __global__ void __launch_bounds__(kBlock)
   if (row < rows) losses[row] = logf(sums[row]) - label_logits[row];
 }
 
-// Calls f with the type and width that fit the logits.
+// Calls f with the type of the logits and the number of elements that a thread reads at once.
 template <class AnyMatrix, class F>
 void for_rows(const AnyMatrix& logits, const F& f) {
   with_type(logits.type, [&](auto tag) { with_width(is_wide(logits), [&](auto width) { f(tag, width); }); });

@@ -5,8 +5,8 @@
 
 namespace orrery::kernels::cuda {
 
-// The functions of kernels/cpu/cross_entropy.h. Logits may have any type; 16-bit logits become exponentials rounded to
-// 16 bits, while sums are not rounded.
+// The functions of kernels/cpu/cross_entropy.h on a GPU. Logits may have any type; exponentials of 16-bit logits are
+// rounded to 16 bits, but their sums are not.
 void row_maxima(ConstMatrix logits, VocabularyPart part, float* maxima, cudaStream_t stream);
 void row_exponents(Matrix logits, VocabularyPart part, const float* maxima, const std::int64_t* labels, float* sums,
                    float* label_logits, cudaStream_t stream);
@@ -18,7 +18,7 @@ void cross_entropy_gradient(Matrix exponents, VocabularyPart part, const float* 
 void combine_gradient(ConstMatrix product, ConstMatrix label_rows, const float* sums, const float* factors, float scale,
                       Matrix gradient, cudaStream_t stream);
 
-// *total += the sum of n losses.
+// Adds the sum of n losses to *total.
 void add_sum(std::int64_t n, const float* losses, double* total, cudaStream_t stream);
 
 }  // namespace orrery::kernels::cuda

@@ -126,10 +126,10 @@ struct SoftCapGradient : Stateless {
   }
 };
 
-constexpr int kTile = 32;  // rows and columns
+constexpr int kTile = 32;  // rows, and columns, of a tile in shared memory
 
-// Each tile goes through shared memory, so that both results are written along their rows. One more word per row keeps
-// the columns of a tile in different banks.
+// Copies and transposes by tiles in shared memory, so that both results are written along rows. One more word per row
+// puts the elements of a column in different banks.
 template <class From, class To>
 __global__ void __launch_bounds__(kBlock)
     cast_tile(std::int64_t rows, std::int64_t columns, Rows<const From> from, Rows<To> to, Rows<To> transposed) {

@@ -39,8 +39,8 @@ struct AddPositions {
   }
 };
 
-// The gradient of the position table: a row is a position, counted from the first, and sums the gradients of all
-// samples at that position.
+// The gradient of the position-embedding table: a row is a position, counted from the first one here, and gets the sum
+// of the gradients of all samples at that position.
 template <class From, class To>
 struct PositionsGradient {
   Rows<const From> dy;
@@ -62,13 +62,13 @@ struct PositionsGradient {
   }
 };
 
-// The rows grouped by token: those of a token lie at places [start[token], start[token + 1]) of a list. counts becomes
-// the next free place.
+// Rows grouped by token: entries [start[token], start[token + 1]) of a list are the rows of a token. next[token] first
+// counts the token's rows, and is then the next free entry.
 struct Groups {
   const std::int64_t* tokens;
   std::int64_t first, rows, vocabulary;
-  int *start, *next;     // (vocabulary + 1), (vocabulary)
-  int *listed, *sorted;  // (rows) each: rows by token, in any order and in their own
+  int *start, *next;     // sizes: vocabulary + 1, vocabulary
+  int *listed, *sorted;  // sizes: rows; rows by token, unordered and in order
 
   __device__ std::int64_t token(std::int64_t row) const { return tokens[row] - first; }
   __device__ bool holds(std::int64_t t) const { return t >= 0 && t < vocabulary; }
@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(kBlock) count_rows(Groups g) {
   if (row < g.rows && g.holds(g.token(row))) atomicAdd(g.next + g.token(row), 1);
 }
 
-// Turns counts into places, in one block. Every thread adds up a run of tokens, thread 0 adds up the runs, and each
-// thread writes its places.
+// Turns the counts of rows per token into the tokens' first entries in the list, in one thread block: every thread adds
+// up a range of tokens, thread 0 adds up the ranges, and each thread writes the entries of its tokens.
 __global__ void __launch_bounds__(kBlock) place_tokens(Groups g) {
   auto* before = reinterpret_cast<int*>(shared_memory());
   const std::int64_t run = (g.vocabulary + kBlock - 1) / kBlock, from = threadIdx.x * run;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kBlock) list_rows(Groups g) {
   if (row < g.rows && g.holds(g.token(row))) g.listed[atomicAdd(g.next + g.token(row), 1)] = static_cast<int>(row);
 }
 
-// Sorts the rows of each token: the place of a row is the number of the token's rows before it.
+// Sorts the rows of each token: a row's new position is the number of the token's rows that are before it.
 __global__ void __launch_bounds__(kBlock) sort_rows(Groups g) {
   const std::int64_t place = thread_index();
   if (place >= g.start[g.vocabulary]) return;
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kBlock) sort_rows(Groups g) {
   g.sorted[from + before] = row;
 }
 
-// The threads at the first place of a token add all its rows, in order.
+// The threads at the first list entry of a token add up all rows of the token, in order.
 template <class From, class To>
 struct AddRows {
   Groups groups;

@@ -2,27 +2,27 @@
 
 #include <machine.cuh>
 
-// Tiles of 16-bit elements in shared memory, and the fragments of them that a warp's matrix instructions take.
+// Tiles of 16-bit elements in shared memory, and their fragments: the registers that a warp's matrix instructions take.
 namespace orrery::kernels::cuda {
 
-constexpr int kChunk = 8;  // elements in 16 bytes
+constexpr int kChunk = 8;  // number of 16-bit elements in 16 bytes
 
-// Offset of a tile's chunk, in bytes from the tile's beginning: rows have `stride` elements, a power of two of at least
-// 64, and chunk c of row r stands in the place of c ^ (r % 8). So the same chunk of eight rows, or eight consecutive
-// chunks, lie in all 32 banks.
+// Offset of a chunk (8 elements) of a tile, in bytes from the tile's beginning: rows have `stride` elements, a power of
+// two of at least 64, and chunk c of row r is stored at c ^ (r % 8). So the same chunk of eight rows, or eight
+// consecutive chunks, are in all 32 banks.
 template <int stride>
 constexpr std::uint32_t place_of(unsigned row, unsigned chunk) {
   static_assert(stride >= 64 && (stride & (stride - 1)) == 0);
   return row * (2 * stride) + ((chunk ^ (row & 7)) << 4);
 }
 
-// A lane's view of a tile for ldmatrix: the address of the row of 8 elements that the lane names in the 16 x 16 block
-// at (row, chunk), row a multiple of 8 and chunk a multiple of 2. The block's four matrices are numbered down first, or
-// across first. Tiles begin at multiples of a row's bytes, so that the chunk may be changed by a bit operation on the
-// whole address.
+// The addresses that one thread of a warp gives to ldmatrix, in a tile: that of a row of 8 elements in the 16 x 16
+// block at (row, chunk), row a multiple of 8 and chunk a multiple of 2. The block's four matrices are numbered down
+// first, or across first. Tiles begin at multiples of a row's bytes, so that a bit operation on the whole address
+// changes the chunk.
 template <int stride>
 struct Reader {
-  std::uint32_t begin;  // address that the lane names in the first block
+  std::uint32_t begin;  // this thread's address in the tile's first block
 
   __device__ std::uint32_t at(int row, int chunk) const {
     return (begin ^ (static_cast<std::uint32_t>(chunk) << 4)) + static_cast<std::uint32_t>(row) * (2 * stride);
@@ -39,12 +39,12 @@ __device__ inline Reader<stride> across_first(std::uint32_t tile) {
   return {tile + place_of<stride>((l & 7) + ((l >> 4) << 3), (l >> 3) & 1)};
 }
 
-// The row and column, in a 16 x 8 block of results, of a lane's number i (0 to 3).
+// Row and column, in a 16 x 8 block of results, of the result number i (0 to 3) of this thread.
 __device__ inline int result_row(int i) { return static_cast<int>(threadIdx.x % 32) / 4 + 8 * (i / 2); }
 __device__ inline int result_column(int i) { return 2 * static_cast<int>(threadIdx.x % 4) + i % 2; }
 
-// sums(16 row_tiles, 8 column_tiles) += a b over `steps` times 16. a(fragment, row tile, step) loads 16 x 16 of a, and
-// b(fragment, pair of column tiles, step) 16 x 16 of b, one ahead of its use.
+// sums(16 row_tiles, 8 column_tiles) += a b over `steps` steps of 16. a(fragment, row tile, step) loads 16 x 16
+// elements of a, and b(fragment, pair of column tiles, step) 16 x 16 of b, one fragment before it is used.
 template <class T, int steps, int row_tiles, int column_tiles, class LoadA, class LoadB>
 __device__ inline void multiply_tiles(float (&sums)[row_tiles][column_tiles][4], const LoadA& a, const LoadB& b) {
   static_assert(column_tiles % 2 == 0);
@@ -67,8 +67,8 @@ __device__ inline void multiply_tiles(float (&sums)[row_tiles][column_tiles][4],
   }
 }
 
-// The layouts of operands in their tiles, for multiply_tiles: beginning at (row, column) of a tile. The letters name
-// the tile's rows and columns: m, n, k as in c(m, n) = a(m, k) b(k, n).
+// Loaders for multiply_tiles(): they load operands from (row, column) of a tile on. The letters in their names are the
+// tile's rows and columns: m, n, k as in c(m, n) = a(m, k) b(k, n).
 template <int stride>
 __device__ inline auto a_of_mk(std::uint32_t tile, int row, int column) {
   const Reader<stride> r = down_first<stride>(tile);
@@ -96,7 +96,7 @@ __device__ inline auto b_of_kn(std::uint32_t tile, int row, int column) {
   };
 }
 
-// Writes results, rounded, into a tile at (row, column); rows and columns multiples of 8.
+// Stores results, rounded, in a tile at (row, column); row and column must be multiples of 8.
 template <class T, int stride, int row_tiles, int column_tiles>
 __device__ inline void store_results(std::uint32_t tile, int row, int column,
                                      const float (&x)[row_tiles][column_tiles][4]) {
@@ -122,7 +122,7 @@ struct HeadView {
 };
 
 // Begins to copy rows [first, first + rows) of a head into a tile, with zeros for rows that do not exist. `threads`
-// threads share the copy, this one being number `thread`: each copies one chunk of every row_step-th row, so that its
+// threads share the copy, of which this is number `thread`: each copies one chunk of every row_step-th row, so that its
 // addresses differ by constants.
 template <int stride, int rows, int depth, int threads, class T>
 __device__ inline void load_tile(std::uint32_t tile, const HeadView<const T>& from, int first, int thread) {
@@ -139,7 +139,7 @@ __device__ inline void load_tile(std::uint32_t tile, const HeadView<const T>& fr
   }
 }
 
-// Writes a tile's rows [0, rows) to rows [first, first + rows) of a head, as far as these exist.
+// Writes a tile's rows [0, rows) to rows [first, first + rows) of a head, as far as they exist.
 template <int stride, int rows, int depth, int threads, class T>
 __device__ inline void save_tile(std::uint32_t tile, const HeadView<T>& to, int first, int thread) {
   constexpr int kChunks = depth / kChunk;

@@ -6,7 +6,8 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-constexpr std::int64_t kGradientBlocks = 512;  // number of blocks in backward; each leaves one row of partial sums
+// Number of thread blocks in the backward pass; each writes one row of partial sums.
+constexpr std::int64_t kGradientBlocks = 512;
 
 // A view of the rows of all heads, head by head: row r is token r % tokens of head r / tokens.
 template <class T>
@@ -34,8 +35,8 @@ bool is_wide(const BasicHeads<Void>& h) {
   return is_wide(BasicMatrix<Void>{h.data, h.type, h.rows, h.head_dim, h.stride});
 }
 
-// Forward of a row: computes the mean (if centred), then the squares around it, then writes the row; the second and
-// third reads find the row in the L1 cache.
+// Forward of a row: computes the mean (if centred), then the variance around it, then writes the row; the second and
+// the third time, the row is read from the L1 cache.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     norm_row(Team team, std::int64_t rows, HeadRows<const T> x, ConstArray weight, ConstArray bias, float epsilon,
@@ -79,14 +80,15 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 // Backward: dx = reciprocal (g - mean(g) - z mean(g z)), z the normalised x and g = dy weight (kernels/cpu/norm.cpp).
-// Every team takes rows far apart and sums the contributions of its columns to the gradients of weight and bias in
-// shared memory; every lane reads and writes only its own columns there, so that no synchronisation is needed.
+// Every team of threads goes over rows that are far apart, and sums the gradients of weight and bias in shared memory;
+// every thread uses only its own columns there, so that no synchronisation is needed.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     norm_gradient_rows(Team team, std::int64_t rows, HeadRows<const T> x, NormStatistics saved, HeadRows<const T> dy,
                        ConstArray weight, bool centred, HeadRows<T> dx, float* partial_weight, float* partial_bias) {
   const std::int64_t columns = x.columns;
-  auto* sums = reinterpret_cast<float*>(shared_memory() + kTeamBytes);  // (teams, 1 or 2, columns)
+  // Sums of the gradients of weight and, for layer norm, of bias: (teams, 1 or 2, columns).
+  auto* sums = reinterpret_cast<float*>(shared_memory() + kTeamBytes);
   const std::int64_t per_team = centred ? 2 * columns : columns;
   float* dweight = sums + team.index() * per_team;
   float* dbias = dweight + columns;

@@ -4,12 +4,12 @@
 
 namespace orrery::kernels::cuda {
 
-// The functions of kernels/cpu/norm.h, for every head of a view at once: statistics lie head by head, (heads, batch *
-// rows), and all heads share one weight. A plain matrix is a view with one head. x, y, dy and dx have one type; weight,
-// bias and the gradients that are added to may have any.
+// The functions of kernels/cpu/norm.h on a GPU, for every head of a view at once: statistics are (heads, batch * rows),
+// and all heads share one weight. A plain matrix is a view with one head. x, y, dy and dx have the same type; weight,
+// bias and their gradients may have any type.
 struct NormStatistics {
   float* reciprocal = nullptr;
-  float* mean = nullptr;  // layer norm only
+  float* mean = nullptr;  // null for RMS norm
 };
 
 void rms_norm(ConstHeads x, ConstArray weight, float epsilon, Heads y, NormStatistics saved, cudaStream_t stream);
@@ -17,7 +17,8 @@ void layer_norm(ConstHeads x, ConstArray weight, ConstArray bias, float epsilon,
                 cudaStream_t stream);
 
 // dx may be dy. Gradients of weight and bias are summed in two passes, in a fixed order.
-std::int64_t norm_gradient_workspace(std::int64_t rows, std::int64_t columns);  // rows: batch * rows * heads
+// rows: number of rows of all heads, batch * rows * heads.
+std::int64_t norm_gradient_workspace(std::int64_t rows, std::int64_t columns);
 void rms_norm_gradient(ConstHeads x, NormStatistics saved, ConstHeads dy, ConstArray weight, Heads dx, Array dweight,
                        Workspace workspace, cudaStream_t stream);
 void layer_norm_gradient(ConstHeads x, NormStatistics saved, ConstHeads dy, ConstArray weight, Heads dx, Array dweight,

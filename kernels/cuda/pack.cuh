@@ -9,11 +9,11 @@
 
 #include "kernels/cuda/tensor.h"
 
-// Loops of the memory-bound kernels over tensors: every thread takes a pack of `width` neighbouring elements, 8 where
-// all rows are 16-byte aligned, else 1; kernels are functors that are called with the position of a pack.
+// Loops of the memory-bound kernels over tensors. Every thread takes a pack: `width` neighbouring elements, 8 if all
+// rows are 16-byte aligned, else 1. A kernel is a functor that is called with the position of a pack.
 namespace orrery::kernels::cuda {
 
-constexpr unsigned kBlock = 256;  // threads
+constexpr unsigned kBlock = 256;  // threads of a thread block
 constexpr int kWide = 8;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -23,7 +23,7 @@ struct Tag {
   using type = T;
 };
 
-// Calls f with the tag of the type that elements are stored in.
+// Calls f with a tag for the type in which elements are stored.
 template <class F>
 void with_type(Type type, const F& f) {
   switch (type) {
@@ -40,7 +40,7 @@ void with_types(Type first, Type second, const F& f) {
   with_type(first, [&](auto a) { with_type(second, [&](auto b) { f(a, b); }); });
 }
 
-// Calls f with the width, as a constant.
+// Calls f with the width of packs as a compile-time constant.
 template <class F>
 void with_width(bool wide, const F& f) {
   if (wide)
@@ -50,7 +50,7 @@ void with_width(bool wide, const F& f) {
 }
 
 inline bool is_wide(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
-// Whether every row begins at a multiple of 16 bytes and holds whole packs. Absent tensors count as wide.
+// Whether every row begins at a multiple of 16 bytes and consists of whole packs of 8. Absent tensors count as wide.
 template <class Void>
 bool is_wide(const BasicMatrix<Void>& m) {
   return m.data == nullptr || (is_wide(m.data) && m.stride * bytes_of(m.type) % 16 == 0 && m.columns % kWide == 0);
@@ -83,7 +83,7 @@ __device__ inline void store(const float (&x)[n], T* to) {
   *reinterpret_cast<Pack<T, n>*>(to) = pack;
 }
 
-// Loads a pack whose type is known only at run time: for vectors that every row reads again, from a cache.
+// Loads a pack of a vector whose type is known only at run time; every row reads the vector again, so it is cached.
 template <int n>
 __device__ inline void load(const ConstArray& from, std::int64_t at, float (&x)[n]) {
   if (from.type == Type::fp32)
@@ -126,8 +126,8 @@ Rows<const T> rows_as(const ConstMatrix& m) {
   return {static_cast<const T*>(m.data), m.stride};
 }
 
-// Calls f.begin() once per thread, then f.run<width>(i) for each pack at i; the elements of a last, incomplete pack one
-// by one.
+// Calls f.begin() once per thread, then f.run<width>(i) for the pack at each i; for a last, incomplete pack, one
+// element at a time.
 template <int width, class F>
 __global__ void __launch_bounds__(kBlock) over_elements(std::int64_t n, F f) {
   f.begin();
@@ -142,14 +142,15 @@ __global__ void __launch_bounds__(kBlock) over_elements(std::int64_t n, F f) {
 }
 template <class F>
 void launch_over_elements(const char* name, std::int64_t n, bool wide, const F& f, cudaStream_t stream) {
-  constexpr std::int64_t kMostBlocks = 4096;  // several times what a GPU of 132 to 160 multiprocessors holds at once
+  // Most blocks of a launch: several times the number that a GPU of 132 to 160 multiprocessors runs at once.
+  constexpr std::int64_t kMostBlocks = 4096;
   with_width(wide, [&](auto width) {
     const std::int64_t blocks = std::min(kMostBlocks, ceil_div(n, std::int64_t{kBlock} * width()));
     launch(name, over_elements<width(), F>, dim3(static_cast<unsigned>(blocks)), kBlock, 0, stream, n, f);
   });
 }
 
-// Calls f.run<width>(row, column) for every pack of a matrix. 2^lanes threads lie along a row.
+// Calls f.run<width>(row, column) for every pack of a matrix. 2^lanes threads share a row.
 template <int width, class F>
 __global__ void __launch_bounds__(kBlock) over_rows(std::int64_t rows, std::int64_t columns, int lanes, F f) {
   const std::int64_t row = std::int64_t{blockIdx.x} * (kBlock >> lanes) + (threadIdx.x >> lanes);

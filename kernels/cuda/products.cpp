@@ -37,7 +37,7 @@ cublasLtEpilogue_t epilogue_of(Epilogue e) {
     case Epilogue::dgelu_bgrad:
       return CUBLASLT_EPILOGUE_DGELU_BGRAD;
     case Epilogue::bgrad:
-      return CUBLASLT_EPILOGUE_BGRADB;  // the library's second operand is our first
+      return CUBLASLT_EPILOGUE_BGRADB;  // cuBLASLt's second operand is our first
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -48,12 +48,12 @@ std::uint32_t alignment_of(const void* pointer) {
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
-// The key under which a chosen algorithm is kept: everything that the choice depends on.
-using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t,                     // m, n, k
-                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,       // strides of rows
-                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,       // batch and its strides
-                       Type, Type, Type, bool, bool, bool, Epilogue,                 // types, transposed, adds
-                       std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;  // alignments
+// The key under which a chosen algorithm is cached: everything on which the heuristic's choice depends.
+using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t,                // shape: m, n, k
+                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,  // strides of the matrices' rows
+                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,  // batch size, and strides over it
+                       Type, Type, Type, bool, bool, bool, Epilogue,            // types, transposed, adds, epilogue
+                       std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;  // alignments of the pointers
 
 std::int64_t inner_of(const Product& p) { return p.transposed.a ? p.a.rows : p.a.columns; }
 
@@ -104,7 +104,7 @@ void set(cublasLtMatmulPreference_t d, cublasLtMatmulPreferenceAttributes_t attr
   ORRERY_CHECK_LT(cublasLtMatmulPreferenceSetAttribute(d, attribute, &value, sizeof value));
 }
 
-// Owns one of the library's descriptions from the call that creates it on: what is set in it may fail.
+// Owns one of cuBLASLt's descriptors from its creation on, because setting an attribute of it may throw.
 template <class T, cublasStatus_t (*destroy)(T)>
 class Owned {
  public:
@@ -121,7 +121,7 @@ class Owned {
   T handle_ = nullptr;
 };
 
-// The layout of a matrix for the library, which is column-major: a row-major matrix is passed as its transpose.
+// The layout of a matrix for cuBLASLt, which is column-major: a row-major matrix is passed as its transpose.
 struct Layout : Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> {
   template <class Void>
   Layout(const BasicMatrix<Void>& m, std::int64_t batch, std::int64_t stride) {
@@ -136,8 +136,8 @@ struct Preference : Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDe
   Preference() { ORRERY_CHECK_LT(cublasLtMatmulPreferenceCreate(address())); }
 };
 
-// The library's description of a product; the pointers of an epilogue are set again for each call. Our c = a b is the
-// library's c^T = b^T a^T: its first operand is our b.
+// cuBLASLt's description of a product; the pointers of an epilogue are set again for each call. Our c = a b is the
+// library's c^T = b^T a^T, so its first operand is our b.
 struct Plan {
   explicit Plan(const Product& p, bool tf32, int multiprocessors)
       : a(p.b, p.batch, p.b_stride), b(p.a, p.batch, p.a_stride), c(p.c, p.batch, p.c_stride) {
@@ -166,7 +166,7 @@ struct Plan {
   cublasLtMatmulHeuristicResult_t chosen = {};
 };
 
-// Reads an attribute of an algorithm; one that the library does not report is left unchanged.
+// Reads an attribute of an algorithm into `to`, which stays unchanged if the library does not report the attribute.
 template <class T>
 void take_configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute, int& to) {
   T value = 0;
@@ -176,7 +176,7 @@ void take_configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoCo
     to = static_cast<int>(value);
 }
 
-// The size of a tile. The library names tiles by column-major rows and columns: its rows are our columns.
+// The size of a tile. The library names tiles by column-major rows and columns, so its rows are our columns.
 struct Tile {
   cublasLtMatmulTile_t id;
   int library_rows, library_columns;
@@ -288,7 +288,7 @@ void Products::linear_weight_gradient(ConstMatrix dy, ConstMatrix x, bool accumu
 
 namespace {
 
-// The heads `first`, first + step, ... of one sample in a view: the first head's matrix, and the distance to the next.
+// Every step-th head of one sample from head `first` on: the matrix of the first, and the distance to the next.
 template <class Void>
 struct HeadBatch {
   BasicMatrix<Void> matrix;
@@ -300,7 +300,7 @@ HeadBatch<Void> heads_from(const BasicHeads<Void>& h, std::int64_t sample, std::
   return {{data, h.type, h.rows, h.head_dim, h.stride}, step * h.head_dim};
 }
 
-// The heads of weights (batch, heads, query, key) in the same form.
+// The same for weights (batch, heads, query, key): every step-th head from one head on.
 template <class Void>
 HeadBatch<Void> weights_from(const BasicArray<Void>& weights, std::int64_t first_matrix, std::int64_t step,
                              std::int64_t queries, std::int64_t keys) {
@@ -308,7 +308,7 @@ HeadBatch<Void> weights_from(const BasicArray<Void>& weights, std::int64_t first
   return {{data, weights.type, queries, keys, keys}, step * queries * keys};
 }
 
-// Computes c [+]= scale a b for `batch` heads of one sample.
+// A batched product c = scale a b + beta c for `batch` heads of one sample.
 template <class A, class B, class C>
 Product of_heads(Transposed transposed, float scale, const A& a, const B& b, float beta, const C& c,
                  std::int64_t batch) {
@@ -324,7 +324,8 @@ Product of_heads(Transposed transposed, float scale, const A& a, const B& b, flo
           .c_stride = c.stride};
 }
 
-// Calls f(sample, i, group) for every sample and place i in the groups of heads that share a key head.
+// Calls f(sample, i, group) for every sample and every i below `group`, the number of query heads that share a key
+// head.
 template <class F>
 void over_groups(std::int64_t batch, std::int64_t heads, std::int64_t key_heads, const F& f) {
   for (std::int64_t s = 0; s < batch; ++s) {

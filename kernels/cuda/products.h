@@ -26,12 +26,12 @@ struct Product {
   std::int64_t batch = 1, a_stride = 0, b_stride = 0, c_stride = 0;
   Epilogue epilogue = Epilogue::none;
   Array bias;  // read or written, depending on the epilogue; has a's type, or c's for bgrads
-  Matrix aux;  // c's shape and a's type
+  Matrix aux;  // has the shape of c and the type of a
 };
 
-// The algorithm that cuBLASLt's heuristic chose: cublasLtMatmulTile_t, cublasLtMatmulStages_t and so on, as numbers,
-// and the size of the tile (0 where the library has no name for it). For information only: values that the library does
-// not report keep the defaults below.
+// The algorithm that cuBLASLt's heuristic chose, for information: cublasLtMatmulTile_t, cublasLtMatmulStages_t and so
+// on, as numbers, and the size of the tile (0 if the library has no name for it). Values that the library does not
+// report keep the defaults below.
 struct Algorithm {
   int id = -1, tile = 0, stages = 0, split_k = 1, cluster = 0;
   int tile_rows = 0, tile_columns = 0;
@@ -39,9 +39,9 @@ struct Algorithm {
   std::int64_t workspace = 0;
 };
 
-// Matrix products with cuBLASLt: fp32 sums, tensor cores for 16 bits, and for fp32 where tf32 is allowed. Keeps a
-// handle, a workspace and one algorithm per shape, so it asks the heuristic once per shape. Calls on different streams
-// must not run at once: they share the workspace. The same GPU and library give the same bits. multiprocessors: number
+// Matrix products with cuBLASLt: fp32 sums, tensor cores for 16 bits, and for fp32 if tf32 is allowed. Keeps a handle,
+// a workspace and one algorithm per shape, so it asks the heuristic once per shape. Calls on different streams must not
+// run at once, because they share the workspace. The same GPU and library give the same bits. multiprocessors: number
 // of the GPU's multiprocessors that products may use (0: all), for measuring beside communication.
 class Products {
  public:
@@ -53,13 +53,14 @@ class Products {
   void multiply(const Product& product, cudaStream_t stream);
   Algorithm algorithm(const Product& product);
 
-  // The functions of kernels/cpu/gemm.h.
+  // The functions of kernels/cpu/gemm.h on a GPU.
   void linear(ConstMatrix x, ConstMatrix weight, ConstArray bias, Matrix y, cudaStream_t stream);
   void linear_input_gradient(ConstMatrix dy, ConstMatrix weight, Matrix dx, cudaStream_t stream);
   void linear_weight_gradient(ConstMatrix dy, ConstMatrix x, bool accumulate, Matrix dweight, cudaStream_t stream);
 
-  // The head products of kernels/cpu/gemm.h; `weights` is (batch, heads, query, key). Where query heads share a key
-  // head, one call is made for each query head of a group; the gradient is then rounded after each call.
+  // The products of unfused attention, as in kernels/cpu/gemm.h; `weights` is (batch, heads, query, key). If query
+  // heads share a key head, one call is made for each query head of a group; the gradient is then rounded after each
+  // call.
   void head_scores(ConstHeads a, ConstHeads b, float scale, Array weights, cudaStream_t stream);
   void head_values(ConstArray weights, ConstHeads b, float scale, Heads y, cudaStream_t stream);
   void head_key_gradient(ConstArray weights, ConstHeads a, float scale, Heads g, cudaStream_t stream);

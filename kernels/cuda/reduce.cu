@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned kNormBlocks = 1024;
 constexpr std::int64_t kMostParts = 256;
-constexpr std::int64_t kPartRows = 64;  // fewest rows of a part
+constexpr std::int64_t kPartRows = 64;  // fewest rows that are summed as one part
 
 __global__ void __launch_bounds__(kBlock)
     sum_parts(const float* partial, std::int64_t parts, std::int64_t columns, Array to) {
@@ -27,12 +27,12 @@ __global__ void __launch_bounds__(kBlock)
   add_to(to, column, sum);
 }
 
-// Computes partial(part, column): the sum of dy's rows [part * rows_each, ...). A warp lies along the columns; each of
-// the block's warps takes every eighth row.
+// Computes partial(part, column): the sum of rows [part * rows_each, ...) of dy. The threads of a warp take
+// neighbouring columns; each of the block's eight warps takes every eighth row.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     sum_rows(std::int64_t rows, std::int64_t columns, std::int64_t rows_each, Rows<const T> dy, float* partial) {
-  auto* sums = reinterpret_cast<float*>(shared_memory());  // (kWarps, kWarp * width)
+  auto* sums = reinterpret_cast<float*>(shared_memory());  // partial sums (kWarps, kWarp * width)
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::int64_t column = (std::int64_t{blockIdx.x} * kWarp + lane) * width;
   const std::int64_t first = blockIdx.y * rows_each;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kBlock) sum_squares(std::int64_t n, const T* x
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-// *total += the sum of n numbers, by one block.
+// Adds the sum of n numbers to *total, in one thread block.
 template <class T>
 __global__ void __launch_bounds__(kBlock) add_numbers(std::int64_t n, const T* x, double* total) {
   double sum = 0;

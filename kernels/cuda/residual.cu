@@ -6,9 +6,10 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// Decides which elements a dropout keeps, as described in kernels/cpu/residual.cpp.
+// Decides which elements a dropout keeps, by the random numbers of kernels/cpu/residual.cpp.
 struct Draw {
-  std::uint64_t threshold;  // 2^32 probability: words below it drop their element
+  // The threshold is 2^32 times the probability: an element with a random word below it is dropped.
+  std::uint64_t threshold;
   DropoutStream stream;
   ElementIndex index;
 
@@ -54,7 +55,7 @@ struct Masks {
     *reinterpret_cast<Pack<std::uint8_t, n>*>(data + row * columns + column) = pack;
   }
 };
-// Whether packs of a mask, 8 bytes each, are aligned.
+// Whether packs of a mask (8 elements of 1 byte) are aligned.
 bool is_wide_mask(const std::uint8_t* mask, std::int64_t columns) {
   return reinterpret_cast<std::uintptr_t>(mask) % kWide == 0 && columns % kWide == 0;
 }
@@ -71,7 +72,7 @@ struct DrawMask {
   }
 };
 
-enum class Source : std::uint8_t { none, stored, drawn };  // source of the dropout mask
+enum class Source : std::uint8_t { none, stored, drawn };  // origin of the dropout mask
 
 template <class T, Source source>
 struct AddResidual {

@@ -5,18 +5,18 @@
 
 namespace orrery::kernels::cuda {
 
-// The functions of kernels/cpu/residual.h, with the same random numbers: masks are equal bit for bit.
+// The functions of kernels/cpu/residual.h on a GPU, with the same random numbers: masks are equal bit for bit.
 void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t columns, std::uint8_t* mask,
                   cudaStream_t stream);
 
-// Up to two biases are added; base, x and y have one type, biases any. y may be x or base.
+// Up to two biases of any type are added to x; base, x and y have the same type. y may be x or base.
 struct Biases {
-  ConstArray first = {}, second = {};  // null data: none
+  ConstArray first = {}, second = {};  // biases of x; null data: none
 };
 void residual(ConstMatrix base, ConstMatrix x, Biases biases, double probability, const std::uint8_t* mask, Matrix y,
               cudaStream_t stream);
 
-// dropout_mask and residual in one pass: draws the mask, writes it, applies it.
+// dropout_mask() and residual() in one pass: draws the mask, writes it, and applies it.
 void residual_drawing(ConstMatrix base, ConstMatrix x, Biases biases, const Dropout& dropout, std::uint8_t* mask,
                       Matrix y, cudaStream_t stream);
 

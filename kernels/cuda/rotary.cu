@@ -5,7 +5,7 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// Rotates one pack of pairs: column p counts the first halves of all heads.
+// Rotates a pack of pairs (RoPE): column p counts the elements in the first halves of all heads.
 template <class T>
 struct Rotate {
   DeviceRotaryTable table;

@@ -5,7 +5,7 @@
 
 namespace orrery::kernels::cuda {
 
-// The table of kernels/cpu/rotary.h in device memory, (positions, half) each; the owner has copied it there.
+// The tables of kernels/cpu/rotary.h in device memory, each (positions, half); the caller owns and fills the memory.
 struct DeviceRotaryTable {
   std::int64_t half = 0;
   const float* cosine = nullptr;

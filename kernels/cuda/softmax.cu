@@ -5,7 +5,7 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// Calls f(column, first, last) for the packs of a thread: elements [first, last) of the pack at column are seen.
+// Calls f(column, first, last) for each pack of a thread: the query sees elements [first, last) of the pack at column.
 template <int width, class F>
 __device__ void over_seen(const Team& team, std::int64_t columns, KeyRange seen, const F& f) {
   team.over<width>(columns, [&](std::int64_t c) {

@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/pack.cuh"
 
-// Teams of threads that share a row: a warp for short rows, a whole block for long ones.
+// Teams of threads that work on a row together: a warp for short rows, a whole thread block for long ones.
 namespace orrery::kernels::cuda {
 
 constexpr unsigned kWarp = 32;
@@ -18,7 +18,7 @@ struct Largest {
   __device__ float operator()(float a, float b) const { return a < b ? b : a; }
 };
 
-// The values of a warp joined, in every lane.
+// Reduces a value over the threads of a warp with `join`; every thread gets the result.
 template <class T, class Join>
 __device__ inline T join_warp(T value, Join join) {
 #pragma unroll
@@ -26,11 +26,12 @@ __device__ inline T join_warp(T value, Join join) {
   return value;
 }
 
-// The values of a block joined in the order of its warps, in every thread. slots: kWarps of them, in shared memory.
+// Reduces a value over the threads of a block, in the order of the warps; every thread gets the result. slots: shared
+// memory for kWarps values.
 template <class T, class Join>
 __device__ inline T join_block(T value, Join join, T* slots) {
   value = join_warp(value, join);
-  sync_block();  // another thread may still read the slots from the previous call
+  sync_block();  // other threads may still read the slots of the previous call
   if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = value;
   sync_block();
   value = slots[0];
@@ -38,7 +39,7 @@ __device__ inline T join_block(T value, Join join, T* slots) {
   return value;
 }
 
-// The threads of one row, `size` of them (kWarp or kBlock); a block holds kBlock / size teams.
+// The threads of one row, `size` of them (kWarp or kBlock); a thread block holds kBlock / size teams.
 struct Team {
   unsigned size;
 
@@ -52,7 +53,7 @@ struct Team {
     if (size == kWarp) return join_warp(value, f);
     return join_block(value, f, reinterpret_cast<float*>(shared_memory()));
   }
-  // Calls f(column) for this thread's packs.
+  // Calls f(column) for each pack of elements that this thread takes of the row.
   template <int width, class F>
   __device__ void over(std::int64_t columns, const F& f) const {
     for (std::int64_t c = lane() * width; c < columns; c += size * width) f(c);

@@ -5,11 +5,11 @@
 
 #include <cuda_runtime_api.h>
 
-// The CUDA counterparts of the kernels one folder up: same names, arguments and meaning, on device memory. Every
-// function only enqueues on `stream`, its last argument, and never waits; it throws std::runtime_error, quoting the
-// call that failed. Tensors may be stored in 16 bits; arithmetic is in fp32, rounded once, to nearest even, when
-// stored. Statistics, sums and log-sum-exps are fp32. The same call on the same GPU gives the same bits, but where a
-// header says otherwise. Accesses are 16 bytes wide where all pointers and strides allow it, else element by element.
+// The CUDA versions of the kernels in kernels/cpu: same names, arguments and meaning, on device memory. Every function
+// enqueues work on `stream`, its last argument, and never waits; it throws std::runtime_error, quoting the call that
+// failed. Tensors may be stored in 16 bits; arithmetic is in fp32, rounded once, to nearest even, when stored.
+// Statistics, sums and log-sum-exps are fp32. The same call on the same GPU gives the same bits, unless a header says
+// otherwise. Accesses are 16 bytes wide if all pointers and strides allow it, else element by element.
 namespace orrery::kernels::cuda {
 
 enum class Type : std::uint8_t { fp32, bf16, fp16 };
@@ -79,15 +79,15 @@ BasicMatrix<Void> columns_of(BasicMatrix<Void> m, std::int64_t first, std::int64
   return {element_at(m.data, m.type, first), m.type, m.rows, count, m.stride};
 }
 
-// Heads [first, first + heads) of the packed columns of m, as in kernels/common/matrix.h.
+// A view of heads [first, first + heads) among the packed columns of m, as in kernels/common/matrix.h.
 template <class Void>
 BasicHeads<Void> heads_of(BasicMatrix<Void> m, std::int64_t batch, std::int64_t first, std::int64_t heads,
                           std::int64_t head_dim) {
   return {element_at(m.data, m.type, first * head_dim), m.type, batch, m.rows / batch, heads, head_dim, m.stride};
 }
 
-// Scratch memory of one call: functions that need some take it and have a `..._workspace` that returns how much, at
-// least 16-byte aligned. Later work on the same stream may use it again.
+// Scratch memory of one call: functions that need it take it, and have a function `..._workspace` that returns how many
+// bytes, at least 16-byte aligned. Later work on the same stream may use the memory again.
 struct Workspace {
   void* data = nullptr;
   std::int64_t bytes = 0;

@@ -5,9 +5,9 @@
 
 namespace orrery::kernels::cuda {
 
-// The update of kernels/cpu/update.h, in one pass. The gradient is multiplied by step.gradient_factor and by `factor`,
-// which is read on the device. forward.data may be null. Where weights are not fp32 the plan keeps no master weights:
-// the weights are read and written as stored.
+// The optimizer step of kernels/cpu/update.h in one pass. The gradient is multiplied by step.gradient_factor and by
+// `factor`, which is read on the device. forward.data may be null. If weights are not fp32, there are no master
+// weights: the weights are read and written as stored.
 void update(const UpdateRule& rule, UpdateStep step, Factor factor, std::int64_t n, ConstArray gradient, Array weights,
             float* moment1, float* moment2, Array forward, cudaStream_t stream);
 

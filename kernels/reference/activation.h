@@ -5,7 +5,7 @@
 
 #include "kernels/common/matrix.h"
 
-// Reference for kernels/cpu/activation.h, in any type.
+// Reference implementation of kernels/cpu/activation.h, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -6,7 +6,7 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/reference/gemm.h"
 
-// Reference for kernels/cpu/attention.h and kernels/cpu/softmax.h with full score matrices, in any type.
+// Reference implementation of kernels/cpu/attention.h and kernels/cpu/softmax.h with full score matrices, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>
@@ -33,7 +33,7 @@ void softmax_gradient(Matrix<const T> probabilities, Matrix<T> gradient) {
   }
 }
 
-// Scores as (batch, heads, query, key).
+// Attention probabilities as (batch, heads, query, key).
 template <class T>
 std::vector<T> attention_probabilities(Heads<const T> q, Heads<const T> k, T scale, const CausalMask& mask) {
   std::vector<T> p(q.batch * q.heads * q.rows * k.rows);

@@ -4,7 +4,7 @@
 
 #include "kernels/common/matrix.h"
 
-// Cross-entropy over the whole vocabulary at once, in any type.
+// Reference implementation of cross-entropy, over the whole vocabulary at once, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>

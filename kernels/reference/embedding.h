@@ -2,10 +2,10 @@
 
 #include "kernels/cpu/embedding.h"
 
-// Reference for kernels/cpu/embedding.h as products with one-hot rows, in any type.
+// Reference implementation of kernels/cpu/embedding.h as products with one-hot rows, in any type.
 namespace orrery::kernels::reference {
 
-// y += H table, with H(row, chosen(row) - first) = 1 where the table has that row.
+// y += H table; H is one-hot: H(row, chosen(row) - first) = 1 if the table has that row.
 template <class T, class Chosen>
 void choose_rows(Chosen chosen, std::int64_t first, Matrix<const T> table, Matrix<T> y) {
   for (std::int64_t r = 0; r < y.rows; ++r) {
@@ -15,7 +15,7 @@ void choose_rows(Chosen chosen, std::int64_t first, Matrix<const T> table, Matri
   }
 }
 
-// dtable += H^T dy
+// dtable += H^T dy, with the one-hot H of choose_rows().
 template <class T, class Chosen>
 void choose_rows_gradient(Chosen chosen, std::int64_t first, Matrix<const T> dy, Matrix<T> dtable) {
   for (std::int64_t r = 0; r < dy.rows; ++r) {

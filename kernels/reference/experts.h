@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/experts.h"
 
-// A router's weights as functions of its logits for a given choice, in any type.
+// Reference implementation: a router's weights and loss as functions of its logits for given choices, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>
@@ -22,7 +22,7 @@ std::vector<T> scores(const std::vector<T>& logits, std::int64_t tokens, const G
   return y;
 }
 
-// Weights of the choices, zero where dropped; then the auxiliary loss times the number of tokens.
+// Weights of the choices, zero if dropped; then, as the last element, the auxiliary loss times the number of tokens.
 template <class T>
 std::vector<T> weights_and_loss(const std::vector<T>& logits, const GateShape& s,
                                 const std::vector<std::int32_t>& experts, const std::vector<std::int32_t>& places) {

@@ -2,7 +2,7 @@
 
 #include "kernels/common/matrix.h"
 
-// Reference for kernels/cpu/gemm.h, one element at a time, in any type.
+// Reference implementation of kernels/cpu/gemm.h, one element at a time, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>
@@ -38,7 +38,8 @@ void linear_weight_gradient(Matrix<const T> dy, Matrix<const T> x, bool accumula
   }
 }
 
-// The sum over d of a's element of (sample, head, query) times b's of (sample, its key head, key).
+// weights(sample, head, query, key) = scale times the sum over d of a(sample, head, query, d) b(sample, key head, key,
+// d)
 template <class T>
 void head_scores(Heads<const T> a, Heads<const T> b, T scale, T* weights) {
   for (std::int64_t s = 0; s < a.batch; ++s) {

@@ -4,8 +4,8 @@
 
 #include "kernels/common/matrix.h"
 
-// Reference for kernels/cpu/norm.h, a row at a time, in any type; the statistics are computed again. Without a bias:
-// RMS norm.
+// Reference implementation of kernels/cpu/norm.h, a row at a time, in any type; backward computes the statistics again.
+// Without a bias: RMS norm.
 namespace orrery::kernels::reference {
 
 template <class T>

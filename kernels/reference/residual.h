@@ -3,7 +3,7 @@
 #include "kernels/common/philox.h"
 #include "kernels/cpu/residual.h"
 
-// Reference for kernels/cpu/residual.h, one element and one random block at a time, in any type.
+// Reference implementation of kernels/cpu/residual.h, one element and one random block at a time, in any type.
 namespace orrery::kernels::reference {
 
 inline bool keeps(const Dropout& d, std::int64_t row, std::int64_t column) {

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/update.h"
 
-// Reference for the update of one weight in kernels/cpu/update.h, in any type.
+// Reference implementation of kernels/cpu/update.h for one weight, in any type.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -5,7 +5,8 @@
 
 namespace orrery {
 
-// The set of ranks that a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
+// The kind of process group that a collective or transfer runs over (tensor, data, expert, ...), as an index into
+// Plan::dimensions, which lists the ranks of every group of that kind.
 enum class Dimension : std::uint8_t {
   tensor,
   context,
@@ -19,18 +20,19 @@ enum class Dimension : std::uint8_t {
   model,
   world,
   expert_tensor,     // ranks that an expert's matrices are cut over
-  expert_data,       // ranks that hold the same experts, and share their states
-  expert_replicate,  // ranks that hold the same shard of experts (hybrid)
-  tensor_row,        // on a grid of tensor ranks: ranks that differ in their place in a row alone
-  tensor_column,     // ranks that differ in their place in a column alone
-  tensor_depth,      // ranks that differ in depth alone
-  vocabulary         // ranks of a replica, where stages share the vocabulary
+  expert_data,       // ranks that hold the same experts, and shard their optimizer states
+  expert_replicate,  // ranks that hold the same shard of experts (hybrid sharding)
+  tensor_row,        // on a grid of tensor ranks: ranks that differ only in their position within a row
+  tensor_column,     // on such a grid: ranks that differ only in their position within a column
+  tensor_depth,      // on such a grid: ranks that differ only in their depth
+  vocabulary         // all ranks of a replica, where its pipeline stages share the vocabulary
 };
 
 inline constexpr std::size_t kDimensions = 18;
 
-// How activations lie on a grid of tensor ranks (strategy.tensor_kind): the columns are cut over one group, the samples
-// over tensor_depth and each part of them over another group. Without a grid the groups named here have one rank.
+// How an activation is sharded over a grid of tensor ranks (strategy.tensor_kind): its columns over the group
+// `columns`, its samples over tensor_depth, and each part of the samples over the group `rows`. Without a grid the
+// groups named here have one rank.
 struct Side {
   Dimension columns = Dimension::tensor_row, rows = Dimension::tensor_column;
 };

@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kLongestQuote = 60;  // most characters of a value in a message
-constexpr int kDeepestJson = 256;          // most levels: the library prints and frees them by recursion
+constexpr std::size_t kLongestQuote = 60;  // most characters of a value that an error message quotes
+constexpr int kDeepestJson = 256;          // most levels of nesting: the library prints and frees values by recursion
 constexpr double kWholeLimit = 9.0e18;     // below 2^63
 
 // The byte at which brackets outside strings nest too deeply; npos if none does.
@@ -164,7 +164,7 @@ double BasicJsonValue<Json>::positive(double most) const {
   return x;
 }
 
-// A whole number in 64 bits; nothing where it is larger.
+// A whole number in 64 bits; nothing if the number is larger.
 template <class Json>
 static std::optional<std::int64_t> whole_in_64_bits(const Json& value) {
   if (value.is_number_unsigned()) {

@@ -12,13 +12,15 @@
 
 namespace orrery {
 
-// A value of a JSON file that knows its place, so that every refusal is one line "file: key: what; advice". It checks
-// types and ranges at reading, and never lets a word of the JSON library through. It points into the parsed file, which
-// must outlive it. A null counts as absent. Json: nlohmann::json, or ordered_json where the order of keys matters.
+// A value of a JSON file that knows its path within the file, so that every error message is one line "file: key: what;
+// advice". Reads check types and ranges, and never show an error text of the JSON library. The value points into the
+// parsed file, which must outlive it. A null counts as absent. Json: nlohmann::json, or ordered_json where the order of
+// keys matters.
 template <class Json>
 class BasicJsonValue {
  public:
-  // file: also "rows.json: row 3", where a list's rows are what a user counts. advice: "write it with ...", or "".
+  // file: the file's name, with a row ("rows.json: row 3") where the file is a list of rows. advice: the end of each
+  // error message, "write it with ...", or "".
   BasicJsonValue(const Json& value, std::string file, std::string advice = "")
       : value_(&value), origin_(std::make_shared<const Origin>(Origin{std::move(file), std::move(advice)})) {}
 
@@ -38,17 +40,17 @@ class BasicJsonValue {
   std::vector<std::pair<std::string, BasicJsonValue>> members() const;
   std::vector<BasicJsonValue> items() const;  // elements of a list
   void require_object() const;
-  // Refuses members that are not among these.
+  // Refuses an object that has a member with a name not among `keys`.
   void require_known(const std::vector<std::string_view>& keys) const;
 
-  double number(double least, double most) const;  // a finite number between these
+  double number(double least, double most) const;  // a finite number from least to most
   double positive(double most) const;              // a number above 0
   std::int64_t whole(std::int64_t least, std::int64_t most) const;
   bool flag() const;
   std::string text() const;
   std::vector<double> numbers(double least, double most) const;
 
-  // Values of a member that may be absent.
+  // Values of a member that may be absent; `absent` is returned if it is.
   double number_or(std::string_view key, double absent, double least, double most) const;
   std::int64_t whole_or(std::string_view key, std::int64_t absent, std::int64_t least, std::int64_t most) const;
   bool flag_or(std::string_view key, bool absent) const;
@@ -65,21 +67,21 @@ class BasicJsonValue {
 
   const Json* value_;
   std::shared_ptr<const Origin> origin_;
-  std::string key_;  // place of the value: "measured.ops[2].kind"; "" for the whole file
+  std::string key_;  // path of the value in the file: "measured.ops[2].kind"; "" for the whole file
 };
 
 using JsonValue = BasicJsonValue<nlohmann::json>;
 using OrderedJsonValue = BasicJsonValue<nlohmann::ordered_json>;
 
-// Parses; throws Error "path:line: is no JSON: ..." where it breaks or nests too deeply. advice: what to give instead.
+// Parses a JSON text; throws Error "path:line: is no JSON: ...; advice" if the text is malformed or nested too deeply.
 nlohmann::json parse_json(const std::string& path, std::string_view text,
                           std::string_view advice = "write it again with the tool it is from");
 nlohmann::ordered_json parse_ordered_json(const std::string& path, std::string_view text, std::string_view advice);
 
-// A member's text; "" where the value is no object, or has no such member that is a text.
+// The string member `key` of an object; "" if the value is no object or has no string of that name.
 std::string text_in(const nlohmann::json& object, const char* key);
 
-// The line of a byte of a text, from 1.
+// The line number, from 1, of the byte at offset `byte` of a text.
 std::size_t line_of(std::string_view text, std::size_t byte);
 
 }  // namespace orrery

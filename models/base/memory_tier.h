@@ -14,8 +14,8 @@ enum class MemoryTier : std::uint8_t { device, host, nvme };
 struct MemoryTierRow {
   std::string_view name;     // in plans and traces
   std::string_view in_spec;  // value of the keys of strategy.offload
-  std::string_view about;    // in texts: "optimizer on the disks"
-  bool behind_host = false;  // reached through the host's memory alone
+  std::string_view about;    // name in messages: "optimizer on the disks"
+  bool behind_host = false;  // reached only through the host's memory
 };
 inline constexpr MemoryTierRow kMemoryTiers[] = {
     {"device", "none", "device"}, {"host", "cpu", "host"}, {"nvme", "nvme", "disks", true}};
@@ -23,7 +23,7 @@ inline constexpr MemoryTierRow kMemoryTiers[] = {
 inline constexpr std::size_t kTiers = std::size(kMemoryTiers);
 
 constexpr const MemoryTierRow& row_of(MemoryTier tier) { return kMemoryTiers[static_cast<std::size_t>(tier)]; }
-// The tier that a spec's word names; nothing for another word.
+// The tier that a word in a spec names; nothing for an unknown word.
 constexpr std::optional<MemoryTier> tier_in_spec(std::string_view word) {
   for (std::size_t i = 0; i < kTiers; ++i) {
     if (kMemoryTiers[i].in_spec == word) return static_cast<MemoryTier>(i);

@@ -7,8 +7,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kLongestWord = 64;  // longer words are no misspelt names, and the table is quadratic
-constexpr std::size_t kMostListed = 40;   // most known names that are listed beside a near one
+// Longer words are no misspelt names, and the table of edit distances is quadratic
+constexpr std::size_t kLongestWord = 64;
+constexpr std::size_t kMostListed = 40;  // most known names that a message lists if one of them is close
 
 }  // namespace
 
@@ -48,21 +49,21 @@ std::string unknown_name(std::string_view what, std::string_view word, std::span
                                listed ? fmt::format(" known: {}", fmt::join(known, ", ")) : ""));
 }
 
-// Whether a control character begins here: C0, DEL, and in UTF-8 the begin of a C1 control.
+// Whether a control character begins at byte i: C0, DEL, and in UTF-8 the begin of a C1 control.
 static bool is_control(std::string_view text, std::size_t i) {
   const auto c = static_cast<unsigned char>(text[i]);
   const bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
   return c < 32 || c == 127 || c1;
 }
 
-// How many characters an escape sequence that sets a colour has; 0 where there is none.
+// Number of characters of the escape sequence at byte i if it sets a colour; else 0.
 static std::size_t colour_at(std::string_view text, std::size_t i) {
   if (text.substr(i, 2) != "\x1b[") return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", i + 2);
   return end < text.size() && text[end] == 'm' ? end + 1 - i : 0;
 }
 
-// Bytes of a character of UTF-8 that begins here; 0 where none does (RFC 3629, section 4).
+// Number of bytes of the UTF-8 character at byte i; 0 if none begins there (RFC 3629, section 4).
 static std::size_t utf8_at(std::string_view text, std::size_t i) {
   const auto first = static_cast<unsigned char>(text[i]);
   const std::size_t length = first < 0x80                    ? 1

@@ -9,25 +9,26 @@
 
 namespace orrery {
 
-// Letters to insert, drop, change or swap to make one word of the other (Damerau, optimal string alignment).
+// The number of letters to insert, delete, change or swap that turns one word into the other (Damerau, optimal string
+// alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 // The known name nearest to a misspelt one, or "" when none is near (more than a third of its letters differ).
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
 
-// A message for an unknown name: "unknown precision bf17; did you mean bf16? known: fp32, tf32, ...". Where a known
-// name is near, long lists are left out.
+// A message for an unknown name: "unknown precision bf17; did you mean bf16? known: fp32, tf32, ...". If a known name
+// is close to the word, a long list of known names is left out.
 std::string unknown_name(std::string_view what, std::string_view word, std::span<const std::string_view> known);
 
-// The text with line breaks and other control characters as '?', so that a message stays one line.
+// The text with line breaks and other control characters replaced by '?', so that a message stays on one line.
 std::string printable(std::string text);
-bool is_printable(std::string_view text);  // whether a text is UTF-8 without such characters
+bool is_printable(std::string_view text);  // whether a text is UTF-8 without control characters
 
-// A text of many lines for a terminal: control characters but line ends and our own colours (ESC [ 0-9 ; m) as '?', so
-// that no name in a file moves its cursor or sets its title.
+// A text of many lines made safe for a terminal: control characters become '?', except line ends and Orrery's own
+// colour codes (ESC [ 0-9 ; m), so that no name in an input file can move the cursor or set the window's title.
 std::string printable_lines(std::string text);
 
-// A row of a table of names: precisions, shardings, fabrics.
+// A row of a table that gives each value its name (precisions, shardings, fabrics).
 template <class T>
 struct Named {
   std::string_view name;

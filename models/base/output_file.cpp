@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kGzip = 15 + 16;  // zlib.h, deflateInit2: the largest window, gzip framing
-constexpr int kMemory = 8;      // zlib.h: its default
+constexpr int kMemory = 8;      // memory level of deflateInit2 in zlib.h: its default
 constexpr mode_t kMode = 0666;  // mode of new files, less the umask
 
 bool is_regular_or_absent(const std::string& path) {
@@ -36,7 +36,7 @@ bool is_regular_or_absent(const std::string& path) {
 
 struct OutputFile::State {
   std::string path;       // the path as the user wrote it
-  std::string target;     // the path behind symbolic links
+  std::string target;     // the path with symbolic links resolved
   std::string temporary;  // the file beside the target; "": written in place
   int descriptor = -1;
   bool named = false;  // whether `temporary` exists
@@ -66,7 +66,7 @@ struct OutputFile::State {
     const fs::path folder = fs::path(target).parent_path();
     descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode);
     if (descriptor >= 0) return;
-    // The name may be left from a process of this number that was killed; in a shared folder it may be a link.
+    // The name may be left over from a killed process with the same number; in a shared folder it may be a link.
     ::unlink(temporary.c_str());
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
     if (descriptor < 0) fail();
@@ -97,8 +97,8 @@ struct OutputFile::State {
     } while (deflater.avail_out == 0);
   }
 
-  // Gives a file without a name one through its descriptor (open(2), O_TMPFILE). This never takes the place of another
-  // file, so the target's name comes by rename().
+  // Gives a file without a name its name, by way of its descriptor (open(2), O_TMPFILE). This never replaces an
+  // existing file, so the target's name is set by rename().
   void give_name() {
     const std::string open_file = fmt::format("/proc/self/fd/{}", descriptor);
     ::unlink(temporary.c_str());
@@ -122,7 +122,7 @@ OutputFile::OutputFile(std::string path) : state_(std::make_unique<State>()) {
   if (!state_->path.ends_with(".gz")) return;
   state_->compressed =
       deflateInit2(&state_->deflater, Z_BEST_SPEED, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) == Z_OK;
-  if (!state_->compressed) throw std::bad_alloc();  // zlib.h: no memory is the one reason left
+  if (!state_->compressed) throw std::bad_alloc();  // zlib.h: lack of memory is the only possible reason here
 }
 
 OutputFile::OutputFile(OutputFile&&) noexcept = default;

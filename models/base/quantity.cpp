@@ -74,7 +74,8 @@ const Unit* find_unit(std::string_view name) {
 }  // namespace
 
 std::string_view unit_of_key(std::string_view key) {
-  const std::string_view last = key.substr(key.find_last_of("_.") + 1);  // npos + 1 = 0: the whole key
+  // Npos + 1 = 0: if there is no separator, the whole key
+  const std::string_view last = key.substr(key.find_last_of("_.") + 1);
   const Unit* const unit = find_unit(last);
   return unit == nullptr || unit->kind == Kind::count ? "" : last;
 }

@@ -8,13 +8,14 @@ namespace orrery {
 
 using Bytes = std::int64_t;
 using Seconds = double;
-using Picoseconds = std::int64_t;  // the engine's clock: whole picoseconds, so sums are exact and order is total
+// The simulated clock: whole picoseconds, so that sums are exact and any two times compare exactly
+using Picoseconds = std::int64_t;
 
 inline constexpr double kPicosecondsPerSecond = 1e12;
 inline constexpr Seconds kMicrosecond = 1e-6;
 
-// The one place where a duration is rounded. A single kernel, transfer or launch of more than a day is an absurd figure
-// in the input, and a step of many would not fit the clock: throws Error.
+// Durations are rounded in this one place. A single kernel, transfer or launch of more than a day comes from an absurd
+// number in the input, and a step of many such operations would overflow the clock: throws Error.
 inline constexpr Seconds kLongest = 86400;
 inline Picoseconds picoseconds(Seconds s) {
   if (!(s >= 0 && s <= kLongest))

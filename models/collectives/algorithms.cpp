@@ -14,7 +14,7 @@ namespace {
 
 int wrap(int rank, int ranks) { return ((rank % ranks) + ranks) % ranks; }
 
-// Appends n-1 rounds in which every rank passes one chunk to its right neighbour, rank r beginning with chunk r +
+// Appends n-1 ring rounds in which every rank sends one chunk to its right neighbour; rank r begins with chunk r +
 // first.
 void append_ring(Moves& all, int first_round, int first, bool add) {
   const int n = all.ranks;
@@ -55,7 +55,7 @@ Moves ring_broadcast(int n) {
   return all;
 }
 
-// The given moves with time, direction and copy/add turned round.
+// The moves with time, direction and copy/add reversed.
 Moves reversed(Moves all, bool add) {
   const int last = rounds(all) - 1;
   for (Move& m : all.moves) {
@@ -97,7 +97,7 @@ Moves tree_all_reduce(int n) {
 }
 
 // Assigns every move the first round in which its chunk is ready at src and dst, src does not send and dst does not
-// receive; moves come in an order in which a chunk's earlier moves precede. Ends sorted by round.
+// receive; moves of one chunk come in their order. Sorts the moves by round.
 void schedule(Moves& all) {
   std::vector<std::vector<bool>> sends(static_cast<std::size_t>(all.ranks)), receives = sends;
   std::vector<std::vector<int>> ready(static_cast<std::size_t>(all.ranks),
@@ -130,9 +130,9 @@ int append_sub_tree(Moves& all, int first, int last, int chunk, int shift) {
   return rank;
 }
 
-// Two binary trees, the second moved on by one rank so that inner ranks of one are mostly leaves of the other, each
-// with half of the data (Sanders, Speck, Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and
-// scan): up both, then down both.
+// Two binary trees with half of the data each, the second shifted by one rank so that inner ranks of one are mostly
+// leaves of the other (Sanders, Speck, Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and
+// scan): reduction up both trees, then broadcast down both.
 Moves double_tree_all_reduce(int n) {
   Moves all{n, 2, 2, {}};
   append_sub_tree(all, 0, n - 1, 0, 0);
@@ -148,7 +148,7 @@ Moves double_tree_all_reduce(int n) {
 }
 
 // Recursive doubling: every rank exchanges everything with the rank that differs in one bit; ranks beyond the largest
-// power of two add theirs to a partner first and get the result back last.
+// power of two first add their data to a partner's and get the result back last.
 Moves recursive_doubling_all_reduce(int n) {
   Moves all{n, 1, 1, {}};
   int power = 1;
@@ -245,7 +245,7 @@ Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies) {
     for (int rank = 1; rank < ranks; ++rank) add(rank, 0, rank);
     return all;
   }
-  // First server that workers talk to: heads of chains (push), or tails (pull)
+  // First server that workers exchange messages with: heads of chains (push), or tails (pull)
   const int workers = ranks - servers * copies, centre = sums ? workers : ranks - servers;
   for (int worker = 0; worker < workers; ++worker) {
     for (int s = 0; s < servers; ++s) add(worker, centre + s, s);

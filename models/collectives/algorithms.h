@@ -30,10 +30,10 @@ enum class CollectiveKind : std::uint8_t {
   pull
 };
 
-inline constexpr int kCollectiveKinds = 7;  // the first kinds: those that libraries of collectives know
+inline constexpr int kCollectiveKinds = 7;  // the first kinds, which collective libraries such as NCCL have
 
-// Whether a collective passes through few ranks, to which all other ranks talk: one round of messages, by library or
-// not.
+// Whether every rank of a collective exchanges messages only with a few central ranks (the root, or parameter servers),
+// in one round.
 inline bool is_star(CollectiveKind kind) { return kind >= CollectiveKind::gather; }
 
 std::string_view name_of(CollectiveKind kind);
@@ -48,20 +48,21 @@ struct Move {
   bool add = false;
 };
 
-// A collective as the chunk moves that carry it out, ordered by round. It says what goes where, never when or how fast.
-// Every rank numbers its chunks 0..chunks-1; the buffer of `bytes` that a caller names holds buffer_chunks of them.
-// At the start a rank holds: all chunks (all_reduce, reduce_scatter, reduce), chunk r (all_gather, shift), all if it is
-// rank 0 (broadcast, scatter), chunks r*n+d for every d (all_to_all, which has n*n chunks of which a buffer holds n);
-// with `chunks` servers, or so many chains: all if it is a worker (push), chunk s if it is chain s's last (pull).
-// At the end: sums of all chunks (all_reduce; reduce: on rank 0), the sum of chunk r (reduce_scatter), all chunks
-// (all_gather, broadcast), chunks s*n+r for every s (all_to_all), chunk r-1 (shift); chunk r (scatter), all on rank 0
-// (gather), the sum of chunk s on all of chain s (push), all on workers (pull).
+// A collective as the list of chunk moves that carry it out, ordered by round. It says which chunk goes to which rank,
+// never when or how fast. Every rank numbers its chunks 0..chunks-1; the buffer of `bytes` that a caller names holds
+// buffer_chunks of them. At the start a rank r holds: all chunks (all_reduce, reduce_scatter, reduce), chunk r
+// (all_gather, shift), all if it is rank 0 (broadcast, scatter), chunks r*n+d for every d (all_to_all, which has n*n
+// chunks of which a buffer holds n). A push or pull has one chunk for each server or chain of servers: a worker starts
+// with all (push), the last server of chain s with chunk s (pull). At the end: sums of all chunks (all_reduce; reduce:
+// on rank 0), the sum of chunk r (reduce_scatter), all chunks (all_gather, broadcast), chunks s*n+r for every s
+// (all_to_all), chunk r-1 (shift), chunk r (scatter), all on rank 0 (gather), the sum of chunk s on every server of
+// chain s (push), all on workers (pull).
 struct Moves {
   int ranks = 1;
   int chunks = 1;
   int buffer_chunks = 1;
   std::vector<Move> moves;
-  int copies = 1;  // servers in a chain, the k-th of chain s being the (k chunks + s)-th server
+  int copies = 1;  // servers in a chain; the k-th server of chain s is server number k * chunks + s
 };
 
 // A named way to carry out a collective; moves(n) is defined for every n >= 1 (one rank: no moves). The root is rank 0.
@@ -74,12 +75,13 @@ struct CollectiveAlgorithm {
 std::span<const CollectiveAlgorithm> collective_algorithms();
 const CollectiveAlgorithm& find_collective(std::string_view name);  // throws Error listing the known names
 
-// Moves of one round: between rank 0 and every other rank, or between every worker and every server; in a push one more
-// round for each further copy of a chain. servers: pieces of a push or pull; copies: servers for each piece.
+// The moves of a collective with one round: between rank 0 and every other rank, or between every worker and every
+// server. A push has one more round for each further copy in a chain. servers: pieces of a push or pull; copies:
+// servers for each piece.
 Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies = 1);
 
-// Carries the moves out on integers and returns "" if every rank ends with what the kind promises, else the first
-// fault: a chunk sent or added to that is not there yet, or a wrong result.
+// Runs the moves on integers and returns "" if every rank ends with the result that this kind of collective promises,
+// else the first fault: a chunk that is sent or added to before it is there, or a wrong result.
 std::string run_on_integers(CollectiveKind kind, const Moves& moves);
 
 int rounds(const Moves& moves);
@@ -96,8 +98,8 @@ std::vector<double> bytes_sent(const Moves& moves, Bytes bytes);
 Seconds time_of(const Moves& moves, Bytes bytes, Seconds alpha, double GBps);
 
 // Bytes that the busiest rank sends in a bandwidth-optimal algorithm, rounded up: 2S(n-1)/n for all_reduce, S(n-1)/n
-// for all_gather, reduce_scatter and all_to_all, S for broadcast, reduce, shift and push, S/n for gather; nothing for
-// one rank. scatter: S(n-1)/n; pull, where it depends on the number of servers: S.
+// for all_gather, reduce_scatter, all_to_all and scatter, S for broadcast, reduce, shift and push, S/n for gather; 0
+// for one rank. For pull, which depends on the number of servers, the bound S is returned.
 Bytes bytes_per_rank(CollectiveKind kind, std::int64_t ranks, Bytes bytes);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Collectives' moves carried out on integers.
+// The proof of collectives: their moves are run on integers.
 #include <span>
 #include <vector>
 
@@ -16,14 +16,14 @@ struct Cell {
 
 using Cells = std::vector<std::vector<Cell>>;  // (rank, chunk)
 
-// The initial value of a chunk on a rank: different for every (rank, chunk), and so spread that no two sums of
-// different terms agree by chance.
+// The initial value of a chunk on a rank: different for every (rank, chunk), and such that no two sums of different
+// terms are equal by chance.
 std::int64_t initial(int rank, int chunk) {
   const auto x = static_cast<std::uint64_t>(rank * 65537 + chunk + 1) * 0x9E3779B97F4A7C15ULL;
   return static_cast<std::int64_t>(x >> 24);
 }
 
-// The number of a server's chunk; negative for a worker.
+// The number of the chunk that a server holds; negative for a worker.
 int server_of(const Moves& all, int rank) {
   const int server = rank - (all.ranks - all.chunks * all.copies);
   return server < 0 ? server : server % all.chunks;
@@ -37,7 +37,7 @@ bool holds_at_start(CollectiveKind kind, const Moves& all, int rank, int chunk) 
       return rank == 0;
     case CollectiveKind::push:
       return server_of(all, rank) < 0;
-    case CollectiveKind::pull:  // the last of a chain's servers, which all have the same
+    case CollectiveKind::pull:  // the last server of a chain starts with the data
       return rank - (all.ranks - all.chunks) == chunk;
     case CollectiveKind::all_gather:
     case CollectiveKind::shift:
@@ -78,7 +78,7 @@ bool holds_at_end(CollectiveKind kind, const Moves& all, int rank, int chunk) {
   return false;
 }
 
-// The value that a chunk must have in the end: the sum, or copy, of all chunks that held it at the start.
+// The value that a chunk must end with: the sum, or copy, of all chunks that held it at the start.
 std::int64_t wanted(CollectiveKind kind, const Moves& all, int chunk) {
   std::int64_t sum = 0;
   for (int rank = 0; rank < all.ranks; ++rank) {
@@ -97,7 +97,7 @@ Cells start(CollectiveKind kind, const Moves& all) {
   return cells;
 }
 
-// Carries out one round; ranks send the values from before the round.
+// Runs one round; ranks send the values from before the round.
 std::string run_round(std::span<const Move> round, Cells& cells) {
   const auto cell = [&](int rank, int chunk) -> Cell& {
     return cells.at(static_cast<std::size_t>(rank)).at(static_cast<std::size_t>(chunk));

@@ -24,8 +24,12 @@ Seconds host_time(const Op& op, const Software& software) {
 LayerHostTime layer_host_time(const Plan& plan, const Block& block, const Software& software) {
   if (block.role != BlockRole::layer) return {};
   const auto again = std::ranges::count_if(block.backward, [&](std::uint32_t op) { return plan.ops[op].recompute; });
-  const double share =
-      std::min(1.0, static_cast<double>(again) / static_cast<double>(std::max<std::size_t>(1, block.forward.size())));
+  // Copies of activations to another memory tier, and waits for these copies, are not recomputed.
+  const auto all = std::ranges::count_if(block.forward, [&](std::uint32_t op) {
+    const Work& work = plan.ops[op].work;
+    return !std::holds_alternative<PlaceCopy>(work) && !std::holds_alternative<Wait>(work);
+  });
+  const double share = std::min(1.0, static_cast<double>(again) / static_cast<double>(std::max<std::int64_t>(1, all)));
   const Seconds layer = software.host.layer_us * kMicrosecond;
   return {layer, layer * (1 + share)};
 }

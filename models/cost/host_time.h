@@ -6,13 +6,15 @@
 
 namespace orrery {
 
-// How long a stack's host takes to call and launch an op, seconds: its call, which autograd makes faster in backward
-// (Software::Host::backward_call_share) and a compiled graph saves, and the launch of its kernels or of its collective.
-// A captured graph launches all ops at once: none takes time.
+// How long the host takes to call and launch an op in a software stack, seconds: the call through the framework, which
+// is faster when autograd makes it in backward (Software::Host::backward_call_share) and which a compiled graph saves,
+// and the launch of the op's kernels or collective. A captured CUDA graph launches all ops at once, so that no op takes
+// host time.
 Seconds host_time(const Op& op, const Software& software);
 
-// The time that a stack's host takes for a layer beyond calling and launching its ops (Software::Host::layer_us), in
-// forward and in backward, seconds: ops that backward runs again are called again. Other blocks take nothing.
+// The host time of a transformer layer beyond calling and launching its ops (Software::Host::layer_us), in the forward
+// and the backward pass, seconds; backward pays again for the share of forward ops that it recomputes. Other blocks
+// take none.
 struct LayerHostTime {
   Seconds forward = 0, backward = 0;
 };

@@ -26,8 +26,8 @@ struct KernelTime {
 
   double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
 
-  // The part of a result's way to memory that no product hides. A tile's result leaves, and the values that it is added
-  // to come, when its products are done: all tiles of a wave at once.
+  // The part of a result's memory traffic that no product hides. A tile writes its result, and reads the values that it
+  // is added to, when its product is done: all tiles of a wave at once.
   Seconds exposed_result(double elements, Bytes bytes, bool accumulate) const {
     return profile.gemm.exposed_result * elements * static_cast<double>(bytes) * (accumulate ? 2 : 1) / bandwidth();
   }
@@ -60,13 +60,13 @@ struct KernelTime {
       for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak, fraction));
     }
     const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
-    // The rate of attention's products includes this already.
+    // The measured rate of attention's products includes this already.
     if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);
     return std::max(best, cost_of(g, eight_bit ? 1 : width).bytes / bandwidth());
   }
 
-  // The experts' products fill the multiprocessors together, as products on several streams or of one grouped kernel
-  // do.
+  // The products of all experts fill the multiprocessors together, whether they run on several streams or in one
+  // grouped kernel.
   Seconds operator()(const GroupedGemm& g) const {
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
     const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
@@ -85,16 +85,21 @@ struct KernelTime {
     return std::max(best, cost_of(g, width).bytes / bandwidth());
   }
 
-  Seconds operator()(const FlashAttention& a) const {
+  Seconds attention_time(const FlashAttention& a, double flops, double keys, std::int64_t head_dim) const {
     const AttentionKernel& kernel = find_attention(profile, attention);
-    const AttentionHead head = head_of(kernel, a.head_dim);
+    const AttentionHead head = head_of(kernel, head_dim);
     const bool forward = a.direction == Direction::forward;
     const double dropout = !a.drops ? 1 : forward ? kernel.forward_dropout : kernel.backward_dropout;
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * dropout *
                         (forward ? head.forward_fraction : head.backward_fraction);
-    if (a.pairs == 0) return kernel.start_us * kMicrosecond;  // no query sees any of these keys
-    const double more = (forward ? head.forward_keys : head.backward_keys) / keys_per_query(a);
-    return kernel.start_us * kMicrosecond + cost_of(a, width).flops * (1 + more) / rate +
+    const double more = (forward ? head.forward_keys : head.backward_keys) / keys;
+    return kernel.start_us * kMicrosecond + flops * (1 + more) / rate;
+  }
+
+  Seconds operator()(const FlashAttention& a) const {
+    if (a.pairs == 0)  // no query sees any of these keys
+      return find_attention(profile, attention).start_us * kMicrosecond;
+    return attention_time(a, cost_of(a, width).flops, keys_per_query(a), a.head_dim) +
            merged_bytes(a, width) / bandwidth();
   }
 
@@ -110,13 +115,58 @@ struct KernelTime {
   }
 };
 
+// The formulas as laws of samples (measured_times.h). Kinds whose formula needs more than sizes and amounts have none.
+struct LawOf {
+  KernelTime planned;  // the task as the plan has it
+  KernelTime sampled;  // the task as it is measured: in 16 or 32 bits
+
+  // A sample is one whole product.
+  Law operator()(const Gemm& g) const {
+    if (!linear(g)) return {};
+    const auto of_sample = [time = sampled, one = g](const std::vector<double>& sizes, double) mutable {
+      one.m = std::llround(sizes[0]);
+      one.n = std::llround(sizes[1]);
+      one.k = std::llround(sizes[2]);
+      one.pieces = one.tiles = 1;
+      return time(one);
+    };
+    return {of_sample, planned(g)};
+  }
+  // A sample drops nothing and sees some keys.
+  Law operator()(FlashAttention a) const {
+    const Seconds task = planned(a);
+    a.drops = false;
+    const auto of_sample = [time = sampled, a](const std::vector<double>& sizes, double flops) {
+      return time.attention_time(a, flops, sizes[2] / 2, std::llround(sizes[3]));
+    };
+    return {of_sample, task};
+  }
+  Law operator()(const GroupedGemm&) const { return {}; }
+  Law operator()(const PlaceCopy&) const { return {}; }
+  Law operator()(const Collective&) const { return {}; }
+  Law operator()(const Transfer&) const { return {}; }
+  template <typename MemoryBound>
+  Law operator()(const MemoryBound& work) const {
+    const Seconds start = planned.profile.memory.start_us * kMicrosecond * kernels_of(work);
+    const auto of_bytes = [start, bandwidth = planned.bandwidth()](double bytes) { return start + bytes / bandwidth; };
+    return {[of_bytes](const std::vector<double>&, double bytes) { return of_bytes(bytes); },
+            of_bytes(cost_of(work, planned.width).bytes)};
+  }
+};
+
 }  // namespace
 
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
   if (kernels_of(op.work) == 0) return 0;
   const bool formulas = has_formulas(profile);
-  const auto measured = profile.rest_built_in ? covered_time(profile.measured, op.work, width)
-                                              : measured_time(profile.measured, op.work, width);
+  const bool sampled = !profile.measured.ops.empty();
+  Op plain;
+  plain.precision = storage_precision(op.precision);
+  const LawOf law_of{{op, width, gpu, profile, attention}, {plain, width, gpu, profile, attention}};
+  const Law law = formulas && sampled ? std::visit(law_of, op.work) : Law();
+  const auto measured = !sampled                ? std::nullopt
+                        : profile.rest_built_in ? covered_time(profile.measured, op.work, width, law)
+                                                : measured_time(profile.measured, op.work, width, law);
   if (measured) return *measured;
   if (!formulas && !moves(op)) {
     throw Error(fmt::format("{}: has no sample of '{}' ({}); calibrate again, or choose another strategy", profile.name,

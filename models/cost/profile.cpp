@@ -21,7 +21,7 @@ constexpr std::int64_t kLargestTile = 65536, kWidestHead = 65536;
 
 constexpr const char* kProfileAdvice = "write it with orrery calibrate";
 
-// Numbers live as {"value": x, "source": "..."} so that every constant stands beside where it comes from.
+// Numbers are stored as {"value": x, "source": "..."} so that every constant has its source beside it.
 double constant(const JsonValue& section, const char* key, double least, double most) {
   const auto found = section.find(key);
   if (!found || !found->is_object() || !found->find("value"))
@@ -29,7 +29,7 @@ double constant(const JsonValue& section, const char* key, double least, double 
   return found->at("value").number(least, most);
 }
 
-// The hash of a profile's text (FNV-1a, 64 bits): it tells two profiles apart, nothing more.
+// The hash of a profile's text (FNV-1a, 64 bits), only meant to tell two profiles apart.
 std::string hash_of(std::string_view text) {
   std::uint64_t h = 14695981039346656037ULL;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;

@@ -13,14 +13,15 @@
 
 namespace orrery {
 
-// A tile that matrix-product kernels of a GPU work in, and what part of a multiprocessor's peak they reach inside it.
+// A tile size of a GPU's matrix-product kernels, and the fraction of a multiprocessor's peak that they reach with it.
 struct Tile {
   std::int64_t rows = 128, columns = 128;
   double efficiency = 0.8;
 };
 
-// Rates that a fused attention kernel reaches for heads of one width: fractions of the 16-bit peak on the flops that
-// the mask leaves, and the cost of every query beyond its keys (diagonal blocks, prologue), as so many keys more.
+// Rates that a fused attention kernel reaches for heads of one width: fractions of the 16-bit peak, counting only the
+// flops that the mask does not skip, and a fixed cost of every query (diagonal blocks, prologue), expressed as a number
+// of additional keys.
 struct AttentionHead {
   std::int64_t head_dim = 128;
   double forward_fraction = 0, backward_fraction = 0;
@@ -36,62 +37,64 @@ struct AttentionKernel {
 
 // How long kernels of one kind of device take: the constants of the formulas in models/cost/kernel_time.cpp, from
 // models/data/profiles (by GPU, else by architecture), each with its source there; or samples of single ops and
-// transfers that `orrery calibrate` measured, which go first. A file has either, or both.
+// transfers that `orrery calibrate` measured, which take precedence. A file has either, or both.
 struct Profile {
   std::string name;
   std::string hash;  // hash of the file's text
 
   struct {
     std::vector<Tile> tiles;
-    double prologue_us = 0;       // filling the pipeline of a tile, per wave
-    double smoothing = 0;         // 0: the last wave costs a whole one; 1: only its share
+    double prologue_us = 0;       // time to fill the pipeline of a tile, per wave
+    double smoothing = 0;         // 0: a partly filled last wave costs a whole one; 1: only its share
     double batched_fraction = 1;  // part of the tiles' rate that batched products of unfused attention reach
-    // Part of it that the products of experts reach, with a kernel for each or one for all
+    // Part of the tiles' rate that experts' products reach, whether each has its own kernel or all share one
     double grouped_fraction = 1;
-    double exposed_result = 0;  // part of the time that results take to and from memory which no products hide
+    double exposed_result = 0;  // part of a result's time to and from memory that the product does not hide
   } gemm;
 
-  // kernels by name; a stack names one, and the first serves where that one is not in the list
+  // Attention kernels by name; a software stack names the one it uses, and the first stands in for one not listed
   std::vector<AttentionKernel> attention;
 
   struct {
-    double fraction = 0;  // part of the nominal bandwidth that long streams reach
-    double start_us = 0;  // start of every memory-bound kernel
+    double fraction = 0;  // part of the nominal bandwidth that large kernels reach
+    double start_us = 0;  // fixed start-up time of every memory-bound kernel
   } memory;
 
   double kernel_gap_us = 0;      // gap between two kernels of a stream
   double vector_fraction = 0.5;  // part of the fp32 peak that kernels outside tensor cores reach
-  double contention = 0;         // further slow-down of compute per transfer's share of multiprocessors
-  double spread = 0;             // spread of like GPUs' speeds in products: one standard deviation, as part of the mean
+  // Further slow-down of compute while a transfer runs, per share of the multiprocessors that it occupies
+  double contention = 0;
+  // How GPUs of one model differ in the speed of products: standard deviation, as a fraction of the mean
+  double spread = 0;
 
   MeasuredTimes measured;
-  // Logs of a cluster's own NCCL about its communicators; they go before our port of NCCL's model.
+  // Logs that a cluster's own NCCL wrote about its communicators; they override Orrery's port of NCCL's model.
   std::vector<LoggedNccl> nccl;
   // Whether the profile was imported, and so has gaps: times that were not measured come from the built-in profile of
   // the spec's GPU (sim/predict/predict.h, profile_for).
   bool rest_built_in = false;
-  Bytes memory_bytes = 0;  // memory of the device, where the cluster does not know it
+  Bytes memory_bytes = 0;  // memory of the device, for clusters that do not state it
   // The place and circumstances of the measurement, in words: {"device", "AMD EPYC, 1 thread"}, {"date", "2026-11-21"},
   // ...
   std::vector<std::pair<std::string, std::string>> fingerprint;
 };
 
-// The kernel of that name, else the profile's first; reports say where another stands in.
+// The attention kernel of that name, else the profile's first one; reports say when another kernel stands in.
 const AttentionKernel& find_attention(const Profile& profile, std::string_view name);
 
-// The rates for heads of a width: between the widths that a kernel was measured for, in proportion; beyond them, those
-// of the nearest.
+// The rates for heads of one width: interpolated between the widths that the kernel was measured for; beyond them, the
+// rates of the nearest width.
 AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 
 // The profile of a GPU: its own, else its architecture's. Throws Error when there is neither.
 Profile find_profile(const Gpu& gpu);
-Profile load_profile(const std::string& path);  // a measured one; throws Error with file and key
+Profile load_profile(const std::string& path);  // a measured profile; throws Error with file and key
 Profile parse_profile(std::string_view text, const std::string& path);
 // Whether formulas can time ops that were not measured.
 inline bool has_formulas(const Profile& profile) { return !profile.gemm.tiles.empty(); }
-// The text of a profile's file that has nothing but measured and logged figures.
+// A profile written as a JSON text, with nothing but its measured and logged values.
 std::string to_json(const Profile& measured);
-// The fingerprint's entry for a key, "" if none.
+// The value of a key of the profile's fingerprint, "" if it has none.
 std::string_view fingerprint_of(const Profile& profile, std::string_view key);
 
 }  // namespace orrery

@@ -6,14 +6,15 @@
 
 #include "models/layers/context_attention.h"
 #include "models/layers/latent_attention.h"
+#include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
 
 namespace orrery {
 namespace {
 
-// The buffers and ops of unfused attention, which its backward needs again. Scores and probabilities (batch, heads,
-// query, key) are written out. With dropout the probabilities, the mask and the dropped probabilities are kept: 5 a s^2
-// b bytes (Korthikanti et al. 2022).
+// The buffers and sizes of unfused attention, which its backward needs again. Scores and probabilities (batch, heads,
+// query, key) are written to memory. With dropout the probabilities, the mask and the dropped probabilities are kept: 5
+// a s^2 b bytes (Korthikanti et al. 2022).
 struct Unfused {
   HeadSlots heads;
   AttentionPart part;
@@ -24,6 +25,7 @@ struct Unfused {
   Softmax softmax;
   Residual drop;
   SoftCap cap;
+  std::vector<std::int32_t> sinks;
   bool drops = false, caps = false;
 
   Bytes bytes() const { return batch * q * k * width; }
@@ -41,9 +43,9 @@ struct Unfused {
 
 }  // namespace
 
-// Stacks that split or permute the packed projection copy it, and copy its gradient back. Where there are several
-// copies, attention reads keys and values from the last one, and queries from the first, where they stand beside keys
-// and values.
+// Copies the packed projection in stacks that split or permute it, and in backward its gradient. If there are several
+// copies, attention reads keys and values from the last one, and queries from the first, in which keys and values lie
+// too.
 static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   const BlockContext& c = layer.context;
   const Cast copy = {c.rows * width, c.width, c.width};
@@ -70,18 +72,69 @@ static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   return qkv;
 }
 
-// Norms of queries and keys by heads. Values need no norm: they stay where the projection left them.
+// A norm of all queries of a token, and one of all keys. Ranks that each have some of the heads sum their squares
+// first. Every rank holds the whole weights.
+static HeadSlots norms_of_all_heads(LayerTape& layer, Id qkv) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
+  const bool layernorm = m.norm == Norm::layernorm, cut = c.tensor > 1;
+  std::vector<std::int32_t> weights = norm_weights(layer, "attention.query norm", m.heads * m.head_dim, cut);
+  const std::vector<std::int32_t> keys = norm_weights(layer, "attention.key norm", m.kv_heads * m.head_dim, cut);
+  weights.insert(weights.end(), keys.begin(), keys.end());
+  const std::int64_t columns = (layer.heads + layer.kv_heads) * m.head_dim;
+  const Bytes moments = 2 * c.rows * (layernorm ? 8 : 4);
+  const auto work = [=, &c](Direction direction, Normalize::Part part) {
+    return Normalize{c.rows, columns, layernorm, c.spec.software.kernels.fused_norm, direction, part, c.tensor};
+  };
+  const auto sum = [=, &layer](const std::string& name, Id sums) {
+    layer.tape.emit(name + " sums reduce", Collective{.group = Dimension::tensor, .bytes = moments, .width = 4},
+                    {.updates = {sums}}, LaneKind::tensor);
+  };
+  const Id y = activation(layer, "normed queries and keys", c.rows, columns);
+  const Id statistics = layer.tape.slot("statistics", moments);
+  if (cut) {
+    layer.tape.emit("head norms sums", work(Direction::forward, Normalize::Part::sums),
+                    {.reads = {qkv}, .writes = {statistics}});
+    sum("head norms", statistics);
+    layer.tape.emit("head norms", work(Direction::forward, Normalize::Part::finish),
+                    {.reads = {qkv}, .writes = {y}, .updates = {statistics}, .weights = weights});
+  } else {
+    layer.tape.emit("head norms", work(Direction::forward, Normalize::Part::whole),
+                    {.reads = {qkv}, .writes = {y, statistics}, .weights = weights});
+  }
+  layer.tape.on_backward([=, &layer] {
+    std::vector<Id> reads = {qkv, statistics, layer.tape.gradient(y)};
+    if (cut) {
+      const Id sums = layer.tape.slot("gradient sums", moments);
+      layer.tape.emit("head norms gradient sums", work(Direction::backward, Normalize::Part::sums),
+                      {.reads = reads, .writes = {sums}, .weights = weights});
+      sum("head norms gradient", sums);
+      reads.push_back(sums);
+    }
+    layer.tape.emit(
+        "head norms gradient", work(Direction::backward, cut ? Normalize::Part::finish : Normalize::Part::whole),
+        {.reads = reads, .updates = {layer.tape.gradient(qkv)}, .weights = weights, .weight_gradients = weights});
+  });
+  return {y, qkv};
+}
+
+// The learned sinks of this rank's heads, which the softmax's sum includes; none in other models.
+static std::vector<std::int32_t> sinks_of(LayerTape& layer) {
+  if (!layer.model.attention_sinks) return {};
+  return {layer.tape.parameter("attention.sinks", layer.heads, 1, Cut::rows)};
+}
+
+// Norms of queries and keys, head by head. Values have no norm: attention reads them from the projection.
 static HeadSlots head_norms(LayerTape& layer, Id qkv) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
+  if (m.qk_norm_all) return norms_of_all_heads(layer, qkv);
   if (!m.qk_norm) return {qkv, qkv};
   const std::int64_t rows = c.rows * (layer.heads + layer.kv_heads);
   const bool layernorm = m.norm == Norm::layernorm;
-  std::vector<std::int32_t> weights;
-  for (const std::string name : {"attention.query norm", "attention.key norm"}) {
-    weights.push_back(layer.tape.parameter(name + ".weight", m.head_dim, 1, Cut::none, c.tensor > 1));
-    if (layernorm) weights.push_back(layer.tape.parameter(name + ".bias", m.head_dim, 1, Cut::none, c.tensor > 1));
-  }
+  std::vector<std::int32_t> weights = norm_weights(layer, "attention.query norm", m.head_dim, c.tensor > 1);
+  const std::vector<std::int32_t> of_keys = norm_weights(layer, "attention.key norm", m.head_dim, c.tensor > 1);
+  weights.insert(weights.end(), of_keys.begin(), of_keys.end());
   const Normalize work = {rows, m.head_dim, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
   const Id y = activation(layer, "normed queries and keys", c.rows, (layer.heads + layer.kv_heads) * m.head_dim);
   const Id statistics = layer.tape.slot("statistics", rows * (layernorm ? 8 : 4));
@@ -113,14 +166,14 @@ static void rotate(LayerTape& layer, Id queries_keys) {
   });
 }
 
-// Makes queries, keys and values by one projection.
+// Computes queries, keys and values by one projection.
 static HeadSlots packed_heads(LayerTape& layer, Id x) {
   const Model& m = layer.model;
   const std::int64_t d = m.head_dim;
   const std::int64_t width = (layer.heads + 2 * layer.kv_heads) * d;
   const Id projected = column_parallel(
       layer, "qkv", x, m.hidden, width,
-      {"attention.qkv", Cut::heads, m.bias || m.qkv_bias, layer.context.kv_copies > 1 ? 2 * layer.kv_heads * d : 0});
+      {"attention.qkv", Cut::heads, has_qkv_bias(m), layer.context.kv_copies > 1 ? 2 * layer.kv_heads * d : 0});
   const HeadSlots heads = head_norms(layer, in_attention_layout(layer, projected, width));
   rotate(layer, heads.queries_keys);
   return heads;
@@ -179,9 +232,9 @@ FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool wind
   return work;
 }
 
-// DeepSeek-V3 (arXiv 2412.19437, section 3.3.3): the gradient of attention needs more than 8 bits of attention's
-// output, so the output is kept in 12 (E5M6), for the product behind it too. It is widened where it is read, and in
-// backward once more. Casting two values turns four bytes into three.
+// Keeps attention's output in 12 bits (E5M6) for backward and for the product after it: DeepSeek-V3 (arXiv 2412.19437,
+// section 3.3.3), since the gradient of attention needs more than 8 bits of that output. It is widened by each reader,
+// and in backward once more. Casting two values turns four bytes into three.
 static Id kept_in_12_bits(LayerTape& layer, Id values, std::int64_t elements) {
   const Id packed = layer.tape.slot("attention values in 12 bits", ceil_div(elements * 3, 2));
   const std::int64_t pairs = ceil_div(elements, 2);
@@ -196,18 +249,20 @@ static Id kept_in_12_bits(LayerTape& layer, Id values, std::int64_t elements) {
 Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed) {
   const BlockContext& c = layer.context;
   FlashAttention work = flash_work(layer, part, windowed);
-  // Without it, keys are those of the whole sequence, row after row
+  // Without latent attention, keys are those of the whole sequence, row after row
   work.keys_apart = layer.model.mla && c.spec.strategy.context > 1;
   const std::int64_t rows = c.batch * part.query;
   const Id y = activation(layer, "attention values", rows, part.heads * value_dim(layer));
   const Id statistics = layer.tape.slot("statistics", rows * part.heads * 4);  // the log-sum-exp of every row, fp32
-  layer.tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}});
+  const std::vector<std::int32_t> sinks = sinks_of(layer);
+  layer.tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}, .weights = sinks});
   const Id values = packs_attention(layer) ? kept_in_12_bits(layer, y, rows * part.heads * value_dim(layer)) : y;
   layer.tape.on_backward([=, &layer] {
     FlashAttention back = work;
     back.direction = Direction::backward;
     const HeadSlots d = head_gradients(layer, heads, part);
-    BlockBuilder::Uses uses = {.reads = heads.slots(), .writes = d.slots()};
+    BlockBuilder::Uses uses = {
+        .reads = heads.slots(), .writes = d.slots(), .weights = sinks, .weight_gradients = sinks};
     uses.reads.insert(uses.reads.end(), {values, statistics, layer.tape.gradient(values)});
     layer.tape.emit("attention gradient", back, uses);
   });
@@ -224,6 +279,7 @@ static Unfused unfused_parts(LayerTape& layer, const HeadSlots& heads, const Att
   u.kv_heads = part.kv_heads;
   u.drops = m.dropout > 0;
   u.caps = m.attention_softcap > 0;
+  u.sinks = sinks_of(layer);
   u.scores = layer.tape.slot("scores", u.bytes());
   u.probabilities = layer.tape.slot("probabilities", u.bytes());
   u.mask = u.drops ? layer.tape.slot("attention dropout mask", u.bytes() / u.width) : u.probabilities;
@@ -249,7 +305,8 @@ static void unfused_backward(LayerTape& layer, const Unfused& u) {
   layer.tape.emit("probabilities gradient", u.product(u.q, u.k, u.d, Gemm::Role::probability_gradient),
                   {.reads = {dy, u.heads.qkv}, .writes = {dp}});
   if (u.drops) layer.tape.emit("attention dropout gradient", backward(u.drop), {.reads = {u.mask}, .updates = {dp}});
-  layer.tape.emit("softmax gradient", backward(u.softmax), {.reads = {u.probabilities}, .updates = {dp}});
+  layer.tape.emit("softmax gradient", backward(u.softmax),
+                  {.reads = {u.probabilities}, .updates = {dp}, .weight_gradients = u.sinks});
   if (u.caps) layer.tape.emit("score cap gradient", backward(u.cap), {.reads = {u.scores}, .updates = {dp}});
   BlockBuilder::Uses query = {.reads = {dp, u.heads.queries_keys}};
   (of.queries_keys == of.qkv ? query.updates : query.writes) = {of.queries_keys};
@@ -263,7 +320,7 @@ Id unfused_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPa
   layer.tape.emit("scores", u.product(u.q, u.k, u.d, Gemm::Role::scores),
                   {.reads = {heads.queries_keys}, .writes = {u.scores}});
   if (u.caps) layer.tape.emit("score cap", u.cap, {.updates = {u.scores}});
-  layer.tape.emit("softmax", u.softmax, {.reads = {u.scores}, .writes = {u.probabilities}});
+  layer.tape.emit("softmax", u.softmax, {.reads = {u.scores}, .writes = {u.probabilities}, .weights = u.sinks});
   if (u.drops)
     layer.tape.emit("attention dropout", u.drop, {.reads = {u.probabilities}, .writes = {u.dropped, u.mask}});
   layer.tape.emit("values", u.product(u.q, u.d, u.k, Gemm::Role::values),

@@ -8,15 +8,16 @@
 
 namespace orrery {
 
-// Inputs of attention: queries and keys, normed and rotated, and the projection whose last columns are the values; or
-// the gradients of these. Both are the same slot where nothing stands between the projection and attention.
+// Buffers of attention's inputs: the queries and keys after norms and rotation, and the QKV projection, whose last
+// columns are the values; or the gradients of both. The two are the same buffer if no op stands between the projection
+// and attention.
 struct HeadSlots {
   Id queries_keys, qkv;
 
   std::vector<Id> slots() const { return queries_keys == qkv ? std::vector{qkv} : std::vector{queries_keys, qkv}; }
 };
 
-// The work of one attention: so many queries of every sample, and so many heads.
+// The size of one attention op: how many queries of every sample, and how many heads.
 struct AttentionPart {
   std::int64_t query, heads, kv_heads;
 };
@@ -26,19 +27,19 @@ inline std::int64_t kv_heads_of(const LayerTape& layer) { return layer.model.mla
 inline std::int64_t value_dim(const LayerTape& layer) {
   return layer.model.mla ? layer.model.mla->v_head_dim : layer.model.head_dim;
 }
-// All of a rank's attention.
+// The size of all attention of a rank.
 inline AttentionPart whole_part(const LayerTape& layer) {
   return {layer.context.sequence, layer.heads, kv_heads_of(layer)};
 }
 
-// Attention from the normed input to the output product. Heads are cut over the tensor group.
+// Records attention from the normed input to the output projection. Heads are cut over the tensor group.
 Id attention(LayerTape& layer, Id x, bool windowed, bool reduce);
-// Slots where attention's backward leaves its gradients. With head norms the gradient of the projection first holds
-// only that of the values, and the norms' backward adds queries and keys.
+// Buffers into which attention's backward writes its gradients. With norms of heads (QK norm) the gradient of the
+// projection first holds only that of the values, and the norms' backward adds those of queries and keys.
 HeadSlots head_gradients(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part);
-// The work of fused attention, forward.
+// The forward op of fused attention.
 FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool windowed);
-// The values of attention, fused (flash) or with scores and probabilities written out.
+// Attention's output, by fused (flash) attention or with scores and probabilities written to memory.
 Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed);
 Id unfused_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed);
 

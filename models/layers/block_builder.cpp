@@ -83,7 +83,7 @@ std::vector<std::int32_t> BlockBuilder::tiled_parameter(const std::string& name,
   return list;
 }
 
-// Places parameters in the unit: tiles stand behind the weights that are gathered and reduced together.
+// Places parameters in the unit: tiles follow the weights that are gathered and reduced together.
 void BlockBuilder::place_parameters() {
   if (tiles_ == 0 || weights_ != Scope::unit) return;
   std::int64_t offset = 0;
@@ -96,7 +96,7 @@ void BlockBuilder::place_parameters() {
   }
 }
 
-// The operand of a weight or its gradient. With sharded parameters a tile's weights and gradients lie in a frame of
+// The operand of a weight or its gradient. If parameters are sharded, a tile's weights and gradients lie in a frame of
 // their own.
 Operand BlockBuilder::weight_operand(std::int32_t parameter, bool gradient) const {
   const std::uint16_t tile = weights_ == Scope::unit ? block_.parameters[parameter].tile : std::uint16_t{0};
@@ -166,10 +166,10 @@ std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vecto
   return found;
 }
 
-// Before the first backward op that reads something a region wrote, the whole region runs again, as a checkpointed
-// function does; what the region itself reads must be there, so regions it depends on come first. A framework calls
-// backward of a checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so nothing
-// runs again before the gradients that this first op reads have been computed.
+// Before the first backward op that reads a result of a recompute region, the whole region runs again, as a
+// checkpointed function does; the region's own inputs must exist, so regions that it depends on run first. A framework
+// calls backward of a checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so no
+// region runs again before the gradients that this first op reads have been computed.
 void BlockBuilder::insert_recomputation() {
   std::map<Id, int> region_of;  // region that writes a buffer first
   for (const Recorded& r : forward_) {
@@ -255,7 +255,8 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
   return found;
 }
 
-// Sets a buffer's lifetime: from its first writer to its last user; a buffer that backward writes anew lives twice.
+// Sets a buffer's lifetime: from its first writer to its last user; a buffer that backward writes again has two
+// lifetimes.
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;
@@ -355,8 +356,7 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
   return std::move(block_);
 }
 
-// The gradient of the input goes to the block before; where it is the same slot as the output's gradient, it is copied
-// there.
+// The gradient of the input goes to the block before; if it is the same buffer as the output's gradient, it is copied.
 void BlockBuilder::hand_gradient_on() {
   const auto gradient = gradient_of_.find(kInput);
   if (gradient == gradient_of_.end()) return;
@@ -373,8 +373,7 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   contribute(output, kOutputGradient);
   run_backward();
   hand_gradient_on();
-  // A region that ends the block runs again as a whole, as a checkpointed function does; the result of that run is
-  // thrown away.
+  // A region that ends the block is recomputed whole, as a checkpointed function is; its recomputed result is not used.
   keep(output);
   finish_backward();
   replace(Scope::own, output, Scope::next, kInput, forward_);

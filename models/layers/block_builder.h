@@ -11,19 +11,19 @@
 
 namespace orrery {
 
-// Records a block's forward ops like a tape and derives backward from it: every forward call leaves a function that
-// emits its gradient ops, and finish() runs them from the last to the first. Buffers get their lifetimes from the ops
-// that use them; ops in a recompute region lose their outputs after forward and run again in backward.
+// Records a block's forward ops like a tape and derives backward from it: every forward call records a function that
+// emits its gradient ops, and finish() calls these from the last to the first. Lifetimes of buffers follow from the ops
+// that use them; ops in a recompute region free their outputs after forward and run again in backward.
 class BlockBuilder {
  public:
-  using Id = std::uint16_t;  // a slot of the block
+  using Id = std::uint16_t;  // index of a buffer in the block
 
   BlockBuilder(std::string name, BlockRole role, Precision precision, Scope weights, Id weight_slot, Scope gradients,
                Id gradient_slot);
 
   Id slot(const std::string& name, Bytes bytes, Category category = Category::activations);
-  Id input(Bytes bytes);            // slot 0, written by the block before
-  Id output_gradient(Bytes bytes);  // slot 1, written by the block after
+  Id input(Bytes bytes);            // buffer 0, written by the block before
+  Id output_gradient(Bytes bytes);  // buffer 1, written by the block after
 
   // A weight of this block, cut for this rank; returns its index. partial: each tensor rank sees only its own rows or
   // heads, so that the weight's gradient must still be summed over the group. kv_rows: as in LocalParameter.
@@ -34,8 +34,8 @@ class BlockBuilder {
   std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
                                             std::int64_t tiles);
 
-  // runtime_size: a number of rows known only at run time. slot_of_rows: a buffer of so many rows; bytes are those of
-  // the predicted number.
+  // runtime_size: a number of rows known only at run time. slot_of_rows: a buffer with that many rows; bytes are those
+  // of the predicted number.
   std::int32_t runtime_size(RuntimeSize size);
   Id slot_of_rows(const std::string& name, Bytes bytes, std::int32_t runtime_size);
 
@@ -43,25 +43,26 @@ class BlockBuilder {
   // false: its results are kept.
   void begin_region(bool recompute);
   void end_region();
-  // Forward ops emitted from here on are Block::exchange.
+  // Forward ops emitted after this call belong to Block::exchange.
   void begin_exchange() { exchange_ = forward_.size(); }
 
-  // A region's result that is kept for its users: running the region again leaves the result in a scratch buffer.
+  // Keeps a recompute region's result for backward: recomputation writes the result to a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
-  // Gathered weights are given up after forward too, not only after backward: always where backward runs in two parts
-  // and reads none. Of two blocks that share weights, the earlier one lends them: in forward the later block gives them
-  // up, in backward the earlier one.
+  // Gathered weights are freed after forward too, not only after backward; always so if no backward op reads them. If
+  // two blocks share weights, the earlier one lends them to the later one: in forward the later block frees them, in
+  // backward the earlier one.
   bool releases_weights_after_forward = false;
   bool releases_weights_after_backward = true;
   bool lends_weights = false;
   // Backward runs in two parts: the input gradient, which other stages wait for, and what only weight gradients need.
   bool splits_backward = false;
-  // Activations that backward reads lie on the host between forward and backward. input_parts: of an input that so many
-  // ranks of the tensor group all hold, each keeps a part (ZeRO-R, Rajbhandari et al. 2020, section 6.1: Pa).
+  // offloads: whether activations that backward reads leave the device between forward and backward. input_parts: ranks
+  // of the tensor group that hold the same input, of which each keeps a part only (ZeRO-R, Rajbhandari et al. 2020,
+  // section 6.1: Pa); 1: each keeps it whole.
   bool offloads = false;
-  MemoryTier offload_tier = MemoryTier::host;  // activations go on from the host to a disk
+  MemoryTier offload_tier = MemoryTier::host;  // the tier that activations are offloaded to: host, or through it a disk
   std::int64_t input_parts = 1;
-  // The kept part of the input lies side by side with that of other blocks (ZeRO-R, section 6.3: MD).
+  // The kept part of the input lies in one arena with the inputs of other blocks (ZeRO-R, section 6.3: MD).
   bool contiguous = false;
   // Prefix of weights' names, which tells apart the weights of several layers in one block.
   std::string prefix;
@@ -116,8 +117,8 @@ class BlockBuilder {
   void put_weight_gradients_last();
   void hand_gradient_on();
   void keep_early_gradients(std::vector<bool>& waits);
-  // How later ops of backward use a buffer: whether ops that wait for the second part use it, whether others use or
-  // write it.
+  // How later backward ops use a buffer. late: ops that are moved to the second part of backward use it; now,
+  // written_now: ops of the first part use it, write it.
   struct LaterUse {
     bool late = false, now = false, written_now = false;
   };
@@ -144,7 +145,7 @@ class BlockBuilder {
   Id weight_slot_, gradient_slot_;
   std::vector<Recorded> forward_, backward_;
   bool in_backward_ = false;
-  bool releases_ = false;  // whether the last forward op frees what left for the host
+  bool releases_ = false;  // whether the last forward op frees offloaded buffers
   int region_ = 0, regions_ = 0;
   std::size_t exchange_ = static_cast<std::size_t>(-1);  // index of the first forward op of Block::exchange
   std::vector<std::function<void()>> tape_;

@@ -1,4 +1,5 @@
-// BlockBuilder: backward in two parts, input gradients and the ops that only weight gradients need.
+// BlockBuilder: splits backward into input gradients and the ops that only weight gradients need (zero-bubble
+// schedules).
 #include <algorithm>
 
 #include "models/layers/block_builder.h"
@@ -10,10 +11,10 @@ bool writes_to(const Operand& o) { return o.access != Access::read; }
 
 }  // namespace
 
-// Whether an op may wait for the second part. It may if it only serves weight gradients: what it writes is one, or is
-// read by ops that wait, or is written beside a weight gradient and read by none; and if no op of the first part
-// changes what it uses. The input gradient is left for the block before. Gathered weights are there for the first part
-// alone.
+// Whether an op may be moved to the second part of backward. It may if it only serves weight gradients: what it writes
+// is a weight gradient, or is read only by moved ops, or is a by-product that no op reads; and if no op of the first
+// part overwrites its inputs. The input gradient stays in the first part, for the block before. Gathered weights exist
+// only during the first part.
 bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
   const Op& op = backward_[index].op;
   if (op.recompute || std::none_of(op.operands.begin(), op.operands.end(), writes_to)) return false;
@@ -52,9 +53,9 @@ void BlockBuilder::put_weight_gradients_last() {
   for (Recorded& r : parts[1]) backward_.push_back(std::move(r));
 }
 
-// A unit's gradient is of one micro-batch, and passes of other micro-batches stand between the parts of backward:
-// weight gradients that the first part makes (a norm's come with its input's) wait in the block, and the second part
-// adds them.
+// A unit's gradient buffer serves one micro-batch at a time, and passes of other micro-batches run between the two
+// parts of backward: weight gradients that the first part computes (a norm's come with its input's) wait in buffers of
+// the block, and the second part adds them.
 void BlockBuilder::keep_early_gradients(std::vector<bool>& waits) {
   const std::size_t count = backward_.size();
   for (std::size_t i = 0; i < count; ++i) {

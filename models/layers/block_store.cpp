@@ -1,4 +1,4 @@
-// BlockBuilder: what happens to activations between forward and backward (cut over the tensor group, offloaded).
+// BlockBuilder: stores activations between forward and backward (cut over the tensor group, or offloaded).
 #include <algorithm>
 
 #include "models/layers/block_builder.h"
@@ -15,7 +15,7 @@ Operand operand(BlockBuilder::Id slot, Access access) { return {Scope::own, acce
 
 }  // namespace
 
-// Whether backward reads what forward left in the slot.
+// Whether backward reads what forward wrote to the buffer.
 bool BlockBuilder::is_stored(Id slot) const {
   const auto user = [&](const Recorded& r) { return uses(r.op, slot); };
   const auto back = std::find_if(backward_.begin(), backward_.end(), user);
@@ -24,7 +24,7 @@ bool BlockBuilder::is_stored(Id slot) const {
                       [&](const Operand& o) { return o == operand(slot, Access::write); });
 }
 
-// Inserts an op behind the last forward op that uses the slot.
+// Inserts an op after the last forward op that uses the buffer.
 void BlockBuilder::insert_after_use(Id slot, Op op) {
   const auto last =
       std::find_if(forward_.rbegin(), forward_.rend(), [&](const Recorded& r) { return uses(r.op, slot); });
@@ -37,8 +37,8 @@ void BlockBuilder::insert_before_backward(std::size_t at, Op op) {
   ++block_.input_gradients;
 }
 
-// Cuts the input: every rank of the tensor group keeps its part of what all of them hold, and backward gathers it
-// again.
+// Cuts the block's input: all tensor ranks hold the same input, and each keeps only its part for backward, which
+// all-gathers the parts.
 BlockBuilder::Id BlockBuilder::cut_input() {
   const Bytes bytes = block_.buffers[kInput].bytes, width = storage_bytes(precision_);
   const Id part = slot("part of the input", bytes / input_parts);
@@ -84,9 +84,9 @@ void BlockBuilder::offload_slot(Id s, Op& release) {
   release.operands.push_back(operand(host, Access::read));
 }
 
-// Stored activations are offloaded to the host behind their last use, and uploaded ahead of backward. An op of the
+// Offloads stored activations to the host after their last use, and uploads them ahead of backward. An op of the
 // compute lane waits until the offload has ended and frees the device's buffers; buffers whose size is known only at
-// run time stay. The host's buffers are freed when a disk has the contents.
+// run time are not offloaded. If activations go on to a disk, the host's buffers are freed when they are written there.
 void BlockBuilder::offload_stored() {
   Op release = {.name = "activations left", .work = Wait{}};
   std::vector<Id> left;

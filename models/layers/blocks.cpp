@@ -57,24 +57,23 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   return sum;
 }
 
-// Whether a unit stays gathered from its forward to its backward although others do not: "last" is the unit that
-// backward needs first, "ends" all that FSDP's root unit holds.
+// Whether a unit stays gathered from forward to backward although others do not: KeptUnits::last is the unit that
+// backward needs first, KeptUnits::ends all that FSDP's root unit holds.
 static bool keeps_last(const BlockContext& c) { return c.spec.software.communication.kept_units != KeptUnits::none; }
 
 // Whether embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules
-// that share parameters into one unit). Where their passes are not neighbours, each gathers and reduces the unit for
+// that share parameters into one unit). If other passes run between their passes, each gathers and reduces the unit for
 // itself.
 static bool shares_unit(const BlockContext& c) {
   return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
 }
 
-// Whether the embedding lends its embedding table to the lookups of further predictions, of which the last gives the
-// table up.
+// Whether the embedding keeps its gathered table for the lookups of multi-token prediction, the last of which frees it.
 static bool lends_table(const BlockContext& c) {
   return c.spec.model.mtp_layers > 0 && c.ends_meet && unit_gradients(c.spec, c.sharding);
 }
 
-// Rows of the embedding table by token, complete.
+// Looks up rows of the embedding table by token, and sums them over ranks if each holds a part of the vocabulary.
 static Id looked_up_tokens(LayerTape& b, const BlockContext& c) {
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.table_rows;
@@ -100,6 +99,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   if (c.spec.software.communication.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
   auto x = c.grid ? grid_embedding(b, "embedding", std::string(kEmbeddingTable)) : looked_up_tokens(b, c);
   if (m.scaled_embedding) scale(b, "embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
+  if (m.embedding_norm) x = norm(b, "embedding norm", x);
   x = add_positions(b, x);
   return b.tape.finish(dropout(b, "embedding dropout", x), ops);
 }
@@ -108,24 +108,30 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
 static Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
   const bool windowed = has_window(m, layer);
-  const auto normed = norm(b, "attention norm", x);
+  const auto normed = pre_norm(b, "attention", x);
+  const auto only = [](bool has, const char* product) {
+    return has ? std::vector<std::string>{product} : std::vector<std::string>{};
+  };
   if (m.parallel_block) {
     const auto attended = attention(b, normed, windowed, false);
-    const auto both = sum(b, "block sum", attended, mlp(b, normed, false), c.rows);
+    const auto both =
+        sum(b, "block sum", attended, mlp(b, m.parallel_norms ? norm(b, "mlp norm", x) : normed, false), c.rows);
     const auto out = reduce_from_tensor(b, "block output", both, c.rows, m.hidden);
-    return residual(b, "residual", x, out, {"attention.output", "mlp.down"});
+    std::vector<std::string> biased = only(has_attention_output_bias(m), "attention.output");
+    if (has_mlp_bias(m)) biased.emplace_back("mlp.down");
+    return residual(b, "residual", x, out, biased);
   }
-  const auto attended = residual(b, "attention residual", x,
-                                 post_norm(b, "attention", attention(b, normed, windowed, true)), {"attention.output"});
-  const auto mlp_input = norm(b, "mlp norm", attended);
-  const auto out = has_experts(m, layer) ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
-                                         : mlp(b, mlp_input, true);
-  // Experts add their own biases; shared experts add the bias of their down product here.
-  const bool shares = has_experts(m, layer) && m.moe->shared_feed_forward > 0;
-  const std::vector<std::string> products = !has_experts(m, layer) ? std::vector<std::string>{"mlp.down"}
-                                            : shares               ? std::vector<std::string>{"moe.shared.down"}
-                                                                   : std::vector<std::string>{};
-  return residual(b, "mlp residual", attended, post_norm(b, "mlp", out), products);
+  const auto attended =
+      residual(b, "attention residual", x, post_norm(b, "attention", attention(b, normed, windowed, true)),
+               only(has_attention_output_bias(m), "attention.output"));
+  const auto mlp_input = pre_norm(b, "mlp", attended);
+  const bool routed = has_experts(m, layer);
+  const auto out =
+      routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load)) : mlp(b, mlp_input, true);
+  // Experts add their own biases; of the shared experts, the bias of the down projection is added here.
+  const bool added = has_mlp_bias(m) && (!routed || m.moe->shared_feed_forward > 0);
+  return residual(b, "mlp residual", attended, post_norm(b, "mlp", out),
+                  only(added, routed ? "moe.shared.down" : "mlp.down"));
 }
 
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops, bool offload) {
@@ -152,8 +158,8 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(norm(b, "final norm", kInput), ops);
 }
 
-// The embedding block's table, or that table for writing its gradient, where a lookup on the embedding's stage finds
-// it: in the chunk's states, or in its unit where units are gathered or reduced.
+// The embedding block's table, or its gradient, for lookups by other blocks on the embedding's stage: in the chunk's
+// states, or in the embedding's unit if units are gathered or reduced.
 static Operand lent_table(const BlockContext& c, Access access) {
   const bool reads = access == Access::read;
   if (reads ? c.sharding.shards_parameters : unit_gradients(c.spec, c.sharding))
@@ -161,8 +167,8 @@ static Operand lent_table(const BlockContext& c, Access access) {
   return {Scope::state, access, reads ? kParameters : kGradients, -1, Part::tied};
 }
 
-// The embedding of the token `ahead` places further on. On another stage than the embedding block, the table is a copy
-// that is reduced with the embedding's; on the same stage the lookup reads the embedding's own table.
+// The embedding of the token `ahead` positions later. On another stage than the embedding block, the table is a copy
+// whose gradient is summed with the embedding's; on the same stage the lookup reads the embedding's own table.
 static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t ahead,
                               const std::vector<std::int32_t>& table) {
   const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
@@ -178,7 +184,7 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
     const bool unit = unit_gradients(c.spec, c.sharding);
     back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
-    if (unit && ahead == c.spec.model.mtp_layers)  // the first lookup to run back
+    if (unit && ahead == c.spec.model.mtp_layers)  // the first lookup whose backward runs
       b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},
                   {.weight_gradients = table, .elsewhere = lent(Access::write)});
     b.tape.emit("embedding gradient", back,
@@ -189,8 +195,8 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
   return reduce_from_tensor(b, "embedding", looked_up, c.rows, hidden);
 }
 
-// Sets lifetimes of a lent table: the table's unit is given up after the last lookup, and its gradient begun by the
-// first sum.
+// Sets lifetimes of a table that the embedding shares: the gathered table is freed after the last lookup, and its
+// gradient is allocated by the first op that adds to it.
 static void lend_lifetimes(const BlockContext& c, const Block& block, std::vector<Op>& ops) {
   const auto uses = [&](std::uint32_t id, std::uint16_t slot) {
     const auto& operands = ops[id].operands;
@@ -222,8 +228,8 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
     b.tape.prefix = fmt::format("prediction {} ", d);
     const auto embedded = predicted_embedding(b, c, 1 + d, table);
-    // `next` and `before` stand in statements of their own because compilers order a call's arguments each their own
-    // way.
+    // `next` and `before` are computed in separate statements because each compiler orders the arguments of a call in
+    // its own way.
     const auto next = norm(b, "prediction embedding norm", embedded);
     const auto before = norm(b, "prediction hidden norm", hidden);
     const auto joined = join(b, "prediction input", next, before, c.local_rows, m.hidden, m.hidden);
@@ -240,7 +246,7 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   return block;
 }
 
-// The context for the rows of all predictions.
+// The same context with the number of rows of the model and all multi-token predictions.
 static BlockContext with_predictions(const BlockContext& c) {
   BlockContext all = c;
   const std::int64_t predictions = 1 + c.spec.model.mtp_layers;
@@ -269,7 +275,8 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   return b.tape.finish(ops);
 }
 
-// The host reads what has arrived (its shape) before it goes on; before a forward it may wait for its device too.
+// The host reads properties of a received tensor (its shape) before it goes on; before a forward it may wait for its
+// device too.
 static void wait_on_host(LayerTape& b, const BlockContext& c, const char* name, Id received, bool device) {
   if (c.spec.software.communication.blocking_receives || device)
     b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
@@ -282,7 +289,7 @@ std::int64_t parts_sent(const Spec& spec, bool activations) {
   return scattered && !s.on_grid() && !s.sequence_parallel ? s.tensor : 1;
 }
 
-// Records one transfer for each rank that has, or gets, a part of these rows.
+// Records one transfer for each rank of the other stage that has, or gets, some of these rows.
 static void pass_slices(LayerTape& b, const BlockContext& c, const char* name, const Transfer& like,
                         const BlockBuilder::Uses& uses, LaneKind lane) {
   const Bytes row = c.hidden * c.width;

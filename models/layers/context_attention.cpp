@@ -1,6 +1,6 @@
-// Attention of a sequence that is cut over the context group: keys and values go round a ring of blocks under the
-// attention of those before (Liu et al. 2023, Ring Attention, 2310.01889), or are gathered (Llama 3, 2407.21783,
-// section 3.3.2); inside a block ranks exchange heads for positions (Jacobs et al. 2023, DeepSpeed-Ulysses,
+// Attention of a sequence that is cut over the context group: keys and values are passed round a ring of blocks while
+// attention over the previous ones runs (Liu et al. 2023, Ring Attention, 2310.01889), or are gathered (Llama 3,
+// 2407.21783, section 3.3.2); inside a block ranks exchange heads for positions (Jacobs et al. 2023, DeepSpeed-Ulysses,
 // 2309.14509).
 #include "models/layers/context_attention.h"
 
@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// One attention over a ring, with what its backward needs again.
+// The buffers and sizes of ring attention, which its backward needs again.
 struct Ring {
   HeadSlots heads;
   AttentionPart part;
@@ -60,7 +60,8 @@ static Id exchange_back(LayerTape& layer, Id y, const AttentionPart& part) {
   return joined;
 }
 
-// The attention that is left after so many hops. The first keys are the rank's own, of which it always sees some.
+// The attention op after `hops` hops of keys round the ring. The first keys are the rank's own, some of which are
+// always visible.
 static FlashAttention ring_work(LayerTape& layer, const Ring& ring, std::int64_t hops) {
   const BlockContext& c = layer.context;
   const Strategy& s = c.spec.strategy;
@@ -113,8 +114,8 @@ static Id scattered(LayerTape& layer, const Ring& ring, Id whole) {
   return own;
 }
 
-// Backward of a ring: keys and values go round again; their gradients follow them, each rank adding its part, until
-// they are back on their own rank.
+// Backward of ring attention: keys and values go round again, and their gradients with them, to which each rank adds
+// its part, until they are back on their own rank.
 static void ring_backward(LayerTape& layer, const Ring& ring, std::int64_t hops) {
   const HeadSlots of = ring.latent ? latent_query_gradients(layer, ring) : head_gradients(layer, ring.heads, ring.part);
   Id keys = ring.gathers ? gathered_keys(layer, ring, "keys and values gather again") : ring.own;
@@ -163,7 +164,7 @@ static Id ring_attention(LayerTape& layer, const HeadSlots& heads, const Attenti
   ring.statistics = layer.tape.slot("statistics", rows * part.heads * 4);  // log-sum-exp of every row, fp32
   const std::int64_t hops = ring.gathers ? 1 : c.spec.strategy.context_ring;
   Id keys = ring.gathers ? gathered_keys(layer, ring, "keys and values gather") : ring.own;
-  // Earlier keys and values that the transfer of the current ones still reads.
+  // Buffers of earlier keys and values that the transfer of the current ones still reads.
   std::vector<Id> before;
   for (std::int64_t h = 0; h < hops; ++h) {
     const Id now = keys;

@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// Attention of a sequence that is cut over the context group.
+// Attention of a sequence that is sharded over the context group.
 Id context_attention(LayerTape& layer, const HeadSlots& heads, bool windowed);
 // An all-to-all over the ranks that exchange heads for positions (DeepSpeed-Ulysses).
 Id all_to_all(LayerTape& layer, const std::string& name, Id x, Bytes bytes);

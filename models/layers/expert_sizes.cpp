@@ -10,12 +10,13 @@ namespace {
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
-// Each expert's part of all choices. With `imbalance` the first rank's experts are the busy ones.
-std::vector<double> loads(const Moe& moe, std::int64_t layer, std::int64_t ranks) {
+// Each expert's fraction of all choices. With `imbalance` the experts of the first rank are the busy ones.
+std::vector<double> loads(const Model& model, std::int64_t layer, std::int64_t ranks) {
+  const Moe& moe = *model.moe;
   std::vector<double> parts(static_cast<std::size_t>(moe.experts), 1);
   const auto local = static_cast<std::size_t>(moe.experts / ranks);
   if (moe.loads) {
-    const auto row = static_cast<std::size_t>((layer - moe.first_layer) / moe.every);
+    const auto row = static_cast<std::size_t>(experts_before(model, layer));
     parts = (*moe.loads)[moe.loads->size() == 1 ? 0 : row];
   } else if (moe.zipf) {
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = std::pow(static_cast<double>(i + 1), -*moe.zipf);
@@ -50,14 +51,15 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
   if (moe.capacity_factor)
     s.capacity = static_cast<std::int64_t>(std::ceil(*moe.capacity_factor * real(choices) / real(s.experts)));
   s.padded = s.capacity > 0 && moe.pad_to_capacity;
-  const std::int64_t room = s.capacity > 0 ? s.capacity : tokens;  // choices that one expert takes of one rank's tokens
+  // Capacity: choices that one expert accepts from one rank's tokens
+  const std::int64_t room = s.capacity > 0 ? s.capacity : tokens;
   s.sent_bound = std::min(choices, s.experts * room);
   s.received_bound = s.ranks * std::min(tokens * std::min(moe.top_k, s.local), s.local * room);
   if (s.padded) {
     s.sent = s.sent_bound = s.received = s.received_bound = s.moved = s.experts * s.capacity;
     return s;
   }
-  const std::vector<double> parts = loads(moe, layer, s.ranks);
+  const std::vector<double> parts = loads(spec.model, layer, s.ranks);
   double all = 0, most = 0;
   for (std::int64_t r = 0; r < s.ranks; ++r) {
     double of_rank = 0;
@@ -81,12 +83,13 @@ static double binomial(std::int64_t n, std::int64_t k) {
   return ways;
 }
 
-// The chance that a token's experts, drawn from `top` of the groups, are among those that lie between two places.
+// The probability that some of a token's experts lie between two positions, if they are in `top` groups drawn at
+// random.
 static double part_met(const Moe& moe, double begin, double end) {
   const std::int64_t groups = moe.expert_groups, top = moe.top_groups;
   const double each = static_cast<double>(moe.experts) / static_cast<double>(groups);
   std::int64_t whole = 0;
-  std::vector<double> rest;  // parts of groups that the range cuts, at most two
+  std::vector<double> rest;  // fractions of the groups that the range cuts, at most two
   for (std::int64_t g = 0; g < groups; ++g) {
     const double own =
         std::min(end, each * static_cast<double>(g + 1)) - std::max(begin, each * static_cast<double>(g));

@@ -6,14 +6,15 @@
 
 namespace orrery {
 
-// Ranks of a stage whose experts are loaded alike: the busiest, and all others, taken together.
+// How much load the experts of a rank get: that of the busiest rank, or of the other ranks of a stage, all taken alike.
 enum class ExpertLoad : std::uint8_t { busiest, others };
 
 // Whether a plan needs both loads; it does not where each expert gets the same number of rows.
 bool unevenly_loaded(const Spec& spec);
 
-// How many rows of tokens a rank sends to experts and gets for its own in one layer and micro-batch, counted in choices
-// (a token goes to top_k experts). All ranks send alike; what a rank gets depends on its experts' load.
+// How many rows of tokens a rank sends to experts and receives for its own experts in one layer and micro-batch,
+// counted in choices (a token goes to top_k experts). All ranks send equally many; how many a rank receives depends on
+// the load of its experts.
 struct ExpertSizes {
   std::int64_t experts = 0, local = 0;  // experts of the layer, and those of one rank
   std::int64_t ranks = 1, cut = 1;      // ranks that experts are spread over, and ranks that one expert is cut over
@@ -34,7 +35,7 @@ struct ExpertSizes {
 ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens,
                          ExpertLoad load = ExpertLoad::busiest);
 
-// The mean number of parts that a token's top_k experts lie in by chance, divided by top_k, when all experts are cut
+// The expected number of parts that hold any of a token's top_k experts, divided by top_k, when all experts are cut
 // into `parts` equal parts. The token's experts are in moe.top_groups of their groups; a part has several such groups,
 // or is itself a part of one.
 double parts_met(const Moe& moe, double parts);

@@ -1,6 +1,6 @@
-// Experts: the router's choice, tokens to the ranks that hold the experts and back (all-to-all), and
-// the products of each expert over its own tokens. Ranks that an expert is cut over (expert_tensor) gather each other's
-// tokens first and sum what they computed. Each step's backward is the opposite step.
+// Mixture of experts: the router's choice, all-to-alls of tokens to the ranks that hold the experts and back, and each
+// expert's products over its own tokens. Ranks that one expert is cut over (expert_tensor) first gather each other's
+// tokens, and afterwards sum their results. Backward reverses each step.
 #include "models/layers/experts.h"
 
 #include <algorithm>
@@ -17,8 +17,9 @@ struct WeightedRows {
   Id weights;
 };
 
-// State that the steps of one expert layer share. Counts are of choices: this rank's, by expert; those that came from
-// other ranks, by source and local expert; the same over all ranks that the experts are cut over.
+// State that the steps of one expert layer share. Counts of routing choices: of this rank's tokens, by expert; of
+// tokens received from other ranks, by source and local expert; the latter over all ranks that the experts are cut
+// over.
 struct Routed {
   ExpertSizes sizes;
   TokenRows sent, received, gathered;
@@ -55,7 +56,8 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   const Model& m = layer.model;
   const Moe& moe = *m.moe;
   Routed r{.sizes = s, .sent = {s.sent}, .received = {s.received}, .gathered = {s.gathered()}};
-  const Id logits = replicated(layer, "router", x, m.hidden, s.experts, {.name = "moe.router", .wide = true});
+  const Id logits = replicated(layer, "router", x, m.hidden, s.experts,
+                               {.name = "moe.router", .bias = moe.router_bias, .wide = true});
   std::vector<std::int32_t> bias;
   if (moe.correction_bias)
     bias = {
@@ -73,7 +75,7 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
                      .aux_loss = moe.aux_loss};
   const Id scores = layer.tape.slot("router scores", s.tokens * s.experts * 4);
   r.weights = layer.tape.slot("choice weights", s.tokens * s.top_k * 4);
-  r.routing = layer.tape.slot("routing", 2 * s.tokens * s.top_k * 4);  // experts and places of every choice
+  r.routing = layer.tape.slot("routing", 2 * s.tokens * s.top_k * 4);  // expert and position of every choice
   r.counts = r.arrived = r.all_arrived = layer.tape.slot("token counts", s.experts * 4);
   std::vector<Id> results = {scores, r.weights, r.routing, r.counts};
   if (gate.sharers > 1) results.push_back(layer.tape.slot("choices by expert", s.experts * 4));
@@ -91,8 +93,8 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   return r;
 }
 
-// Tells ranks how many rows they get: a tiny all-to-all of counts, which the host reads before it allocates buffers for
-// the rows that come.
+// Tells ranks how many rows they receive: a tiny all-to-all of counts, which the host reads before it allocates buffers
+// for the received rows.
 static void count_tokens(LayerTape& layer, Routed& r) {
   const ExpertSizes& s = r.sizes;
   if (s.padded) return;
@@ -135,7 +137,7 @@ static WeightedRows send(LayerTape& layer, Id x, const Routed& r) {
   return sent;
 }
 
-// Adds up the experts' outputs for every token; the choices' weights are in the outputs already.
+// Sums the experts' outputs for every token; the router's weights are already applied to the outputs.
 static Id combine(LayerTape& layer, Id y, const Routed& r) {
   const Model& m = layer.model;
   const ExpertSizes& s = r.sizes;
@@ -158,7 +160,7 @@ static Id exchange(LayerTape& layer, const std::string& name, Id x, std::int64_t
   if (r.sizes.ranks == 1) return x;
   const TokenRows &from = back ? r.received : r.sent, &to = back ? r.sent : r.received;
   const Collective all_to_all = {CollectiveKind::all_to_all, Dimension::expert, r.sizes.moved * columns * width, width};
-  // By nodes: a token's row goes to each node once, and the sum of its rows comes back from each node.
+  // Hierarchical dispatch: a token's row goes to each node once, and the sum of its rows comes back from each node.
   const bool by_nodes = layer.model.moe->hierarchical_dispatch, of_tokens = by_nodes && columns > 1;
   const auto work = [=](bool reverse) {
     Collective w = all_to_all;
@@ -182,8 +184,8 @@ static Id exchange(LayerTape& layer, const std::string& name, Id x, std::int64_t
   return y;
 }
 
-// A transfer among the ranks that an expert is cut over: gathers all their tokens, or sums what they computed of this
-// rank's tokens.
+// A collective among the ranks that an expert is cut over: gathers the tokens of all of them, or sums their results for
+// this rank's tokens.
 static Id over_expert_tensor(LayerTape& layer, const std::string& name, Id x, std::int64_t columns, Bytes width,
                              const Routed& r, bool gathers) {
   if (r.sizes.cut == 1) return x;
@@ -293,8 +295,8 @@ static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t 
   return y;
 }
 
-// Adds to every row its expert's bias, times the choice's weight where the row does not have it yet. Each of the ranks
-// that the expert is cut over, whose results are summed, adds its part of the bias.
+// Adds to every row its expert's bias, times the router's weight if that is not applied to the row yet. The ranks that
+// an expert is cut over, whose results are summed, add a part of the bias each.
 static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::int64_t out, Cut cut, const Routed& r,
                         const std::optional<Id>& weights) {
   const ExpertSizes& s = r.sizes;
@@ -318,7 +320,7 @@ static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::in
   });
 }
 
-// Multiplies y by the sigmoid of a product of x and one column.
+// Multiplies y by the sigmoid of the product of x with a single column (the gate of shared experts).
 static Id gate_rows(LayerTape& layer, const std::string& name, Id x, Id y) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -359,19 +361,19 @@ Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes) {
   const WeightedRows sent = send(layer, x, r);
   WeightedRows mine = {exchange(layer, "dispatch", sent.rows, m.hidden, c.width, r, false),
                        exchange(layer, "dispatch weights", sent.weights, 1, 4, r, false)};
-  if (shares && overlaps) shared = shared_experts(layer, x);  // shared experts run while tokens are on their way
+  if (shares && overlaps) shared = shared_experts(layer, x);  // shared experts run while tokens are exchanged
   mine = {over_expert_tensor(layer, "gather tokens", mine.rows, m.hidden, c.width, r, true),
           over_expert_tensor(layer, "gather weights", mine.weights, 1, 4, r, true)};
   mine = arrange(layer, mine, r);
   const std::int64_t width = m.moe->feed_forward / sizes.cut;
   const Id up = grouped(layer, "experts up", mine.rows, m.hidden, width * (m.gated ? 2 : 1), "moe.experts.up.weight",
                         m.gated ? Cut::halves : Cut::rows, r);
-  if (m.bias)
+  if (has_mlp_bias(m))
     expert_bias(layer, "experts.up", up, width * (m.gated ? 2 : 1), m.gated ? Cut::halves : Cut::rows, r, std::nullopt);
   const bool again = (layer.recompute.activation || layer.recompute.moe_activation) && !layer.recompute.layer && !whole;
   const Id active = activate(layer, "experts activation", {up, r.gathered, width, again, mine.weights});
   const Id down = grouped(layer, "experts down", active, width, m.hidden, "moe.experts.down.weight", Cut::columns, r);
-  if (m.bias) expert_bias(layer, "experts.down", down, m.hidden, Cut::none, r, mine.weights);
+  if (has_mlp_bias(m)) expert_bias(layer, "experts.down", down, m.hidden, Cut::none, r, mine.weights);
   const Id reduced =
       over_expert_tensor(layer, "reduce outputs", arrange_back(layer, down, r), m.hidden, c.width, r, false);
   Id out = combine(layer, exchange(layer, "combine", reduced, m.hidden, c.width, r, true), r);

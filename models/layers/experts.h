@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// A layer's experts, in the place of an MLP; on local rows.
+// Records a layer's experts, which take the place of an MLP; they read and return this rank's own rows.
 Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes);
 
 }  // namespace orrery

@@ -1,11 +1,11 @@
-// Linear layers on a grid of tensor ranks: every matrix is cut by rows and by columns, and parts of two of a product's
-// three matrices come to where they are multiplied, or leave it.
+// Linear layers on a grid of tensor ranks: every matrix is cut by rows and by columns. Of a product's three matrices,
+// two are communicated: an input is broadcast or gathered before the product, a result is reduced after it.
 //   2d, 2.5d  SUMMA, one of q panels after the other (Xu et al. 2021, Optimus, 2104.05343, algorithms 1 to 3; Wang et
-//             al. 2021, Tesseract, 2105.14500): read, a matrix's panel is broadcast along a row or column by the rank
-//             that has it; as a result, the parts of all are reduced there. The third matrix stays.
-//   3d        each of the three along one axis, all at once (Bian et al. 2021, 2105.14450, algorithms 1 to 3): read, it
-//             is all-gathered; as a result reduce-scattered.
-// Panel k + 1 is on its way while panel k is multiplied.
+//             al. 2021, Tesseract, 2105.14500): an input's panel is broadcast along a row or column by the rank that
+//             has it; the partial results of all ranks of a row or column are reduced. The third matrix stays.
+//   3d        each of the three along one axis, all at once (Bian et al. 2021, 2105.14450, algorithms 1 to 3): an input
+//             is all-gathered, a result reduce-scattered.
+// Panel k + 1 is transferred while panel k is multiplied.
 #include "models/layers/grid_linear.h"
 
 #include <functional>
@@ -18,11 +18,12 @@
 namespace orrery {
 namespace {
 
-// Multiplies the panels of a and b into the result or a part of it. first: no panel was multiplied into that result
-// before.
+// Multiplies the panels of a and b into the result or a part of it. first: no earlier panel was multiplied into that
+// result.
 using PanelProduct = std::function<void(std::int64_t panel, Id a, Id b, Id to, bool first)>;
 
-// One of a product's matrices: this rank's block, in a slot or a weight's buffer, and the group along which it moves.
+// One of a product's matrices: this rank's block, in a buffer or a weight's buffer, and the group it is communicated
+// in.
 struct GridMatrix {
   std::string name;
   Bytes bytes = 0;  // bytes of the block
@@ -33,7 +34,7 @@ struct GridMatrix {
   GridMatrix at(const std::string& named, Id where) const { return {named, bytes, along, where, -1}; }
 };
 
-// y(rows, out) = x(rows, in) W(out, in)^T in blocks. gemm: the forward product of one panel.
+// y(rows, out) = x(rows, in) W(out, in)^T, all cut into blocks over the grid. gemm: the forward product of one panel.
 struct GridLinear {
   std::string name;
   GridMatrix x, w, y;
@@ -42,7 +43,8 @@ struct GridLinear {
 
 }  // namespace
 
-// The slot that is multiplied with a panel: the block itself where it stays, else the panel that comes along its group.
+// The buffer that is multiplied for a panel: the block itself if the matrix stays, else the panel received in its
+// group.
 static Id panel_of(LayerTape& layer, const GridMatrix& matrix, std::int64_t panel) {
   const BlockContext& c = layer.context;
   if (!matrix.along) return matrix.slot;
@@ -104,8 +106,8 @@ static void gemm_panels(LayerTape& layer, const std::string& name, const GridMat
   });
 }
 
-// Adds a weight's gradient (this rank's block) to those of the micro-batches before. Without a gemm it is a lookup's: a
-// is the tokens and b the gradient of what was looked up.
+// Adds a weight's gradient (this rank's block) to those of the micro-batches before. Without a gemm it is the gradient
+// of an embedding table: a is the tokens and b the gradient of the looked-up rows.
 static void grid_weight_gradient(LayerTape& layer, const std::string& name, const GridMatrix& a, const GridMatrix& b,
                                  GridMatrix result, const std::optional<Gemm>& gemm) {
   const BlockContext& c = layer.context;
@@ -214,8 +216,8 @@ Id grid_logits(LayerTape& layer, const std::string& name, Id x, const std::strin
               .gemm = {.m = c.rows * (c.cube ? c.tensor : 1), .n = columns, .k = c.hidden}});
 }
 
-// A lookup as a product with rows that are all zeros but for a one (Optimus, section 3.2.3): each rank knows the tokens
-// of its samples.
+// An embedding lookup as a product with one-hot rows (Optimus, section 3.2.3): each rank knows the tokens of its
+// samples.
 Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& table) {
   const BlockContext& c = layer.context;
   const std::int64_t rows = c.rows * (c.cube ? c.tensor : 1), vocab = c.padded_vocab / c.tensor;
@@ -245,8 +247,10 @@ Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& 
 Id grid_norm(LayerTape& layer, const std::string& name, Id x) {
   const BlockContext& c = layer.context;
   const bool layernorm = layer.model.norm == Norm::layernorm;
-  std::vector<std::int32_t> weights = {vector_parameter(layer, name + ".weight")};
-  if (layernorm) weights.push_back(vector_parameter(layer, name + ".bias"));
+  std::vector<std::int32_t> weights;
+  if (layer.model.norm_weight) weights = {vector_parameter(layer, name + ".weight")};
+  const std::vector<std::int32_t> factors = weights;
+  if (layernorm && layer.model.norm_bias) weights.push_back(vector_parameter(layer, name + ".bias"));
   const Bytes moments = c.rows * (layernorm ? 8 : 4);
   const auto sum = [=, &layer, &c](const std::string& of, Id sums) {
     layer.tape.emit(of + " sums reduce", Collective{.group = c.outer.columns, .bytes = moments, .width = 4},
@@ -267,11 +271,10 @@ Id grid_norm(LayerTape& layer, const std::string& name, Id x) {
              dx = activation(layer, name + " input gradient", c.rows, c.hidden);
     const std::vector<Id> reads = {x, statistics, layer.tape.gradient(y)};
     layer.tape.emit(name + " gradient sums", work(Direction::backward, Normalize::Part::sums),
-                    {.reads = reads, .writes = {sums}, .weights = {weights.front()}, .weight_gradients = weights});
+                    {.reads = reads, .writes = {sums}, .weights = factors, .weight_gradients = weights});
     sum(name + " gradient", sums);
-    layer.tape.emit(
-        name + " gradient", work(Direction::backward, Normalize::Part::finish),
-        {.reads = {x, statistics, layer.tape.gradient(y), sums}, .writes = {dx}, .weights = {weights.front()}});
+    layer.tape.emit(name + " gradient", work(Direction::backward, Normalize::Part::finish),
+                    {.reads = {x, statistics, layer.tape.gradient(y), sums}, .writes = {dx}, .weights = factors});
     layer.tape.contribute(x, dx);
   });
   return y;

@@ -8,16 +8,16 @@
 
 namespace orrery {
 
-// y = x W^T in blocks; from, to: how the columns of x and of y are cut.
+// y = x W^T on a grid of tensor ranks; from, to: how the columns of x and of y are cut over it.
 Id grid_linear(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
                const ColumnWeight& weight, const Side& from, const Side& to);
-// Logits. The table's blocks (vocabulary, hidden) lie as they are, so that an output tied to the embedding multiplies
-// by the transposed matrix (Optimus, algorithm 2): x stays, and the logits' parts are reduced.
+// Logits on a grid of tensor ranks. The table's blocks (vocabulary, hidden) lie as in the embedding, so that a tied
+// output multiplies by the transposed matrix (Optimus, algorithm 2): x stays, and the parts of the logits are reduced.
 Id grid_logits(LayerTape& layer, const std::string& name, Id x, const std::string& table);
-// Rows of the embedding table by token.
+// Looks up rows of the embedding table by token, on a grid of tensor ranks.
 Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& table);
-// A norm of rows that lie in pieces on the ranks that have their columns: moments are summed over these ranks (Optimus,
-// section 3.2.2).
+// A norm of rows whose columns are cut over several ranks: moments are summed over these ranks (Optimus, section
+// 3.2.2).
 Id grid_norm(LayerTape& layer, const std::string& name, Id x);
 
 }  // namespace orrery

@@ -1,6 +1,6 @@
-// Latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): queries, and keys with values, come
-// out of compressed, normed vectors that every tensor rank computes whole; heads are cut over the tensor group. The
-// rotary part of the keys is one for all heads.
+// Latent attention (MLA: DeepSeek-V2, arXiv 2405.04434, section 2.1): queries, and keys with values, are projected from
+// compressed, normed vectors that every tensor rank computes whole; heads are cut over the tensor group. All heads
+// share the rotary part of the keys.
 #include "models/layers/latent_attention.h"
 
 #include "models/layers/attention.h"
@@ -80,7 +80,7 @@ static HeadSlots assemble(LayerTape& layer, Id queries, Id key_values, Id rope) 
   return {queries, packed};
 }
 
-// The compressed vectors are kept where the projections up are computed again (Megatron-Core's mla_up_proj).
+// The compressed vectors are kept if the up projections are recomputed in backward (Megatron-Core's mla_up_proj).
 HeadSlots latent_heads(LayerTape& layer, Id x) {
   const Model& m = layer.model;
   const Mla& a = *m.mla;

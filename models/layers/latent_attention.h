@@ -8,10 +8,10 @@
 
 namespace orrery {
 
-// Latent attention: queries, and keys and values packed (LatentHeads).
+// Latent attention (MLA) up to its core: returns the queries, and keys and values packed (LatentHeads).
 HeadSlots latent_heads(LayerTape& layer, Id x);
-// Exchanges all heads of this rank's positions for some heads of all the block's positions: queries, keys and values by
-// themselves, as DeepSpeed-Ulysses exchanges them (2309.14509), since they are of different widths.
+// An all-to-all from all heads of this rank's positions to some heads of all positions of its sequence block: queries,
+// keys and values separately, as DeepSpeed-Ulysses exchanges them (2309.14509), since their widths differ.
 HeadSlots exchange_latent(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part);
 
 }  // namespace orrery

@@ -33,14 +33,21 @@ Id norm(LayerTape& layer, const std::string& name, Id x) {
   return y;
 }
 
+std::vector<std::int32_t> norm_weights(LayerTape& layer, const std::string& name, std::int64_t columns, bool partial) {
+  const Model& m = layer.model;
+  std::vector<std::int32_t> weights;
+  if (m.norm_weight) weights.push_back(layer.tape.parameter(name + ".weight", columns, 1, Cut::none, partial));
+  if (m.norm == Norm::layernorm && m.norm_bias)
+    weights.push_back(layer.tape.parameter(name + ".bias", columns, 1, Cut::none, partial));
+  return weights;
+}
+
 Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
   const BlockContext& c = layer.context;
   const bool layernorm = layer.model.norm == Norm::layernorm;
-  const auto w = layer.tape.parameter(name + ".weight", columns, 1, Cut::none, c.sequence_parallel);
-  std::vector<std::int32_t> weights = {w};
-  if (layernorm) weights.push_back(layer.tape.parameter(name + ".bias", columns, 1, Cut::none, c.sequence_parallel));
+  const std::vector<std::int32_t> weights = norm_weights(layer, name, columns, c.sequence_parallel);
   const Id y = activation(layer, name + " output", c.local_rows, columns);
-  // Mean and reciprocal deviation in fp32; papers' activation formulas leave them out.
+  // The norm keeps mean and reciprocal deviation in fp32, which papers' activation formulas leave out.
   const Id statistics = layer.tape.slot("statistics", c.local_rows * (layernorm ? 8 : 4));
   const Normalize work = {c.local_rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
   layer.tape.emit(name, work, {.reads = {x}, .writes = {y, statistics}, .weights = weights});
@@ -51,11 +58,15 @@ Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
     layer.tape.emit(name + " gradient", back,
                     {.reads = {x, statistics, layer.tape.gradient(y)},
                      .writes = {dx},
-                     .weights = {w},
+                     .weights = layer.model.norm_weight ? std::vector{weights.front()} : std::vector<std::int32_t>{},
                      .weight_gradients = weights});
     layer.tape.contribute(x, dx);
   });
   return y;
+}
+
+Id pre_norm(LayerTape& layer, const std::string& name, Id x) {
+  return layer.model.pre_norms ? norm(layer, name + " norm", x) : x;
 }
 
 Id post_norm(LayerTape& layer, const std::string& name, Id x) {
@@ -90,14 +101,11 @@ Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_
   return y;
 }
 
-Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const std::vector<std::string>& products) {
+Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const std::vector<std::string>& biased) {
   const BlockContext& c = layer.context;
-  const Model& m = layer.model;
-  const bool drops = m.dropout > 0;
+  const bool drops = layer.model.dropout > 0;
   std::vector<std::int32_t> biases;
-  for (const std::string& product : products) {
-    if (m.bias) biases.push_back(vector_parameter(layer, product + ".bias"));
-  }
+  for (const std::string& product : biased) biases.push_back(vector_parameter(layer, product + ".bias"));
   const Id y = activation(layer, name + " output", c.local_rows, c.hidden);
   const Residual work = {c.local_rows,       c.hidden, true,
                          !biases.empty(),    drops,    c.spec.software.kernels.fused_residual,
@@ -204,7 +212,7 @@ void table_gradient(LayerTape& layer, const std::string& name, Embedding work, c
                   {.reads = {fresh}, .weight_gradients = {table}});
 }
 
-// Keeps the input of an activation function in eight bits; the input is widened where it is read.
+// Keeps the input of an activation function in eight bits; each op that reads it widens it first.
 static Id kept_in_fp8(LayerTape& layer, const std::string& name, const Activated& a) {
   const std::int64_t columns = a.width * (layer.model.gated ? 2 : 1);
   const Id x = rows_of(layer, name + " input in fp8", a.rows, columns, 1);
@@ -237,7 +245,7 @@ Id activate(LayerTape& layer, const std::string& name, const Activated& a) {
     BlockBuilder::Uses of = {.reads = {x, layer.tape.gradient(y)}, .writes = {dx}};
     if (a.weights) {
       of.reads.push_back(*a.weights);
-      // The gradient's numbers have four bytes, so they are added here.
+      // The gradient of the rows' weights is in fp32 (four bytes), so it is added here.
       if (layer.tape.has_gradient(*a.weights)) {
         of.updates = {layer.tape.gradient(*a.weights)};
       } else {
@@ -260,7 +268,7 @@ Id feed_forward(LayerTape& layer, const std::string& name, const std::string& we
                 bool reduce) {
   const Model& m = layer.model;
   const Id up = column_parallel(layer, name + " up", x, m.hidden, width * (m.gated ? 2 : 1),
-                                {weights + ".up", m.gated ? Cut::halves : Cut::rows, m.bias});
+                                {weights + ".up", m.gated ? Cut::halves : Cut::rows, has_mlp_bias(m)});
   const bool again = layer.recompute.activation && !layer.recompute.layer && !layer.recompute.mlp;
   const Id active = activate(layer, name == "mlp" ? "activation" : name + " activation", up, width, again);
   return row_parallel(layer, name + " down", active, width, m.hidden, weights + ".down.weight", reduce);

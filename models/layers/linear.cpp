@@ -1,5 +1,4 @@
-// Linear layers: products cut by columns or rows over the tensor group, with the collectives and
-// the casts to fp8 that stand around them.
+// Linear layers: products cut by columns or rows over the tensor group, with their collectives and casts to fp8.
 #include "models/layers/linear.h"
 
 #include <functional>
@@ -15,8 +14,8 @@ namespace {
 using RowsProduct = std::function<void(const Gemm& part, const std::vector<Id>& reads)>;
 
 struct GatheredRows {
-  Id own, all;            // the same slot where nothing is gathered
-  std::vector<Id> reads;  // slots that the product reads, all rows first
+  Id own, all;            // buffers of the own rows and of all rows; the same where nothing is gathered
+  std::vector<Id> reads;  // buffers that the product reads, all rows first
 };
 
 Gemm whole(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
@@ -34,7 +33,7 @@ Gemm with_rows(Gemm product, std::int64_t count, Gemm::Rows rows) {
 }
 
 // One piece of a product: an equal part of its rows. Pieces run on streams of their own (_NUM_MAX_UB_STREAMS), so that
-// one fills what the last wave of another leaves idle.
+// one piece uses the multiprocessors that the last wave of another leaves idle.
 Gemm piece_of(Gemm forward, std::int64_t piece, std::int64_t parts, Gemm::Rows rows) {
   if (parts == 1) return forward;
   forward.m /= parts;
@@ -67,10 +66,10 @@ void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind
   if (copies && gathers) copy(aside, to);
 }
 
-// A product over all rows, of which every tensor rank has a part. Where communication overlaps, the parts go round the
-// ring, copied by copy engines, while the product of the part before runs, first the rank's own part (initialize_ub:
-// "ring_exchange"). With own_rows_first the rank's own rows are multiplied while the others' rows come, then the rows
-// of ranks before it and behind it: the group waits for a rank in its middle, which has both.
+// A product over all rows, where every tensor rank holds a part of the rows. If communication overlaps, the parts go
+// round the ring, copied by copy engines, while the product of the part before runs, first that of the rank's own part
+// (initialize_ub: "ring_exchange"). With own_rows_first the rank's own rows are multiplied while the others' rows
+// arrive, then the rows of ranks before it and after it: the group waits for a rank in its middle, which has both.
 static void over_gathered(LayerTape& layer, const std::string& name, const GatheredRows& rows, std::int64_t columns,
                           const Gemm& forward, const RowsProduct& product) {
   const BlockContext& c = layer.context;
@@ -92,7 +91,7 @@ static void over_gathered(LayerTape& layer, const std::string& name, const Gathe
   tensor_collective(layer, name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
   if (!c.spec.software.communication.own_rows_first) return product(forward, others);
   product(with_rows(forward, c.local_rows, Gemm::Rows::member), own);
-  others.push_back(rows.own);  // the gather may read this slot until these products begin
+  others.push_back(rows.own);  // the gather may read this buffer until these products begin
   if (c.tensor == 2) return product(with_rows(forward, c.local_rows, Gemm::Rows::others), others);
   const std::int64_t before = c.tensor / 2, behind = c.tensor - 1 - before;
   product(with_rows(forward, before * c.local_rows, Gemm::Rows::before), others);
@@ -108,7 +107,7 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
   return {rows, uses.writes.back()};
 }
 
-// The fp8 input of a product and, later, of its weight gradient: the transposed copy is kept, or cast anew.
+// The fp8 input of a product and, later, of its weight gradient: the transposed copy is kept, or cast again.
 static CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep) {
   return to_fp8(layer, name + " input", x, elements, keep && !layer.context.spec.software.kernels.casts_again);
 }
@@ -135,7 +134,7 @@ std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std
   return {x, cast};
 }
 
-// A weight of a layer's linear parts: one parameter, or the tiles that it is used in one after another.
+// A weight of a linear layer: one parameter, or the tiles into which it is cut, used one after another.
 static std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::string& name, std::int64_t out,
                                               std::int64_t in, Cut cut) {
   if (out % layer.tiles != 0)
@@ -144,7 +143,7 @@ static std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::strin
   return layer.tape.tiled_parameter(name, out, in, cut, layer.tiles);
 }
 
-// Uses of a tile's product: the first tile writes a result that the other tiles add to.
+// Operands of a tile's product: the first tile writes a result that the other tiles add to.
 static BlockBuilder::Uses tile_uses(const std::vector<Id>& reads, Id result, bool first,
                                     std::vector<std::int32_t> weights) {
   BlockBuilder::Uses uses = {.reads = reads, .weights = std::move(weights)};
@@ -185,7 +184,7 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
                             std::int32_t weight) {
   const BlockContext& c = layer.context;
   const Bytes main = storage_bytes(c.spec.strategy.gradient_precision);
-  // A unit's gradient lives for one micro-batch, as wide as its weights: no earlier sum is there to add to.
+  // A unit's gradient lives for one micro-batch, in the width of its weights: there is no earlier sum to add to.
   const bool fresh_unit = unit_gradients(c.spec, c.sharding);
   const bool fused = fresh_unit || c.spec.software.kernels.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
@@ -195,8 +194,8 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
   gemm.result_bytes = fused && !fresh_unit ? main : c.width;
   if (fused) {
     BlockBuilder::Uses uses = {.reads = {x, dy}, .weight_gradients = {weight}};
-    // Megatron-Core tensor_parallel/layers.py: the dummy gradient that its own linear layer hands autograd is made anew
-    // each time.
+    // Megatron-Core tensor_parallel/layers.py: the dummy gradient that its own linear layer returns to autograd is
+    // allocated anew each time.
     if (layer.dummy_gradients && !fresh_unit)
       uses.writes = {layer.tape.slot("dummy gradient", forward.n * forward.k * c.width, Category::buffers)};
     layer.tape.emit(name + " weight gradient", gemm, uses);
@@ -217,7 +216,8 @@ static void weight_gradients(LayerTape& layer, const std::string& name, const Ge
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) weight_gradient(layer, name, g, x, dy, weights[g.tile]);
 }
 
-// The input of a weight gradient under sequence parallelism: the rows that forward gathered, or the same gathered anew.
+// The input of a weight gradient under sequence parallelism: the rows that forward gathered, or the same rows gathered
+// again.
 static Id gathered_again(LayerTape& layer, const std::string& name, Id local, Id gathered, std::int64_t in) {
   const BlockContext& c = layer.context;
   if (!c.spec.software.communication.regather_input)
@@ -236,7 +236,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
   if (c.grid) return grid_linear(layer, name, x, in / c.tensor, out, weight, c.outer, c.inner);
   const bool sp = c.sequence_parallel;
   const std::string& n = weight.name;
-  // Key/value rows that other ranks hold too stay together in one parameter.
+  // A weight with key/value rows that other ranks hold too is not cut into tiles.
   const bool whole_weight = weight.kv_rows > 0 || weight.over != Dimension::tensor;
   const auto w = whole_weight ? std::vector{layer.tape.parameter({.name = n + ".weight",
                                                                   .out = out,
@@ -270,8 +270,8 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
     const auto scatter = [&] {
       tensor_collective(layer, name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c.width);
     };
-    // A collective waits for all work that its stream was given before it (ProcessGroupNCCL.cpp, syncStream): called
-    // after the weight gradient, it begins after that gradient, though it does not read it.
+    // A collective waits for all work that was launched on the compute stream before it (ProcessGroupNCCL.cpp,
+    // syncStream): called after the weight gradient, it begins after that gradient, though it does not read it.
     const bool waits = !overlaps && c.tensor > 1;
     if (waits) of_weights();
     input_gradients(layer, name, forward, back, dx, w);

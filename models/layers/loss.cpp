@@ -6,8 +6,8 @@
 namespace orrery {
 namespace {
 
-// Slots with, for every row of the logits, its label, its maximum, and the sum of its exponents beside the label's
-// logit.
+// Buffers with one value for every row of the logits: the label, the maximum, and a pair of the sum of exponents and
+// the label's logit.
 struct LossRows {
   Id labels, maxima, sums;
 };
@@ -42,7 +42,7 @@ void gathered_cross_entropy(LayerTape& layer, Id logits, std::int64_t columns) {
   if (master) cross_entropy(layer, all, columns, replicas);
 }
 
-// A cross-entropy like flash-attention's and Transformer Engine's, without fp32 logits; the second writes the gradient
+// Cross-entropy without fp32 logits, as in flash-attention and in Transformer Engine; the latter writes the gradient
 // over the logits.
 static void narrow_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id logits, const LossRows& of) {
   const BlockContext& c = layer.context;

@@ -15,7 +15,7 @@ std::string full_name(const Frame& frame, const Block& block, const LocalParamet
                                                                      : p.name;
 }
 
-// Units of a chunk by their place, with their sizes in elements.
+// Units of a chunk by the position of their first element, with their sizes in elements.
 std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t state) {
   std::map<std::int64_t, std::uint32_t> units;
   for (const Frame& f : plan.frames) {
@@ -35,8 +35,8 @@ struct MovedRun {
   Dimension group = Dimension::data;
 };
 
-// Runs that one collective of ranks with the same weights gathers or reduces, in tasks of this frame, by where each run
-// begins, counted from the frame's base.
+// Runs of elements that one collective of ranks with the same weights gathers or reduces, in tasks of this frame; the
+// key is where each run begins, counted from the frame's base.
 std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
   std::map<std::int64_t, MovedRun> runs;
   const RankClass& slot = plan.classes[plan.frames[frame].slot];
@@ -60,11 +60,11 @@ class Cutter {
     const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(rank_));
     add(first, elements, unit, at - members.begin(), static_cast<std::int64_t>(members.size()));
   }
-  // Adds a server's part of what workers push.
+  // Adds the server's range of the buckets that workers push.
   void add_served(std::int64_t first, std::int64_t elements) {
     add(first, elements, kNone, (rank_ - plan_.workers()) % plan_.ranges(), plan_.ranges());
   }
-  // Adds a run that no collective moves and that is this rank's alone.
+  // Adds a run that only this rank holds, so that no collective moves it.
   void add_whole(std::int64_t first, std::int64_t elements, std::uint32_t unit) {
     if (elements > 0) add(first, elements, unit, 0, 1);
   }
@@ -83,7 +83,8 @@ class Cutter {
   std::int64_t rank_, shard_ = 0;
 };
 
-// Rows of q, k, v (by heads) or of gates and ups (halves) that a rank holds, in the uncut weight.
+// A section of a weight's rows that a rank holds, with its position in the uncut weight: q, k or v (by heads), gate or
+// up (halves).
 struct Section {
   std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
 };
@@ -141,7 +142,7 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
     }
     return cutter.pieces;
   }
-  // Pieces follow the gathers: some stacks reduce all of a bucket everywhere.
+  // The pieces are those that are gathered, as some stacks reduce all of a bucket on every rank.
   std::int64_t next = 0;
   for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::all_gather)) {
     cutter.add_whole(next, first - next, kNone);

@@ -1,8 +1,8 @@
 // Blocks of a vocabulary that the stages of a pipeline share (Yeung et al. 2024, arXiv:2411.05288): each stage holds
 // equally many rows of the embedding table and of the output matrix. The first stage's token embeddings are the sum of
-// what all stages look up; the last stage's hidden states go to all stages, which take their exponents to maxima of
-// their own, then exchange maxima and sums. On stages of several tensor ranks each rank has a part, and each stage sums
-// what its ranks give before the sum goes to other stages. Two barriers (algorithm 1): the gradient of the hidden
+// the lookups of all stages; the last stage's hidden states are broadcast to all stages, which take exponents relative
+// to their own maxima, then exchange maxima and sums. On stages of several tensor ranks each rank has a part, and each
+// stage sums over its ranks before the sum goes to other stages. Two barriers (algorithm 1): the gradient of the hidden
 // states is summed when each stage knows the softmax. One barrier (algorithm 2): each stage multiplies its exponents
 // with its rows before, so that this sum follows those of the loss at once.
 #include <cmath>
@@ -15,12 +15,13 @@
 namespace orrery {
 namespace {
 
-// Slots of a stage's part of the output layer.
+// Buffers of a stage's part of the output layer.
 struct LogitsPart {
   std::int32_t table = 0;  // the block's first weight
   Id logits = 0, labels = 0;
   Id wide = 0;  // fp32 logits, then exponents, then their gradient
-  // Maxima over all stages; factors: first a stage's own maxima, then what scales its exponents to the maxima of all
+  // Maxima over all stages; factors: first a stage's own maxima, then the factors that convert its exponents to the
+  // maxima of all
   Id maxima = 0, factors = 0;
   Id sums = 0;               // sums of exponents, and the labels' logits
   Id product = 0, rows = 0;  // one barrier: exponents times the table's rows, and the labels' rows
@@ -32,8 +33,8 @@ struct LogitsPart {
 
 }  // namespace
 
-// Parts of a vocabulary that stages share, in vocabulary.cpp: this stage's rows of the embedding table by token, zeros
-// for tokens of other stages; its part of the logits of the block's input, and of the loss.
+// The lookup of one stage where stages share the vocabulary: rows of this stage's part of the embedding table by token,
+// zeros for tokens of other stages.
 static Id token_embeddings(LayerTape& layer, Id tokens) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -79,7 +80,8 @@ static void early_gradient(LayerTape& layer, const LogitsPart& part) {
   layer.tape.emit("labels' rows", lookup, {.reads = {part.labels}, .writes = {part.rows}, .weights = {part.table}});
 }
 
-// The gradient of the hidden states that this rank's part of the vocabulary gives, summed over its tensor group.
+// This rank's contribution to the gradient of the hidden states, from its part of the vocabulary, summed over its
+// tensor group.
 static void combine_gradient(LayerTape& layer, const LogitsPart& part) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -174,7 +176,7 @@ static Collective between_stages(const BlockContext& c, CollectiveKind kind) {
           .root = c.shared.root};
 }
 
-// A rank that is not the root may lend its own buffer to the sum.
+// A rank that is not the root of the sum may use its own buffer for the result.
 Block embedding_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "embedding exchange", BlockRole::exchange);
   const Bytes bytes = c.local_rows * c.hidden * c.width;
@@ -231,7 +233,7 @@ Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(y, ops);
 }
 
-// The hidden states' gradient is allocated at its first writer: with one barrier that is before backward.
+// The buffer of the hidden states' gradient is allocated by its first writer: with one barrier that is before backward.
 Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "output", BlockRole::output);
   b.tape.input(c.local_rows * c.hidden * c.width);
@@ -241,7 +243,7 @@ Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
     for (const Operand& o : ops[id].operands) {
       if (o.scope == Scope::previous && o.access == Access::write) ops[id].allocates.push_back(o);
     }
-    ops[id].weight_gradient = false;  // the op works on other blocks' buffers and writes no weight's gradient
+    ops[id].weight_gradient = false;  // the op works on other blocks' buffers and writes no weight gradient
   }
   return block;
 }

@@ -23,7 +23,7 @@ struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
   std::int64_t tensors = 0;          // number of parameters in the bucket
-  std::int64_t missing = 0;          // gradients of all micro-batches that are still to be added
+  std::int64_t missing = 0;          // gradients, over all micro-batches, that are still to be added
   std::vector<std::uint32_t> units;  // unit frames that the bucket covers
 };
 
@@ -34,7 +34,7 @@ struct Region {
 };
 using Regions = std::vector<Region>;
 
-// The weights of a chunk by how ranks have them, counted in elements.
+// Numbers of a chunk's weight elements, by how the ranks hold them.
 struct WeightCounts {
   std::int64_t all = 0;                       // weights that the chunk owns
   std::int64_t own = 0;                       // weights whose optimizer states one rank keeps
@@ -45,17 +45,18 @@ struct WeightCounts {
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
   std::int32_t number = 0;  // index of the chunk on its stage, as Action::chunk names it
-  // Virtual stage, counted on over the copies of the model; -1 or behind the last: a chunk of a shared vocabulary.
+  // Number of the virtual stage, counted on through all copies of the model; -1 or behind the last: a chunk of a shared
+  // vocabulary.
   std::int32_t place = 0;
-  std::int32_t first_micro_batch = 0;  // first micro-batch to run forward through the chunk
-  std::int32_t last_micro_batch = 0;   // last micro-batch to run back through the chunk
+  std::int32_t first_micro_batch = 0;  // first micro-batch whose forward runs through the chunk
+  std::int32_t last_micro_batch = 0;   // last micro-batch whose backward runs through the chunk
   std::int64_t micro_batches = 0;      // micro-batches that pass through the chunk before an update
   std::vector<Entry> entries;          // blocks in forward order
   WeightCounts weights;
   std::uint32_t state = kNone;
   std::vector<std::uint32_t> versions;               // frames of weights, one for each version that is kept
   std::vector<std::uint32_t> frames;                 // frame ids, [micro-batch * entries + entry]
-  std::vector<std::uint32_t> tiles;                  // frames of the host's buffers that an update goes through
+  std::vector<std::uint32_t> tiles;                  // frames of the host buffers that an update passes through
   std::vector<Bucket> buckets;                       // buckets in the order in which backward finishes them
   std::vector<std::vector<std::int32_t>> bucket_of;  // index of the bucket, [entry][parameter]
 

@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-// Facts of a spec that many passes ask for. They never change.
+// Values derived from a spec that many passes of the planner need. They never change.
 struct PlanFacts {
   explicit PlanFacts(const Spec& s);
 
@@ -32,16 +32,17 @@ struct PlanFacts {
   bool host_gradients() const { return spec.strategy.offload.gradients != MemoryTier::device; }
   bool host_update() const { return spec.strategy.offload.optimizer != MemoryTier::device; }
   bool delayed() const { return host_update() && spec.strategy.offload.delayed_update; }
-  // fp16: whether the norm, which is infinite where a gradient is, tells of infinities: it is taken before a scale must
-  // be known, or nothing else passes over the gradients. A delayed update's scale must be known before the next step
-  // begins.
+  // fp16: whether infinite gradients are found by the gradient norm, which is then infinite too: the norm is computed
+  // before the loss scale must be known, or no other op reads all gradients. A delayed update's loss scale must be
+  // known before the next step begins.
   bool norm_tells_infinity() const;
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
   // Whether two parts of the model use the embedding table: a tied output, or further predictions.
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
 };
 
-// A kind of ranks that each stage has: with busy experts, of a part of the sequence, with a duty of their own.
+// A kind of rank that each stage has, where its ranks do different work: by expert load, by part of the sequence, or by
+// role (Duty).
 struct RankKind {
   std::string name = "";
   ExpertLoad load = ExpertLoad::busiest;
@@ -49,7 +50,7 @@ struct RankKind {
   Duty duty = Duty::worker;
 };
 
-// The ranks whose slot is being built: a class of a replica of a stage.
+// The ranks whose slot is being built: one rank class of one replica of a stage.
 struct SlotPlace {
   std::uint32_t slot = 0;
   int rank_kind = 0;
@@ -66,8 +67,8 @@ struct Layout {
   std::uint32_t arena = kNone;               // frame of the arena of contiguous activations
 };
 
-// A plan that grows, and the values that its passes have found so far. Every pass is a function that reads some of the
-// values and adds others; none keeps the draft.
+// A plan under construction, and the values that the planner's passes have computed so far. Every pass is a function
+// that reads some of the values and adds others; none keeps a reference to the draft.
 struct Draft {
   explicit Draft(const Spec& spec);
 
@@ -84,7 +85,7 @@ struct Draft {
 
   bool asynchronous() const { return plan.steps > 1; }
   bool at_last_stage() const { return at.stage + 1 == facts.spec.strategy.pipeline; }
-  // The rank's number among those of a replica that hold different rows of a micro-batch.
+  // The index of the rank among those that hold different rows of a micro-batch.
   std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_kind : 0; }
   bool updates() const;  // whether the ranks update the weights
 
@@ -92,20 +93,20 @@ struct Draft {
   std::int64_t shards(Dimension d) const;      // the number of ranks that optimizer states are cut over
   std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
   std::int64_t shard(const Regions& regions) const;
-  // Bytes of an element of the shard that a gather begins from.
+  // Bytes of an element of the shard that is gathered, before any cast.
   Bytes shard_width() const {
     return facts.row.fp32_shards ? facts.spec.strategy.optimizer.master_bytes : context.width;
   }
 
-  // The chunk whose embedding table others on the stage may use. A stage that ends one copy of the model begins the
-  // other.
+  // The chunk whose embedding table other chunks of the stage may use. In a bidirectional schedule the last stage of
+  // one copy of the model is the first of the other.
   const Chunk& table_chunk() const;
-  // Chunks in the order of the model. Copies of a virtual stage reduce its gradients together, so all ranks take chunks
-  // in this order.
+  // Chunks in the order of the model. Copies of a virtual stage reduce its gradients together, so that all ranks must
+  // go through their chunks in this order.
   std::vector<Chunk*> in_model_order();
 
   std::uint32_t add_frame(std::uint32_t block);
-  // The id of the block with this key, which make() makes where there is none yet.
+  // The id of the block with this key; make() makes the block if there is none yet.
   template <class Make>
   std::uint32_t block(const std::string& key, Make make) {
     const auto [it, fresh] = blocks.try_emplace(key, static_cast<std::uint32_t>(plan.blocks.size()));

@@ -23,11 +23,10 @@ static std::uint32_t layer_kind(Draft& draft, std::int64_t layer, std::int64_t i
   const Offload& o = spec.strategy.offload;
   const bool offload =
       o.activations != MemoryTier::device && (!o.activation_layers || index_in_stage < *o.activation_layers);
-  const auto& window = spec.model.sliding_window;
   const bool experts = has_experts(spec.model, layer);
   const bool own_loads = experts && !spec.model.moe->loads_file.empty();
   const std::string key = fmt::format("layer {} {} {} {} {} {} {} {} {}", context.rows, static_cast<int>(context.load),
-                                      context.ring_block, recompute, offload, window ? (layer + 1) % window->every : 0,
+                                      context.ring_block, recompute, offload, has_window(spec.model, layer),
                                       recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
   return draft.block(key, [&] { return layer_block(context, layer, recompute, draft.plan.ops, offload); });
 }

@@ -4,10 +4,11 @@
 
 namespace orrery {
 
-// The blocks of a virtual stage, in forward order. place: its number, counted on over the copies of the model.
+// The blocks of a virtual stage, in forward order. place: number of the virtual stage, counted on through all copies of
+// the model.
 std::vector<Entry> entries_of(Draft& draft, std::int64_t place);
-// Entries of a stage's part of a shared vocabulary. The blocks differ on the root stage, which has what the other
-// stages get.
+// The blocks of a stage's part of a shared vocabulary. They differ on the root stage, which has the tensors that the
+// other stages receive.
 std::vector<Entry> vocabulary_entries(Draft& draft, bool input);
 
 }  // namespace orrery

@@ -7,13 +7,14 @@
 
 namespace orrery {
 
-// Adds the slots of a unit that its weights and gradients pass through on their way to and from the host.
+// Adds the buffers that a unit's weights and gradients pass through between device and host.
 void add_staging(const Draft& draft, Block& unit, std::int64_t shard);
-// Says for each state of a chunk where it lies, and adds the host's gradients.
+// Sets the memory tier of each state of a chunk, and adds the host's gradients.
 void place_on_host(const Draft& draft, Block& state, std::int64_t own);
-// Adds the host buffers (tiles) that an update goes through. Two pieces of new weights are on their way at a time
+// Adds the host buffers (tiles) that an update passes through. Two tiles of new weights are in use at a time
 // (DeepSpeed's CPU Adam: _doubled_buffer); with an optimizer on disks three, of which one is fetched, one updated and
-// one stored. With a delayed update there is a tile for every piece: all new weights wait until the step has ended.
+// one stored. With a delayed update there is a tile for every piece of the states: all new weights wait until the step
+// has ended.
 void add_tiles(Draft& draft, Chunk& chunk);
 
 }  // namespace orrery

@@ -4,7 +4,8 @@
 
 namespace orrery {
 
-// Lays out all chunks of a stage. A chunk whose embedding table other chunks use comes before those.
+// Lays out the blocks, weights and buffers of all chunks of a stage. A chunk whose embedding table others use comes
+// before them.
 void lay_out(Draft& draft);
 
 }  // namespace orrery

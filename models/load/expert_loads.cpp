@@ -29,8 +29,7 @@ ExpertLoads read_expert_loads(const Model& model) {
                              what, moe.experts));
   };
   ExpertLoads rows = parse_loads(read_input(moe.loads_file, kMostTables), moe.loads_file);
-  const std::int64_t after = model.layers - moe.first_layer - 1;  // layers behind the first with experts
-  const std::int64_t layers = after < 0 ? 0 : after / std::max<std::int64_t>(1, moe.every) + 1;
+  const std::int64_t layers = experts_before(model, model.layers);
   if (rows.empty() || (rows.size() > 1 && std::ssize(rows) < layers))
     throw bad(fmt::format("has no row {}", rows.size()));
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// The features of a spec that some other feature, the executor or the search does not go with. Each is told by one
-// function of a spec whose single values are already known to be sensible; `is` holds some that are longer.
+// The features of a spec that do not work with some other feature, with the executor or with the search. Each has a
+// function that tells whether a spec uses it, given that the spec's single values are valid; the longer functions are
+// in `is`.
 #include "models/load/combinations.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/asynchrony.h"
@@ -10,16 +11,16 @@
 
 namespace orrery::feature {
 
-// Longer questions, in features.cpp. Those about the order of a schedule are false where no order can be made, which
-// rules of its own refuse.
+// The longer functions, defined in features.cpp. Those about the order of a schedule return false if no order can be
+// made; other rules reject such specs.
 namespace is {
-bool ring_of_parts(const Spec& spec);       // a ring, or whole heads of several sequences
-bool both_ends(const Spec& spec);           // the first and the last virtual stage lie on one stage of several
-bool ends_apart(const Spec& spec);          // stages of unlike numbers of ranks hold the same embedding table
-bool copies_out_of_step(const Spec& spec);  // copies of a model whose mirror images run another order
-bool evicted(const Spec& spec);             // activations that leave their stage until their backward
-bool woven(const Spec& spec);               // a forward woven with a backward
-bool woven_chunk(const Spec& spec);         // both of the same chunk
+bool ring_of_parts(const Spec& spec);       // a context ring, or Ulysses with several sequences
+bool both_ends(const Spec& spec);           // the first and the last virtual stage lie on one of several stages
+bool ends_apart(const Spec& spec);          // stages with different numbers of ranks hold the same embedding table
+bool copies_out_of_step(const Spec& spec);  // several copies of the model, and mirrored stages run different orders
+bool evicted(const Spec& spec);             // activations that another stage keeps until their backward (BPipe)
+bool woven(const Spec& spec);               // a forward pass issued op by op in turn with a backward pass
+bool woven_chunk(const Spec& spec);         // such forward and backward passes are of the same chunk
 bool copied_gradients(const Spec& spec);    // gradients that a stack copies into buckets
 bool state_on_disk(const Spec& spec);
 const ShardingRow& sharding(const Spec& spec);
@@ -36,7 +37,16 @@ inline constexpr Feature kGatedExperts = {"model.moe.shared_gate", "gated shared
 inline constexpr Feature kNoSharedExperts = {"model.moe", "a model without shared experts", [](S s) {
                                                return !(s.model.moe && s.model.moe->shared_feed_forward > 0);
                                              }};
-inline constexpr Feature kBias = {"model.bias", "biases", [](S s) { return s.model.bias; }};
+inline constexpr Feature kBias = {"model.bias", "biases", [](S s) { return has_mlp_bias(s.model); }};
+inline constexpr Feature kSinks = {"model.attention_sinks", "attention sinks",
+                                   [](S s) { return s.model.attention_sinks; }};
+inline constexpr Feature kNormOfAllHeads = {"model.qk_norm_all", "norms of all heads together",
+                                            [](S s) { return s.model.qk_norm_all; }};
+inline constexpr Feature kBareNorms = {
+    "model.norm_bias", "norms without weights or biases",
+    [](S s) { return !s.model.norm_weight || (s.model.norm == Norm::layernorm && !s.model.norm_bias); }};
+inline constexpr Feature kEmbeddingNorm = {"model.embedding_norm", "a norm of the embeddings",
+                                           [](S s) { return s.model.embedding_norm; }};
 inline constexpr Feature kParallelBlock = {"model.parallel_block", "attention and MLP side by side",
                                            [](S s) { return s.model.parallel_block; }};
 inline constexpr Feature kPostNorms = {"model.post_norms", "norms behind attention and MLP",

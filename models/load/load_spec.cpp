@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "models/base/input_file.h"
 #include "models/base/names.h"
+#include "models/load/aliases.h"
 #include "models/load/expert_loads.h"
 #include "models/load/open_spec.h"
 #include "models/load/reader.h"
@@ -31,40 +33,70 @@ constexpr SpecKey kTopKeys[] = {
      "map of lists", "-"},
 };
 
-struct Alias {
+struct ShortForm {
   std::string_view given;
   std::string_view key;
 };
-constexpr Alias kAliases[] = {{"tp", "tensor"}, {"pp", "pipeline"}, {"cp", "context"},
-                              {"ep", "expert"}, {"dp", "data"},     {"vp", "virtual_stages"}};
 
 // Keys at which a single word is short for a map, so that --set can reach into that map.
-constexpr Alias kShort[] = {{"model", "base"},
-                            {"cluster", "node"},
-                            {"software", "profile"},
-                            {"strategy.optimizer", "name"},
-                            {"strategy.offload.optimizer", "device"},
-                            {"strategy.offload.activations", "device"},
-                            {"model.sliding_window", "window"}};
+constexpr ShortForm kShort[] = {{"model", "base"},
+                                {"cluster", "node"},
+                                {"software", "profile"},
+                                {"strategy.optimizer", "name"},
+                                {"strategy.offload.optimizer", "device"},
+                                {"strategy.offload.activations", "device"},
+                                {"model.sliding_window", "window"}};
 
-std::string_view canonical(std::string_view key) {
-  for (const Alias& alias : kAliases) {
-    if (alias.given == key) return alias.key;
-  }
-  return key;
-}
-
-void rename_aliases(const SpecReader& reader, SpecNode& root) {
+void rename_keys(const SpecReader& reader, SpecNode& root) {
   SpecNode* strategy = root.find("strategy");
   if (strategy == nullptr) return;
   for (std::size_t i = 0; i < strategy->keys.size(); ++i) {
-    const std::string_view key = canonical(strategy->keys[i]);
+    const std::string key = canonical_key(strategy->keys[i]);
     if (key == strategy->keys[i]) continue;
     if (strategy->find(key) != nullptr) {
       reader.fail(strategy->items[i], "strategy." + strategy->keys[i], fmt::format("{} is given too", key));
     }
     strategy->keys[i] = key;
   }
+}
+
+// A value that was given by another name.
+struct Renamed {
+  std::string key, given;
+};
+
+// The node of "cluster.node" and the like, of the short form `cluster: NAME` too; nullptr where it is no word.
+SpecNode* word_at(SpecNode& root, std::string_view key) {
+  const std::size_t dot = key.find('.');
+  SpecNode* section = root.find(key.substr(0, dot));
+  if (section == nullptr) return nullptr;
+  const auto is_short = [&](const ShortForm& row) {
+    return row.given == key.substr(0, dot) && row.key == key.substr(dot + 1);
+  };
+  const bool whole = std::any_of(std::begin(kShort), std::end(kShort), is_short);
+  SpecNode* node = section->kind == SpecNode::Kind::map ? section->find(key.substr(dot + 1))
+                   : whole                              ? section
+                                                        : nullptr;
+  return node != nullptr && node->kind == SpecNode::Kind::scalar ? node : nullptr;
+}
+
+// Gives values their own names where another was given; returns which.
+std::vector<Renamed> rename_values(SpecNode& root, const std::string& path) {
+  std::set<std::string_view> keys;
+  for (const AliasRow& row : alias_rows()) keys.insert(row.at);
+  keys.erase("strategy");
+  std::vector<Renamed> renamed;
+  const auto take = [&](std::string_view key, SpecNode& node, std::string name) {
+    if (name == node.text) return;
+    renamed.push_back({std::string(key), std::exchange(node.text, std::move(name))});
+  };
+  for (const std::string_view key : keys) {
+    if (SpecNode* node = word_at(root, key)) take(key, *node, canonical_value(key, node->text));
+  }
+  SpecNode* model = word_at(root, "model.base");
+  if (model != nullptr && !std::filesystem::exists(beside(path, model->text)))
+    take("model.base", *model, canonical_model(model->text));
+  return renamed;
 }
 
 void clear_lines(SpecNode& node) {
@@ -75,7 +107,7 @@ void clear_lines(SpecNode& node) {
 // Finds the map that holds the last key of a dotted path; maps are made, and short words unfolded, on the way.
 SpecNode& descend(SpecNode& parent, const std::string& path, std::string_view option) {
   if (parent.kind == SpecNode::Kind::scalar) {
-    for (const Alias& row : kShort) {
+    for (const ShortForm& row : kShort) {
       if (row.given != path) continue;
       SpecNode word = parent;
       parent = SpecNode{SpecNode::Kind::map, word.line, "", {}, {}};
@@ -97,10 +129,10 @@ void apply_override(SpecNode& root, const std::string& option) {
     const std::size_t dot = std::min(option.find('.', start), equals);
     std::string_view key = std::string_view(option).substr(start, dot - start);
     if (key.empty()) throw Error(fmt::format("--set {}: KEY=VALUE is needed", option));
-    if (path == "strategy") key = canonical(key);
+    const std::string own = path == "strategy" ? canonical_key(key) : std::string(key);
     if (!path.empty()) node = &descend(*node, path, option);
-    node = &node->insert(key);
-    path += (path.empty() ? "" : ".") + std::string(key);
+    node = &node->insert(own);
+    path += (path.empty() ? "" : ".") + own;
     start = dot + 1;
   }
   if (option.find_first_not_of(" \t", equals + 1) == std::string::npos)
@@ -138,12 +170,12 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
     reader.fail(*node, "search", "needs keys of the strategy with lists of values");
   for (std::size_t i = 0; i < node->keys.size(); ++i) {
     const SpecNode& item = node->items[i];
-    SearchRange range{std::string(canonical(node->keys[i])), {}, reader.where(item)};
+    SearchRange range{canonical_key(node->keys[i]), {}, reader.where(item)};
     const bool list = item.kind == SpecNode::Kind::list;
     for (const SpecNode& value : list ? item.items : std::vector<SpecNode>{item}) {
       std::string text = "null";
       if (value.kind != SpecNode::Kind::null) convert(reader, value, "search." + range.key, text);
-      range.values.push_back(text);
+      range.values.push_back(canonical_value("strategy." + range.key, text));
     }
     ranges.push_back(std::move(range));
   }
@@ -156,7 +188,8 @@ static void settle_sharding(Spec& spec) {
   if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
   spec.strategy.sharding = Sharding::none;
   for (Origin& origin : spec.origins) {
-    if (origin.key == "strategy.sharding") origin.asked = std::exchange(origin.value, name_of(Sharding::none));
+    if (origin.key == "strategy.sharding")
+      origin.asked = fmt::format("{} over one rank", std::exchange(origin.value, name_of(Sharding::none)));
   }
 }
 
@@ -174,12 +207,18 @@ static std::string with_line(const Spec& spec, const std::string& path, const Br
   return fmt::format("{}: {}", where, broken.what);
 }
 
+SpecNode overridden_tree(const SpecText& spec, const std::vector<std::string>& overrides) {
+  SpecNode root = parse_tree(spec.text, spec.path);
+  rename_keys({spec.path, {}}, root);
+  for (const std::string& option : overrides) apply_override(root, option);
+  return root;
+}
+
 static OpenSpec read_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
                           bool open, SpecKeyBook* book = nullptr) {
   SpecReader reader{path, {}, book};
-  SpecNode root = parse_tree(text, path);
-  rename_aliases(reader, root);
-  for (const std::string& option : overrides) apply_override(root, option);
+  SpecNode root = overridden_tree({path, text}, overrides);
+  const std::vector<Renamed> renamed = rename_values(root, path);
   const SpecSection top(reader, &root, "", kTopKeys);
   Spec spec;
   spec.name = std::filesystem::path(path).stem().string();
@@ -195,6 +234,11 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
   spec.seed = static_cast<std::uint64_t>(seed);
   std::vector<SearchRange> search = read_search(reader, top.find("search"));
   spec.origins = std::move(reader.origins);
+  for (Origin& origin : spec.origins) {
+    for (const Renamed& r : renamed) {
+      if (r.key == origin.key) origin.asked = "given as " + r.given;
+    }
+  }
   sort_origins(spec.origins);
   if (!open) {
     settle_sharding(spec);

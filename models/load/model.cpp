@@ -2,7 +2,7 @@
 
 #include "models/base/input_file.h"
 #include "models/base/names.h"
-#include "models/load/hugging_face.h"
+#include "models/families/hugging_face.h"
 #include "models/load/reader.h"
 
 namespace orrery {
@@ -30,10 +30,19 @@ constexpr SpecKey kModelKeys[] = {
     {"norm", "normalization", "layernorm", "rmsnorm | layernorm"},
     {"bias", "a bias on every linear layer", "true"},
     {"qkv_bias", "a bias on queries, keys and values", "true"},
+    {"attention_output_bias", "a bias on attention's output", "true"},
+    {"mlp_bias", "biases on the matrices of MLP and experts", "true"},
     {"qk_norm", "a norm of each head of queries and keys", "true"},
-    {"post_norms", "further norms behind attention and MLP (Gemma 2)", "true"},
+    {"qk_norm_all", "one norm of all queries and one of all keys of a token (OLMo 2)", "true"},
+    {"attention_sinks", "a learned sink in the softmax of each head (gpt-oss)", "true"},
+    {"pre_norms", "norms before attention and MLP; without them post_norms is needed", "true", "", "true"},
+    {"post_norms", "norms behind attention and MLP (Gemma 2)", "true"},
     {"dropout", "dropout probability", "0.1", "", "0, or the stack's"},
     {"parallel_block", "attention and MLP side by side (PaLM)", "true"},
+    {"parallel_norms", "a norm for each of the two of a parallel_block (GPT-NeoX)", "false"},
+    {"embedding_norm", "a norm of the embeddings (BLOOM)", "true"},
+    {"norm_weight", "norms multiply by weights", "false", "", "true"},
+    {"norm_bias", "layernorm adds a bias", "false", "", "true"},
     {"sliding_window", "attention within a window", "4096"},
     {"moe", "mixture of experts", "{experts: 8, top_k: 2, feed_forward: 14336}"},
     {"mla", "multi-head latent attention (DeepSeek-V2)",
@@ -58,6 +67,7 @@ constexpr SpecKey kMoeKeys[] = {
     {"aux_loss", "weight of the load-balancing loss; 0: none", "0.001"},
     {"dispatch", "all-to-all over all ranks at once, or within nodes first", "hierarchical"},
     {"shared_gate", "a sigmoid gate on the shared experts (Qwen1.5-MoE)", "true"},
+    {"router_bias", "a bias on the router's product (gpt-oss)", "true"},
     {"correction_bias", "a bias for each expert steers the choice (DeepSeek-V3)", "true"},
     {"expert_groups", "groups of experts, of which a token takes top_groups", "8"},
     {"top_groups", "groups that a token's experts lie in", "4"},
@@ -129,6 +139,7 @@ void read_moe(SpecReader& reader, const SpecNode* node, Model& m, std::string_vi
   section.take_word("dispatch", dispatch, kDispatches, otherwise);
   moe.hierarchical_dispatch = dispatch == "hierarchical";
   section.take("shared_gate", moe.shared_gate, otherwise);
+  section.take("router_bias", moe.router_bias, otherwise);
   section.take("correction_bias", moe.correction_bias, otherwise);
   section.take("expert_groups", moe.expert_groups, otherwise);
   section.take("top_groups", moe.top_groups, otherwise);
@@ -199,10 +210,19 @@ void read_switches(const SpecSection& section, Model& m, std::string_view from) 
       "norm", m.norm, norm, [](Norm n) { return name_in(kNorms, n); }, from);
   section.take("bias", m.bias, from);
   section.take("qkv_bias", m.qkv_bias, from);
+  section.take("attention_output_bias", m.attention_output_bias, from);
+  section.take("mlp_bias", m.mlp_bias, from);
   section.take("qk_norm", m.qk_norm, from);
+  section.take("qk_norm_all", m.qk_norm_all, from);
+  section.take("attention_sinks", m.attention_sinks, from);
+  section.take("pre_norms", m.pre_norms, from);
   section.take("post_norms", m.post_norms, from);
   section.take("dropout", m.dropout, from);
   section.take("parallel_block", m.parallel_block, from);
+  section.take("parallel_norms", m.parallel_norms, from);
+  section.take("embedding_norm", m.embedding_norm, from);
+  section.take("norm_weight", m.norm_weight, from);
+  section.take("norm_bias", m.norm_bias, from);
   section.take("scaled_embedding", m.scaled_embedding, from);
   section.take("attention_softcap", m.attention_softcap, from);
   section.take("logit_softcap", m.logit_softcap, from);

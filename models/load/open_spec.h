@@ -13,7 +13,7 @@ namespace orrery {
 struct SearchRange {
   std::string key;
   std::vector<std::string> values;
-  std::string from;  // place of the range: "spec.yaml:12"
+  std::string from;  // file and line of the range: "spec.yaml:12"
 };
 
 // A spec that a search fills in: values are read and absent ones have their defaults, but the rules of check() need not
@@ -25,25 +25,25 @@ struct OpenSpec {
   std::vector<std::string> overrides;  // overrides that were applied
 };
 OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides = {});
-// book, if given, takes note of the maps that are read.
+// book, if given, records the maps of the spec that are read.
 OpenSpec parse_open_spec(const std::string& text, const std::string& path,
                          const std::vector<std::string>& overrides = {}, SpecKeyBook* book = nullptr);
 
 // Whether the user gave a value, in the file or by --set.
 bool is_given(const Origin& origin);
 
-// The rule of check() that a spec breaks, with the line of the key that it is about; "" if none.
+// The rule of check() that a spec breaks, with the line of the key concerned; "" if none.
 std::string rule_broken_by(const Spec& spec, const std::string& path);
 
-// MiB of gradients in a bucket, 0 = one for all, by the stack's habit for the strategy's ranks, sharding, width of
-// gradients and overlap.
+// The MiB of gradients in a bucket (0 = one bucket for all) that the stack uses by default, given the strategy's ranks,
+// sharding, width of gradients and overlap.
 double bucket_habit(const Software& software, const Strategy& strategy);
 
-// Whether a stack reduces gradients under backward where the spec is silent.
+// Whether a stack by default reduces gradients during backward, with this sharding.
 bool reduces_beside(const Software& software, Sharding sharding);
 
-// Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to what is recomputed, as the stack
-// does it. Throws Error listing the known parts.
+// Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to the parts that are recomputed, in
+// the stack's sense of the word. Throws Error listing the known parts.
 void add_recompute(Recompute& recompute, std::string_view part, const Software& software);
 std::vector<std::string_view> recompute_parts();
 

@@ -15,13 +15,14 @@
 
 namespace orrery {
 
-// State that reading a spec needs everywhere: the file's name for messages, and the origins collected so far.
+// State that all readers of a spec's parts share: the file's name for messages, and the origins of values collected so
+// far.
 struct SpecReader {
   std::string path;
   std::vector<Origin> origins;
-  SpecKeyBook* book = nullptr;  // takes note of maps and types, for the reference; null: nobody asks
+  SpecKeyBook* book = nullptr;  // collects maps and types for docs/reference.md; null: not wanted
 
-  std::string where(const SpecNode& node) const;  // the place of a node: "spec.yaml:12" or "--set"
+  std::string where(const SpecNode& node) const;  // file and line of a node: "spec.yaml:12" or "--set"
   [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
 };
 
@@ -48,8 +49,8 @@ std::string to_text(bool value);
 std::string to_text(const std::string& value);
 std::string to_text(const std::vector<std::int64_t>& value);
 
-// A map of the spec with a fixed set of keys, each with its meaning (reference.h). The constructor refuses unknown
-// ones, naming the nearest known; a null or absent map has no keys. A scalar stands for {short_key: scalar} where
+// A map of the spec with a fixed set of keys, each with its meaning (reference.h). The constructor rejects an unknown
+// key and names the nearest known one; a null or absent map has no keys. A scalar is read as {short_key: scalar} if
 // short_key is given. null values count as absent.
 class SpecSection {
  public:
@@ -63,7 +64,7 @@ class SpecSection {
   std::string name(std::string_view key) const;  // full name of a key: "strategy.tensor"; the bare key at the top level
   SpecReader& reader() const { return *reader_; }
 
-  // Reads a key into value if it is there, and records the value with its origin: its line, else otherwise.
+  // Reads a key into value if it is there, and records the value with its origin: the key's line, or `otherwise`.
   template <class T>
   bool take(std::string_view key, T& value, std::string_view otherwise = "default") const {
     const SpecNode* node = find(key);
@@ -80,10 +81,10 @@ class SpecSection {
     record(key, value ? to_text(*value) : "null", node, "default");
     return node != nullptr;
   }
-  // Reads a count from which other values are derived, so that its range is checked at once.
+  // Reads a count that other values are computed from, so that its range is checked at once.
   void take_count(std::string_view key, std::int64_t& value, std::int64_t most,
                   std::string_view otherwise = "default") const;
-  // Reads a word that names a value: parse is find_sharding or its like, whose Errors get the line.
+  // Reads a word that names a value: parse is a function like find_sharding, to whose Errors the line is added.
   template <class T, class Parse, class Name>
   bool take_named(std::string_view key, T& value, Parse parse, Name to_name, std::string_view otherwise) const {
     const SpecNode* node = find(key);
@@ -99,7 +100,7 @@ class SpecSection {
   bool take_word(std::string_view key, std::string& value, std::span<const std::string_view> words,
                  std::string_view otherwise = "default") const;
 
-  // Runs a function that throws Errors without a place, and adds the node's place to them.
+  // Runs a function that throws Errors without file and line, and adds the node's to them.
   template <class Function>
   auto located(const SpecNode& node, std::string_view key, Function function) const {
     try {
@@ -109,7 +110,7 @@ class SpecSection {
     }
   }
   void record(std::string_view key, std::string value, const SpecNode* node, std::string_view otherwise) const;
-  void note_type(std::string_view key, std::string_view type) const;  // for the reference
+  void note_type(std::string_view key, std::string_view type) const;  // for docs/reference.md
 
  private:
   SpecReader* reader_;
@@ -118,12 +119,12 @@ class SpecSection {
   std::string path_;
 };
 
-// strategy.stage_replicas. read_replicas: reads them; returns whether DAPPLE's planner is to find them. plan_replicas:
-// sets those that the planner finds (dapple.h).
+// strategy.stage_replicas. read_replicas: reads them; returns whether DAPPLE's planner is to choose them.
+// plan_replicas: sets those that the planner chooses (dapple.h).
 bool read_replicas(const SpecSection& section, Strategy& s);
 void plan_replicas(const SpecSection& section, Spec& spec);
 
-// The parts of a spec; load_spec.cpp puts them together.
+// Readers of the parts of a spec; load_spec.cpp calls them.
 Model read_model(SpecReader& reader, const SpecNode* node);
 Cluster read_cluster(SpecReader& reader, const SpecNode* node);
 Software read_software(SpecReader& reader, const SpecNode* node);
@@ -146,7 +147,7 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
   return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
 }
 Broken first_broken(const Spec& spec);
-Broken offload_rules(const Spec& spec);     // rules of tensors that may leave the device
+Broken offload_rules(const Spec& spec);     // rules of tensors that may be offloaded
 Broken schedule_rules(const Spec& spec);    // rules of schedules' options
 Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp
 Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, grid.cpp

@@ -8,14 +8,14 @@
 
 namespace orrery {
 
-// A key of a map of the spec: the reader refuses every other key, and docs/reference.md shows these. The reader knows
-// type and default by itself where it takes a plain value. values: the words that a key takes, or the kind of a value
-// that is read in some other way. otherwise: the default in words, where one depends on others.
+// A key of a map of the spec: the reader rejects every other key, and docs/reference.md shows these. For a plain value
+// the reader knows type and default by itself. values: the words that a key accepts, or the kind of a value that is
+// read in some other way. otherwise: the default in words, if it depends on other keys.
 struct SpecKey {
   std::string_view name, meaning, example, values = "", otherwise = "";
 };
 
-// Maps and types of a spec, as the reader comes upon them: by path, "strategy.overlap".
+// Maps and types of a spec, recorded while the reader reads them, by path such as "strategy.overlap".
 struct SpecKeyBook {
   struct Map {
     std::string path;
@@ -25,14 +25,14 @@ struct SpecKeyBook {
   std::map<std::string, std::string> types;  // by full key
 };
 
-// A key in full, for people: {"strategy.bucket_MiB", "number", "MiB", "the stack's", "gradients in a bucket; ...",
-// "25"}.
+// A key as docs/reference.md prints it: {"strategy.bucket_MiB", "number", "MiB", "the stack's", "gradients in a bucket;
+// ...", "25"}.
 struct KeyReference {
   std::string key, type, unit, otherwise, meaning, example;
 };
 
-// All keys of a spec, in the order in which a spec is written. Read from the parser: it parses small specs of all maps
-// and tells what it accepts, of what type, and what stands where a key is absent.
+// All keys of a spec, in the order in which a spec is written. They come from the parser itself: it parses small specs
+// of all maps and records the keys that it accepts, their types, and the defaults of absent keys.
 std::vector<KeyReference> spec_reference();
 
 }  // namespace orrery

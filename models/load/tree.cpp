@@ -9,6 +9,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
+#include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
 #include "models/base/names.h"
@@ -29,7 +30,8 @@ std::size_t count_values(const SpecNode& node) {
 // Builds the tree from the parser's events. The events come as the text is read, so every cap stops the parser early.
 class Builder : public YAML::EventHandler {
  public:
-  explicit Builder(std::string path) : path_(std::move(path)) {}
+  explicit Builder(std::string path, std::vector<TwiceGiven>* twice = nullptr)
+      : path_(std::move(path)), twice_(twice) {}
 
   SpecNode take() { return std::move(root_); }
 
@@ -110,13 +112,19 @@ class Builder : public YAML::EventHandler {
   }
   void add_key(Open& top, SpecNode key, const YAML::Mark& mark) {
     if (key.kind != SpecNode::Kind::scalar) fail(mark, "a key must be a plain word");
-    if (top.node.find(key.text) != nullptr)
-      fail(mark, fmt::format("{}: the key is given twice", key.text.substr(0, 64)));
+    const auto same = std::find(top.node.keys.begin(), top.node.keys.end(), key.text);
+    if (same != top.node.keys.end()) {
+      if (twice_ == nullptr) fail(mark, fmt::format("{}: the key is given twice", key.text.substr(0, 64)));
+      twice_->push_back({key.text, mark.line + 1});
+      top.node.items.erase(top.node.items.begin() + (same - top.node.keys.begin()));
+      top.node.keys.erase(same);
+    }
     top.node.keys.push_back(std::move(key.text));
     top.key_next = false;
   }
 
   std::string path_;
+  std::vector<TwiceGiven>* twice_;
   SpecNode root_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, SpecNode> anchors_;
@@ -140,16 +148,16 @@ SpecNode& SpecNode::insert(std::string_view key) {
   return items.emplace_back();
 }
 
-SpecNode parse_tree(std::string_view text, const std::string& path) {
+SpecNode parse_tree(std::string_view text, const std::string& path, std::vector<TwiceGiven>* twice) {
   if (text.size() > kMostBytes) throw Error(fmt::format("{}: larger than {} MiB", path, kMostBytes >> 20));
   if (text.find('\0') != std::string_view::npos) throw Error(fmt::format("{}: not a text file", path));
   std::istringstream stream{std::string(text)};
-  Builder builder(path);
+  Builder builder(path, twice);
   try {
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) return {};
     SpecNode root = builder.take();
-    Builder second(path);
+    Builder second(path, twice);
     if (parser.HandleNextDocument(second)) throw Error(fmt::format("{}: more than one document (---)", path));
     return root;
   } catch (const YAML::DeepRecursion& e) {
@@ -157,6 +165,39 @@ SpecNode parse_tree(std::string_view text, const std::string& path) {
   } catch (const YAML::Exception& e) {
     throw Error(printable(fmt::format("{}:{}: not YAML: {}", path, e.mark.line + 1, e.msg)));
   }
+}
+
+namespace {
+
+// A scalar as YAML: in quotes where it might be read as something else than its text.
+std::string scalar_text(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_of(":#{}[],&*!|>'\"%@`\\\n") == std::string::npos &&
+                     text.front() != ' ' && text.back() != ' ' && text.front() != '-' && text.front() != '?';
+  return plain ? text : nlohmann::json(text).dump();
+}
+
+void print_node(const SpecNode& node, const std::string& indent, std::string& out) {
+  if (node.kind == SpecNode::Kind::null) out += " null\n";
+  if (node.kind == SpecNode::Kind::scalar) out += " " + scalar_text(node.text) + "\n";
+  const bool list = node.kind == SpecNode::Kind::list, map = node.kind == SpecNode::Kind::map;
+  if (!list && !map) return;
+  if (node.items.empty()) {
+    out += list ? " []\n" : " {}\n";
+    return;
+  }
+  if (!indent.empty()) out += "\n";
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    out += indent + (list ? "-" : scalar_text(node.keys[i]) + ":");
+    print_node(node.items[i], indent + "  ", out);
+  }
+}
+
+}  // namespace
+
+std::string print_tree(const SpecNode& root) {
+  std::string out;
+  print_node(root, "", out);
+  return out;
 }
 
 }  // namespace orrery

@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// Coordinates of one rank in the layout: its stage; which of the stage's replicas it is (Strategy::stage_replicas), and
-// its place in the pipeline, of which each replica is one.
+// Coordinates of one rank in the layout: its stage; which of the stage's replicas it is (Strategy::stage_replicas); and
+// its place in the pipeline, where each replica of a stage counts as one place.
 struct Coordinates {
   std::int64_t tensor = 0, context = 0, data = 0, pipeline = 0, replica = 0, place = 0;
 };
@@ -18,7 +18,7 @@ struct Coordinates {
 // skipped). Throws Error for an order that names a dimension twice or leaves one of degree > 1 out.
 std::vector<Coordinates> coordinates(const Strategy& s);
 
-// Groups over whose ranks tensor parallelism cuts a weight or an activation: tensor, or those of a grid.
+// Groups over whose ranks tensor parallelism cuts a weight or an activation: the tensor group, or those of a grid.
 std::vector<Dimension> tensor_axes(const Strategy& s);
 
 // All groups of every dimension, as lists of global ranks in rank order:
@@ -49,9 +49,9 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1,
                                     bool experts = false);
 
-// Whether sharding comes to nothing: no rank shares its parameters with another, and nothing lies beyond the device, so
-// that ZeRO's stages plan the same as `none`. FSDP still casts its fp32 parameters for every use. experts: the model
-// has experts, which are shared by other ranks than other weights.
+// Whether sharding has no effect: no rank shares its parameters with another, and no state is offloaded, so that ZeRO's
+// stages give the same plan as `none`. FSDP still casts its fp32 parameters for every use. experts: the model has
+// experts, which are sharded over other ranks than other weights.
 bool shards_nothing(const Strategy& s, bool experts);
 
 }  // namespace orrery

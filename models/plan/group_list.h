@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// Lists of ranks, all in one piece of memory: a large cluster has very many short ones.
+// Lists of ranks, all in one array, because a large cluster has very many short ones.
 class GroupList {
  public:
   using Group = std::span<const std::int32_t>;
@@ -28,7 +28,7 @@ class GroupList {
   };
 
   GroupList() = default;
-  // The ranks r with member_of[r] == i make list i below `count`, in rank order.
+  // Builds `count` lists: the ranks r with member_of[r] == i make list i, in rank order.
   GroupList(std::span<const std::int32_t> member_of, std::size_t count) : begins_(count + 1), ranks_(member_of.size()) {
     for (const std::int32_t group : member_of) ++begins_[static_cast<std::size_t>(group) + 1];
     for (std::size_t i = 0; i < count; ++i) begins_[i + 1] += begins_[i];

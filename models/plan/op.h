@@ -13,19 +13,20 @@
 
 namespace orrery {
 
-// The work of a task, which computes or moves: one struct per kernel family, holding shapes and nothing else. Adding
-// one means four places: here, op.cpp (flops, bytes), its kernel and its launch; std::visit names the ones that lack
-// it. Shapes are those of one rank. Tokens are rows: (batch * sequence / context).
+// The work of one task (a kernel, a copy or a transfer): one struct per kernel family, which holds only shapes and
+// options. A new struct needs code in four places: here, op.cpp (flops, bytes), its kernel and its launch; the compiler
+// names those that are missing (std::visit). Shapes are those of one rank. Rows are tokens: (batch * sequence /
+// context).
 
 enum class Direction : std::uint8_t { forward, backward };
 
-// Rows of an op whose number is known only at run time (Op::runtime_size) are the predicted ones; the executor takes
-// them from its buffers.
+// An op whose number of rows is known only at run time (Op::runtime_size: tokens of experts) holds the predicted
+// number; the executor takes the real one from its buffers.
 
-// C(m, n) [+]= A(m, k) B(k, n), batch times; plus a bias where the op reads one. role says which of a linear layer's
-// three products it is: output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T
-// x. Or one of attention's products over every sample and head (batch): scores Q K^T, values P V, and backward
-// dP = dY V^T, dV = P^T dY, dQ = dS K, dK = dS^T Q; then q, k and v lie in one packed buffer of heads and kv_heads.
+// C(m, n) [+]= A(m, k) B(k, n), batch times; plus a bias if the op reads one. role says which of a linear layer's three
+// products this is: output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T x.
+// Or one of attention's products, batched over every sample and head: scores Q K^T, values P V, and backward dP = dY
+// V^T, dV = P^T dY, dQ = dS K, dK = dS^T Q; then q, k and v lie in one packed buffer of heads and kv_heads.
 struct Gemm {
   enum class Role : std::uint8_t {
     output,
@@ -41,25 +42,25 @@ struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   Role role = Role::output;
-  bool accumulate = false;               // C is read and added to
+  bool accumulate = false;               // the product is added to C
   Bytes result_bytes = 2;                // bytes of an element of C
-  std::int64_t heads = 0, kv_heads = 0;  // heads in attention's products
-  // A linear layer may run in tiles, one after another: this is the tile-th of so many equal parts of its outputs,
-  // columns of y and dy. An input gradient accumulates after the first tile.
+  std::int64_t heads = 0, kv_heads = 0;  // heads in the products of attention
+  // A linear layer may run in tiles, one after another: this product is number `tile` of `tiles` equal parts of the
+  // layer's outputs (columns of y and dy). An input gradient accumulates after the first tile.
   std::int64_t tile = 0, tiles = 1;
-  // A product may be made up of `pieces` kernels of equally many rows that run side by side: this is the piece-th.
+  // A product may consist of `pieces` kernels with equally many rows that run side by side: this is number `piece`.
   std::int64_t pieces = 1, piece = 0;
-  // Which rows the product is of, where tensor ranks each have a part of them. member: those of the member `piece`
-  // places before this one; before, behind, others: those of all members before it, behind it (m: as one in the middle
-  // has), or both; runs: the piece-th of `pieces` equal runs of every member's rows, which the result holds one behind
-  // the other.
+  // The rows that a product covers where each tensor rank holds a part of them. member: the rows of the group member
+  // `piece` ranks before this one; before, behind, others: the rows of all members before it, behind it (m is that of a
+  // rank in the middle), or both; runs: every member's rows are cut into `pieces` equal runs, and the product covers
+  // run number `piece` of each, one member after another.
   enum class Rows : std::uint8_t { all, member, before, behind, others, runs };
   Rows rows = Rows::all;
 };
 
-// One product for each of this rank's experts, over the expert's own of `rows` rows (all experts' together), which lie
-// expert by expert. The weights (out, in) of the experts lie behind each other. even: every expert has equally many
-// rows, else as counts say.
+// One product for each of this rank's experts (grouped GEMM). The `rows` rows of all experts together are sorted by
+// expert, and each product reads its own expert's rows. The weights (out, in) of the experts lie one after another.
+// even: every expert has equally many rows; else the numbers of rows come from the counted tokens.
 struct GroupedGemm {
   std::int64_t groups = 0, rows = 0, out = 0, in = 0;
   Gemm::Role role = Gemm::Role::output;  // output, input_gradient or weight_gradient
@@ -68,10 +69,10 @@ struct GroupedGemm {
   bool even = false;
 };
 
-// Adds an expert's bias (groups, columns) to each of `rows` rows, which lie as a GroupedGemm's do: y += b, or where the
-// op reads the weights of the router's choices (weighted) y += weight b. Each of the ranks of expert_tensor, whose rows
-// are summed, adds an equal part of b. Backward adds to the biases' gradient, and yields the choices' weights' gradient
-// as far as it comes from that part.
+// Adds each expert's bias (groups, columns) to its rows, which are sorted as in GroupedGemm: y += b, or if the op reads
+// the router's weights (weighted) y += weight b. The ranks of expert_tensor, whose results are summed, each add an
+// equal part of b. Backward adds to the gradient of the biases, and yields the part of the gradient of the router's
+// weights that comes from the bias.
 struct GroupedBias {
   std::int64_t groups = 0, rows = 0, columns = 0;
   bool even = false, weighted = false;
@@ -80,15 +81,15 @@ struct GroupedBias {
 
 // The router's choice for every token: scores of all experts from logits (rows, experts), by softmax or sigmoid; the
 // top_k largest are chosen, of equal ones the lower expert (corrected: a weight per expert is added to the scores for
-// the choice alone, DeepSeek-V3). What an expert returns is weighted by the score (top_k 1: Fedus et al. 2021, Switch
-// Transformer) or by its part of the chosen scores' sum. Among `expert_groups` equal groups of experts only the
-// top_groups best count, ranked by their largest score, or corrected by the sum of their two largest. capacity > 0: of
-// each of `groups` equal runs of tokens at most so many go to an expert, the first ones; the rest of the choice is
-// dropped. padded: every expert gets exactly capacity rows of every run. The auxiliary loss of T tokens is
-// aux_loss * experts * sum over experts of (their part of all choices * mean score) (Switch, section 2.2; sigmoid
-// scores divided by their sum); only its gradient is formed. Where the tokens of a micro-batch lie on several ranks
-// (sharers), forward counts its choices by expert, and the auxiliary loss is of all these ranks' tokens, by the sum of
-// their counts.
+// the choice alone, DeepSeek-V3). An expert's output is weighted by its score (top_k 1: Fedus et al. 2021, Switch
+// Transformer) or by its part of the sum of the chosen scores. Among `expert_groups` equal groups of experts a token
+// can only choose from the best top_groups, ranked by their largest score, or if corrected by the sum of their two
+// largest. capacity > 0: an expert takes at most this many tokens, the first ones, of each of `groups` equal runs of
+// tokens; further choices are dropped. padded: every expert gets exactly capacity rows of every run. The auxiliary loss
+// of T tokens is aux_loss * experts * sum over experts of (their part of all choices * mean score) (Switch, section
+// 2.2; sigmoid scores divided by their sum); only its gradient is computed. If the tokens of a micro-batch lie on
+// several ranks (sharers), forward counts the choices by expert, and the counts of these ranks are summed for the
+// auxiliary loss.
 struct Gate {
   std::int64_t rows = 0, experts = 0, top_k = 0, capacity = 0, groups = 1, expert_groups = 1, top_groups = 1;
   std::int64_t sharers = 1;
@@ -97,54 +98,57 @@ struct Gate {
   Direction direction = Direction::forward;
 };
 
-// Rows that go to experts or come from them: `moved` rows, expert by expert, in the tokens' order. expand: a token's
-// row is copied to every place that routing gives it (zeros elsewhere), else a token's row is the sum of its places.
-// weighted: the weights of the choices (rows, copies) go along, one number a row.
+// Copies rows of tokens into the order of experts, or back: `moved` rows, sorted by expert, within an expert in the
+// order of the tokens. expand: a token's row is copied to every place that routing gives it (zeros elsewhere), else a
+// token's row is the sum of the rows at its places. weighted: the router's weights (rows, copies) are moved too, one
+// number a row.
 struct Permute {
   std::int64_t rows = 0, copies = 0, columns = 0, moved = 0;
   bool expand = true, weighted = false;
 };
 
-// y = x sigmoid(g), g a number for each row: the gate of shared experts (Qwen1.5-MoE). Backward yields both gradients.
+// y = x sigmoid(g), with one number g for each row: the gate of shared experts (Qwen1.5-MoE). Backward yields both
+// gradients.
 struct SigmoidGate {
   std::int64_t rows = 0, columns = 0;
   Direction direction = Direction::forward;
 };
 
-// Sorts rows that came by source and then expert into the order of the experts; back: the other way. weighted: as in
-// Permute.
+// Sorts rows received in the order of source rank, then expert, into the order of experts; back: the reverse. weighted:
+// the router's weights are moved too, as in Permute.
 struct SortChunks {
   std::int64_t rows = 0, columns = 0, sources = 0, experts = 0;
   bool weighted = false, even = false, back = false;
 };
 
-// The host reads how many rows its rank sends and gets (its block's runtime sizes, in their order) from `counts`
-// numbers.
+// The host reads how many rows its rank sends and receives (the block's runtime sizes, in their order) from a buffer of
+// `counts` numbers.
 struct CountTokens {
   std::int64_t counts = 0;
 };
 
-// softmax(Q K^T / sqrt(d)) V, never writing the scores. q (batch, query, heads, head_dim), k and v with kv_heads. Under
-// context parallelism a rank's queries and the keys that come to it stand anywhere in the sequence
-// (models/spec/sequence.h): keys of the block `hops` places before its own, or of all blocks, in a buffer of their own.
-// The result of further keys is merged with the result so far by the log-sum-exp of its rows (Liu et al. 2023, Ring
-// Attention, 2310.01889); the gradient that further keys give the queries is added to the queries' gradient so far.
+// softmax(Q K^T / sqrt(d)) V, without writing the scores to memory. q (batch, query, heads, head_dim), k and v with
+// kv_heads. Under context parallelism the queries and the keys may be from different parts of the sequence
+// (models/spec/sequence.h): the keys are those of the sequence block `hops` places before the rank's own, or of all
+// blocks, in a buffer apart from the queries (keys_apart). merges: the result over further keys is merged with the
+// result so far by the log-sum-exp of its rows (Liu et al. 2023, Ring Attention, 2310.01889); in backward their
+// gradient of the queries is added to the gradient so far.
 struct FlashAttention {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0, value_dim = 0;
   std::int64_t window = 0;  // 0 = causal over everything
   Direction direction = Direction::forward;
   double softcap = 0;  // cap of the scores, as in SoftCap; 0 = none. The tanh is not counted
-  double pairs = -1;   // pairs of a query and a key that it sees, in one head of a sample; < 0: causal over everything
+  double pairs = -1;   // query-key pairs that the mask leaves, in one head of a sample; < 0: causal over everything
   std::int64_t hops = 0;
   bool keys_apart = false;
   bool merges = false;
-  bool drops = false;  // dropout of the probabilities: every pair costs a random number, both ways
+  bool drops = false;  // dropout of the probabilities: every pair costs a random number, in forward and in backward
 };
 
-// Copies the heads of every token between a packed projection (rows, heads + 2 kv_heads) and a buffer that travels
-// round a context group, (members, rows, ...): for each member a part of the heads, with the key/value heads that it
-// needs, which several members may get; or with one member and no queries, keys and values alone. backward: copies back
-// from such a buffer; heads that several members had are summed.
+// Copies heads of every token between the packed QKV projection (rows, heads + 2 kv_heads) and a buffer that is
+// exchanged within a context group, (members, rows, ...): each member's part has some of the heads, with the key/value
+// heads that these need, which may go to several members; or, with one member and without queries, all keys and values.
+// backward: copies from the exchanged buffer into the packed one, and sums heads that several members had.
 struct MoveHeads {
   std::int64_t rows = 0, heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t members = 1;
@@ -157,7 +161,7 @@ struct MoveHeads {
 };
 
 // Row-wise softmax of scores (batch, heads, query, key) with mask and dropout, in one kernel or unfused in several.
-// window: as flash attention's; keys outside get zero, at the same cost.
+// window: the sliding window, as in FlashAttention; keys outside it get probability zero, at the same cost.
 struct Softmax {
   std::int64_t rows = 0, columns = 0;
   bool dropout = false;
@@ -166,9 +170,9 @@ struct Softmax {
   std::int64_t window = 0;
 };
 
-// RMS or layer norm over rows of `columns` values; backward also yields the weight's gradient. Rows may lie in `pieces`
-// on as many ranks, `columns` on each: then one op forms the sums of this rank's values (part `sums`), the ranks add
-// these up, and another does the rest (part `finish`).
+// RMS or layer norm over rows of `columns` values; backward also yields the weight's gradient. Rows may be cut into
+// `pieces` parts on as many ranks, with `columns` values on each: then one op sums over this rank's values (part
+// `sums`), the sums are all-reduced, and another op normalizes (part `finish`).
 struct Normalize {
   enum class Part : std::uint8_t { whole, sums, finish };
   std::int64_t rows = 0, columns = 0;
@@ -197,15 +201,15 @@ struct LatentHeads {
   Direction direction = Direction::forward;
 };
 
-// Copies (rows, first + second) into two contiguous parts; backward joins them again.
+// Copies (rows, first + second) into two contiguous buffers; backward joins their gradients again.
 struct Split {
   std::int64_t rows = 0, first = 0, second = 0;
   Direction direction = Direction::forward;
 };
 
-// gated: in (rows, 2 * columns) -> out (rows, columns), SwiGLU; else GeLU of (rows, columns). The bias before it is the
-// product's: an epilogue (cuBLASLt), or added where the activation reads (Megatron's bias-GeLU), at no pass of its own.
-// weighted: rows are multiplied by a number each, whose gradient backward yields too.
+// gated: SwiGLU, in (rows, 2 * columns) -> out (rows, columns); else GeLU of (rows, columns). The bias before the
+// activation costs no pass over memory: it is the product's epilogue (cuBLASLt), or is added as the activation reads
+// its input (Megatron's bias-GeLU). weighted: each row is multiplied by one number, whose gradient backward yields too.
 struct Activation {
   std::int64_t rows = 0, columns = 0;
   bool gated = true;
@@ -214,8 +218,8 @@ struct Activation {
   bool weighted = false;
 };
 
-// out = residual + dropout(in + bias); without a residual out = dropout(in + bias). side: how the rows, or the scores'
-// heads and samples, lie on a grid of tensor ranks.
+// out = residual + dropout(in + bias); without a residual out = dropout(in + bias). side: how the rows (or the heads
+// and samples of attention scores) are sharded over a grid of tensor ranks.
 struct Residual {
   std::int64_t rows = 0, columns = 0;
   bool residual = true;
@@ -226,7 +230,7 @@ struct Residual {
   Side side = {};
 };
 
-// out = a + b, where a gradient has two sources.
+// out = a + b, which sums a gradient that comes from two consumers of a tensor.
 struct Add {
   std::int64_t elements = 0;
 };
@@ -236,9 +240,10 @@ struct BiasGradient {
   std::int64_t rows = 0, columns = 0;
 };
 
-// Rows of a (vocab, columns) table by token; backward adds rows into the table's gradient. positions: adds to each row
-// the row of its place in the sequence, from a table of length vocab. The table is a part of the whole: this rank's
-// part in the group `over`, or the panel-th part; adds: tokens that the part lacks leave what is there.
+// Looks up a row of a (vocab, columns) table for each token; backward adds rows into the table's gradient. positions:
+// adds to each row the learned embedding of the token's position, from a table of length vocab. The table may be a part
+// of the whole: this rank's part in the group `over`, or part number `panel`. adds: rows of tokens that are not in that
+// part keep the values that they had.
 struct Embedding {
   std::int64_t rows = 0, columns = 0, vocab = 0;
   bool positions = false;
@@ -249,31 +254,32 @@ struct Embedding {
   bool adds = false;
 };
 
-// The pieces of cross-entropy over logits (rows, columns) cut by vocabulary over a group: between them it reduces rows
-// values. maximum; exponent: subtracts, exponentiates, sums; loss: log and pick; gradient: softmax - one_hot. Where
-// exponents were taken to each rank's own maxima, rescale brings their sums to those of all ranks. combine: the
-// gradient of the rows (rows, columns) that a rank's logits came from, put together from what its exponents give and
-// what its labels give.
+// One step of cross-entropy over logits (rows, columns) whose vocabulary is sharded over a group; between the steps
+// `rows` values are all-reduced. maximum; exponent: subtracts, exponentiates, sums; loss: log and pick of the label;
+// gradient: softmax - one_hot. rescale: where each rank took exponents relative to its own maximum, converts their sums
+// to the maximum of all ranks. combine: computes the gradient of the hidden states (rows, columns) from the part that
+// comes from the exponents and the part that comes from the labels.
 struct CrossEntropy {
   enum class Part : std::uint8_t { maximum, exponent, loss, gradient, rescale, combine };
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;
-  std::int64_t predictions = 1, parts = 1;  // as in Load; further predictions weigh less
+  // As in Load; further predictions (multi-token prediction) weigh less in the loss
+  std::int64_t predictions = 1, parts = 1;
   Dimension over = Dimension::tensor;
-  std::int64_t metrics = 0;  // part `loss`: times that a stack's metrics compute the loss anew from the logits
-  bool narrow = false;       // reads the logits in their own width; backward takes the exponents again
+  std::int64_t metrics = 0;  // part `loss`: how often a stack's metrics compute the loss again from the logits
+  bool narrow = false;       // reads the logits without a cast to fp32; backward computes the exponents again
 };
 
-// Element-wise change of width: `from` and `to` are bytes per element. transpose: writes a transposed copy beside.
+// Element-wise change of width: `from` and `to` are bytes per element. transpose: also writes a transposed copy.
 struct Cast {
   std::int64_t elements = 0;
   Bytes from = 2, to = 4;
   bool transpose = false;
 };
 
-// y = cap tanh(x / cap), in place; backward multiplies the gradient by 1 - (y / cap)^2 (Gemma 2). Unfused: divided,
-// tanh, multiplied, a kernel each.
+// y = cap tanh(x / cap), in place; backward multiplies the gradient by 1 - (y / cap)^2 (Gemma 2). Unfused: one kernel
+// each for the division, tanh and the multiplication.
 struct SoftCap {
   std::int64_t elements = 0;
   double cap = 0;
@@ -287,10 +293,10 @@ struct Accumulate {
   Bytes from = 2, to = 4;
 };
 
-// Token ids of a micro-batch, or its labels (the token that follows each), copied from the host's text; 64-bit. ahead:
-// the tokens are so many places further on. predictions: the rows are those of the model and of each further
-// prediction, one place further on every time; `parts` equal runs of tokens stand one behind the other, each with all
-// its predictions.
+// Copies the token ids of a micro-batch, or its labels (the token that follows each), from the host's text; 64-bit.
+// ahead: the ids are those this many positions later. predictions: after the model's own rows come those of each
+// further prediction (multi-token prediction), each one position later; the tokens are cut into `parts` equal runs, one
+// after another, each with all its predictions.
 struct Load {
   std::int64_t rows = 0;
   bool labels = false;
@@ -304,8 +310,8 @@ struct Fill {
 };
 
 // Multiplies `elements` numbers, from element `first` of the flat buffer on, in place or into the buffer that the op
-// writes: by `factor`, or where that is 0 by what follows from the number that the op reads (the clip coefficient from
-// the squared norm, 1 / loss scale). check: also notes whether any of the numbers is not finite.
+// writes: by `factor`, or if factor is 0 by a value computed from the number that the op reads (the clip coefficient
+// from the squared norm, 1 / loss scale). check: also notes whether any of the numbers is not finite.
 struct Multiply {
   std::int64_t elements = 0;
   Bytes width = 4;
@@ -314,10 +320,10 @@ struct Multiply {
   std::int64_t first = 0;
 };
 
-// A copy of `bytes` between two places, or inside one. Between a tile (plan.h) and a chunk's states it copies
-// `elements` of the rank's shards, from `first` on; between two buffers of the states, the part that the rank owns of
-// `elements` of the chunk. From a longer buffer to a shorter one on the device it copies this rank's one of the tensor
-// group's equal parts.
+// A copy of `bytes` between two memory tiers, or within one. Between a host tile (BlockRole::tile) and a chunk's states
+// it copies `elements` elements of the rank's shards, from `first` on; between two state buffers, the part that the
+// rank owns of `elements` elements of the chunk. From a longer buffer to a shorter one on the device it copies this
+// rank's part, where each tensor rank has an equal part of the buffer.
 struct PlaceCopy {
   Bytes bytes = 0;
   MemoryTier from = MemoryTier::device, to = MemoryTier::host;
@@ -325,28 +331,28 @@ struct PlaceCopy {
   Bytes width = 2;  // bytes of an element
 };
 
-// Does nothing by itself: the task is there for what it waits for, and for what it frees. device: it waits for all that
-// was launched to compute.
+// An op that does nothing by itself: its task waits for other tasks, and frees buffers. device: it waits for all
+// compute that was launched so far.
 struct Wait {
   bool device = false;
 };
 
-// Two buffers of the same size change names when the task is issued: from then on the first operand names what the
-// second named before.
+// Two buffers of the same size are swapped when the task is issued: from then on the first operand names the memory
+// that the second named before.
 struct Exchange {};
 
-// The sum of squares of the gradients that this rank owns, added to that of the chunks before. A weight that several
-// ranks hold counts on one of them: replicated weights on the first of the tensor group, key/value heads on the first
-// of `kv`, a tied table on the first stage.
+// The sum of squares of the gradients that this rank owns, added to the sum of the chunks before. A weight that several
+// ranks hold is counted on one of them: replicated weights on the first of the tensor group, key/value heads on the
+// first of `kv`, a tied table on the first stage.
 struct SquaredNorm {
   std::int64_t elements = 0;
   Bytes width = 4;
 };
 
-// The update of `elements` parameters, from element `first` of the rank's shards: reads gradient, master and moments,
-// writes them and the forward copy. delayed: the update takes the gradients of the step before (none in the first
-// step). validated: the update is validated in the next step (post_validation.h); it is made only where the norm so
-// far, the second number read, clips nothing.
+// The optimizer's update of `elements` parameters, from element `first` of the rank's shards: reads gradient, master
+// and moments, writes them and the copy for forward. delayed: the update takes the gradients of the step before (none
+// in the first step). validated: the update is validated in the next step (post_validation.h); it is made only if the
+// norm known so far, the second number read, needs no clipping.
 struct Update {
   std::int64_t elements = 0;
   Bytes gradient = 4, master = 4, moment = 4, forward = 2;
@@ -357,15 +363,15 @@ struct Update {
   bool validated = false;
 };
 
-// Collective::algorithm of collectives that Transformer Engine's user buffers launch beside the pieces of a product, in
-// one call with them; those of copy engines take no multiprocessors.
+// Values of Collective::algorithm. kUserBuffers: collectives that Transformer Engine's user buffers launch beside the
+// pieces of a product, in one call with them. kCopyEngines: the same by copy engines, which take no multiprocessors.
 inline constexpr const char* kUserBuffers = "user buffers";
 inline constexpr const char* kCopyEngines = "copy engines";
 
-// bytes is the larger of what one rank puts in and takes out (NCCL's size): S for an all-reduce of S, the whole for a
-// gather. In an all-reduce of a unit `first` counts among the rank's shards of the unit. A shift passes parts on round
-// a ring in one buffer that has a part of every member; `first` says how far before this member's own part the incoming
-// one lies.
+// bytes is the larger of the input and the output of one rank (NCCL's size): S for an all-reduce of S, the whole for a
+// gather. If a unit's gradients are all-reduced, `first` counts among the rank's shards of the unit. A shift passes
+// parts round a ring, in one buffer that has a part of every member; `first` says how far before this member's own part
+// the incoming one lies.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;
@@ -374,16 +380,16 @@ struct Collective {
   std::int64_t first = 0;  // element of the flat buffer where the collective begins
   std::string algorithm = "library";
   bool maximum = false;      // an all-reduce that takes the largest value instead of the sum
-  std::int64_t servers = 0;  // push and pull: pieces, each of which a server among the last members holds
-  // Push and pull: servers that hold the same piece, each `servers` members behind the one before
+  std::int64_t servers = 0;  // push and pull: number of pieces; one of the last members, a server, holds each
+  // Push and pull: how many servers hold the same piece, each `servers` members after the one before
   std::int64_t copies = 1;
   std::int64_t tensors = 1;  // tensors that one launch moves, each by itself (a coalesced group)
-  std::int64_t root = 0;     // broadcast and reduce: the member of the group that has the data, or gets it
+  std::int64_t root = 0;     // broadcast and reduce: the member of the group that has the data, or receives it
 };
 
-// One end of a point-to-point transfer along the pipeline group. offset: places ahead of this one, modulo the group.
-// parts: ranks of the tensor group, all of which hold the same bytes: each sends one part of so many, and the receivers
-// gather the rest.
+// One end of a point-to-point transfer between pipeline stages. offset: how far ahead in the pipeline group the other
+// end is, modulo the group. parts: the ranks of the tensor group hold the same bytes, so that each sends only one of
+// this many parts, and the receivers all-gather them.
 struct Transfer {
   bool send = true;
   std::int64_t offset = 1;
@@ -400,7 +406,7 @@ using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, Sigmoid
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);
 
-// Bytes that merging a part of attention into the result so far passes through memory; 0 where nothing is merged.
+// Bytes of memory traffic for merging a part of attention into the result so far; 0 if nothing is merged.
 double merged_bytes(const FlashAttention& a, Bytes width);
 
 // The cost of one task: floating-point operations, and bytes that pass through device memory.

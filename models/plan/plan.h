@@ -24,7 +24,8 @@ namespace orrery {
 using TaskId = std::uint32_t;
 inline constexpr std::uint32_t kNone = 0xffffffffU;
 
-// F and B of a micro-batch; B split in input gradients (I) and weight gradients (W); what happens once a step.
+// The part of a step that an op belongs to: forward (F) and backward (B) of a micro-batch; backward split into input
+// gradients (I) and weight gradients (W); or work done once a step.
 enum class Phase : std::uint8_t { forward, backward, input_gradient, weight_gradient, step };
 
 // In-order queues of a rank: CUDA streams, one per direction and group (a single one would let an early receive block
@@ -41,7 +42,7 @@ enum class LaneKind : std::uint8_t {
   receive_previous,
   send_previous,
   receive_next,
-  send_partner,  // activations that another stage keeps meanwhile (BPipe)
+  send_partner,  // activations that another stage keeps until backward (BPipe)
   receive_partner,
   embedding,
   model,
@@ -50,13 +51,13 @@ enum class LaneKind : std::uint8_t {
   cpu,  // work of the host's processors
   nvme_read,
   nvme_write,
-  // With a vocabulary that all stages share: token embeddings and their gradients, hidden states, the loss's sums, and
-  // the gradients of the hidden states.
+  // With a vocabulary that all stages share: lanes for token embeddings and their gradients, hidden states, the sums of
+  // the loss, and the gradients of the hidden states.
   token_embeddings,
   hidden_states,
   vocabulary_sums,
   hidden_gradients,
-  expert_reduce  // buckets of experts' gradients, whose ranks have a communicator of their own, beside data_reduce
+  expert_reduce  // gradient buckets of experts, whose ranks have a communicator of their own, beside data_reduce
 };
 inline constexpr std::uint32_t kLanes = 25;
 
@@ -67,22 +68,22 @@ inline bool reduces_gradients(LaneKind l) { return l == LaneKind::data_reduce ||
 enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };
 inline constexpr int kCategories = 6;
 
-// A buffer of a block, named once; every frame of that block has its own instance.
+// A buffer of a block, described once; every frame of that block has its own instance.
 struct BlockBuffer {
   std::string name;
   Bytes bytes = 0;
   Category category = Category::activations;
-  bool lazy = false;               // state that first appears at the first update (moments), and stays
+  bool lazy = false;               // state that is allocated at the first update (optimizer moments), and stays
   std::int32_t runtime_size = -1;  // index into Block::runtime_sizes; `bytes` is for the predicted number of rows
   MemoryTier home = MemoryTier::device;
-  bool contiguous = false;  // lies in the rank's arena, side by side with the others that do
+  bool contiguous = false;  // lies in the rank's arena (BlockRole::arena), side by side with other such buffers
 };
 
-// The frame that an operand lies in, seen from the task's own frame.
+// Scope says in which frame (the buffers of one block) an operand lies, relative to the task's own frame.
 enum class Scope : std::uint8_t {
   own,       // frame of this block and micro-batch
-  next,      // the following block of the chunk, same micro-batch: where forward leaves its output
-  previous,  // the preceding block: where backward leaves the gradient of its input
+  next,      // the following block of the chunk, same micro-batch: forward writes its output there
+  previous,  // the preceding block: backward writes the gradient of its input there
   unit,      // this block's weights while gathered, and their gradients before reduction
   state,     // this chunk's parameters, gradients and optimizer states, one flat buffer each
   rank       // numbers that a rank has once: norm, found infinity, loss scale
@@ -90,21 +91,22 @@ enum class Scope : std::uint8_t {
 
 enum class Access : std::uint8_t { read, write, read_write };
 
-// Which weights of a chunk's flat buffer an operand without a parameter stands for, in the buffer's order. A shard
+// The weights of a chunk's flat buffer that an operand without a parameter covers, in the order of the buffer. A shard
 // holds its rank's piece of each.
 enum class Part : std::uint8_t {
   all,
   partial,  // weights with LocalParameter::partial
   kv,       // the last LocalParameter::kv_rows rows of every weight
-  // the embedding table: in a chunk's own states the table that the first and the last stage hold; where the stage has
-  // the table in another chunk, or gathers it, the one there (Frame::previous)
+  // The embedding table: in a chunk's own states the table that the first and the last stage both hold; if the stage
+  // has the table in another chunk, or gathers it, the table there (Frame::previous)
   tied
 };
 
-// A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and
-// the part begins at the block's base plus that parameter's offset. Otherwise -1: the whole slot, or `part` of it;
-// where the op's work is a collective with `first`, only what that spans. It lies in the frame that its scope names,
-// but for tiles (`tile` units further), a version of the weights (Frame::weights) and Part::tied (plan.cpp: frame_of).
+// A buffer, or part of it, that a task uses; `slot` is the buffer's index in its block. For weights: `parameter` is the
+// index in the block's parameter list, and the part begins at the block's base plus that parameter's offset. Else
+// parameter is -1: the operand is the whole buffer, or `part` of it, or if the op is a collective with `first` the
+// range that this spans. The operand lies in the frame that `scope` names, except tiles (`tile` units further), a
+// version of the weights (Frame::weights) and Part::tied (plan.cpp: frame_of).
 struct Operand {
   Scope scope = Scope::own;
   Access access = Access::read;
@@ -123,15 +125,15 @@ struct Op {
   Phase phase = Phase::forward;
   LaneKind lane = LaneKind::compute;
   Precision precision = Precision::bf16;
-  bool weight_gradient = false;    // part of W when a schedule splits B
+  bool weight_gradient = false;    // belongs to the weight-gradient pass when a schedule splits backward
   bool recompute = false;          // a forward op run again in backward
   bool optimizer = false;          // norm kernels, update, casts of parameters
   bool host_waits = false;         // the issuing thread waits here until the dependencies are done
   std::int32_t runtime_size = -1;  // index into its block's runtime_sizes that scales the work, or -1
   std::vector<Operand> operands;
-  std::vector<Operand> waits_for;  // buffers that this op reads nothing of, but whose last writer it follows
-  std::vector<Operand> allocates;  // buffers taken when the op is issued
-  // Buffers returned when the op is issued (compute lane) or has completed (other lanes)
+  std::vector<Operand> waits_for;  // buffers that this op does not read, but whose last writer must end first
+  std::vector<Operand> allocates;  // buffers allocated when the op is issued
+  // Buffers freed when the op is issued (compute lane) or has completed (other lanes)
   std::vector<Operand> frees;
 };
 
@@ -140,12 +142,12 @@ inline bool moves(const Op& op) {
   return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
 }
 
-// Launches that a device queues before a launch blocks; so far at most the host runs ahead of the device. (CUDA's
-// per-context channel ring has 1,024 entries.)
+// Number of launches that a device queues before the next launch blocks: the host runs ahead of the device by at most
+// so many. (CUDA's per-context channel ring has 1,024 entries.)
 inline constexpr TaskId kLaunchQueue = 1024;
 
-// How a weight (out, in) is cut over a group: not at all, by rows, by columns, or by rows of each of the parts it is
-// packed of: queries, keys and values by heads; gates and ups.
+// How a weight (out, in) is cut over a group: not at all, by rows, by columns, or by rows of each of the matrices that
+// it packs: queries, keys and values by heads; gate and up projections by halves.
 enum class Cut : std::uint8_t { none, rows, columns, heads, halves };
 
 // A weight of a block as one rank holds it.
@@ -157,11 +159,11 @@ struct LocalParameter {
   bool partial = false;      // ranks of the tensor group hold the same weight, each with a part of its gradient
   std::int64_t experts = 0;  // > 0: matrices of so many experts behind each other (`out` rows in all), cut over the
                              // ranks of `expert_tensor`, and reduced over those of `expert_data`
-  // Last rows of `out`: key/value heads that the ranks of `kv` hold too, each with a part of the gradient
+  // Last rows of `out`: key/value heads that several ranks (the group `kv`) hold, each with a part of the gradient
   std::int64_t kv_rows = 0;
-  // > 0: a run of a weight's rows that is gathered and reduced by itself where units are (ZeRO-Infinity, 2104.07857,
-  // section 5.1.3: memory-centric tiling), numbered over the block. tile_first, tile_of: the weight's rows before the
-  // run, and all of its rows.
+  // > 0: this is a tile, a run of a weight's rows that is gathered and reduced by itself where units are
+  // (ZeRO-Infinity, 2104.07857, section 5.1.3: memory-centric tiling), numbered within the block. tile_first, tile_of:
+  // how many of the weight's rows come before the tile, and how many it has in all.
   std::uint16_t tile = 0;
   std::int64_t tile_first = 0, tile_of = 0;
   // On a grid of tensor ranks, `over` is the group whose members the cut is over; a matrix cut by rows is cut by
@@ -181,12 +183,11 @@ struct RuntimeSize {
   std::int64_t predicted = 0, bound = 0;
 };
 
-// The kind of a block.
-// tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first
-// step, cut into cells of one size for the slots that lie contiguous. version: weights other than the newest, which
-// micro-batches on their way still need (asynchronous schedules). update: one update, where several come in a plan.
-// evicted: activations that a stage keeps for another. exchange: tensors that all stages of a pipeline bring together
-// or get.
+// The kind of a block. tile: buffers on the host that pieces of the states pass through (offload). arena: memory
+// allocated before the first step and cut into cells of one size, for buffers that lie contiguous. version: older
+// weights, which micro-batches in flight still need (asynchronous schedules). update: the buffers of one update, in
+// plans with several. evicted: activations that a stage keeps for another. exchange: tensors that all stages of a
+// pipeline sum or receive together.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,
@@ -212,16 +213,18 @@ inline bool outlives_steps(BlockRole role) {
 }
 
 // The ops of an embedding, layer, head or stage's end for one micro-batch: a list of forward and one of backward ops,
-// and the buffers that they pass on. Slots 0 and 1 are always the input and the gradient of the output.
+// and their buffers. Buffers 0 and 1 are always the input and the gradient of the output.
 struct Block {
   std::string name;
   BlockRole role = BlockRole::layer;
   std::vector<BlockBuffer> buffers;
   std::vector<std::uint32_t> forward, backward;  // op ids in issue order
   std::uint32_t input_gradients = 0;             // number of backward ops before those that only weight gradients need
-  std::uint32_t fetches = 0;                     // number of first backward ops that may be issued a block early
-  std::vector<std::uint32_t> release;            // ids of forward ops that are issued a block late
-  std::vector<std::uint32_t> exchange;           // forward ops that are issued when all stages have come so far
+  // Number of leading backward ops (uploads) that may be issued one block early
+  std::uint32_t fetches = 0;
+  // Ids of forward ops that are issued one block late (they free offloaded activations)
+  std::vector<std::uint32_t> release;
+  std::vector<std::uint32_t> exchange;  // forward ops that are issued once all stages have got this far
   std::vector<LocalParameter> parameters;
   std::int64_t parameter_elements = 0;  // sum over `parameters`
   std::vector<RuntimeSize> runtime_sizes;
@@ -229,16 +232,16 @@ struct Block {
 inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;
 
-// An instance of a block's buffers. In a frame of a micro-batch, `next` and `previous` are the neighbours in the chunk,
-// through whose buffers activations and gradients are handed on. In a unit's frame `next` is the frame of its first
-// tile, and so on from tile to tile. In the frame of a unit or a state, `previous` is that of the embedding table,
-// where blocks read the table that do not own it (Part::tied: multi-token prediction).
+// An instance of a block's buffers. In a frame of a micro-batch, `next` and `previous` are the neighbouring blocks of
+// the chunk, whose buffers activations and gradients are written to. In a unit's frame `next` is the frame of its first
+// tile, and so on from tile to tile. In the frame of a unit or a state, `previous` is the frame of the embedding table,
+// for blocks that read a table which another block owns (Part::tied: multi-token prediction).
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
   std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // ids of other frames
-  std::uint32_t weights = kNone;  // frame of the version of the weights that the micro-batch meets; kNone: `state`'s
-  std::uint32_t slot = 0;         // index of the frame's rank slot
+  std::uint32_t weights = kNone;  // frame of the weight version that the micro-batch uses; kNone: `state`'s
+  std::uint32_t slot = 0;         // index of the rank class that the frame belongs to
   std::int32_t layer = -1;        // layer of the model; -1 embedding, layers() head
   std::int32_t micro_batch = -1;  // -1: not of one micro-batch; for an update the last one before it
   std::int32_t chunk = 0;
@@ -248,12 +251,12 @@ struct Frame {
 // BlockBuffer of the weights in a chunk's state frame, and in a frame of BlockRole::version.
 inline constexpr std::uint16_t kWeights = 0;
 
-// Flags of a task.
-// the task is in the same batch (NCCL group) as the task issued before it
+// Flags of a task. kJoinsPrevious: the task is in the same batch (NCCL group) as the task issued before it. kStepEnd:
+// the last task of a step.
 inline constexpr std::uint8_t kJoinsPrevious = 1;
 inline constexpr std::uint8_t kStepEnd = 2;
 
-// One op of one rank slot in one place of the schedule. 24 bytes.
+// One execution of an op by one rank class, at one place of the schedule. 24 bytes.
 struct Task {
   std::uint32_t op = 0;
   std::uint32_t frame = 0;
@@ -263,7 +266,7 @@ struct Task {
   std::uint8_t flags = 0;
 };
 
-// A class of ranks that do the same work, or a single rank when unfolded.
+// A class of ranks that do the same work (called a slot elsewhere), or a single rank when unfolded.
 struct RankClass {
   std::string name;  // name of the slot: "stage 0"
   std::int64_t stage = 0;
@@ -275,8 +278,8 @@ struct RankClass {
   // gradient's weights and the weights that it changes.
   std::int64_t versions = 1, staleness = 0;
   bool server = false;  // parameter servers: processes on hosts, no GPU
-  // An update may be validated in the next step (post_validation.h): the tasks from `validation` on bring the norm of
-  // all stages, and in task `validated` the host waits for it. A wrong update is rolled back there, and the tasks
+  // An update may be validated in the next step (post_validation.h): the tasks from `validation` on receive the norm
+  // over all stages, and in task `validated` the host waits for it. A wrong update is rolled back there, and the tasks
   // before it in the step run again. kNone: the update itself waits for the norm.
   TaskId validation = kNone, validated = kNone;
 };
@@ -286,7 +289,7 @@ struct Match {
   std::uint32_t first = 0, count = 0;  // range in Plan::match_members
 };
 
-// All groups of one dimension over all ranks: groups[i] lists global ranks; member_of[rank] is the i of the rank's
+// All groups of one dimension over all ranks: groups[i] lists global ranks; member_of[rank] is the index of the rank's
 // group.
 struct GroupTable {
   GroupList groups;
@@ -297,15 +300,15 @@ struct Plan {
   std::int64_t ranks = 0;    // ranks of the whole job
   std::int64_t servers = 0;  // parameter servers: the last ones of the ranks
   // How many servers hold the same range of every bucket, and form a chain: server i holds range i % ranges(), and
-  // stands behind server i - ranges(). Workers push to a chain's head and pull from its tail.
+  // follows server i - ranges() in its chain. Workers push to a chain's head and pull from its tail.
   std::int64_t copies = 1;
-  // For each server the number of the worker at whose place on the machines it stands, or would stand.
+  // For each server the number of the worker at whose position in the cluster it runs, or would run.
   std::vector<std::int64_t> server_seats;
-  bool servers_beside = false;  // servers stand on the workers' machines
-  // Workers go on at their own pace: a server updates with what each worker pushes as it comes.
+  bool servers_beside = false;  // servers run on the workers' machines
+  // Workers do not wait for each other: a server updates with what each worker pushes as it arrives.
   bool asynchronous_workers = false;
-  // A step of an asynchronous schedule begins before the one before it has ended: the plan holds several, from the
-  // filling of the pipeline to its emptying, and a report is of one between them.
+  // A step of an asynchronous schedule begins before the previous one has ended: the plan holds several steps, from the
+  // filling of the pipeline to its draining, and a report covers one step between them.
   std::int64_t steps = 1, reported = 0;
   std::int64_t micro_batches = 0;      // micro-batches of all steps
   std::int64_t update_every = 1;       // micro-batches between updates
@@ -317,7 +320,7 @@ struct Plan {
   std::vector<GroupTable> dimensions;  // groups, by Dimension
   std::vector<std::uint16_t>
       kind_of_rank;  // kind of each rank, a class on each stage; empty: stages have one class each
-  // Groups in which the classes of a stage meet; in others each class keeps to itself
+  // Dimensions whose groups have ranks of several classes of a stage; groups of other dimensions lie within one class
   std::vector<Dimension> meeting;
   std::vector<RankClass> classes;
   std::vector<Block> blocks;
@@ -352,7 +355,7 @@ std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
 std::string_view name_of(MemoryTier p);
 
-// The slot that each rank of the job runs: its own, or that of its class in its stage.
+// The slot (rank class) whose tasks each rank of the job runs: one of its own, or that of its class in its stage.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
 // The frame in which an operand of a task of frame f lies.

@@ -6,10 +6,9 @@
 
 namespace orrery {
 
-// Repeats a plan of one step: several steps one behind the other in every lane, as ranks run them that wait for nobody
-// between steps; one for each entry of `sets_right`. A true entry makes a step that finds the update before it wrong
-// (RankClass::validated): the step's tasks so far stand twice in it, and between both the update that is taken back and
-// made again.
+// Repeats a plan of one step, once for each entry of `sets_right`: the steps follow each other in every lane, without a
+// barrier between them. If an entry is true, that step finds the update before it wrong (RankClass::validated): the
+// update is rolled back and made again, and the step's tasks up to there run twice, before and after that.
 Plan repeat_steps(const Plan& plan, const std::vector<bool>& sets_right);
 
 }  // namespace orrery

@@ -7,15 +7,15 @@
 
 namespace orrery {
 
-// The work of an op on `rows` rows where it was planned for `planned` (more than 0). A collective's bytes do not follow
-// from its rows alone and stay.
+// The work of an op on `rows` rows, given its work for the `planned` rows (more than 0) that the planner assumed. A
+// collective's bytes do not follow from its rows alone and stay the same.
 Work over_rows(const Work& work, std::int64_t planned, std::int64_t rows);
 
-// The plan of a step whose runtime sizes are known, as if it had been planned with them: works, buffers and transfers
-// of every frame by its own sizes, so that frames share neither blocks nor ops. sizes: by slot, those of its frames one
-// after the other, as ranks note them (trace_file.h). A transfer between ranks moves what the busiest of them sends or
-// gets. Such blocks list no ops: what the host adds by block (sim/cost/host_overheads.h) stands with the ops of the
-// plan that it was made from.
+// The plan of a step whose runtime sizes are known, as if it had been planned with them: every frame gets works,
+// buffers and transfers of its own sizes, so that frames share neither blocks nor ops. sizes: by slot, the sizes of its
+// frames one after the other, as ranks record them (trace_file.h). A transfer between ranks moves what the busiest of
+// them sends or receives. The blocks of the new plan list no ops: host time that is added per block
+// (sim/cost/host_overheads.h) is found with the ops of the original plan.
 Plan with_runtime_sizes(const Plan& unfolded, const std::vector<std::vector<std::int64_t>>& sizes);
 
 // Whether a plan has runtime sizes.

@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// The allocator's pool from which a lane's tasks take their buffers: FSDP gathers and reduces on streams with pools of
-// their own. Other transfers use the compute stream's pool, which waits for collectives; a buffer that is sent comes
-// back when it has arrived.
+// The caching allocator's pool from which a lane's tasks allocate: FSDP gathers and reduces on streams with pools of
+// their own. Other transfers use the compute stream's pool, which waits for collectives; a sent buffer is freed when
+// the message has arrived.
 inline int pool_of(LaneKind lane) {
   switch (lane) {
     case LaneKind::data_gather:

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Activations that lie on the host between forward and backward. The device's copy is given up when the block after
-// them has been issued, or before anything runs back (Transformer Engine's cpu_offload waits as late:
+// Offloads activations to the host between forward and backward. The device's copy of a block's activations is freed
+// when the next block has been issued, or before any backward (Transformer Engine's cpu_offload waits as late:
 // synchronize_on_group_commit_forward).
 class ActivationOffload : public StepPart {
  public:
@@ -21,10 +21,10 @@ class ActivationOffload : public StepPart {
  private:
   void release();
 
-  std::uint32_t leaving_ = kNone;  // a frame whose activations are on their way to the host
+  std::uint32_t leaving_ = kNone;  // a frame whose activations are being copied to the host
 };
 
-// Uploads activations from the host while the block before runs back: those of a block and of the next.
+// Uploads activations from the host one block ahead: as a block's backward begins, its own and the next block's.
 class ActivationUploads : public StepPart {
  public:
   using StepPart::StepPart;
@@ -33,7 +33,7 @@ class ActivationUploads : public StepPart {
   void before_block(const Pass& pass) override;
 
  private:
-  std::set<std::uint32_t> fetched_;  // frames whose activations are on their way back from the host
+  std::set<std::uint32_t> fetched_;  // frames whose upload from the host has been issued
 };
 
 }  // namespace orrery

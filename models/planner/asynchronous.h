@@ -9,19 +9,19 @@ namespace orrery {
 // Whether an update comes after this action, and not at the end of the plan.
 bool ends_update(const Draft& draft, const Action& action);
 
-// Updates in a schedule without flushes, between a micro-batch's forward and its backward: plans hold several steps and
-// several versions of the weights.
+// Weight updates in a schedule without flushes, which come between a micro-batch's forward and its backward: plans hold
+// several steps and several versions of the weights.
 class AsynchronousUpdates : public StepPart {
  public:
   using StepPart::StepPart;
 
   void begin_slot() override { updates_ = 0; }
   void end_step() override { ++updates_; }
-  // Puts the newest weights where the weights were before the first update, so that the plan can run again.
+  // Copies the newest weights to where the weights were before the first update, so that the plan can run again.
   void end_slot() override;
 
   // The frame on which the next update of a chunk works. Weights that are updated in place are first copied to the
-  // place of the new version.
+  // frame of the new version.
   std::uint32_t begin(const Chunk& chunk, bool in_place);
 
  private:

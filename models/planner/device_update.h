@@ -9,11 +9,11 @@
 
 namespace orrery {
 
-// The optimizer on the device: unscales gradients, takes their norm, clips and updates.
+// The optimizer on the device: unscales gradients, computes their norm, clips and updates.
 class DeviceUpdate : public StepPart {
  public:
-  // validation, asynchronous: null where updates are not validated later, or none comes while micro-batches are on
-  // their way.
+  // validation: null if updates are not validated in the next step. asynchronous: null if no update comes while
+  // micro-batches are in flight.
   DeviceUpdate(Draft& draft, TaskWriter& writer, PostValidation* validation, AsynchronousUpdates* asynchronous)
       : StepPart(draft, writer), validation_(validation), asynchronous_(asynchronous) {}
 

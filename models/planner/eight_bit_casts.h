@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-// Weights that stay are cast to fp8 once a step, before their first use, with the transposed copy that backward reads
-// (Transformer Engine: is_first_microbatch).
+// Casts of weights to fp8, with the transposed copy that backward reads, once a step before their first use
+// (Transformer Engine: is_first_microbatch). Only weights that stay on the device between micro-batches have them.
 class EightBitCasts : public StepPart {
  public:
   using StepPart::StepPart;

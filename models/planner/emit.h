@@ -11,7 +11,7 @@ namespace orrery {
 using StepParts = std::vector<std::unique_ptr<StepPart>>;
 
 // Writes the tasks of a slot in the order in which its host issues them: the schedule's actions, op by op, with the
-// transfers between them. Everything else is the parts', who are asked at every hook.
+// transfers between them. All other tasks are written by the step parts (step_part.h), whose hooks it calls.
 class StepWalk : public StepView {
  public:
   StepWalk(Draft& draft, TaskWriter& writer, const StepParts& parts) : StepView(draft, writer), parts_(parts) {}

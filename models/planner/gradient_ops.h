@@ -7,24 +7,24 @@
 
 namespace orrery {
 
-// The gradients that the optimizer reads: a shard of them, where units are reduced one by one.
+// The gradients that the optimizer reads: a shard of them if units are reduced one by one, else all.
 Operand optimizer_gradients(const Draft& draft, Access access);
 
-// Takes the mean of gradients over data ranks, where the stack does so in a pass of its own.
+// Divides gradients by the number of data ranks, in stacks that do so in a pass of its own.
 void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const Operand& gradients, std::int64_t first,
              std::int64_t elements);
 
 void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const std::vector<TaskId>& after);
 
-// The last tasks of all lanes on which gradients are summed.
+// The last task of each lane on which gradients are reduced.
 std::vector<TaskId> after_reductions(const TaskWriter& writer);
 
 // Sums one number over all ranks that hold a part of the model; with post-update validation over this stage alone, as
-// the sum over stages comes later. Returns the tasks after which the sum is there.
+// the sum over stages comes later. Returns the tasks after which the sum is known.
 std::vector<TaskId> sum_over_model(const Draft& draft, TaskWriter& writer, const char* name, std::uint16_t number,
                                    bool maximum);
 
-// Sums the squares of all gradients on the device, and over the ranks of the model.
+// Sums the squares of all gradients on the device, then over the ranks of the model.
 std::vector<TaskId> device_norm(const Draft& draft, TaskWriter& writer, std::uint16_t number,
                                 const std::vector<TaskId>& after);
 

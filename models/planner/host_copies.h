@@ -10,12 +10,13 @@
 
 namespace orrery {
 
-// A copy on the lane between the two places that `work` names.
+// A copy op on the lane between the two memory tiers that `work` names.
 Op copy_op(const char* name, Phase phase, const PlaceCopy& work, const Operand& from, const Operand& to);
 
-// The state slot in which gradients arrive on the host: a delayed update of the step before does not read there.
+// The index of the state buffer in which gradients arrive on the host; a delayed update of the step before reads
+// another.
 std::uint16_t arriving_gradients(const PlanFacts& facts);
-// The state slot of the gradients that the host's update reads.
+// The index of the state buffer with the gradients that the host's update reads.
 std::uint16_t due_gradients(const PlanFacts& facts);
 
 // Offloads a bucket's gradients from the device.

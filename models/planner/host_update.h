@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// The optimizer on the host, with states on the host or on disks: an update goes through tiles, pieces of the states
-// that are fetched, updated, stored and uploaded one behind the other. A delayed update runs beside the next step.
+// The optimizer on the host, with states on the host or on disks: the states are updated tile by tile, and each tile is
+// fetched, updated, stored and uploaded, one after another. A delayed update runs during the next step.
 class HostUpdate : public StepPart {
  public:
   using StepPart::StepPart;

@@ -9,11 +9,11 @@
 
 namespace orrery {
 
-// The tasks that are ends of one transfer between slots, which are found while these are written one after the other.
+// The tasks that are ends of a transfer between two slots, collected while the slots are written one after the other.
 struct TransferEnds {
-  // By boundary, micro-batch, whether forward, rank class, byte of the micro-batch at which the transfer begins.
+  // Keys: boundary, micro-batch, whether forward, rank class, first byte of the transfer within the micro-batch's data.
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int, Bytes>, std::vector<TaskId>> transfers;
-  // Moved activations, by move, whether away, index of the evicted buffer, rank kind.
+  // Evicted activations, by number of the eviction, whether sent or returned, index of the evicted buffer, rank kind.
   std::map<std::tuple<std::int32_t, bool, std::size_t, int>, std::vector<TaskId>> evicted;
 };
 

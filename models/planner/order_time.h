@@ -14,7 +14,8 @@
 
 namespace orrery {
 
-// Orders weigh a phase by what its device computes, or by what its host takes to issue that, whichever is more.
+// The length of a phase, for finding an order: the time that its ops take on the device, or that the host takes to
+// issue them, whichever is more.
 struct OrderLength {
   double device = 0, host = 0;  // nanoseconds
 
@@ -25,12 +26,11 @@ struct OrderLength {
   std::int64_t whole() const { return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(device, host))); }
 };
 
-// The time of an op, in nanoseconds, for orders of pipeline schedules that fit the times of stages: a kernel by the
-// built-in profile of the spec's GPU, a collective by NCCL's model of the first rank's group, where the rank order puts
-// it. So orders are found with the times that the simulator takes for a stage by itself, and are still a function of
-// the spec alone: they know nothing of a measured profile and of contention. A GPU without built-in times counts at its
-// peak rates, and on a machine without known peaks operations are counted. Copies to and from the host are left out,
-// which run beside compute.
+// Estimates the time of an op, in nanoseconds, for pipeline schedules whose orders are fitted to the times of stages: a
+// kernel by the built-in profile of the spec's GPU, a collective by NCCL's model of the first rank's group, as the rank
+// order places it. These are the simulator's times of a stage that runs alone, and depend on the spec only: no measured
+// profile and no contention. A GPU without a built-in profile counts at its peak rates, and a machine without known
+// peaks by its number of operations. Copies to and from the host, which run beside compute, are left out.
 class OrderClock {
  public:
   // groups: Plan::dimensions. Both must outlive the clock.
@@ -40,7 +40,7 @@ class OrderClock {
   double time(const Op& op, Bytes width);
   // The op's times on the device and on the host.
   OrderLength length(const Op& op, Bytes width);
-  // The time that the host takes for a block beyond its ops, in forward and in backward.
+  // The host's time for a block in addition to its ops, in forward and in backward.
   std::array<OrderLength, 2> overhead(const Plan& plan, const Block& block) const;
 
  private:

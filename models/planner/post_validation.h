@@ -9,22 +9,22 @@
 
 namespace orrery {
 
-// Post-update validation (Qi et al. 2024, arXiv 2401.10241, section 4): a stage updates by what the stages before it
-// know of the gradients' norm, and begins the next step; in that step the norm over all stages comes back from the last
-// one. If that norm clips, or is not finite, every stage takes its update back, makes it again, and runs again what it
-// did since.
+// Post-update validation (Qi et al. 2024, arXiv 2401.10241, section 4): a stage updates with the gradient norm of the
+// stages up to itself, and begins the next step; during that step the norm over all stages comes back from the last
+// one. If that norm requires clipping, or is not finite, every stage rolls its update back, makes it again, and reruns
+// what it did since.
 
-// A place in the order of a stage's transfers: before transfer number `transfer` of those that the stage issues just
-// before its action number `turn`, or behind the last of these.
+// A position in the order of a stage's transfers: before transfer number `transfer` of those that the stage issues just
+// before its action number `turn`, or after the last of these.
 struct TransferPlace {
   std::size_t turn = 0, transfer = 0;
 
   friend bool operator==(const TransferPlace&, const TransferPlace&) = default;
 };
 
-// For every stage the last place before its first backward such that no transfer has one end before these places and
-// the other behind: all stages can run again what they did so far. Transfers in which several stages take part (moved
-// activations, a shared vocabulary) come behind.
+// For every stage the last position before its first backward such that no transfer has one end before these positions
+// and the other end after them: all stages can then rerun what they did so far. Transfers in which several stages take
+// part (evicted activations, a shared vocabulary) come after the position.
 std::vector<TransferPlace> validation_places(const Schedule& schedule, const TransferOrder& transfer_order);
 
 // Updates that are validated in the next step.
@@ -35,10 +35,11 @@ class PostValidation : public StepPart {
   void before_transfer(std::size_t turn, std::size_t transfer) override;
   void after_turn(std::size_t turn) override;
 
-  // A number tells whether an update was right: as this stage knows it at the update (partial), or over all stages.
+  // The number that tells whether an update was right: as this stage knows it at the update (partial), or over all
+  // stages.
   std::uint16_t partial_norm() const { return spec_.strategy.clip > 0 ? kSquaredNorm : kFoundInfinity; }
   std::uint16_t whole_norm() const { return draft_.at_last_stage() ? partial_norm() : std::uint16_t{kWholeNorm}; }
-  // Adds to a norm that was summed over this stage those of the stages before, and passes it on.
+  // Adds the norm of the stages before to a norm that was summed over this stage, and sends the sum to the next stage.
   std::vector<TaskId> pass_partial_norm(const std::vector<TaskId>& summed);
 
  private:

@@ -8,10 +8,10 @@
 
 namespace orrery {
 
-// The place where a key was given: "spec.yaml:12: ", or "" when it was not.
+// The file and line where a key was given: "spec.yaml:12: ", or "" when it was not.
 std::string place_of(const Spec& spec, std::string_view key);
 
-// Runs a function that knows no spec; an Error that it throws gets the place of the key that it refuses.
+// Runs a function that does not have the spec; if it throws an Error, the file and line of the key are added.
 template <class Function>
 auto said_at(const Spec& spec, std::string_view key, Function function) {
   try {
@@ -21,14 +21,14 @@ auto said_at(const Spec& spec, std::string_view key, Function function) {
   }
 }
 
-// The planner refuses values here that fit no schedule; what does not go together is refused by the table of
-// combinations (models/load/combinations.h).
+// The planner rejects values here that fit no schedule; combinations of features that do not work are rejected by the
+// table in models/load/combinations.h.
 
-// Refuses numbers of virtual stages that the schedule does not have.
+// Rejects numbers of virtual stages that the schedule does not support.
 void refuse_virtual_stages(const Spec& spec);
-// Refuses numbers of stages and micro-batches that copies of a model cannot share.
+// Rejects numbers of stages and micro-batches that do not divide among several copies of the model.
 void refuse_odd_copies(const Draft& draft);
-// Refuses steps of fewer micro-batches than stages where two versions of the weights are to be enough.
+// Rejects steps with fewer micro-batches than stages, if the schedule keeps only two versions of the weights.
 void refuse_short_steps(const Draft& draft);
 
 }  // namespace orrery

@@ -7,13 +7,13 @@
 
 namespace orrery {
 
-// Weights that one rank alone updates (DataParallel), or that servers hold (Li et al. 2014, Scaling Distributed Machine
+// Weights that only one rank updates (DataParallel), or that servers hold (Li et al. 2014, Scaling Distributed Machine
 // Learning with the Parameter Server). A server owns a range of keys, an equal part of every bucket.
 class Servers : public StepPart {
  public:
   using StepPart::StepPart;
 
-  void serve() override;  // the host's processors update the sums of what the workers push
+  void serve() override;  // the server's CPU updates weights with the sums of pushed gradients
   void begin_step() override;
   void end_step() override;
 

@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// The draft, and the values in it that whoever writes a step reads most.
+// The plan draft, and short names for its members that code which writes a step reads most.
 class StepView {
  public:
   StepView(Draft& draft, TaskWriter& writer)
@@ -38,7 +38,7 @@ class StepView {
 
 // An action whose ops are being issued, block by block.
 struct Pass {
-  // An addition of gradients that is issued only at the end of its action.
+  // An addition of gradients that is issued only at the end of its action, not when its turn among the ops comes.
   struct Late {
     std::uint32_t op, frame;
     std::size_t entry;
@@ -57,30 +57,31 @@ struct Pass {
   bool ends_backward() const { return action.phase == Phase::backward || weights_alone(); }
 };
 
-// A part of a training step: a feature of the strategy that adds tasks of its own to those of the schedule's actions.
-// Each part keeps the state that the feature needs while a slot is written. The walk over a stage's actions (emit.h)
-// calls the hooks; in each hook parts come in the order of make_plan()'s list.
+// A part of a training step: a feature of the strategy (sharding, offload, updates, ...) that adds tasks to those of
+// the schedule's actions. Each part keeps the state that the feature needs while a slot is written. The walk over a
+// stage's actions (emit.h) calls the hooks; in each hook parts are called in the order of make_plan()'s list.
 class StepPart : public StepView, public TaskWatcher {
  public:
   using StepView::StepView;
 
-  virtual void begin_slot() {}  // forgets the slot before
+  virtual void begin_slot() {}  // resets state of the slot written before
   virtual void serve() {}       // writes the whole step of a parameter server, which runs no actions
   virtual void begin_step() {}
-  // Before transfer number `transfer` of a turn, or behind the last of them; after all of the turn.
+  // Before transfer number `transfer` of a turn, or after the last of them; after the whole turn.
   virtual void before_transfer(std::size_t, std::size_t) {}
   virtual void after_turn(std::size_t) {}
-  // Issues a transfer that the part knows of; false: another part must.
+  // Issues a transfer if it belongs to this part; false: another part must issue it.
   virtual bool issue(const StageTransfer&) { return false; }
   virtual void before_block(const Pass&) {}
-  virtual void before_op(const Pass&, std::span<const std::uint32_t>) {}  // ops of the block that are still to come
+  // Ops of the block that are still to be issued
+  virtual void before_op(const Pass&, std::span<const std::uint32_t>) {}
   virtual void after_backward_op(const Pass&, std::size_t, std::uint32_t, TaskId) {}  // entry, op, the op's task
   virtual void after_block(const Pass&) {}
-  virtual void reduce() {}  // all gradients of an update are on their rank: sums over ranks
+  virtual void reduce() {}  // all gradients of an update are computed: sums over ranks
   virtual void update() {}  // gradients are summed
   virtual void end_step() {}
   virtual void end_slot() {}
-  void issued(const Op&, std::uint32_t, TaskId) override {}  // for parts that the writer was told to tell
+  void issued(const Op&, std::uint32_t, TaskId) override {}  // for parts that were given to TaskWriter::watch()
 };
 
 }  // namespace orrery

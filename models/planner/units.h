@@ -11,11 +11,11 @@
 
 namespace orrery {
 
-// Weights that are gathered unit by unit before they are used, and gradients that are reduced unit by unit (ZeRO-2 and
-// 3, FSDP).
+// All-gathers of weights unit by unit before they are used, and reductions of gradients unit by unit (ZeRO-2 and 3,
+// FSDP). A unit is the weights of one block.
 class Units : public StepPart {
  public:
-  // host: where parameters or gradients are offloaded.
+  // host: the part that offloads parameters or gradients, else null.
   Units(Draft& draft, TaskWriter& writer, HostUnits* host);
 
   void begin_slot() override;
@@ -45,7 +45,7 @@ class Units : public StepPart {
   std::map<std::uint32_t, bool> gathered_;         // whether the unit is gathered, by unit frame
   std::map<std::uint32_t, std::int64_t> reduced_;  // micro-batches reduced so far, by unit frame
   std::set<std::uint32_t> arrived_;                // unit frames gathered, not yet copied out
-  std::deque<TaskId> released_;                    // tasks after which a gathered unit was given up, not yet waited for
+  std::deque<TaskId> released_;                    // tasks that freed a gathered unit and that no gather has waited for
 };
 
 }  // namespace orrery

@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-// Exchanges of a vocabulary that all stages share. Sums of token embeddings, hidden states and the gradients of both
-// have blocks of their own; a loss's sums are in the block of its logits.
+// Issues the exchanges of a vocabulary that all stages share. Sums of token embeddings, broadcasts of hidden states and
+// the gradients of both have blocks of their own; the sums of the loss are in the block of the logits.
 class VocabularyExchange : public StepPart {
  public:
   using StepPart::StepPart;

@@ -7,15 +7,15 @@
 
 namespace orrery {
 
-// "folder/lost": ranks of a run that were lost and that the other ranks can do without, as noted by the program that
-// watches the run.
+// "folder/lost": the file in which the program that watches a run notes ranks that were lost and that the other ranks
+// can do without.
 std::string lost_file(const std::string& folder);
 void note_lost(const std::string& path, std::int64_t rank);  // throws Error where it cannot be written
 
-// A rank's knowledge of lost ranks. A rank that is in the file stays there.
+// A rank's view of the file of lost ranks. A rank that is in the file once stays in it.
 class LostRanks {
  public:
-  explicit LostRanks(std::string path) : path_(std::move(path)) {}  // "": none is ever lost
+  explicit LostRanks(std::string path) : path_(std::move(path)) {}  // "": no rank is ever lost
   // Reads the file, at most every few milliseconds; returns whether more ranks were lost than the last time.
   bool look();
   bool has(std::int64_t rank) const { return ranks_.contains(rank); }

@@ -9,12 +9,12 @@
 
 namespace orrery {
 
-// "folder/rank_3.ended": the process of a rank, and how it ended, noted by the process that started it and waits for
+// "folder/rank_3.ended": the process id of a rank and how it ended, noted by the process that started it and waits for
 // it.
 std::string ended_file(const std::string& folder, std::int64_t rank);
 
-// The file in which a rank's end is noted, made before the rank starts, with its room, so that a full disk does not
-// keep the word back.
+// The file in which a rank's end is noted. It is created at full size before the rank starts, so that a full disk
+// cannot prevent the note.
 class RankEndFile {
  public:
   explicit RankEndFile(const std::string& path);  // throws Error where it cannot be made
@@ -22,7 +22,7 @@ class RankEndFile {
   RankEndFile(const RankEndFile&) = delete;
   RankEndFile& operator=(const RankEndFile&) = delete;
   void started(pid_t rank) noexcept;
-  void ended(int wait_status) noexcept;  // wait_status: as waitpid(2) tells it
+  void ended(int wait_status) noexcept;  // wait_status: as returned by waitpid(2)
 
  private:
   void write(std::string_view status) noexcept;
@@ -34,7 +34,7 @@ struct RankEnd {
   std::int64_t pid = 0;       // process id; 0: the rank has not started
   std::optional<int> status;  // wait status; none: the rank has not ended
 };
-// Reads how a rank ended; an absent or half-written file says that nothing is known.
+// Reads how a rank ended; for an absent or half-written file all fields are empty.
 RankEnd read_rank_end(const std::string& path);
 
 // The name of a signal: "SIGBUS"; "signal 64" where it has no name.

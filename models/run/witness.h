@@ -19,24 +19,24 @@ namespace orrery {
 // The state of one rank as seen from outside.
 struct Witness {
   std::optional<RankProgress> progress;  // none: the rank has not begun
-  std::int64_t pid = 0;      // process id that the launcher gave, noted before the rank's first word; 0: none
-  bool gone = false;         // the rank's process has ended
-  std::optional<int> end{};  // wait status of the end, where that was noted (rank_end.h)
-  bool stopped = false;      // the rank's process is stopped (SIGSTOP, a debugger)
-  Seconds stopped_at = 0;    // time when the stop was first seen, if the rank is stopped
-  bool spared = false;       // the run goes on without it
-  Seconds moved = 0;         // time on the observer's clock when the rank's last event was seen
+  std::int64_t pid = 0;                  // process id that the launcher reports until the rank writes its own; 0: none
+  bool gone = false;                     // the rank's process has ended
+  std::optional<int> end{};              // wait status of the end, where that was noted (rank_end.h)
+  bool stopped = false;                  // the rank's process is stopped (SIGSTOP, a debugger)
+  Seconds stopped_at = 0;                // time when the stop was first seen, if the rank is stopped
+  bool spared = false;                   // the run goes on without this rank
+  Seconds moved = 0;                     // time on the observer's clock when the rank's last event was seen
 };
 
-// Processes of the ranks by rank number, before the ranks have said a word: as far as they are there, the outermost
-// first.
+// Processes of the ranks by rank number, found before the ranks have written progress files: as far as they exist, the
+// outermost first.
 using RankProcesses = std::map<std::int64_t, std::vector<pid_t>>;
 
-// The ranks of one run, seen through their progress files. It judges nothing.
+// The state of all ranks of one run, read from their progress files. find_fault() judges it.
 class Witnesses {
  public:
-  // processes: whether the ranks are processes of this machine, to be looked up by id. find: lists them, where a
-  // launcher starts them all at once.
+  // processes: whether the ranks are processes of this machine, to be looked up by id. find: lists these processes, for
+  // launchers that start them all at once.
   Witnesses(std::string folder, std::int64_t ranks, bool processes, Seconds now,
             std::function<RankProcesses()> find = {});
 
@@ -57,7 +57,7 @@ class Witnesses {
   std::vector<Witness> ranks_;
 };
 
-// The patience of an observer: how long a rank may do nothing before it counts as hung.
+// How long a rank may make no progress before it counts as hung.
 struct Patience {
   Seconds hang = 30;
   std::vector<Seconds> predicted;  // predicted time by op of the plan; empty: not known. Ten times as long is allowed
@@ -74,14 +74,14 @@ struct Fault {
 };
 inline constexpr int kRankLost = 5;  // exit status: a rank was lost or hung
 
-// A server whose process has ended in mid-run while another of its chain (Plan::copies) goes on: the run can do without
-// it, once every rank has begun and so reached all others.
+// A parameter server whose process has ended in mid-run while another of its chain (Plan::copies) goes on: the run can
+// continue without it, once every rank has begun and so reached all others.
 std::optional<std::int64_t> lost_replica(const Plan& unfolded, std::span<const Witness> ranks);
 
 // The first fault of: a rank that failed and said why; a rank whose process has ended before it was done; a rank that
-// stands still. Among ranks that wait for each other, the one at the end of the chain is named: a stopped rank, or one
-// with a task open that waits for nobody. Before its first task and after those of the last step (it starts, it writes
-// its results) a rank may be silent for ten minutes, unless it is stopped: a few seconds of that are enough.
+// makes no progress. Among ranks that wait for each other, the one at the end of the chain is named: a stopped rank, or
+// one that is in a task which waits for no other rank. Before its first task and after those of the last step (while it
+// starts, or writes its results) a rank may be silent for ten minutes, but stopped only for a few seconds.
 std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> ranks, std::int64_t steps,
                                 const Patience& patience, Seconds now);
 

@@ -7,16 +7,16 @@
 
 namespace orrery {
 
-// asynchronous_workers: whether workers go on at their own pace: a server then updates with what each worker pushes as
-// it comes, in no order that a plan could know. bounded_staleness: mode ssp, stale synchronous parallel (Ho et al.
+// asynchronous_workers: whether workers do not wait for each other: a server then updates with what each worker pushes
+// as it arrives, in an order that no plan can fix. bounded_staleness: mode ssp, stale synchronous parallel (Ho et al.
 // 2013, More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server): a worker may begin its step c
 // once every worker has pushed c - staleness.
 inline bool asynchronous_workers(const Strategy& s) { return s.parameter_server && s.parameter_server->mode != "sync"; }
 inline bool bounded_staleness(const Strategy& s) { return s.parameter_server && s.parameter_server->mode == "ssp"; }
 
-// How old weights were. mean, most: updates with other workers' gradients between the weights that a step read and the
-// update with the step's own. most_ahead: at a step's begin, steps that the slowest worker had yet to make to come as
-// far.
+// How old weights were in a run. mean, most: updates with other workers' gradients between the version of the weights
+// that a step read and the update with the step's own gradients. most_ahead: at the begin of a worker's step, the
+// number of steps by which the slowest worker was behind, at most.
 struct Staleness {
   double mean = 0;
   std::int64_t most = 0, most_ahead = 0;

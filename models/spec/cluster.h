@@ -31,7 +31,7 @@ struct Gpu {
   int nvlink_reach = 0;  // GPUs that NVLink can connect: 2 = bridged pairs, 0 = what the node's switches allow
   double pcie_GBps = 0;
   double tdp_W = 0;
-  bool uncalibrated = false;  // no communication model was validated for it (AMD, TPU): results carry a visible mark
+  bool uncalibrated = false;  // no communication model was validated for it (AMD, TPU): results are marked so
 };
 
 // Peak of matrix products in a precision, flop/s. Throws Error if the part does not have it.
@@ -64,7 +64,7 @@ struct Failures {
   std::int64_t checkpoint_every = 0;                   // steps between checkpoints, 0 = as often as loses least
 };
 
-// One kind of machine, and how many there are. Ranks fill a node before the next.
+// One kind of machine, and how many there are. Ranks fill one node before the next.
 struct Cluster {
   std::string node_id;  // "dgx-h100", or "" for one given by its parts
   Gpu gpu;
@@ -82,25 +82,25 @@ struct Cluster {
   std::optional<Nvme> nvme;
   double power_kW = 0;  // power of a node
   std::vector<Straggler> stragglers;
-  // Beside the named stragglers every rank is slow with this probability, drawn by the spec's seed.
+  // Apart from the named stragglers, every rank is slow with this probability, drawn with the spec's seed.
   double straggler_share = 0, straggler_slowdown = 1;
   std::optional<Failures> failures;
 };
 
 std::int64_t gpus_of(const Cluster& c);
 
-// Finders of built-in parts. They throw Error listing the known ids. The node `localhost` has 0 GPUs: as many ranks as
-// a spec asks for.
+// Finders of built-in parts. They throw Error listing the known ids. The node `localhost` has 0 GPUs, which stands for
+// as many ranks as a spec asks for.
 Gpu find_gpu(std::string_view id);                                // models/data/gpus/<id>.json
 Cluster find_cluster(std::string_view node, std::int64_t nodes);  // models/data/nodes/<id>.json
 
-// GPUs that reach each other over NVLink when n of them share a node: n, a bridged pair, or none.
+// The number of GPUs that reach each other over NVLink when n of them share a node: n, 2 (a bridged pair), or none.
 int default_nvlink_domain(const Gpu& gpu, int gpus_per_node);
 
-// GPUs that a job has in each NVLink domain. Where domains span nodes, a job in more than one domain gets equal parts
-// of them, the largest of more than half (Slurm's --segment; NVIDIA's recipes ask for the largest divisor of the nodes
-// up to 18: 64 nodes of 4 GPUs lie in four racks of 16, not in three of 18 and one of 10); otherwise the job fills one
-// domain after the other.
+// The number of GPUs that a job has in each NVLink domain. If domains span nodes, a job in more than one domain gets
+// equal parts of domains, the largest of more than half a domain (Slurm's --segment; NVIDIA's recipes ask for the
+// largest divisor of the nodes up to 18: 64 nodes of 4 GPUs lie in four racks of 16, not in three of 18 and one of 10);
+// otherwise the job fills one domain after the other.
 int nvlink_part(const Cluster& c);
 
 Fabric find_fabric(std::string_view name);  // throws Error listing the known names

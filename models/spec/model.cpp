@@ -1,5 +1,6 @@
 #include "models/spec/model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -24,6 +25,15 @@ std::string out_of_bounds(std::initializer_list<Bound> bounds) {
   return "";
 }
 
+// Lists of layers hold layers of the model, each once, in order.
+std::string broken_layers(const Model& m, const char* key, const std::vector<std::int64_t>& layers) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i] < (i == 0 ? 0 : layers[i - 1] + 1) || layers[i] >= m.layers)
+      return fmt::format("{}: {} is not a layer of {} in rising order", key, layers[i], m.layers);
+  }
+  return "";
+}
+
 std::string broken_experts(const Model& m) {
   const Moe& e = *m.moe;
   std::string broken = out_of_bounds({{"moe.experts", e.experts, 1, 65536},
@@ -34,6 +44,7 @@ std::string broken_experts(const Model& m) {
                                       {"moe.every", e.every, 1, m.layers},
                                       {"moe.expert_groups", e.expert_groups, 1, e.experts},
                                       {"moe.top_groups", e.top_groups, 1, e.expert_groups}});
+  if (broken.empty()) broken = broken_layers(m, "moe.layers", e.layers);
   if (!broken.empty()) return broken;
   if (e.experts % e.expert_groups != 0)
     return fmt::format("moe.expert_groups: {} does not divide experts: {}", e.expert_groups, e.experts);
@@ -58,6 +69,14 @@ std::string broken_attention(const Model& m) {
   return "";
 }
 
+std::string broken_norms(const Model& m) {
+  if (!m.pre_norms && !m.post_norms) return "pre_norms: a layer needs norms; set post_norms: true";
+  if (!m.pre_norms && m.parallel_block) return "pre_norms: a parallel_block reads its norm; leave one of the two out";
+  if (m.parallel_norms && !m.parallel_block) return "parallel_norms: needs parallel_block: true";
+  if (m.qk_norm && m.qk_norm_all) return "qk_norm_all: is instead of qk_norm; leave one of the two out";
+  return "";
+}
+
 }  // namespace
 
 std::string broken_rule(const Model& m) {
@@ -71,6 +90,7 @@ std::string broken_rule(const Model& m) {
                                       {"max_positions", m.max_positions, 0, 1'000'000'000},
                                       {"mtp_layers", m.mtp_layers, 0, 1000}});
   if (broken.empty()) broken = broken_attention(m);
+  if (broken.empty()) broken = broken_norms(m);
   if (broken.empty() && m.moe) broken = broken_experts(m);
   if (!broken.empty()) return broken;
   for (const double cap : {m.attention_softcap, m.logit_softcap}) {
@@ -78,12 +98,22 @@ std::string broken_rule(const Model& m) {
   }
   if (!(m.dropout >= 0 && m.dropout < 1)) return fmt::format("dropout: {} is not in [0, 1)", m.dropout);
   if (!m.sliding_window) return "";
-  return out_of_bounds({{"sliding_window.window", m.sliding_window->window, 1, 1'000'000'000},
-                        {"sliding_window.every", m.sliding_window->every, 1, m.layers}});
+  broken = out_of_bounds({{"sliding_window.window", m.sliding_window->window, 1, 1'000'000'000},
+                          {"sliding_window.every", m.sliding_window->every, 1, m.layers}});
+  return broken.empty() ? broken_layers(m, "sliding_window.full_layers", m.sliding_window->full_layers) : broken;
 }
 
 bool has_experts(const Model& m, std::int64_t layer) {
+  if (m.moe && !m.moe->layers.empty()) return std::ranges::binary_search(m.moe->layers, layer);
   return m.moe && layer >= m.moe->first_layer && (layer - m.moe->first_layer) % m.moe->every == 0;
+}
+
+// Layers are not counted one by one: a file may claim any number of them.
+std::int64_t experts_before(const Model& m, std::int64_t layer) {
+  if (!m.moe) return 0;
+  const Moe& moe = *m.moe;
+  if (!moe.layers.empty()) return std::ranges::lower_bound(moe.layers, layer) - moe.layers.begin();
+  return layer <= moe.first_layer ? 0 : ceil_div(layer - moe.first_layer, moe.every);
 }
 
 std::int64_t elements(const Parameter& p) { return p.out * p.in * (p.experts > 0 ? p.experts : 1); }

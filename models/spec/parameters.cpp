@@ -2,14 +2,16 @@
 // (tests/data/published_params.json).
 #include "models/spec/model.h"
 
+#include <algorithm>
+
 namespace orrery {
 namespace {
 
 using List = std::vector<Parameter>;
 
 void add_norm(List& list, const Model& m, const std::string& name, std::int64_t width) {
-  list.push_back({name + ".weight", width});
-  if (m.norm == Norm::layernorm) list.push_back({name + ".bias", width});
+  if (m.norm_weight) list.push_back({name + ".weight", width});
+  if (m.norm == Norm::layernorm && m.norm_bias) list.push_back({name + ".bias", width});
 }
 
 // Adds a matrix and its bias. A matrix cut by columns has its bias cut with it; the bias after a row cut is added once,
@@ -22,12 +24,13 @@ void add_linear(List& list, const std::string& name, std::int64_t out, std::int6
 
 void add_attention(List& list, const Model& m) {
   const std::int64_t qkv = (m.heads + 2 * m.kv_heads) * m.head_dim;
-  add_linear(list, "attention.qkv", qkv, m.hidden, Partition::column, m.bias || m.qkv_bias);
-  if (m.qk_norm) {
-    add_norm(list, m, "attention.q_norm", m.head_dim);
-    add_norm(list, m, "attention.k_norm", m.head_dim);
+  add_linear(list, "attention.qkv", qkv, m.hidden, Partition::column, has_qkv_bias(m));
+  if (m.qk_norm || m.qk_norm_all) {
+    add_norm(list, m, "attention.q_norm", m.qk_norm_all ? m.heads * m.head_dim : m.head_dim);
+    add_norm(list, m, "attention.k_norm", m.qk_norm_all ? m.kv_heads * m.head_dim : m.head_dim);
   }
-  add_linear(list, "attention.out", m.hidden, m.heads * m.head_dim, Partition::row, m.bias);
+  if (m.attention_sinks) list.push_back({"attention.sinks", m.heads, 1, Partition::column});
+  add_linear(list, "attention.out", m.hidden, m.heads * m.head_dim, Partition::row, has_attention_output_bias(m));
 }
 
 // Adds the weights of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): queries and keys/values go through
@@ -46,17 +49,17 @@ void add_latent_attention(List& list, const Model& m) {
   add_norm(list, m, "attention.kv_norm", a.kv_lora_rank);
   const std::int64_t key_value = m.heads * (a.qk_nope_head_dim + a.v_head_dim);
   add_linear(list, "attention.kv_up", key_value, a.kv_lora_rank, Partition::column, m.bias);
-  add_linear(list, "attention.out", m.hidden, m.heads * a.v_head_dim, Partition::row, m.bias);
+  add_linear(list, "attention.out", m.hidden, m.heads * a.v_head_dim, Partition::row, has_attention_output_bias(m));
 }
 
 void add_mlp(List& list, const Model& m, const std::string& name, std::int64_t width) {
-  add_linear(list, name + ".up", (m.gated ? 2 : 1) * width, m.hidden, Partition::column, m.bias);
-  add_linear(list, name + ".down", m.hidden, width, Partition::row, m.bias);
+  add_linear(list, name + ".up", (m.gated ? 2 : 1) * width, m.hidden, Partition::column, has_mlp_bias(m));
+  add_linear(list, name + ".down", m.hidden, width, Partition::row, has_mlp_bias(m));
 }
 
 void add_experts(List& list, const Model& m) {
   const Moe& moe = *m.moe;
-  add_linear(list, "moe.router", moe.experts, m.hidden, Partition::replicated, false);
+  add_linear(list, "moe.router", moe.experts, m.hidden, Partition::replicated, moe.router_bias);
   if (moe.correction_bias) list.push_back({"moe.router.correction_bias", moe.experts});
   if (moe.shared_feed_forward > 0) add_mlp(list, m, "moe.shared", moe.shared_feed_forward);
   if (moe.shared_gate) add_linear(list, "moe.shared_gate", 1, m.hidden, Partition::replicated, false);
@@ -75,10 +78,10 @@ std::int64_t sum(const List& list) {
 
 std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer) {
   List list;
-  add_norm(list, m, "attention.norm", m.hidden);
+  if (m.pre_norms) add_norm(list, m, "attention.norm", m.hidden);
   m.mla ? add_latent_attention(list, m) : add_attention(list, m);
   if (m.post_norms) add_norm(list, m, "attention.post_norm", m.hidden);
-  if (!m.parallel_block) add_norm(list, m, "mlp.norm", m.hidden);
+  if (m.parallel_block ? m.parallel_norms : m.pre_norms) add_norm(list, m, "mlp.norm", m.hidden);
   has_experts(m, layer) ? add_experts(list, m) : add_mlp(list, m, "mlp", m.feed_forward);
   if (m.post_norms) add_norm(list, m, "mlp.post_norm", m.hidden);
   return list;
@@ -89,6 +92,7 @@ std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequenc
   if (m.positions == Positions::learned) {
     list.push_back({"embedding.positions.weight", m.max_positions > 0 ? m.max_positions : sequence, m.hidden});
   }
+  if (m.embedding_norm) add_norm(list, m, "embedding.norm", m.hidden);
   return list;
 }
 
@@ -100,6 +104,8 @@ std::vector<Parameter> head_parameters(const Model& m) {
 }
 
 bool has_window(const Model& m, std::int64_t layer) {
+  if (m.sliding_window && !m.sliding_window->full_layers.empty())
+    return !std::ranges::binary_search(m.sliding_window->full_layers, layer);
   return m.sliding_window && (m.sliding_window->every <= 1 || (layer + 1) % m.sliding_window->every != 0);
 }
 

@@ -6,9 +6,9 @@
 
 namespace orrery {
 
-// A model of the field with the layout that it was trained in: a spec that needs no file
-// (models/data/recipes/<name>.json), where its layout is printed, and a measured figure to hold a prediction against.
-// Settings that a source does not print are our own choice and said to be in `source`.
+// A well-known model with the layout that it was trained in: a spec that needs no file
+// (models/data/recipes/<name>.json), with the source of that layout, and a measured figure to compare a prediction
+// with. Settings that the source does not print are our own choice, as `source` says.
 struct NamedRecipe {
   std::string name;    // "bloom-176b"
   std::string about;   // one line about the recipe

@@ -9,12 +9,12 @@
 
 namespace orrery {
 
-// A run of positions of a sequence.
+// A contiguous run of positions of a sequence.
 struct SequencePart {
   std::int64_t first = 0, count = 0;
 };
 
-// The positions of a sequence that lie on a block under context parallelism, in the order of the rows. The context
+// The positions of a sequence that one block holds under context parallelism, in the order of the rows. The context
 // group is a ring of blocks, and each block is a group of ranks that exchange heads for positions (Ulysses): context
 // rank i belongs to block i / context_ulysses. Block b of n holds the n-th part of the sequence; in zigzag order the
 // 2n-th parts b and 2n - 1 - b, so that all blocks see as many keys of a causal attention (Megatron-Core,
@@ -23,11 +23,12 @@ std::vector<SequencePart> block_parts(const Strategy& s, std::int64_t sequence, 
 // The positions that one rank of a block holds: an equal part of the block's rows.
 std::vector<SequencePart> rank_parts(const Strategy& s, std::int64_t sequence, std::int64_t context_rank);
 
-// The first rule of such a layout that the degrees, the heads or the sequence break, in words; or "".
+// The first rule of context parallelism that the degrees, the heads or the sequence break, in words; or "".
 std::string broken_cut(const Strategy& s, const Model& m, std::int64_t sequence);
 
-// Pairs of a query and a key that it sees: the query's own position and those before, at most `window` of them (0:
-// all). Positions are taken as a continuum, so that the pairs of all blocks sum to s^2 / 2 for a whole sequence.
+// The number of pairs of a query and a key that it attends to: the query's own position and those before, at most
+// `window` of them (0: all). Positions are taken as a continuum, so that the pairs of all blocks sum to s^2 / 2 for a
+// whole sequence.
 double visible_pairs(const std::vector<SequencePart>& queries, const std::vector<SequencePart>& keys,
                      std::int64_t window);
 
@@ -36,7 +37,7 @@ double visible_pairs(const std::vector<SequencePart>& queries, const std::vector
 double pairs_of_block(const Strategy& s, std::int64_t sequence, std::int64_t block, std::int64_t hops,
                       std::int64_t window);
 
-// Whether all blocks of the ring see as many pairs after every hop, so that their ranks do the same work.
+// Whether all blocks of the ring have equally many pairs after every hop, so that their ranks do the same work.
 bool blocks_are_alike(const Strategy& s, std::int64_t sequence, std::int64_t window);
 
 }  // namespace orrery

@@ -17,14 +17,14 @@ struct Origin {
   std::string key;
   std::string value;
   std::string from;
-  std::string asked = {};  // the value that was given, where another is planned
+  std::string asked = {};  // how the value was given, if the plan uses another: "zero3 over one rank"
 };
 
-// The most layers times micro-batches: a plan of about a gigabyte, as every layer of every micro-batch has ops of its
+// Limit of layers times micro-batches: a plan of about a gigabyte, as every layer of every micro-batch has ops of its
 // own.
 inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 
-// The job: what to train, on which machines, and how; complete and checked. The one input of make_plan().
+// The training job: model, machines and strategy, complete and checked. It is the only input of make_plan().
 struct Spec {
   std::string name;  // name of the spec's file without folder, for tables
   Model model;

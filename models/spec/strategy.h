@@ -12,14 +12,14 @@
 
 namespace orrery {
 
-// A data-parallel variant, by its row in the table of sharding.cpp, which knows their names; none, the first: plain
-// replicas.
+// A data-parallel variant, as the number of its row in the table of sharding.cpp, which has the names; none, the first:
+// plain replicas.
 enum class Sharding : std::uint8_t { none };
 enum class Attention : std::uint8_t { flash, unfused };
 inline constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
 
-// Parts of a layer that backward computes again instead of keeping. `layer` is the whole layer ("full").
+// Parts of a layer that backward recomputes instead of keeping. `layer` is the whole layer ("full").
 struct Recompute {
   bool layer = false;
   bool attention = false;  // the core: scores, softmax, dropout, product with the values ("selective")
@@ -30,7 +30,7 @@ struct Recompute {
   bool moe_activation = false;
   bool mla_up_proj = false;
   bool every_second_mlp = false;       // only the MLP of every second layer
-  bool every_second_layer = false;     // the parts set here in every second layer, nothing in the layers between
+  bool every_second_layer = false;     // the parts set here only in every second layer
   std::optional<std::int64_t> layers;  // only so many layers of every stage are recomputed, the first ones
 
   bool all_layers() const { return layer && !layers && !every_second_layer; }
@@ -42,12 +42,13 @@ struct Recompute {
 struct Overlap {
   bool gradient_reduce = true;   // reduce gradients while backward goes on
   bool parameter_gather = true;  // gather parameters while the next forward goes on
-  bool tensor = false;           // tensor-parallel transfers cut into chunks under their products (user buffers)
-  bool pipeline = true;          // pipeline sends and receives under compute
+  // Tensor-parallel transfers are cut into chunks that overlap with products (user buffers)
+  bool tensor = false;
+  bool pipeline = true;  // pipeline sends and receives overlap with compute
   // Sends and receives overlap also before a stage's first backward and after its last forward (Megatron-Core:
   // overlap_p2p_communication_warmup_flush)
   bool pipeline_ends = true;
-  bool expert = false;         // transfers of tokens to experts under the shared experts (moe_shared_expert_overlap)
+  bool expert = false;         // token dispatch to experts overlaps with the shared experts (moe_shared_expert_overlap)
   bool micro_batches = false;  // a forward and a backward woven, each computing while the other's transfers run
                                // (Megatron-Core: overlap_moe_expert_parallel_comm)
 };
@@ -58,7 +59,7 @@ struct Offload {
   MemoryTier gradients = MemoryTier::device;
   MemoryTier activations = MemoryTier::device;
   bool delayed_update = false;  // the update with one step's gradients runs beside the next step's forward and backward
-  // Elements of a rank's shards that are updated, and uploaded, at a time (DeepSpeed's CPU Adam: TILE, 128 x 2^20).
+  // Elements of a rank's shards that are updated and uploaded at a time (DeepSpeed's CPU Adam: TILE, 128 x 2^20).
   std::int64_t tile = std::int64_t{128} << 20;
   std::optional<std::int64_t> activation_layers;
   std::int64_t tiling = 1;
@@ -85,12 +86,11 @@ struct ParameterServer {
   std::int64_t snapshot_every = 0;  // steps between snapshots; 0 = never
 };
 
-// A bucket that no model fills: all gradients are reduced together.
+// A bucket size that no model exceeds: all gradients are reduced together.
 inline constexpr double kOneBucket_MiB = 1e9;
 
 // How a model is laid out over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; with stage_replicas,
-// their sum stands in the place of pipeline.
-// After load_spec() every value is set and the combination is valid.
+// their sum replaces pipeline. After load_spec() every value is set and the combination is valid.
 struct Strategy {
   std::int64_t tensor = 1;
   std::string tensor_kind = "1d";  // kind of tensor parallelism: 1d | 2d | 2.5d | 3d
@@ -98,21 +98,22 @@ struct Strategy {
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
-  std::string schedule = "";               // a row of the table of schedules ("": the plain one), or "file"
-  std::int64_t interleave_group = 0;       // micro-batches of a chunk's turn; 0 = the profile's habit
+  std::string schedule = "";               // name in the table of schedules ("": the default one), or "file"
+  std::int64_t interleave_group = 0;       // micro-batches of a chunk's turn; 0 = the stack's default
   std::int64_t extra_warm_up = 0;          // interleaved: forwards beyond the usual before the first backward
   bool vertical_sync = false;              // pipedream: all stages use the weights that the first one has
-  std::string schedule_file;               // file of an order, schedule: {file: order.txt}, as written there
-  std::string schedule_text;               // what that file holds
+  std::string schedule_file;               // file of an order as the spec names it, schedule: {file: order.txt}
+  std::string schedule_text;               // contents of that file
   std::vector<std::int64_t> stage_layers;  // layers per virtual stage in model order; empty = the profile's rule
-  // For each stage, how many ranks cut each of its micro-batches among them, sample by sample (DAPPLE); empty = one
-  // rank each.
+  // For each stage, the number of ranks that divide its micro-batches among them, sample by sample (DAPPLE); empty =
+  // one rank each.
   std::vector<std::int64_t> stage_replicas;
   std::int64_t context = 1;
   std::string context_kind = "ring";  // ring | allgather | ulysses | mixed
   std::int64_t context_ring = 1;      // context = context_ring * context_ulysses
   std::int64_t context_ulysses = 1;
-  bool context_zigzag = true;  // context_order: each block of the ring has a part of both ends (zigzag | contiguous)
+  // Context_order: each ring block has a part of both ends of the sequence (zigzag | contiguous)
+  bool context_zigzag = true;
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
   std::int64_t data = 1;
@@ -128,11 +129,11 @@ struct Strategy {
   Precision precision = Precision::bf16;
   Precision gradient_precision = Precision::fp32;
   Optimizer optimizer;
-  double clip = 1.0;  // most gradient norm; 0 = no gradient norm is taken
+  double clip = 1.0;  // largest gradient norm; 0 = no gradient norm is computed
   Recompute recompute;
   bool partition_activations = false;
-  bool contiguous_activations = false;  // inputs that recomputed layers keep lie in one buffer, taken beforehand
-  bool fused_buffers = false;           // gradients are reduced in one buffer beside them, as large as a bucket
+  bool contiguous_activations = false;  // inputs that recomputed layers keep lie in one buffer, allocated beforehand
+  bool fused_buffers = false;           // gradients are copied to one buffer as large as a bucket, and reduced there
   Attention attention = Attention::flash;
   Overlap overlap;
   Offload offload;
@@ -140,15 +141,15 @@ struct Strategy {
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t replicas_of(std::int64_t stage) const { return stage_replicas.empty() ? 1 : stage_replicas[stage]; }
-  // Places of a pipeline, where each rank of a stage counts as one: place_of is that of a stage's first rank, and for
-  // the stage behind the last the number of all places.
+  // Positions in a pipeline, where each rank of a stage counts as one: place_of is the position of a stage's first
+  // rank; for the stage after the last it is the number of all positions.
   std::int64_t place_of(std::int64_t stage) const;
   std::int64_t places() const { return place_of(pipeline); }
-  // For stages of several ranks. row_parts: the parts that each rank's rows are cut into over its tensor group.
-  // ends_unlike: whether the first stage has another number of ranks than the last one.
+  // For stages of several ranks. row_parts: the number of parts that each rank's rows are cut into over its tensor
+  // group. ends_unlike: whether the first stage has another number of ranks than the last one.
   std::int64_t row_parts() const { return !stage_replicas.empty() && sequence_parallel ? tensor : 1; }
   bool ends_unlike() const { return replicas_of(0) != replicas_of(pipeline - 1); }
-  // The number of ranks that each have the loss of tokens of their own.
+  // The number of ranks that each compute the loss of different tokens.
   std::int64_t loss_ranks() const { return data * context * tensor_depth * replicas_of(pipeline - 1); }
   std::int64_t gpus() const { return tensor * places() * context * data; }
   std::int64_t servers() const { return parameter_server ? parameter_server->servers * parameter_server->replicas : 0; }
@@ -156,8 +157,8 @@ struct Strategy {
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };
 
-// The side q that tensor ranks give a grid of their kind: q * q (2d), q * q * tensor_depth (2.5d), q * q * q (3d); 0 if
-// they make none.
+// The side q of the grid that the tensor ranks form: q * q (2d), q * q * tensor_depth (2.5d), q * q * q (3d); 0 if
+// their number is none of these.
 std::int64_t grid_side(const Strategy& s);
 
 }  // namespace orrery

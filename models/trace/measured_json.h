@@ -12,7 +12,7 @@ namespace orrery {
 // "compute_slowdown", ...}.
 nlohmann::ordered_json json_of(const MeasuredTimes& times);
 
-// Sorts samples. Throws Error with file and key for what is missing or makes no sense.
+// Reads that section and sorts its samples. Throws Error with file and key for a value that is missing or invalid.
 MeasuredTimes measured_of(const JsonValue& section);
 
 }  // namespace orrery

@@ -26,21 +26,27 @@ std::string_view name_of(CrossEntropy::Part part) {
   return names[static_cast<std::size_t>(part)];
 }
 
-// Kind and sizes of every work; whether flops or bytes measure it is said by `flops`.
+// Kind and sizes of every work on elements of a width; whether flops or bytes measure it is said by `flops`.
 struct Shapes {
+  Bytes width;
+
   struct Shape {
     std::string kind;
     std::vector<double> sizes;
     bool flops = false;
   };
 
+  // A result of another width than the operands', as fp32 gradients of bf16 layers have it, is said.
+  std::string unlike(Bytes result) const { return result == width ? "" : fmt::format("/{}", result); }
+
   Shape operator()(const Gemm& g) const {
-    const std::string kind = fmt::format("gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : "");
+    const std::string kind =
+        fmt::format("gemm/{}{}{}", name_of(g.role), g.accumulate ? "/add" : "", unlike(g.result_bytes));
     if (g.heads == 0) return {kind, {as_real(g.m), as_real(g.n), as_real(g.k)}, true};
     return {kind, {as_real(g.m), as_real(g.n), as_real(g.k), as_real(g.batch)}, true};
   }
   Shape operator()(const GroupedGemm& g) const {
-    return {fmt::format("grouped gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : ""),
+    return {fmt::format("grouped gemm/{}{}{}", name_of(g.role), g.accumulate ? "/add" : "", unlike(g.result_bytes)),
             {as_real(g.rows), as_real(g.out), as_real(g.in), as_real(g.groups)},
             true};
   }
@@ -100,7 +106,9 @@ struct Shapes {
   Shape operator()(const Add& a) const { return {"add", {as_real(a.elements)}}; }
   Shape operator()(const BiasGradient& b) const { return {"bias gradient", {as_real(b.rows), as_real(b.columns)}}; }
   Shape operator()(const Embedding& e) const {
-    return {fmt::format("{}/{}", e.positions ? "positions" : "embedding", name_of(e.direction)),
+    const bool forward = e.direction == Direction::forward;
+    return {fmt::format("{}/{}{}", e.positions ? "positions" : "embedding", name_of(e.direction),
+                        forward ? "" : unlike(e.gradient_bytes)),
             {as_real(e.rows), as_real(e.columns)}};
   }
   Shape operator()(const CrossEntropy& c) const {
@@ -126,7 +134,11 @@ struct Shapes {
     return {fmt::format("squared norm/{}", n.width), {as_real(n.elements)}};
   }
   Shape operator()(const Update& u) const {
-    return {fmt::format("update/{}{}", u.moments, u.master > 0 ? "/master" : ""), {as_real(u.elements)}};
+    // Gradients of fp32 are the usual ones.
+    const std::string gradient = u.gradient == 4 ? "" : fmt::format("/{}", u.gradient);
+    const std::string copy = u.master > 0 && u.forward == 0 ? "/no copy" : "";  // forward reads the master
+    return {fmt::format("update/{}{}{}{}", u.moments, u.master > 0 ? "/master" : "", copy, gradient),
+            {as_real(u.elements)}};
   }
   Shape operator()(const Collective& c) const { return {"collective", {as_real(c.bytes)}}; }
   Shape operator()(const Transfer& t) const { return {"message", {as_real(t.bytes)}}; }
@@ -202,20 +214,21 @@ double plane_at(const std::vector<Known>& known, const Point& query) {
 }  // namespace
 
 WorkShape shape_of(const Work& work, Bytes width) {
-  Shapes::Shape s = std::visit(Shapes{}, work);
+  Shapes::Shape s = std::visit(Shapes{width}, work);
   const Cost cost = cost_of(work, width);
   return {fmt::format("{} {}", s.kind, width == 2 ? "bf16" : "fp32"), std::move(s.sizes),
           s.flops ? cost.flops : cost.bytes};
 }
 
-Seconds interpolate(const OpTable& table, const WorkShape& shape) {
+Seconds interpolate(const OpTable& table, const WorkShape& shape, const Law& law) {
+  const auto expected = [&](const OpSample& s) { return law.of_sample ? law.of_sample(s.sizes, s.amount) : s.amount; };
   std::vector<Known> known;
   Point low, high;
   low.fill(std::numeric_limits<double>::max());
   high.fill(std::numeric_limits<double>::lowest());
   double best = std::numeric_limits<double>::max(), worst = std::numeric_limits<double>::lowest();
   for (const OpSample& s : table.samples) {
-    known.push_back({point_of(s.sizes), std::log2(s.seconds / s.amount)});
+    known.push_back({point_of(s.sizes), std::log2(s.seconds / expected(s))});
     for (std::size_t i = 0; i < kMostSizes; ++i) {
       low[i] = std::min(low[i], known.back().at[i]);
       high[i] = std::max(high[i], known.back().at[i]);
@@ -225,30 +238,33 @@ Seconds interpolate(const OpTable& table, const WorkShape& shape) {
   }
   Point query = point_of(shape.sizes);
   for (std::size_t i = 0; i < kMostSizes; ++i) query[i] = std::clamp(query[i], low[i], high[i]);
-  return shape.amount * std::exp2(std::clamp(plane_at(known, query), best, worst));
+  const Seconds task = law.of_sample ? law.of_task : shape.amount;
+  return task * std::exp2(std::clamp(plane_at(known, query), best, worst));
 }
 
 namespace {
 
-const OpTable* find_ops(const MeasuredTimes& times, std::string_view kind) {
+// The samples of a shape's kind; nullptr where there are none, or a version measured them whose sizes meant others.
+const OpTable* find_ops(const MeasuredTimes& times, const WorkShape& shape) {
   for (const OpTable& table : times.ops) {
-    if (table.kind == kind) return &table;
+    if (table.kind != shape.kind) continue;
+    return table.samples.front().sizes.size() == shape.sizes.size() ? &table : nullptr;
   }
   return nullptr;
 }
 
 }  // namespace
 
-std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& work, Bytes width) {
+std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& work, Bytes width, const Law& law) {
   const WorkShape shape = shape_of(work, width);
-  const OpTable* table = find_ops(times, shape.kind);
-  return table == nullptr ? std::nullopt : std::optional(interpolate(*table, shape));
+  const OpTable* table = find_ops(times, shape);
+  return table == nullptr ? std::nullopt : std::optional(interpolate(*table, shape, law));
 }
 
-std::optional<Seconds> covered_time(const MeasuredTimes& times, const Work& work, Bytes width) {
+std::optional<Seconds> covered_time(const MeasuredTimes& times, const Work& work, Bytes width, const Law& law) {
   const WorkShape shape = shape_of(work, width);
-  const OpTable* table = find_ops(times, shape.kind);
-  return table == nullptr || !covers(*table, shape) ? std::nullopt : std::optional(interpolate(*table, shape));
+  const OpTable* table = find_ops(times, shape);
+  return table == nullptr || !covers(*table, shape) ? std::nullopt : std::optional(interpolate(*table, shape, law));
 }
 
 const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
@@ -263,8 +279,6 @@ const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view
 }
 
 bool covers(const OpTable& table, const WorkShape& shape) {
-  // Samples of another version of this program
-  if (table.samples.front().sizes.size() != shape.sizes.size()) return false;
   for (std::size_t i = 0; i < shape.sizes.size(); ++i) {
     double low = std::numeric_limits<double>::max(), high = 0;
     for (const OpSample& s : table.samples) {

@@ -11,20 +11,22 @@
 namespace orrery {
 
 // The times of one task. Transfers have four times: issued by the host, entered (this end is ready), matched (the last
-// member has come in), ended: cost = ended - matched, waiting = matched - entered. Other tasks enter and match at once.
+// member is ready), ended: cost = ended - matched, waiting = matched - entered. Other tasks are entered and matched at
+// the same time.
 struct Span {
   Picoseconds issued = 0, entered = 0, matched = 0, ended = 0;
-  TaskId cause = kNone;  // the task whose end let this one enter; kNone: nothing but the host
+  TaskId cause = kNone;  // the task whose end let this one enter; kNone: it waited only for the host
 };
 
-// The host of a slot went on at `time`, when `cause` had ended; it issues the tasks from `first` on.
+// The moment `time` at which the host of a slot, which had waited for `cause`, goes on and issues the tasks from
+// `first` on.
 struct HostResume {
   TaskId first = 0;
   Picoseconds time = 0;
   TaskId cause = kNone;
 };
 
-// The timeline of a plan, simulated or measured: one span per task of the plan. It knows no plan; a reader has both.
+// The timeline of a plan, simulated or measured: one span per task of the plan. It does not contain the plan.
 struct Trace {
   std::string source = "simulated";
   std::vector<Span> spans;
@@ -44,12 +46,12 @@ struct MemorySample {
 // first task.
 bool waits_on_host(const Plan& plan, TaskId task);
 
-// The time when the host turned to a task: the host had launched the task before, and the tasks that it waits for had
+// The time when the host began to launch a task: it had launched the task before, and the tasks that it waits for had
 // ended. The host launches from then until spans[task].issued. A slot's host begins at 0.
 Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task);
 
-// The period of the step that a report is of: a plan's only step; or, in a plan of several, from the last stage's last
-// update of the step before to that of the step itself, while other stages are in other steps.
+// The time span of the step that a report covers: the only step of a plan; or, in a plan of several steps, from the
+// last stage's last update of the step before to that of the step itself, while other stages may be in other steps.
 struct Period {
   Picoseconds begin = 0, end = 0;
 
@@ -58,7 +60,7 @@ struct Period {
 Period period_of(const Plan& plan, const Trace& trace, std::int64_t step);
 inline Period period_of(const Plan& plan, const Trace& trace) { return period_of(plan, trace, plan.reported); }
 
-// The member of a match that the other members waited for; the first of several.
+// The member of a match that entered last, so that the other members waited for it; the first of several.
 TaskId last_to_enter(const Plan& plan, const Trace& trace, std::uint32_t match);
 
 }  // namespace orrery

@@ -23,18 +23,19 @@ namespace orrery {
 // prints nothing on stdout. --hang-timeout is given where nobody else watches (the user's own mpirun or srun): then the
 // ranks watch each other (exec/program/watch.h).
 
-// One task, in picoseconds on the rank's clock: launched by the host, dependencies ended and its lane free, done. For a
-// transfer `entered` is when this end was ready; when the last end came in is found by comparing ranks.
+// The times of one task, in picoseconds on the rank's clock: launched by the host, dependencies ended and its lane
+// free, done. For a transfer `entered` is when this end was ready; the time when the last end was ready is found by
+// comparing ranks.
 struct MeasuredSpan {
   Picoseconds issued = 0, entered = 0, ended = 0;
 };
 
-// One step of a rank. Steps share one clock; `begin` is when the host turned to the first task, `end` when the last
+// One step of a rank. Steps share one clock; `begin` is when the host began with the first task, `end` when the last
 // task had ended.
 struct MeasuredStep {
   Picoseconds begin = 0, end = 0;
   std::vector<MeasuredSpan> spans;  // spans of the tasks of instantiate(plan, rank), in issue order
-  std::vector<std::int64_t> sizes;  // runtime sizes as they turned out, frame by frame in order
+  std::vector<std::int64_t> sizes;  // actual runtime sizes (rows of experts), frame by frame in order
 };
 
 // Counts of a rank's own allocator, over all steps.
@@ -44,7 +45,7 @@ struct MeasuredMemory {
   Bytes peak = 0;             // most bytes allocated
   Bytes peak_reserved = 0;    // most bytes held by the caching allocator
   Bytes peak_device = 0;      // bytes that the driver shows; for a CPU rank: peak_reserved
-  // Bytes of the process, or of the offloaded tensors where anything is offloaded
+  // Bytes of the process, or if anything is offloaded, bytes of the offloaded tensors
   Bytes host_peak = 0;
   Bytes nvme_peak = 0;                       // bytes of the tensors offloaded to disk
   TaskId peak_task = kNone;                  // task of instantiate(plan, rank) at the peak; kNone: before the first
@@ -57,10 +58,10 @@ struct RankRun {
   std::string plan_hash;  // hash of the folded plan
   std::int64_t rank = 0, ranks = 1;
   std::string device;   // "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
-  std::string library;  // library that moves the bytes of collectives of algorithm `library`: "Open MPI 4.1.4"
+  std::string library;  // library that runs collectives whose algorithm is `library`: "Open MPI 4.1.4"
   std::string link;     // medium between ranks of one host: "shared memory", "nvlink"
   std::string host;     // the node's name
-  std::string note;     // remark for people about the whole run, for the report
+  std::string note;     // remark about the whole run, printed in the report
   std::vector<MeasuredStep> steps;
   std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty where the plan has no loss
   MeasuredMemory memory;
@@ -69,13 +70,13 @@ struct RankRun {
 };
 
 std::string rank_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.run"
-// The file of a rank's states after so many steps, to go on from: "folder/snapshot_3.10".
+// The file of a rank's states after so many steps, from which a run can resume: "folder/snapshot_3.10".
 std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int64_t step);
 
-// A line of JSON (schema orrery.rank/1), then 64-bit little-endian words: of every step begin, end, its spans and
-// sizes; the losses as doubles. Two million spans a step are read and written at the speed of the disk. The file
-// appears when it is whole (output_file.h). Reading throws Error "file: what" for a file that is cut short, longer than
-// its header says, of another schema, or whose times run backwards.
+// The file format: a line of JSON (schema orrery.rank/1), then 64-bit little-endian words: of every step begin, end,
+// its spans and sizes; the losses as doubles. Two million spans a step are read and written at the speed of the disk.
+// The file appears when it is complete (output_file.h). Reading throws Error "file: what" for a file that is cut short,
+// longer than its header says, of another schema, or with times that decrease.
 void write_rank_run(const std::string& path, const RankRun& run);
 RankRun read_rank_run(const std::string& path);
 RankRun parse_rank_run(std::istream& in, std::uint64_t size, const std::string& path);  // size: of the whole file

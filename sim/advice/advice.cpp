@@ -15,13 +15,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kMore = 1.1;  // factor of a rate for its slope: NCCL knows speeds in steps of some percent
+// The factor by which a rate is raised to find its slope: NCCL's model knows speeds in steps of some percent.
+constexpr double kMore = 1.1;
 
-// A rate of the machine or its host, and how the spec gets another one.
+// A rate of the machine or its host (bandwidth, FLOP/s, ...), and how to change it in a spec.
 struct Rate {
   const char* what;
   void (*raise)(Spec& spec, double factor);
-  bool steps = false;  // the rate changes by whole numbers: it has no slope
+  bool steps = false;  // whether the rate changes by whole numbers and has no slope
 };
 constexpr Rate kRates[] = {{"twice the NIC speed", [](Spec& s, double f) { s.cluster.nic_Gbps *= f; }},
                            {"twice the NVLink speed",
@@ -48,7 +49,7 @@ bool has(const Spec& spec, const Rate& rate) {
   return &rate != &kRates[1] || (c.nvlink_domain > 1 && spec.gpus > 1);
 }
 
-// The length of the critical path, its tasks and its waits for the host, at the costs of another timing.
+// The length of the critical path, tasks and waits for the host, with the times of another timing.
 double length(const Prediction& p, const std::vector<TaskId>& path, const Timing& timing) {
   double sum = 0;
   Picoseconds before = 0;
@@ -57,7 +58,7 @@ double length(const Prediction& p, const std::vector<TaskId>& path, const Timing
     sum += static_cast<double>(timing.of(slot, op).duration);
     const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
     const auto issue = static_cast<double>(p.costs.timing.of(slot, op).issue);
-    // The host's ops before this one change in time as this one does.
+    // The ops that the host issued before this one change in time in the same ratio as this one.
     if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
     before = p.trace.spans[t].ended;
   }
@@ -82,7 +83,7 @@ std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile,
       check(other);
       const Report report = predict(other, profile).report;
       result.push_back({what, 1 - p.report.tokens_per_s / report.tokens_per_s, report.memory.fits, along});
-    } catch (const Error&) {  // a change that the rules forbid says nothing
+    } catch (const Error&) {  // a change that the rules forbid is left out
     }
   };
   for (const Rate& rate : kRates) {

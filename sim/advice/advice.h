@@ -10,18 +10,18 @@
 
 namespace orrery {
 
-// The effect of one change of the machine or the batch on the best strategy, simulated again. faster: share by which a
-// token takes less time, 0.03 = 3 % less. fits: whether the strategy fits in the memory of a GPU.
+// The effect on the best strategy of one change of the machine or the batch, found by simulating it again. faster:
+// share by which a token takes less time, 0.03 = 3 % less. fits: whether the strategy fits in the memory of a GPU.
 struct Sensitivity {
   std::string what;
   double faster = 0;
   bool fits = true;
-  // Share of the step by which the critical path gets shorter with 10 % more of this rate, everything else unchanged.
-  // nullopt: the change is not one of a rate.
+  // Share of the step by which the critical path gets shorter if this rate (of compute, memory, a link) grows by 10 %,
+  // everything else unchanged. nullopt: the change is not one of a rate.
   std::optional<double> slope{};
 };
 
-// Advice on a best strategy, all of it from simulations around the strategy.
+// Advice on a best strategy, all of it from simulations of the strategy with single changes.
 struct Advice {
   std::vector<Sensitivity> helps;  // the most helpful first
   std::vector<Effect> parts;       // the step without each technique in use

@@ -18,7 +18,8 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
-constexpr std::int64_t kMostSequences = 65536;  // the longest sequence tried, in sequences of the spec's length
+// The longest sequence that is tried, as a multiple of the spec's length.
+constexpr std::int64_t kMostSequences = 65536;
 
 struct Largest {
   std::int64_t value = 0;  // the largest size that fits; 0: not even the smallest
@@ -27,7 +28,7 @@ struct Largest {
   bool stopped = false;
 };
 
-// Sizes in ascending order: if one size fits, so do the smaller ones for which there is any strategy.
+// Sizes to try in ascending order: if one size fits, so do all smaller ones for which there is any strategy.
 using Row = std::vector<std::int64_t>;
 
 class Finder {
@@ -60,7 +61,8 @@ class Finder {
       rows.emplace_back();
       for (std::int64_t n = 1; n <= kMostLayers; ++n) {
         if (n > 1 && gpus % (n + 2) == 0)
-          rows.emplace_back();  // the pipeline may have so many stages (models/load/check.cpp, pipeline_rules)
+          // The pipeline may have n + 2 stages for n layers (models/load/check.cpp, pipeline_rules).
+          rows.emplace_back();
         rows.back().push_back(n);
       }
     } else {

@@ -10,14 +10,13 @@
 #include "models/base/input_file.h"
 #include "models/base/json_value.h"
 #include "models/base/sensible.h"
+#include "sim/advice/run_cost.h"
 #include "sim/print/table.h"
 
 namespace orrery {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr double kDay = 86400;
 
 constexpr std::int64_t kMostGpusOfNode = 1'000'000;
 
@@ -97,26 +96,26 @@ Machine make_machine(const Space& space, const SearchResult& result, const Price
   m.tokens_per_s = best.tokens_per_s;
   m.mfu = best.mfu;
   m.memory = best.memory.peak_device;
-  m.failures = failure_plan(c, m.nodes, checkpoint_bytes(spec), m.step_s);
-  m.goodput = goodput(m.failures);
-  const double hours = tokens / m.tokens_per_s / m.goodput / 3600;
-  if (tokens > 0) m.days = hours * 3600 / kDay;
-  if (tokens > 0 && m.power_kW) m.energy_MWh = *m.power_kW * hours / 1000;
-  if (!m.price || !m.price->cloud) return m;
-  const double an_hour = *m.price->cloud * static_cast<double>(m.gpus);
-  if (tokens > 0) m.cloud_usd = an_hour * hours;
-  m.usd_per_Mtoken = an_hour / 3600 / (m.tokens_per_s * m.goodput) * 1e6;
+  Spec used = spec;  // the machine in use may be a part of the cluster
+  used.gpus = m.gpus;
+  const RunCost cost = run_cost(used, tokens, m.tokens_per_s, m.step_s, m.price ? m.price->cloud : std::nullopt);
+  m.failures = cost.failures;
+  m.goodput = cost.goodput;
+  m.days = cost.days;
+  m.cloud_usd = cost.cloud_usd;
+  m.usd_per_Mtoken = cost.usd_per_Mtoken;
+  m.energy_MWh = cost.energy_MWh;
   return m;
 }
 
 namespace {
 
-// Seconds of training between two checkpoints: those that were asked for, or those that lose least time.
+// Seconds of training between two checkpoints: as given by the user, or those with which the least time is lost.
 double saves_every(const Machine& m) {
   return m.failures.interval > 0 ? m.failures.interval : best_interval(m.failures);
 }
 
-// Prints a figure that differs a thousandfold from machine to machine with three digits.
+// Prints with three digits a figure that may differ a thousandfold from machine to machine.
 std::string three_digits(double value) {
   const int whole = static_cast<int>(std::floor(std::log10(value)));
   return fmt::format("{:.{}f}", value, std::clamp(2 - whole, 0, 6));
@@ -136,7 +135,7 @@ std::string price_text(const Price& p) {
   return text + (p.source.empty() ? "" : "; " + p.source) + '\n';
 }
 
-// Notes on figures that the table leaves out, and on those that it rests on.
+// Notes below the table: figures that the table leaves out, and the prices on which it is based.
 std::string notes_text(const std::vector<Machine>& machines, const PriceList& prices) {
   std::string text;
   std::vector<std::string_view> told;

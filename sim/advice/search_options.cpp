@@ -46,8 +46,8 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   return options;
 }
 
-// Why a machine is not within the limits, "" if it is. Machines where nothing fits have a reason from make_machine
-// already.
+// Why a machine is not within the user's limits, "" if it is. Machines on which nothing fits have their reason from
+// make_machine() already.
 std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
   if (o.deadline_days > 0 && m.days > o.deadline_days)
     return fmt::format("{:.{}f} days, above --deadline {:.4g}", *m.days, *m.days < 1 ? 3 : 1, o.deadline_days);
@@ -90,7 +90,7 @@ const SearchCase* choose(const std::vector<SearchCase>& cases, const SearchComma
   return best;
 }
 
-// The strategy named by --against.
+// The strategy given by --against, to compare with the best.
 struct Rival {
   Report report;
   std::vector<Loss> losses;
@@ -128,8 +128,8 @@ FrontRow front_row(const SearchCase& c, const Found& found) {
   return row;
 }
 
-// Adds the best strategies of a machine in ever less memory, down to where nothing fits: faster strategies need more
-// memory. Returns whether that end was reached.
+// Adds the best strategies of a machine for ever smaller memory limits, since faster strategies need more memory, until
+// nothing fits. Returns whether that end was reached.
 bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
                   std::vector<FrontRow>& front) {
   constexpr std::size_t kMost = 64;
@@ -153,8 +153,8 @@ struct Findings {
   std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<FrontRow> front;
-  bool front_cut = false;            // whether strategies may exist in less memory than that of the last row
-  std::vector<std::string> dropped;  // machines that the search was stopped before
+  bool front_cut = false;            // whether there may be strategies that need less memory than the last row
+  std::vector<std::string> dropped;  // machines that the search had not reached when it was stopped
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
   std::vector<Machine> machines() const {
@@ -243,7 +243,7 @@ void check_options(const SearchCommandOptions& o, const Common& common) {
   if (!o.maximize.empty()) check_maximize(o);
 }
 
-// Machines without any known rent cannot be chosen by rent.
+// Throws Error if no machine can be chosen by rent because none has a known rent.
 void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandOptions& o, const PriceList& prices) {
   if (o.objective != "cost" && o.budget_usd <= 0) return;
   for (const SearchTarget& t : targets) {
@@ -280,7 +280,7 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
   f.best = choose(f.cases, o);
   const bool proven = !f.cases.back().result.stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
-  // Every process computes the advice: any of them may be the one that is left to print.
+  // Every process computes the advice, since any of them may be the only one left to print it.
   if (proven && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
   f.rival = rival_of(shown, o);
   for (const SearchCase& c : f.cases) {

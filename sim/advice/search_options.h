@@ -21,20 +21,20 @@ struct SearchCommandOptions {
   SpecText text{};  // text of the spec, as the command has read it
   std::vector<std::string> overrides;
   std::string profile;
-  std::vector<std::int64_t> gpus;     // none: the spec's
-  std::vector<std::string> clusters;  // nodes by name; none: the spec's
+  std::vector<std::int64_t> gpus;     // numbers of GPUs to search; empty: the spec's
+  std::vector<std::string> clusters;  // names of node types to search; empty: the spec's
   std::string objective = "time";     // time | cost | memory
   std::string maximize;               // micro_batch | sequence | layers, "" = nothing
   double max_memory_GiB = 0;          // memory of a GPU that may be used, 0 = all of it
   std::int64_t max_gpus = 0;
   double deadline_days = 0, budget_usd = 0, tokens = 0;
   std::string prices;                // a price list's path, "" = the built-in one
-  std::vector<std::string> against;  // a strategy to judge beside: "strategy.tensor=8"
+  std::vector<std::string> against;  // settings of a strategy to compare with the best: "strategy.tensor=8"
   std::size_t top = 5;
-  double within = 0;  // percent by which the result may miss the best
+  double within = 0;  // percent by which the strategy found may be slower than the best
   bool csv = false, pareto = false;
   const std::atomic<bool>* stop = nullptr;
-  Peers* peers = nullptr;  // processes that run the same command, each to the same outcome
+  Peers* peers = nullptr;  // processes that run the same command and get the same outcome
 
   Bytes max_memory() const { return static_cast<Bytes>(max_memory_GiB * 1073741824.0); }
 };

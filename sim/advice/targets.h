@@ -8,16 +8,16 @@
 
 namespace orrery {
 
-// A spec on one of the machines that a search was asked for. open.overrides make the same machine again.
+// The spec on one of the machines to search. open.overrides, given to load_spec, make the same machine again.
 struct SearchTarget {
   OpenSpec open;
-  std::vector<std::string> overrides;  // overrides that made the machine, after those of the command
+  std::vector<std::string> overrides;  // settings that make the machine, without those of the command
   std::int64_t gpus = 0;
 };
 
-// Targets for every --cluster with every number of --gpus, with as many nodes as that number needs; options that are
-// absent are taken from the spec. Another node keeps the spec's figures of the site: stragglers, oversubscription,
-// failures. more: further overrides. Throws Error where --max-gpus leaves none.
+// The machines to search: every --cluster (type of node) with every number of --gpus, with as many nodes as that number
+// needs; options that are absent are taken from the spec. Another type of node keeps the spec's figures of the site:
+// stragglers, oversubscription, failures. more: further overrides. Throws Error where --max-gpus leaves no machine.
 std::vector<SearchTarget> targets_of(const SearchCommandOptions& options, const std::vector<std::string>& more = {});
 
 }  // namespace orrery

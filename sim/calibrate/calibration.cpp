@@ -13,10 +13,11 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kWarmUp = 2;  // steps that warm up
-constexpr double kAlone = 0.05;     // most of a task during which another may run while the task counts as alone
+constexpr std::size_t kWarmUp = 2;  // number of first steps of a run that only warm up
+// The largest share of a task's time during which another task may run while the first counts as alone.
+constexpr double kAlone = 0.05;
 constexpr double kSlowed = 0.9;     // share of a task during which another must run for the task to count as slowed
-constexpr std::size_t kFewest = 4;  // repetitions that make a sample
+constexpr std::size_t kFewest = 4;  // least number of repetitions for a sample
 
 using Busy = std::pair<Picoseconds, Picoseconds>;
 
@@ -44,7 +45,7 @@ double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picosecon
   return static_cast<double>(sum) / static_cast<double>(end - begin);
 }
 
-// Mean of the middle half: it adds up like a mean, and another process that took the core once does not count.
+// Mean of the middle half of the values: it adds up like a mean, and is not moved by a single disturbed measurement.
 double middle(std::vector<Seconds> values) {
   std::sort(values.begin(), values.end());
   const auto cut = static_cast<std::ptrdiff_t>(values.size() / 4);
@@ -56,8 +57,8 @@ double mean(const std::vector<Seconds>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Joins samples whose sizes differ by less than half an octave. A transfer of more bytes takes no less time: where it
-// seemed to, the neighbours share their mean. Single transfers scatter more than single ops.
+// Joins samples whose sizes differ by less than half an octave. A larger transfer takes no less time: where the
+// measured times say otherwise, both neighbours get their mean. Times of transfers scatter more than those of compute.
 void smooth(std::vector<TransferSample>& samples) {
   const auto join = [](const TransferSample& a, const TransferSample& b) {
     const double x = static_cast<double>(a.count), y = static_cast<double>(b.count);
@@ -91,7 +92,7 @@ double spread(std::vector<Seconds> values) {
   return n < kFewest ? 0 : (values[n * 3 / 4] - values[n / 4]) / values[n / 2];
 }
 
-// The steps of the middle half.
+// The steps whose time is in the middle half, without the first steps, which warm up.
 std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   const std::vector<Picoseconds> times = step_times(runs);
   const std::size_t skipped = times.size() > 2 * kWarmUp ? kWarmUp : 0;
@@ -102,12 +103,13 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   return {order.begin() + static_cast<std::ptrdiff_t>(cut), order.end() - static_cast<std::ptrdiff_t>(cut)};
 }
 
-// Rounds the rows that a router sends, hardly ever the same number twice, to the nearest of two sizes per octave.
+// Rounds a number of tokens (rows) that a router sends to an expert, hardly ever the same twice, to the nearest of two
+// sizes per octave.
 std::int64_t rounded_rows(std::int64_t rows) {
   return std::llround(std::exp2(std::round(2 * std::log2(static_cast<double>(rows))) / 2));
 }
 
-// A shape under which times are collected, and the part of the work of that shape that a task does.
+// A shape under which the times of many tasks are collected, and the part of that shape's work that one task does.
 struct CommonShape {
   WorkShape shape;
   double part = 1;
@@ -130,9 +132,9 @@ CommonShape common_shape(const Plan& plan, TaskId t) {
 struct Observations::Step {
   const Plan& plan;
   Trace trace;
-  const std::vector<Bytes>& cleared;  // bytes cleared, by task
+  const std::vector<Bytes>& cleared;  // by task: bytes of gradient sums that the task zeroes first
 
-  // Busy intervals by slot; beside compute: the host's copies and updates.
+  // Busy intervals by class of ranks; beside: the host's copies and updates, which run beside compute.
   std::vector<std::vector<Busy>> compute, transfers, beside;
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
@@ -159,6 +161,24 @@ void Observations::add(const Plan& unfolded, std::span<const RankRun> runs) {
   for (const std::size_t k : middle_steps(runs)) {
     const Plan plan = plan_of_step(unfolded, runs, k);
     add_step(Step(plan, measured_trace(plan, runs, k), cleared));
+  }
+}
+
+void Observations::add_alone(const Plan& unfolded, std::span<const RankRun> runs) {
+  const std::vector<Bytes> cleared = cleared_bytes(unfolded);
+  for (std::size_t slot = 0; slot < runs.size(); ++slot) {
+    for (std::size_t k = kWarmUp; k < runs[slot].steps.size(); ++k) {
+      const RankClass& tasks = unfolded.classes[slot];
+      for (TaskId t = tasks.begin; t < tasks.end; ++t) {
+        const Op& op = unfolded.op_of(t);
+        const MeasuredSpan& s = runs[slot].steps[k].spans[t - tasks.begin];
+        if (moves(op) || is_host_work(op) || op.runtime_size >= 0 || cleared[t] > 0 || s.ended <= s.entered) continue;
+        const WorkShape shape = shape_of(op.work, unfolded.element_bytes);
+        if (shape.amount <= 0) continue;
+        add({.amount = shape.amount, .alone = {seconds(s.ended - s.entered)}, .steady = true},
+            ops_[shape.kind][shape.sizes]);
+      }
+    }
   }
 }
 
@@ -198,8 +218,8 @@ void Observations::add(const Seen& one, Seen& to) {
     (to.*list).insert((to.*list).end(), (one.*list).begin(), (one.*list).end());
 }
 
-// A transfer is taken where all ends were alone, or all slowed. A transfer of a batch ends when the whole batch has,
-// which says nothing about the single transfer.
+// A transfer is counted if on all its ranks it was alone, or on all slowed. A transfer of a batch (grouped sends and
+// receives) ends with the whole batch, which does not tell the time of the single transfer.
 void Observations::add_transfer(const Step& step, std::uint32_t match) {
   const auto members = step.plan.members_of(match);
   double least = 1, most = 0;
@@ -220,7 +240,7 @@ void Observations::add_transfer(const Step& step, std::uint32_t match) {
   (most <= kAlone ? seen.alone : seen.slowed).push_back(sum / static_cast<double>(members.size()));
 }
 
-// Adds the wait of a task: from the moment when nothing but its own thread held it up until it ran.
+// Adds the wait of a task: from the moment when nothing but its own thread kept it from running until it ran.
 void Observations::add_waits(const Step& step, TaskId t) {
   const Plan& plan = step.plan;
   const RankClass& slot = plan.classes[plan.slot_of(t)];
@@ -236,7 +256,7 @@ void Observations::add_waits(const Step& step, TaskId t) {
     host_wake_.push_back(wait);
   else if (!here)
     (there ? wake_ : gap_).push_back(wait);
-  // While the rank of a transfer goes on computing, nobody waits for the transfer.
+  // If the rank of a transfer computes meanwhile, no task waits for the transfer.
   if (here && !there && !is_host_work(plan.op_of(s.cause)))
     (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
 }

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// A model and a micro-batch, which determine the shapes of the products.
+// A model and a micro-batch, which together determine the shapes of the matrix products.
 struct Shape {
   std::int64_t hidden, heads, kv_heads, feed_forward, vocab, sequence, micro_batch;
   std::int64_t head_dim = 0;  // dimension of a head; 0: hidden over heads
@@ -21,13 +21,15 @@ constexpr Shape kShapes[] = {
     {256, 8, 4, 704, 256, 32, 2},  {256, 4, 4, 1024, 512, 128, 2},  {256, 8, 2, 640, 1024, 256, 4},
     {512, 8, 8, 1408, 512, 64, 1}, {512, 16, 4, 2048, 1024, 64, 4}, {512, 8, 4, 1024, 256, 256, 3},
 };
-constexpr std::size_t kQuick[] = {3, 4};  // every kind of op and transfer, for steps of their size
-constexpr std::int64_t kQuickSteps = 10;  // number of steps, of which the middle half of eight count
+// Indices in kShapes of the two shapes of a quick calibration; they have every kind of op and transfer.
+constexpr std::size_t kQuick[] = {3, 4};
+// The number of steps; two warm up, and the middle half of the other eight counts.
+constexpr std::int64_t kQuickSteps = 10;
 
-// Limits of hidden * tokens: a step below kShortStep takes a tenth of a second, a step above kLongStep a whole one.
+// Limits of hidden * tokens: a step below kShortStep takes a tenth of a second, a step above kLongStep a whole second.
 constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::int64_t{512} * 512;
 
-// Shapes of models for GPUs: whole layers, and the parts of larger layers that tensor parallelism leaves on a rank.
+// Shapes of models for GPUs: whole layers, and parts of larger layers, as tensor parallelism gives them to one rank.
 constexpr Shape kGpuShapes[] = {
     {1024, 16, 8, 2816, 32000, 1024, 2},   {1024, 16, 16, 4096, 50304, 2048, 4},
     {1536, 12, 4, 4096, 32000, 2048, 1},   {2048, 16, 16, 5632, 32000, 2048, 2},
@@ -40,7 +42,7 @@ constexpr Shape kGpuShapes[] = {
 };
 constexpr std::int64_t kGpuSteps = 14;
 
-// Kinds of layers: one for everything in which the ops of layers differ.
+// Kinds of layers, as parts of a spec; together they have all ops in which layers differ.
 constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
 constexpr std::string_view kGpt =
     "gated: false, norm: layernorm, positions: learned, bias: true, tied_embeddings: true";
@@ -64,12 +66,13 @@ CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view k
   return c;
 }
 
-// The batch of so many micro-batches on each of the data ranks.
+// The batch for this number of micro-batches on each of the data ranks, as a part of a spec.
 std::string batch(const Shape& s, std::int64_t data, std::int64_t micro_batches) {
   return fmt::format("global_batch: {}, ", s.micro_batch * data * micro_batches);
 }
 
-// Adds all kinds of compute over the shapes; gradients of a whole chunk, or buckets, are exposed transfers.
+// Adds specs with all kinds of compute for a shape, and gradient reductions, whole or in buckets, that overlap with
+// nothing.
 void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks, std::size_t number) {
   const double buckets[] = {0, 0.25, 1, 4};
   const std::string data =
@@ -79,7 +82,7 @@ void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64
   if (number % 3 == 0) specs.push_back(spec("dropout", s, kDropout, 1, ranks, data));
 }
 
-// Adds transfers between the ranks of a layer, of a pipeline, of shards.
+// Adds specs with transfers of tensor parallelism, of a pipeline, and of sharded states.
 void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   if (s.heads % ranks == 0 && s.kv_heads % ranks == 0) {
     const std::string tensor = fmt::format("{}tensor: {}, {}", batch(s, 1, 2), ranks, kExposed);
@@ -98,8 +101,8 @@ void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int
                        fmt::format("{}data: {}, sharding: zero3, {}", batch(s, ranks, 2), ranks, kExposed)));
 }
 
-// Adds specs with experts over the ranks, and with states and activations off the device. The host of every rank copies
-// beside compute.
+// Adds specs with experts spread over the ranks, and with offloaded states and activations, where the host of every
+// rank copies while the rank computes.
 void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}, {}", batch(s, ranks, 2), ranks, kExposed);
   const auto experts = [&](std::int64_t count, std::int64_t top_k, std::int64_t width, const char* more) {
@@ -118,7 +121,7 @@ void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int6
   specs.push_back(spec("activations", s, kLlama, 3, ranks, data + ", offload: {activations: cpu}"));
 }
 
-// Adds specs of the same shapes with transfers under compute.
+// Adds specs of the same shapes whose transfers run while the ranks compute.
 void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}", batch(s, ranks, 2), ranks);
   specs.push_back(spec("overlapped", s, kLlama, 4, ranks, data + ", bucket_MiB: 1"));
@@ -128,7 +131,8 @@ void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::in
 CalibrationSpec gpu_spec(const std::string& name, const Shape& s, std::string_view kind, const std::string& strategy) {
   CalibrationSpec c = spec(name, s, kind, 1, 1, strategy);
   const std::string cpu = "precision: fp32, gradient_precision: fp32";
-  c.text.replace(c.text.find(cpu), cpu.size(), "precision: bf16, gradient_precision: fp32");
+  const bool given = strategy.find("gradient_precision") != std::string::npos;
+  c.text.replace(c.text.find(cpu), cpu.size(), given ? "precision: bf16" : "precision: bf16, gradient_precision: fp32");
   c.steps = kGpuSteps;
   return c;
 }
@@ -144,7 +148,7 @@ std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
     if (ranks > 1 && i % 3 == 1 && !quick) add_families(specs, kShapes[i], ranks);
     if (ranks > 1 && i % 6 == 4) add_overlapped(specs, kShapes[i], ranks);
   }
-  // Few tokens and many weights: the largest messages, 64 MiB and beyond.
+  // A shape with few tokens and many weights, for the largest messages: 64 MiB and beyond.
   const Shape wide = {1024, 8, 8, 4096, 2048, 32, 1};
   if (!quick && ranks > 1) {
     const std::string data = fmt::format("{}data: {}, {}", batch(wide, ranks, 1), ranks, kExposed);
@@ -166,6 +170,11 @@ std::vector<CalibrationSpec> gpu_calibration_specs(bool quick) {
     specs.push_back(gpu_spec("llama", s, kLlama, strategy));
     if (i % 3 == 0) specs.push_back(gpu_spec("gpt", s, kGpt, strategy));
     if (i % 6 == 3) specs.push_back(gpu_spec("unfused", s, kGpt, strategy + ", attention: unfused"));
+    // Weight gradients that are set and not added up, as gradients of FSDP's units are, whose parameters one rank casts
+    // too; ops that run again; sums and updates over bf16 gradients; dropout.
+    if (i % 3 == 1) specs.push_back(gpu_spec("units", s, kLlama, strategy + ", sharding: fsdp, recompute: full"));
+    if (i % 4 == 2) specs.push_back(gpu_spec("narrow", s, kLlama, strategy + ", gradient_precision: bf16"));
+    if (i % 6 == 1) specs.push_back(gpu_spec("dropout", s, kDropout, strategy));
   }
   return specs;
 }

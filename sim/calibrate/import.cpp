@@ -12,7 +12,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kFewestEnds = 4;  // ends that make a sample, where some may have waited
+// The number of ranks' times of a collective that make a sample, where some of these ranks may have waited.
+constexpr std::size_t kFewestEnds = 4;
 
 struct SampleSummary {
   Seconds median = 0;
@@ -28,15 +29,16 @@ SampleSummary summary_of_sample(std::vector<Seconds> values) {
   return {median, spread, static_cast<std::int64_t>(n)};
 }
 
-using TransferKey = std::tuple<std::string, std::int64_t, std::int64_t>;  // kind, ranks, nodes
+// Kind of collective, number of ranks, number of nodes.
+using TransferKey = std::tuple<std::string, std::int64_t, std::int64_t>;
 using TransferTimes = std::map<TransferKey, std::map<Bytes, std::vector<Seconds>>>;
 
 void add(TransferTimes& transfers, const TransferRow& row) {
   transfers[{row.kind, row.ranks, row.nodes}][row.bytes].push_back(row.seconds);
 }
 
-// Adds transfers from ends of collectives: a collective in the traces of all ranks took as long as the shortest end,
-// another as long as the shortest end of the same size.
+// Adds times of transfers from collectives in traces: one that is in the traces of all ranks took as long as on the
+// rank with the shortest time; another as long as the shortest time for that size.
 void add_ends(TransferTimes& transfers, const std::vector<Imported>& files,
               std::map<std::string, std::int64_t>& refused) {
   std::map<std::string, std::vector<TransferRow>> collectives;
@@ -99,8 +101,7 @@ std::vector<OpTable> op_tables(const std::vector<Imported>& files) {
   return tables;
 }
 
-// Adds the first table of each size of communicator; another one of the same size adds nothing that a plan could ask
-// for.
+// Adds NCCL's table for each size of communicator; a second table for the same size is left out.
 void add_nccl(Profile& profile, const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused) {
   for (const Imported& file : files) {
     for (const LoggedNccl& logged : file.nccl) {
@@ -125,7 +126,7 @@ void append(Imported& to, Imported from) {
 struct TestName {
   std::string_view text, kind;
 };
-// The order matters: "allreduce" contains "reduce".
+// The order matters, since "allreduce" contains "reduce".
 constexpr TestName kTestNames[] = {
     {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
     {"alltoall", "all_to_all"},  {"broadcast", "broadcast"},  {"sendrecv", "message"},
@@ -148,7 +149,7 @@ std::string nccl_tests_kind(std::string_view program) {
 
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes) {
   if (kind != "message") return {kind, ranks, nodes};
-  return {kind, 2, std::min<std::int64_t>(nodes, 2)};  // each rank sends to the next: the slowest hop counts
+  return {kind, 2, std::min<std::int64_t>(nodes, 2)};  // each rank sends to the next: the slowest of these sends counts
 }
 
 Imported import_file(const std::string& path) { return import_text(path, read_input(path, kMostMeasurements)); }

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// One transfer, or the mean that a benchmark printed of many.
+// One measured transfer, or the mean that a benchmark printed of many.
 struct TransferRow {
   std::string kind;  // "all_reduce", "message"
   std::int64_t ranks = 2, nodes = 0;
@@ -20,20 +20,20 @@ struct TransferRow {
   Seconds seconds = 0;
 };
 
-// One kernel whose shape is known.
+// One measured kernel whose shape is known.
 struct OpRow {
   WorkShape shape;
   Seconds seconds = 0;
 };
 
-// One rank's end of a collective in a trace: the time that it waited cannot be told from the time that it moved data,
-// so the ends of all ranks are compared. key: the same for the same collective on every rank.
+// One collective in the trace of one rank. A trace does not tell the time in which the rank waited for others from the
+// time in which data moved, so all ranks are compared. key: the same for the same collective on every rank.
 struct CollectiveEnd {
   std::string key;
   TransferRow row;
 };
 
-// The contents of one file. refused: rows that were not taken, by reason.
+// The measurements read from one file. refused: number of rows that could not be used, by reason.
 struct Imported {
   std::map<std::string, std::string> fingerprint;  // "device": "NVIDIA H100 80GB HBM3", ...
   std::vector<TransferRow> transfers;
@@ -46,27 +46,27 @@ struct Imported {
 // Each function reads one kind of file. path names the file in Errors ("path:line: what and what to do") and, if the
 // file does not say which collective it measured, names the collective too. A row that holds no measurement is refused
 // and counted; a broken file throws.
-Imported import_nccl_tests(const std::string& path, std::string_view text);       // output of *_perf
-Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // output of *_perf -J
+Imported import_nccl_tests(const std::string& path, std::string_view text);       // output of nccl-tests' *_perf
+Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // output of nccl-tests' *_perf -J
 Imported import_nccl_log(const std::string& path, std::string_view text);  // NCCL_DEBUG=INFO, subsystems GRAPH, TUNING
 Imported import_kineto(const std::string& path, std::string_view text);    // PyTorch's profiler, or orrery run --trace
 
-// Imports a file of any of these kinds; a log may hold several.
+// Imports a file of any kind above; a log may hold the output of several tools.
 Imported import_file(const std::string& path);
 Imported import_text(const std::string& path, std::string_view text);
 
-// The profile of some files: medians and quartile distances of rows of the same shape, the rest from the built-in
-// profile (Profile::rest_built_in). A collective in traces takes as long as on the rank that came last: the shortest of
-// all ranks' ends; without the traces of all ranks, the shortest of at least four ends of that size. refused grows by
-// the collectives for which that cannot be told.
+// The profile made from some files: medians and quartile distances of rows of the same shape; everything else is taken
+// from the built-in profile (Profile::rest_built_in). A collective in traces takes as long as on the rank that came
+// last: the shortest time of all ranks; without the traces of all ranks, the shortest of at least four times of that
+// size. `refused` grows by the collectives for which that cannot be told.
 Profile profile_of(const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused);
 
-// The kind that a program or file name tells: "all_reduce" for "all_reduce_perf", "reduce_scatter" for
-// "/opt/reduce_scatter_perf_mpi", "message" for "sendrecv_perf", "all_reduce" for "all-reduce-8.txt"; "" if it names
+// The kind of collective in the name of a program or file: "all_reduce" for "all_reduce_perf", "reduce_scatter" for
+// "/opt/reduce_scatter_perf_mpi", "message" for "sendrecv_perf", "all_reduce" for "all-reduce-8.txt"; "" if there is
 // none.
 std::string nccl_tests_kind(std::string_view program);
-// A row with the ranks that a kind of nccl-tests' rows are timed over: two for a message, however many ranks form the
-// ring.
+// A row of nccl-tests' output, with the ranks that take part in each transfer: two for a message, however many ranks
+// form the ring.
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes);
 
 }  // namespace orrery

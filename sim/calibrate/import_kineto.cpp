@@ -1,6 +1,6 @@
 // Reads a Kineto trace: one of PyTorch, whose kernels are recognised by the operator that launched them ("External id")
 // and the shapes of its inputs, or one of `orrery run --trace`, whose kernels name their kind and sizes ("kind",
-// "sizes"). Kernels that ran beside others are taken as they are.
+// "sizes"). Times of kernels that ran beside others are not corrected for that.
 #include <set>
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 struct TorchCollective {
   std::string_view text, kind;
 };
-// "Collective name" of record_param_comms.
+// The names of collectives in "Collective name" of record_param_comms, and ours.
 constexpr TorchCollective kTorchCollectives[] = {{"allreduce", "all_reduce"},
                                                  {"allreduce_coalesced", "all_reduce"},
                                                  {"_allgather_base", "all_gather"},
@@ -63,7 +63,7 @@ class KinetoTrace {
       kernels.push_back(&e);
       devices.insert(dump_of(e, "pid"));
     }
-    if (devices.size() > 1) node_gpus_ = 0;  // many ranks in one file: their nodes are not told
+    if (devices.size() > 1) node_gpus_ = 0;  // with several ranks in one file their nodes are not known
     for (const JsonValue* e : kernels) kernel(*e);
     for (const auto& [id, time] : times_) recognise_operator(id, time);
     return std::move(result_);
@@ -120,7 +120,7 @@ class KinetoTrace {
     else if (args && args->find("kind"))
       own(*args, time);
     else if (const auto id = args ? args->find("External id") : std::nullopt)
-      times_[id_of(*id)] += time;  // an operator may launch several
+      times_[id_of(*id)] += time;  // an operator may launch several kernels
     else
       refuse("kernels that do not say which operator launched them");
   }
@@ -140,7 +140,7 @@ class KinetoTrace {
     if (time > 0) result_.ops.push_back({std::get<WorkShape>(what), time});
   }
 
-  // The n-th collective of the same name in the same group is the same collective on every rank.
+  // Counts collectives: the n-th of the same name in the same group is the same collective on every rank.
   void collective(const JsonValue& args, Seconds time, const std::string& device) {
     TransferRow row{std::string(torch_kind(args.at("Collective name").text())),
                     args.whole_or("Group size", 0, 0, sensible::kMostMembers)};
@@ -163,7 +163,7 @@ class KinetoTrace {
     result_.ends.push_back({fmt::format("{} {}", group, count_[{device, group}]++), row});
   }
 
-  // Nodes of the ranks "[0, 1, 2, 3]", with as many GPUs a node as the trace names; 0: not told.
+  // The number of nodes of the ranks "[0, 1, 2, 3]", with as many GPUs a node as the trace names; 0: not known.
   std::int64_t nodes_of(const std::string& members) const {
     const nlohmann::json list = nlohmann::json::parse(members, nullptr, false);
     if (node_gpus_ < 2 || !list.is_array()) return 0;
@@ -185,7 +185,7 @@ class KinetoTrace {
   Products forward_;
   std::map<std::int64_t, Seconds> times_;  // times of an operator's kernels, by external id
 
-  // number of collectives so far, by device and group
+  // The number of collectives read so far, by device and group.
   std::map<std::pair<std::string, std::string>, std::int64_t> count_;
 };
 

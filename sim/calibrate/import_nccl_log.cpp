@@ -1,6 +1,7 @@
-// Reads NCCL's own log: the graphs that its search found ("Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000,
-// type NVL/PIX, sameChannels 1"), the channels of a communicator, and the tuner's table of latency (us) and bandwidth
-// (GB/s of payload) by collective, algorithm and protocol. Lines of many processes may be mixed: each names its thread.
+// Reads NCCL's own log: the graphs that NCCL's topology search found ("Pattern 4, crossNic 0, nChannels 12, bw
+// 30.000000/30.000000, type NVL/PIX, sameChannels 1"), the channels of a communicator, and the tuner's table of latency
+// (us) and bandwidth (GB/s of payload) by collective, algorithm and protocol. Lines of many processes may be mixed:
+// each line names its process and thread.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -43,7 +44,7 @@ std::string trimmed(std::string_view text) {
   return first == std::string_view::npos ? "" : std::string(text.substr(first, last - first + 1));
 }
 
-// "a | b | c |" in pieces, without the last one if it is empty.
+// Splits a table row "a | b | c |" into its cells, without the last one if it is empty.
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
   for (std::size_t end = 0; end != std::string_view::npos;) {
@@ -58,8 +59,8 @@ std::vector<std::string> cells_of(std::string_view line) {
 // The lines that one thread has logged about the communicator that it sets up.
 struct OpenCommunicator {
   LoggedNccl logged;
-  bool sized = false;                   // ranks and nodes are known
-  std::vector<std::string> algorithms;  // algorithms in the header of the table, by group of protocols
+  bool sized = false;                   // whether ranks and nodes are known
+  std::vector<std::string> algorithms;  // algorithms in the header of the table, one for each group of protocols
   std::vector<std::string> protocols;
 };
 
@@ -82,7 +83,7 @@ class NcclLogText {
     throw Error(printable(fmt::format("{}:{}: {}", path_, line_, what)));
   }
 
-  // "host:pid:tid" of "[0] host:pid:tid [3] ".
+  // Takes "host:pid:tid" out of the prefix "[0] host:pid:tid [3] " of a line.
   static std::string thread_of(std::string_view prefix) {
     LineScanner scan(prefix);
     for (scan.spaces(); !scan.done(); scan.spaces()) {
@@ -108,8 +109,8 @@ class NcclLogText {
       close(c);
   }
 
-  // Reads a graph; the numbers of patterns are those of src/include/graph.h: 1 to 3 trees, of which 3 is the plain one;
-  // 4 ring; 5 NVLS.
+  // Reads a graph; patterns are numbered as in src/include/graph.h: 1 to 3 trees, of which 3 is the plain one; 4 ring;
+  // 5 NVLS.
   void graph(OpenCommunicator& c, std::string_view text) {
     LineScanner scan(text);
     const auto figure = [&](std::string_view before) {
@@ -128,12 +129,12 @@ class NcclLogText {
     if (!pattern || !across || !count || !intra_rate || !inter_rate || inter_name.empty() || !same)
       fail("a line 'Pattern ...' of a form that is not known");
     const auto intra = find_path(intra_name), inter = find_path(inter_name);
-    if (*pattern > 5 || *count == 0 || !intra || !inter) return;  // the pattern is CollNet, or was not found
+    if (*pattern > 5 || *count == 0 || !intra || !inter) return;  // the pattern is CollNet, or no graph was found
     auto& graph = *pattern == 4 ? c.logged.ring : *pattern == 5 ? c.logged.nvls : c.logged.tree;
     graph = NcclGraph{static_cast<int>(*count), *intra_rate, *inter_rate, *intra, *inter, *pattern == 3, *same == 1};
   }
 
-  // "nRanks 8 nNodes 1" anywhere in the line.
+  // Reads "nRanks 8 nNodes 1" anywhere in the line.
   void size(OpenCommunicator& c, std::string_view text) {
     for (LineScanner scan(text); scan.skip_past("nRanks ");) {
       const auto ranks = scan.whole(sensible::kMostMembers);
@@ -147,7 +148,7 @@ class NcclLogText {
     }
   }
 
-  // The number that stands right before a text; nullopt where there is none.
+  // The number right before position `at` of a text; nullopt if there is none.
   std::optional<int> figure_before(std::string_view text, std::size_t at) const {
     std::size_t first = at;
     while (first > 0 && is_digit(text[first - 1])) --first;
@@ -159,7 +160,7 @@ class NcclLogText {
     return static_cast<int>(*value);
   }
 
-  // "24 coll channels, 24 collnet channels, 16 nvls channels, ...".
+  // Reads the line "24 coll channels, 24 collnet channels, 16 nvls channels, ...".
   void channels(OpenCommunicator& c, std::string_view text) {
     const std::size_t at = text.find(" coll channels"), nvls = text.find(" nvls channels", at);
     const auto count = figure_before(text, at);
@@ -173,7 +174,7 @@ class NcclLogText {
     if (cells.size() < 2 || cells[0] == "Max NThreads" || cells[0].starts_with("threadThresholds")) return;
     if (cells[0] == "Algorithm" || cells[0] == "Protocol") {
       (cells[0] == "Algorithm" ? c.algorithms : c.protocols).assign(cells.begin() + 1, cells.end());
-    } else if (cells[0] == "Latency/AlgBw") {  // NCCL before 2.19 has both in one line
+    } else if (cells[0] == "Latency/AlgBw") {  // NCCL before 2.19 prints both headers in one line
       old_header(c, cells);
     } else {
       for (const LoggedCollective& name : kLoggedCollectives) {
@@ -204,7 +205,7 @@ class NcclLogText {
     }
   }
 
-  // Latency and bandwidth of a cell, "  15.2/  43.6"; an algorithm that is switched off has bandwidth 0.
+  // Reads latency and bandwidth from a cell, "  15.2/  43.6"; an algorithm that is switched off has bandwidth 0.
   NcclRow figures_of(const std::string& text) const {
     const std::size_t slash = text.find('/');
     const std::string left = trimmed(text.substr(0, slash)),
@@ -242,8 +243,8 @@ class NcclLogText {
     c = {};
   }
 
-  // Keeps one log for each size of communicator: every rank logs the graphs, rank 0 alone the table, and the log with
-  // the table is kept.
+  // Keeps one log for each size of communicator: every rank logs the graphs, but only rank 0 the table; the log with
+  // the table is preferred.
   void keep(const LoggedNccl& logged) {
     for (LoggedNccl& known : result_.nccl) {
       if (known.ranks != logged.ranks || known.nodes != logged.nodes) continue;

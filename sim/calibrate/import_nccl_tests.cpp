@@ -1,5 +1,5 @@
-// Reads the output of all_reduce_perf and its kin. TestColumns are found by the names in the header, so that old and
-// new versions, and further columns, do not matter; prefixes that mpirun or srun put before each line are taken off.
+// Reads the output of nccl-tests (all_reduce_perf and others). Columns are found by the names in the header, so that
+// the version, and further columns, do not matter; prefixes that mpirun or srun put before each line are removed.
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -17,7 +17,7 @@
 namespace orrery {
 namespace {
 
-// "[1,0]<stdout>: ", "[0] ", "0: ", "node7: " (mpirun --tag-output, srun --label, pdsh).
+// Removes a prefix "[1,0]<stdout>: ", "[0] ", "0: ", "node7: " (mpirun --tag-output, srun --label, pdsh) from a line.
 std::string_view without_prefix(std::string_view line) {
   LineScanner scan(line);
   if (scan.skip("[")) {
@@ -44,7 +44,7 @@ std::vector<std::string> split_words(std::string_view line) {
   return words;
 }
 
-// "all_reduce_perf" of "./build/all_reduce_perf -b 8"; "" where no word ends so.
+// Finds "all_reduce_perf" in "./build/all_reduce_perf -b 8"; "" where no word ends in "_perf".
 std::string_view program_in(std::string_view line) {
   constexpr std::string_view kEnd = "_perf";
   const auto of_name = [](char c) { return is_letter(c) || c == '_'; };
@@ -57,7 +57,8 @@ std::string_view program_in(std::string_view line) {
   return "";
 }
 
-// "#  Rank  0 Group  0 Pid 123 on node7 device 0 [0x1b] NVIDIA H100": a rank of a test. Old versions have no group.
+// Reads "#  Rank  0 Group  0 Pid 123 on node7 device 0 [0x1b] NVIDIA H100": a rank of a test. Old versions have no
+// group.
 struct TestedRank {
   std::int64_t group = 0;
   std::string_view host, device;
@@ -99,11 +100,11 @@ bool is_integer(const std::string& word) {
 struct TestColumns {
   std::vector<std::string> names;
   std::size_t redop = 0, size = 0;
-  std::vector<std::size_t> time, wrong;  // columns of times and of wrong results: out of place, in place
+  std::vector<std::size_t> time, wrong;  // columns of times and of wrong results: first out of place, then in place
 };
 
-// "# size count type redop root time algbw busbw #wrong time ..."; "error" in old versions, whose figure is a
-// difference, not a count.
+// Reads the header "# size count type redop root time algbw busbw #wrong time ..."; old versions have "error", a
+// numerical difference, in place of "#wrong", a count.
 std::optional<TestColumns> test_columns(std::string_view line) {
   if (line.empty() || line[0] != '#') return std::nullopt;
   TestColumns c;
@@ -154,7 +155,7 @@ class NcclTestsOutput {
     }
   }
 
-  // Starts a new test; it is named in the header of new versions, or in the command line that a script has echoed.
+  // Starts a new test, whose program is named in the header of new versions, or in a command line echoed by a script.
   void name_program(std::string_view line) {
     const std::string_view program = program_in(line);
     if (program.empty()) return;
@@ -169,7 +170,7 @@ class NcclTestsOutput {
     LineScanner scan(line);
     if (const auto rank = tested_rank(line)) {
       if (started_) ranks_ = 0, hosts_.clear(), started_ = false;  // the next test of the same file begins
-      if (rank->group != 0) return;                                // groups run at the same time, each by itself
+      if (rank->group != 0) return;  // groups run at the same time, each its own collective
       ++ranks_;
       hosts_.emplace(rank->host);
       result_.fingerprint.emplace("device", rank->device);
@@ -184,7 +185,7 @@ class NcclTestsOutput {
 
   void refuse(const std::string& reason) { ++result_.refused[reason]; }
 
-  // The figure of a column; nullopt for N/A. Anything else is a broken file.
+  // The number in a column; nullopt for N/A. Throws Error for anything else, since then the file is broken.
   std::optional<double> at(const std::vector<std::string>& words, std::size_t column) const {
     if (words[column] == "N/A") return std::nullopt;
     const auto value = figure_of(words[column]);
@@ -198,7 +199,7 @@ class NcclTestsOutput {
   void row(std::vector<std::string> words) {
     started_ = true;
     const TestColumns& c = *columns_;
-    // Old versions print nothing for the operator of collectives that have none.
+    // Old versions print nothing in the column redop for collectives without an operator.
     if (words.size() + 1 == c.names.size() && c.redop < words.size() && figure_of(words[c.redop]))
       words.insert(words.begin() + static_cast<std::ptrdiff_t>(c.redop), "none");
     if (words.size() < c.names.size())
@@ -218,7 +219,7 @@ class NcclTestsOutput {
     for (const std::size_t w : c.wrong) {
       if (at(words, w).value_or(0) > 0) return refuse("the result was wrong");
     }
-    std::optional<double> us;  // time in microseconds: out of place, where that was measured
+    std::optional<double> us;  // time in microseconds: out of place if that was measured, else in place
     for (const std::size_t t : c.time) {
       if (!us) us = at(words, t);
     }
@@ -235,7 +236,8 @@ class NcclTestsOutput {
   std::size_t line_ = 0;
   Imported result_;
   std::optional<TestColumns> columns_;
-  std::string program_, unknown_;  // program_: the kind that is measured; unknown_: a program whose kind no plan has
+  // program_: the kind of collective that is measured; unknown_: a program that measures none of our kinds.
+  std::string program_, unknown_;
   std::int64_t ranks_ = 0;
   std::set<std::string> hosts_;
   bool started_ = false;  // whether a row of the test has been read

@@ -15,10 +15,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kMostOfProcess = 65536;  // most devices of a process
+constexpr std::int64_t kMostOfProcess = 65536;  // largest number of devices of one process
 
-// The time of a row: out of place, where that was measured, else in place; nullopt where neither was. `wrong` becomes
-// true where a result was wrong.
+// The time of a row: out of place if that was measured, else in place; nullopt if neither was. `wrong` is set where a
+// result was wrong.
 std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   std::optional<double> us;
   for (const char* place : {"out_of_place", "in_place"}) {
@@ -35,7 +35,7 @@ std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   return us;
 }
 
-// Each process lists only the first of its devices.
+// The ranks and hosts of a test. Each process lists only the first of its devices.
 struct TestedRanks {
   std::int64_t count = 0;
   std::set<std::string> hosts;

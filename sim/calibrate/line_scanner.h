@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// The next line of a text, without its end, which is taken off the text; false where nothing is left.
+// Takes the next line, without its line end, off the front of a text; false where nothing is left.
 inline bool next_line(std::string_view& text, std::string_view& line) {
   if (text.empty()) return false;
   const std::size_t end = text.find('\n');
@@ -22,8 +22,8 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Takes a line apart from left to right in one pass, however long the line is. Text that is not found leaves the
-// scanner where it was; the digits of a number that is out of range are skipped all the same, and no number is
+// Reads a line from left to right in one pass, however long the line is. If the text asked for is not found, the
+// scanner stays where it was; the digits of a number that is out of range are skipped all the same, and no number is
 // returned.
 class LineScanner {
  public:
@@ -44,7 +44,7 @@ class LineScanner {
     rest_.remove_prefix(at + text.size());
     return true;
   }
-  // Takes the next characters of a kind; there may be none.
+  // Takes the characters that come next as long as is(c) holds; there may be none.
   template <class Is>
   std::string_view take_while(Is is) {
     std::size_t n = 0;

@@ -13,6 +13,7 @@
 #include "models/base/output_file.h"
 #include "models/cost/profile.h"
 #include "sim/calibrate/calibration.h"
+#include "sim/calibrate/own_shapes.h"
 #include "sim/cli/commands.h"
 #include "sim/print/table.h"
 #include "sim/runs/gpu_probe.h"
@@ -24,7 +25,7 @@ namespace {
 
 constexpr int kAttempts = 3;
 
-// The load average of one minute: other programs that run on this machine show in it.
+// The system's load average over one minute, in which other programs on this machine show.
 std::string load() {
   double one = 0;
   return ::getloadavg(&one, 1) == 1 ? fmt::format("{:.1f}", one) : "unknown";
@@ -36,27 +37,39 @@ struct Measured {
   Job job;
   std::vector<RankRun> runs;
   double noise = 0;
+
+  void add_to(Observations& all) const {
+    job.options.composed ? all.add_alone(job.plan, runs) : all.add(job.plan, runs);
+  }
 };
 
 Measured measure(const CalibrationSpec& spec, const std::string& folder, const std::string& device,
                  const Common& common) {
-  const std::string path = folder + "/calibration.yaml";
-  std::ofstream(path) << spec.text;
-  Measured m{make_job({.spec = path, .device = device, .steps = spec.steps}), {}, 0};
+  const std::string path = spec.path.empty() ? folder + "/calibration.yaml" : spec.path;
+  if (spec.path.empty()) std::ofstream(path) << spec.text;
+  Measured m{make_job({.spec = path,
+                       .overrides = spec.overrides,
+                       .device = device,
+                       .steps = spec.steps,
+                       .composed = spec.composed}),
+             {},
+             0};
+  // The calibration's own specs have as many ranks as --ranks says.
+  if (!spec.path.empty()) check_cores(m.job, std::thread::hardware_concurrency());
   m.runs = run_job(m.job, common);
   Observations seen;
-  seen.add(m.job.plan, m.runs);
+  m.add_to(seen);
   m.noise = seen.noise();
   return m;
 }
 
-// Thrown on a machine on which other programs work: measurements there are of no use.
+// Thrown when measurements are too noisy to be of use, as on a machine on which other programs work.
 struct TooNoisy : Error {
   using Error::Error;
 };
 
-// The least noisy of some attempts; the first that is quiet enough ends them. A noisy attempt on a GPU is taken and
-// reported as noisy: the user of a rented GPU cannot lock its clocks.
+// Measures a spec up to kAttempts times, until one attempt is quiet enough; returns the least noisy. On a GPU a noisy
+// attempt is used and reported as noisy: the user of a rented GPU cannot lock its clocks.
 Measured measure_quietly(const CalibrationSpec& spec, const std::string& folder, const CalibrateOptions& options,
                          const Common& common) {
   const double limit = options.noise;
@@ -88,7 +101,7 @@ void describe(Profile& profile, const RankRun& run, const CalibrateOptions& opti
                          {"ranks", fmt::format("{}", options.ranks)}};
 }
 
-// Adds measurements of single kernels where the runs left none.
+// Adds what identifies the GPU, and measurements of single kernels where the runs gave none.
 void describe_gpu(Profile& profile, const GpuProbe& probe, const std::string& clocks_before) {
   profile.fingerprint.insert(profile.fingerprint.end(), probe.fingerprint.begin(), probe.fingerprint.end());
   profile.fingerprint.emplace_back("clocks before", clocks_before);
@@ -111,7 +124,7 @@ void write_kernels(const CalibrateOptions& options, const GpuProbe& probe) {
   write_file(stem + ".kernels.json", probe.text);
 }
 
-// The outcomes of the specs: runs that were taken, and the lines of runs that were not taken or are noisy.
+// Results of all calibration specs: the accepted runs, and lines about the runs that failed or were noisy.
 struct Outcomes {
   Observations all;
   std::vector<std::string> failed, noisy;
@@ -143,9 +156,10 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, con
   return text;
 }
 
-constexpr std::size_t kHopeless = 3;  // specs that fail one after the other, before any has been measured
+// The number of specs that may fail in a row, before any has been measured, until calibration gives up.
+constexpr std::size_t kHopeless = 3;
 
-// A calibration under way.
+// Runs one calibration: all specs one after the other, then the profile.
 class Calibration {
  public:
   Calibration(const CalibrateOptions& options, const Common& common)
@@ -154,7 +168,14 @@ class Calibration {
         gpu_(options.device == "cuda"),
         specs_(gpu_ ? gpu_calibration_specs(options.quick) : calibration_specs(options.ranks, options.quick)),
         folder_(short_temporary()),
-        load_before_(load()) {}
+        load_before_(load()) {
+    // the grid comes first, so that the first spec tells of the device whatever the user's own are
+    for (const std::string& path : options.own) {
+      specs_.push_back(own_shapes(path, options.device));
+      if (specs_.back().overrides.empty())
+        common_.progress(fmt::format("{}: fewer layers hold not all of its products: all of the step is run", path));
+    }
+  }
 
   Outcome run() {
     if (gpu_) {
@@ -164,7 +185,7 @@ class Calibration {
     }
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       add(i);
-      if (gpu_ && outcomes_.taken > 0) write_profile();  // a rented GPU may be cut off
+      if (gpu_ && outcomes_.taken > 0) write_profile();  // a rented GPU may be taken back at any time
     }
     const Profile profile = write_profile();
     return {.text = summary(profile, options_, outcomes_),
@@ -173,7 +194,7 @@ class Calibration {
   }
 
  private:
-  // Adds the runs of a spec. A spec that fails is left out and reported; without any run calibration cannot go on.
+  // Runs a spec and adds its samples. A spec that fails is left out and reported; without any run calibration gives up.
   void add(std::size_t i) {
     const std::string& name = specs_[i].name;
     Common quieter = common_;
@@ -182,7 +203,7 @@ class Calibration {
     };
     try {
       const Measured m = measure_quietly(specs_[i], folder_.path(), options_, quieter);
-      outcomes_.all.add(m.job.plan, m.runs);
+      m.add_to(outcomes_.all);
       if (outcomes_.taken++ == 0) describe(profile_, m.runs[0], options_, load_before_);
       if (m.noise > options_.noise)
         outcomes_.noisy.push_back(fmt::format("{}: repetitions differ by {:.0f} % (quartiles)", name, 100 * m.noise));
@@ -214,13 +235,15 @@ class Calibration {
   TemporaryFolder folder_;
   std::string load_before_, clocks_before_;
   GpuProbe probe_;
-  Profile profile_;  // the profile without its times
+  Profile profile_;  // the profile, still without measured times
   Outcomes outcomes_;
 };
 
 }  // namespace
 
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common) {
+  if (!options.imports.empty() && !options.own.empty())
+    throw Error("calibrate: --for measures here, --import reads what was measured elsewhere: give one of them");
   if (!options.imports.empty()) return import_command(options);
   if (options.out.empty()) throw Error("calibrate: --out FILE is missing: the profile to write");
   return Calibration(options, common).run();

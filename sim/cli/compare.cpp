@@ -11,6 +11,8 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "sim/advice/machines.h"
+#include "sim/advice/run_cost.h"
 #include "sim/cli/commands.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
@@ -22,25 +24,26 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A key and the values it takes.
+// A key that --vary names, and its values.
 struct Axis {
   std::string key;
   std::vector<std::string> values;
 };
 
-// One row: a spec with one value of every axis, and the outcome.
+// One row of the comparison: a spec with one value of each varied key, and the result.
 struct Case {
   std::string spec;
-  std::shared_ptr<const SpecText> text;  // text of the spec; none where it cannot be read
-  std::vector<std::string> values;       // value of each axis
+  std::shared_ptr<const SpecText> text;  // text of the spec; nullptr if it cannot be read
+  std::vector<std::string> values;       // values of the varied keys
   std::vector<std::string> overrides;
   std::string name;
   std::optional<Report> report;
+  std::optional<RunCost> cost;  // of a run of --tokens
   std::exception_ptr failure;
   std::string reason;  // why a combination is impossible
 };
 
-// "a,[b,c],d" -> a; [b,c]; d.
+// Splits a list at commas outside brackets: "a,[b,c],d" -> a; [b,c]; d.
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -72,7 +75,7 @@ std::string stem(const std::string& path) {
 std::shared_ptr<const SpecText> text_of_spec(const std::string& spec) {
   try {
     return std::make_shared<const SpecText>(read_spec_text(spec));
-  } catch (const Error&) {  // the error is reported where the case is predicted
+  } catch (const Error&) {  // the error is reported when this case is predicted
     return nullptr;
   }
 }
@@ -97,10 +100,13 @@ std::vector<Case> make_cases(const CompareOptions& options, const std::vector<Ax
   return cases;
 }
 
-void predict_case(Case& c, const std::string& profile) {
+void predict_case(Case& c, const CompareOptions& options, const PriceList& prices) {
   try {
     const Spec spec = c.text ? parse_spec(c.text->text, c.text->path, c.overrides) : load_spec(c.spec, c.overrides);
-    c.report = predict_report(spec, profile_for(spec, profile));
+    c.report = predict_report(spec, profile_for(spec, options.profile));
+    const Price* price = prices.find(spec.cluster.gpu.id);
+    c.cost = run_cost(spec, options.tokens, c.report->tokens_per_s, c.report->step_time_s,
+                      price != nullptr ? price->cloud : std::nullopt);
   } catch (const Error& error) {
     c.failure = std::current_exception();
     c.reason = error.what();
@@ -109,13 +115,14 @@ void predict_case(Case& c, const std::string& profile) {
   }
 }
 
-// Predicts all cases: workers take the next case until none is left; every result is stored in the case.
-void predict_all(std::vector<Case>& cases, const std::string& profile, const Common& common) {
+// Predicts all cases: each thread takes the next case until none is left, and stores the result in the case.
+void predict_all(std::vector<Case>& cases, const CompareOptions& options, const Common& common) {
+  const PriceList prices = load_prices(options.prices);
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < cases.size(); i = next++) {
       common.progress(fmt::format("{} of {}: {}", i + 1, cases.size(), cases[i].name));
-      predict_case(cases[i], profile);
+      predict_case(cases[i], options, prices);
     }
   };
   std::vector<std::jthread> workers;
@@ -136,16 +143,18 @@ std::string to_json(const std::vector<Case>& cases) {
   ordered_json list = ordered_json::array();
   for (const Case& c : cases) {
     ordered_json row = {{"name", c.name}};
-    if (c.report)
+    if (c.report) {
       row["report"] = ordered_json::parse(orrery::to_json(*c.report));
-    else
+      if (c.cost->days) row["days"] = *c.cost->days;
+      if (c.cost->cloud_usd) row["cloud_usd"] = *c.cost->cloud_usd;
+    } else
       row["error"] = c.reason;
     list.push_back(std::move(row));
   }
   return list.dump(2) + '\n';
 }
 
-// Tokens per second of the best row that fits; of the best row of all when none fits.
+// Tokens per second of the best row that fits in memory; of the best row of all if none fits.
 double best_rate(const std::vector<Case>& cases) {
   double best = 0, fitting = 0;
   for (const Case& c : cases) {
@@ -173,7 +182,44 @@ std::vector<std::string> figures(const Report& r, const Scales& scales) {
           r.memory.fits ? "yes" : "NO: " + lack_text(r.memory)};
 }
 
-std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names) {
+// Days and rent of the run, "-" where they are not known.
+std::vector<std::string> run_figures(const RunCost& cost) {
+  const auto figure = [](const std::optional<double>& v, double unit) {
+    return v ? fmt::format("{:.4g}", *v / unit) : "-";
+  };
+  return {figure(cost.days, 1), figure(cost.cloud_usd, 1e6)};
+}
+
+std::string quoted(const std::string& text) {
+  std::string doubled;
+  for (const char c : text) doubled += c == '"' ? "\"\"" : std::string(1, c);
+  return '"' + doubled + '"';
+}
+
+// Rows of plain figures; a combination that is impossible has only its reason.
+std::string csv_text(const std::vector<Case>& cases, const std::vector<Axis>& axes) {
+  std::string text = "spec";
+  for (const Axis& axis : axes) text += ',' + quoted(axis.key);
+  text +=
+      ",step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,bubble_fraction,exposed_fraction,"
+      "peak_device_bytes,fits,days,cloud_usd,reason\n";
+  const auto cell = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : std::string(); };
+  for (const Case& c : cases) {
+    text += quoted(c.spec);
+    for (const std::string& value : c.values) text += ',' + quoted(value);
+    if (c.report) {
+      const Report& r = *c.report;
+      text += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},\n", r.step_time_s, r.step_time_low_s, r.step_time_high_s,
+                          r.tokens_per_s, r.mfu, r.bubble_fraction, exposed_share(r), r.memory.peak_device,
+                          r.memory.fits, cell(c.cost->days), cell(c.cost->cloud_usd));
+    } else {
+      text += ",,,,,,,,,,,," + quoted(c.reason) + "\n";
+    }
+  }
+  return text;
+}
+
+std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names, bool run) {
   double time = 0, memory = 0;
   for (const Case& c : cases) {
     if (!c.report) continue;
@@ -191,14 +237,17 @@ std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& 
         Column{"memory", std::string(scales.memory.unit)}, Column{"fits", "", Align::left}}) {
     t.columns.push_back(column);
   }
+  if (run) t.columns.insert(t.columns.end() - 1, {{"run", "days"}, {"rent", "M$"}});
   for (const Case& c : cases) {
     std::vector<std::string> row;
     if (names) row.push_back(stem(c.spec));
     row.insert(row.end(), c.values.begin(), c.values.end());
     std::vector<std::string> rest(t.columns.size() - labels, "-");
-    if (c.report)
+    if (c.report) {
       rest = figures(*c.report, scales);
-    else
+      if (const std::vector<std::string> last = run_figures(*c.cost); run)
+        rest.insert(rest.end() - 1, last.begin(), last.end());
+    } else
       rest.back() = c.reason;
     row.insert(row.end(), rest.begin(), rest.end());
     t.rows.push_back(row);
@@ -212,10 +261,11 @@ Outcome compare_command(const CompareOptions& options, const Common& common) {
   std::vector<Axis> axes;
   for (const std::string& text : options.vary) axes.push_back(parse_axis(text));
   std::vector<Case> cases = make_cases(options, axes);
-  predict_all(cases, options.profile, common);
+  predict_all(cases, options, common);
   throw_failures(cases, !axes.empty());
   const bool names = axes.empty() || options.specs.size() > 1;
-  return {common.json ? to_json(cases) : table_text(cases, axes, names)};
+  if (common.json) return {to_json(cases)};
+  return {options.csv ? csv_text(cases, axes) : table_text(cases, axes, names, options.tokens > 0)};
 }
 
 }  // namespace orrery

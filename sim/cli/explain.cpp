@@ -27,7 +27,7 @@ constexpr std::size_t kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
-// Why a key of the spec changes nothing, or "".
+// Why a key of the spec has no effect here, or "".
 std::string_view idle(const Spec& spec, const std::string& key) {
   const bool of_units = key == "strategy.prefetch_units" || key == "strategy.units_in_flight";
   return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
@@ -42,13 +42,13 @@ std::string origins(const Spec& spec) {
     std::string from = cut && plans_stages(spec.strategy)
                            ? fmt::format("schedule {}: DAPPLE's planner", spec.strategy.schedule)
                            : o.from;
-    if (!o.asked.empty()) from += fmt::format(" ({} over one rank)", o.asked);
+    if (!o.asked.empty()) from += fmt::format(" ({})", o.asked);
     t.rows.push_back({o.key, value.empty() ? "-" : value, from + std::string(idle(spec, o.key))});
   }
   return print(t, kIndented);
 }
 
-// The formula with the numbers of a class of ranks: "2·2.18e+09 + 4·2.18e+09 + 12·2.18e+09/2".
+// The formula of model states with the numbers of a class of ranks: "2·2.18e+09 + 4·2.18e+09 + 12·2.18e+09/2".
 std::string with_numbers(const StateFormula& f, double elements) {
   const auto part = [&](Bytes each, bool sharded) {
     return fmt::format("{}·{:.4g}{}", each, elements, sharded ? fmt::format("/{}", f.shards) : "");
@@ -57,7 +57,7 @@ std::string with_numbers(const StateFormula& f, double elements) {
                      part(f.optimizer + f.copies, f.shards_optimizer));
 }
 
-// The places of states that are not on the device, and the bytes that a rank copies in a step.
+// The text about offloaded states: where they lie, and the bytes that a rank copies in a step.
 std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula& f) {
   const Offload& o = spec.strategy.offload;
   std::string text(kIndented);
@@ -76,8 +76,8 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
   return text + '\n';
 }
 
-// The snapshots that servers write to go on from: weights and optimizer states, which are all states that the plan has
-// on servers except gradients.
+// The text about snapshots that parameter servers write for a restart: weights and optimizer states, that is, all
+// states on servers except gradients.
 std::string snapshots(const Spec& spec, const Prediction& p) {
   const auto& servers = spec.strategy.parameter_server;
   if (!servers || servers->snapshot_every == 0) return "";
@@ -89,7 +89,7 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
 }
 
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
-  // dimensions that have shards of their own
+  // The groups of ranks that shard their weights differently from the others: those of experts and of token embeddings.
   constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};
   const StateFormula all = state_formula(spec, p.plan);
   const StateFormula f = of_slot(all, p.plan, 0);
@@ -119,7 +119,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
     const auto add = [&](StateFormula kept, Dimension copies) {
       const double n = as_double(elements_of(p.plan, s, copies));
       if (n == 0 && copies != Dimension::data) return;
-      kept.parameters *= p.plan.classes[s].versions;  // bytes of all versions of the weights
+      kept.parameters *= p.plan.classes[s].versions;  // includes all versions of the weights (asynchronous schedules)
       elements += n;
       bytes += kept.bytes(n);
       numbers += (numbers.empty() ? "" : " + ") + with_numbers(kept, n);
@@ -156,8 +156,8 @@ std::string route_text(const Route& route) {
   return text;
 }
 
-// The link from the first member of rank 0's group to the next, by dimension, with the bytes per second that the link
-// carries before any protocol.
+// The links by which groups communicate: for each dimension the link from the first to the second member of rank 0's
+// group, with its bandwidth before any protocol.
 std::string routes_text(const Spec& spec, const Prediction& p, const Style& style) {
   Table t;
   t.columns = {{"group", "", Align::left},
@@ -194,8 +194,8 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   return text;
 }
 
-// Whether the gradient of a step depends on the micro-batches that it is computed in. A norm is over the hidden states
-// of one token; only routers look at several samples.
+// Whether the gradient of a step depends on how the batch is cut into micro-batches. A norm covers the hidden states of
+// one token; only routers of experts look at several samples.
 std::string coupling_text(const Spec& spec, const Style& style) {
   if (spec.strategy.micro_batches() == 1) return "";
   std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';
@@ -208,9 +208,10 @@ std::string coupling_text(const Spec& spec, const Style& style) {
                       kIndented);
   if (const auto& moe = spec.model.moe; moe && (moe->aux_loss > 0 || moe->capacity_factor)) {
     text += fmt::format("{}routers ", kIndented);
-    if (moe->aux_loss > 0) text += "balance experts' load (auxiliary loss)";
-    if (moe->capacity_factor) text += fmt::format("{}drop tokens over capacity", moe->aux_loss > 0 ? " and " : "");
-    text += " among the tokens of a micro-batch: the gradient is another where micro-batches have another size\n";
+    if (moe->aux_loss > 0) text += "balance experts' load over the tokens of a micro-batch (auxiliary loss)";
+    if (moe->capacity_factor)
+      text += fmt::format("{}drop tokens over capacity among those of a rank", moe->aux_loss > 0 ? " and " : "");
+    text += ": the gradient is another where micro-batches have another size\n";
   } else {
     text += fmt::format(
         "{}no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size\n",
@@ -221,7 +222,7 @@ std::string coupling_text(const Spec& spec, const Style& style) {
   return text;
 }
 
-// The kinds of op on the critical path of the step, by their time on it.
+// The kinds of op on the critical path of the step, sorted by their time on it.
 std::string critical_text(const Prediction& p, const Style& style) {
   std::map<std::string, Picoseconds> by_name;
   Picoseconds busy = 0, before = 0, late = 0;
@@ -260,7 +261,7 @@ std::string spent_text(const Report& report, const std::string& group) {
   return fmt::format("; here {} a step leave a GPU, {} exposed", orrery::volume_text(bytes), time_text(exposed));
 }
 
-// The savings and costs of the techniques in use, and the step without each of them and with others.
+// Savings and costs of the techniques in use, and the effect of dropping each of them or of adding others.
 std::string advice_text(const Spec& spec, const Prediction& p, const Common& common) {
   std::string used, others;
   for (const Effect& e : effects(p.profile, p.report, techniques(spec), common.threads)) {
@@ -278,7 +279,7 @@ std::string advice_text(const Spec& spec, const Prediction& p, const Common& com
   return text;
 }
 
-// The errors of predictions of steps like this one.
+// A table of published steps that are like this one, with the errors of their predictions.
 std::string validated_text(const Spec& spec, const Style& style) {
   Table t;
   t.columns = {{"published row", "", Align::left},

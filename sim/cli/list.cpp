@@ -7,8 +7,9 @@
 
 #include "models/base/data.h"
 #include "models/base/names.h"
+#include "models/families/hugging_face.h"
+#include "models/load/aliases.h"
 #include "models/load/combinations.h"
-#include "models/load/hugging_face.h"
 #include "models/load/load_spec.h"
 #include "models/load/reference.h"
 #include "models/schedule/schedules.h"
@@ -120,7 +121,7 @@ Table recipes() {
   return t;
 }
 
-// Features that do not go together, as combinations.h refuses them.
+// A table of the features that cannot be combined, which combinations.h refuses.
 Table limits() {
   Table t;
   t.columns = {{"limit", "", Align::left},
@@ -144,15 +145,24 @@ Table keys() {
   return t;
 }
 
+// Other names of keys and values.
+Table aliases() {
+  Table t;
+  t.columns = {{"alias", "", Align::left}, {"of", "", Align::left}, {"name", "", Align::left}};
+  for (const AliasRow& row : alias_rows()) t.rows.push_back({row.given, row.at, row.name});
+  return t;
+}
+
 struct NamedList {
   std::string_view name;
   Table (*make)();
 };
 constexpr NamedList kLists[] = {{"models", models},       {"clusters", clusters},   {"gpus", gpus},
                                 {"schedules", schedules}, {"shardings", shardings}, {"software", software},
-                                {"recipes", recipes},     {"limits", limits},       {"keys", keys}};
+                                {"recipes", recipes},     {"limits", limits},       {"keys", keys},
+                                {"aliases", aliases}};
 
-// A figure as a number, "-" as null.
+// A cell of a table as JSON: a number where it is one, "-" as null.
 ordered_json value_of(const std::string& cell) {
   if (cell == "-") return nullptr;
   ordered_json value = ordered_json::parse(cell, nullptr, false);

@@ -46,6 +46,8 @@ struct Options {
   orrery::RunOptions run;
   orrery::CalibrateOptions calibrate;
   orrery::ValidateOptions validate;
+  orrery::ImportOptions import;
+  orrery::ExportOptions exported;
   std::string list;
   bool json = false, markdown = false, quiet = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
@@ -62,7 +64,8 @@ void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string&
       ->type_name("FILE");
 }
 
-// An option whose figure is positive. unit: the unit of a bare figure; name: name of the value in the help.
+// Makes an option take a positive number. unit: the unit of a number given without one; name: the value's name in the
+// help.
 void positive(CLI::Option* option, const char* name, std::string_view unit = "", double most = 1e18) {
   const auto read = [=](std::string& text) { return orrery::read_figure(text, {name, unit, most}); };
   option->transform(CLI::Validator(read, ""))->type_name(name);
@@ -74,9 +77,14 @@ void positive_count(CLI::Option* option, const char* name) {
 
 void add_simulate(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("simulate", "predict one training step: time, memory, communication");
-  c.add_option("SPEC", o.simulate.spec, "what to train, on what, and how (YAML or JSON), or a recipe (list recipes)")
+  c.add_option("SPEC", o.simulate.spec,
+               "what to train, on what, and how (YAML or JSON); a recipe (list recipes); with --on a model: built in, "
+               "a config.json, or its folder")
       ->required()
       ->type_name("");
+  c.add_option("--on", o.simulate.on, "machines for a model without a spec: a strategy that fits is chosen")
+      ->type_name("2xdgx-h100");
+  c.add_option("--save", o.simulate.save, "write the spec as it was simulated")->type_name("FILE");
   add_shared(c, o.simulate.overrides, o.simulate.profile);
   c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/2)");
   c.add_option("--trace", o.simulate.trace, "write the timeline for Perfetto or chrome://tracing (.json, .json.gz)")
@@ -93,7 +101,10 @@ void add_compare(CLI::App& app, Options& o) {
   add_repeated(c, "--vary", o.compare.vary,
                "try these values of a key, e.g. --vary strategy.tensor=1,2,4; repeated: every combination");
   add_shared(c, o.compare.overrides, o.compare.profile);
+  positive(c.add_option("--tokens", o.compare.tokens, "length of the run, for its days and rent, e.g. 15T"), "N");
+  c.add_option("--prices", o.compare.prices, "a price list, instead of models/data/prices.json")->type_name("FILE");
   c.add_flag("--json", o.json, "print a list of {name, report or error}");
+  c.add_flag("--csv", o.compare.csv, "print the table for a spreadsheet, with plain figures");
   c.footer("example: orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3");
 }
 
@@ -132,7 +143,7 @@ void add_search(CLI::App& app, Options& o) {
       "          orrery search examples/search-gpt3-175b.yaml --gpus 512,1024,2048 --tokens 300G");
 }
 
-// Ctrl-C, or a scheduler that ends a job (SIGTERM), ends a search with the best so far; a second one ends the program.
+// Ctrl-C, or SIGTERM from a scheduler, ends a search with the best found so far; a second one ends the program.
 std::atomic<bool> stop_search = false;
 void on_interrupt(int) {
   stop_search = true;
@@ -183,12 +194,15 @@ void add_calibrate(CLI::App& app, Options& o) {
   c.add_option("--ranks", o.calibrate.ranks, "processes that run at once, as in the steps to predict (2)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
       ->type_name("N");
+  c.add_option("--for", o.calibrate.own, "measure the very shapes of these specs too, with few layers of each")
+      ->type_name("SPEC...");
   c.add_flag("--quick", o.calibrate.quick, "two small shapes, in some ten seconds: enough for specs of their size");
   positive(c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.3)"), "SHARE", "",
            1e6);
   c.footer(
       "examples:\n"
       "  orrery calibrate --device cpu --out machine.json\n"
+      "  orrery calibrate --device cuda --for my-step.yaml --out gpu.json\n"
       "  orrery calibrate --import all_reduce_perf.txt nccl.log rank0.json.gz --out cluster.json");
 }
 
@@ -226,6 +240,31 @@ void add_validate(CLI::App& app, Options& o) {
       "          orrery validate --published benchmarks/offload_papers.json --scatter published.svg");
 }
 
+void add_import(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("import", "a spec from the launch files of a training framework");
+  c.add_option("FILE", o.import.files,
+               "a script or arguments of Megatron-LM, DeepSpeed JSON, Accelerate YAML, torchtitan TOML, nanotron YAML, "
+               "NeMo YAML, a Hugging Face config.json; several of one run together")
+      ->required()
+      ->type_name("");
+  c.add_option("--on", o.import.on, "the cluster, as in 2xdgx-h100 (list clusters)")->type_name("CLUSTER");
+  c.add_option("--out", o.import.out, "write the spec to a file instead of stdout")->type_name("SPEC");
+  c.add_flag("--json", o.json, "print {spec, not_translated, missing, assumed, remarks}");
+  c.footer("example: orrery import pretrain.sh --on 16xdgx-h100 --out spec.yaml");
+}
+
+void add_export(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("export", "the options that run a spec with a training framework");
+  c.add_option("SPEC", o.exported.spec, "what to train, on what, and how, or a recipe")->required()->type_name("");
+  c.add_option("--to", o.exported.to, "megatron, deepspeed, torchtitan, nanotron or fsdp")
+      ->required()
+      ->type_name("FRAMEWORK");
+  add_repeated(c, "--set", o.exported.overrides,
+               "override a key of the spec, e.g. --set strategy.tensor=4; may be repeated");
+  c.add_option("--out", o.exported.out, "write to a file instead of stdout")->type_name("FILE");
+  c.footer("example: orrery export examples/llama-3.1-70b.yaml --to megatron");
+}
+
 void add_list(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("list", "what is built in");
   c.add_option("WHAT", o.list, fmt::format("{}", fmt::join(orrery::list_names(), ", ")))->required()->type_name("");
@@ -249,6 +288,8 @@ void set_up(CLI::App& app, Options& o) {
   add_run(app, o);
   add_calibrate(app, o);
   add_validate(app, o);
+  add_import(app, o);
+  add_export(app, o);
   add_list(app, o);
   app.footer(
       "examples:\n"
@@ -260,7 +301,7 @@ void set_up(CLI::App& app, Options& o) {
       "(validate), 5 a rank was lost or hung");
 }
 
-// Throws Error for words that no command takes.
+// Throws Error for words on the command line that belong to no command.
 void check_extras(const CLI::App& app) {
   const std::vector<std::string> extras = app.remaining(true);
   const std::vector<CLI::App*> chosen = app.get_subcommands();
@@ -283,8 +324,8 @@ void check_extras(const CLI::App& app) {
   if (chosen.empty()) throw Error(fmt::format("no command; known: {}; orrery -h says more", fmt::join(known, ", ")));
 }
 
-// Whether a descriptor is a terminal. Under mpirun it is none: mpirun gives every process a terminal of its own, and
-// passes on the output, to a file or not.
+// Whether a descriptor is a terminal. Under mpirun the answer is no: mpirun gives every process a terminal of its own
+// and forwards the output, to a file or not.
 bool is_terminal(int descriptor) {
   const char* kind = std::getenv("TERM");
   return ::isatty(descriptor) != 0 && orrery::launched_rank() < 0 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
@@ -304,7 +345,7 @@ orrery::Common common_of(const Options& o) {
   return common;
 }
 
-// A launcher that passes stderr on gives no terminal to draw on: progress is a line every ten seconds.
+// Progress where a launcher forwards stderr, so that there is no terminal to draw on: one line every ten seconds.
 orrery::Progress progress_in_lines() {
   using Clock = std::chrono::steady_clock;
   const auto last = std::make_shared<Clock::time_point>(Clock::now());
@@ -315,8 +356,8 @@ orrery::Progress progress_in_lines() {
   };
 }
 
-// Under mpirun or srun all processes search together, and the first one reports, while the others are still there:
-// mpirun passes Ctrl-C on as SIGTERM, and gives no more than a second.
+// Runs a search. Under mpirun or srun all processes search together, and the first one reports while the others are
+// still there: mpirun forwards Ctrl-C as SIGTERM, and leaves no more than a second.
 orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<orrery::Peers>& peers) {
   peers = orrery::peers_of_environment();
   orrery::SearchCommandOptions options = o.search;
@@ -328,7 +369,7 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
     return orrery::search_command(options, common);
-  } catch (const Error&) {  // an error of all processes: the first one reports it, and the others wait for it
+  } catch (const Error&) {  // an error that all processes have: the first one reports it, and the others wait for that
     if (peers->first() != peers->rank()) return {};
     peers->gather("failed");
     throw;
@@ -351,6 +392,8 @@ orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrer
   if (name == "calibrate") return orrery::calibrate_command(o.calibrate, common);
   if (name == "validate") return orrery::validate_command(o.validate, common);
   if (name == "run") return orrery::run_command(o.run, common);
+  if (name == "import") return orrery::import_launch_command(o.import, common);
+  if (name == "export") return orrery::export_command(o.exported);
   return orrery::list_command(o.list, common, o.markdown);
 }
 
@@ -398,7 +441,7 @@ int main(int argc, char** argv) {
     return run_command_line(argc, argv);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code);
-    // everything is cleaned up; end by the signal, as the parent process expects
+    // Everything is cleaned up; the program ends by the same signal, as the parent process expects.
   } catch (const orrery::Interrupted& stop) {
     std::signal(stop.signal, SIG_DFL);
     std::raise(stop.signal);

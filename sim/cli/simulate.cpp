@@ -1,4 +1,9 @@
+#include <fmt/format.h>
+
+#include "models/base/output_file.h"
 #include "models/load/load_spec.h"
+#include "sim/advice/first_answer.h"
+#include "sim/advice/fitting.h"
 #include "sim/cli/commands.h"
 #include "sim/export/chrome_trace.h"
 #include "sim/predict/long_steps.h"
@@ -7,14 +12,53 @@
 #include "sim/report/report_text.h"
 
 namespace orrery {
+namespace {
+
+// The spec to simulate: the one that is given, or one that is made of a model and machines.
+FirstAnswer spec_of(const SimulateOptions& o, const Common& common) {
+  const bool model = names_a_model(o.spec);
+  if (!o.on.empty() && !model)
+    throw Error(
+        fmt::format("{}: --on goes with a model (built in, a config.json, or its folder), not with a spec, which "
+                    "has its cluster",
+                    o.spec));
+  if (!o.on.empty()) return first_answer(o.spec, o.on, o.overrides, common.threads, nullptr);
+  if (model) throw Error(fmt::format("{}: is a model and no spec; say on what it is trained: --on 2xdgx-h100", o.spec));
+  return {read_spec_text(o.spec), {}};
+}
+
+void save(const std::string& path, const FirstAnswer& made, const std::vector<std::string>& overrides) {
+  std::string text = fmt::format("# {}, by orrery simulate --save\n", made.spec.path);
+  for (const std::string& line : made.chosen) text += fmt::format("# {}\n", line);
+  OutputFile file(path);
+  file.write(text + print_tree(overridden_tree(made.spec, overrides)));
+  file.commit();
+}
+
+// The choices, which stand before the report that rests on them.
+std::string chosen_text(const FirstAnswer& made, const Style& style) {
+  if (made.chosen.empty()) return "";
+  std::string text = heading("chosen", style) + "\n";
+  for (const std::string& line : made.chosen) text += fmt::format("  {}\n", line);
+  return text + "\n";
+}
+
+}  // namespace
 
 Outcome simulate_command(const SimulateOptions& options, const Common& common) {
-  const Spec spec = load_spec(options.spec, options.overrides);
+  const FirstAnswer made = spec_of(options, common);
+  const Spec spec = parse_spec(made.spec.text, made.spec.path, options.overrides);
+  if (!options.save.empty()) save(options.save, made, options.overrides);
   const bool draws = options.timeline && !common.json;
   Outcome outcome;
   const auto say = [&](const Report& report) {
-    outcome.text = common.json ? to_json(report) : report_text(spec, report, common.style);
     if (options.require_fit && !report.memory.fits) outcome.status = kDoesNotFit;
+    outcome.text =
+        common.json ? to_json(report) : chosen_text(made, common.style) + report_text(spec, report, common.style);
+    if (common.json || report.memory.fits) return;
+    common.progress("looking for changes that fit");
+    const auto changes = fitting_changes(made.spec, options.overrides, options.profile);
+    if (!changes.empty()) outcome.text += "\n" + fitting_text(changes, report.step_time_s, common.style);
   };
   if (options.trace.empty() && !draws && !options.unfold) {
     say(predict_report(spec, profile_for(spec, options.profile)));

@@ -21,18 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostHere = 64;  // most ranks of one machine that are measured at once
+constexpr std::int64_t kMostHere = 64;  // most ranks that one machine measures at once
 
-// accepted noise: a busy machine gives a bad prediction rather than none; its noise is printed
+// The noise that is accepted: a busy machine should give a bad prediction rather than none, and the noise is printed.
 constexpr double kAnyNoise = 1e9;
 
-// Writes what each rank measured into a folder of the user's, one file a rank.
+// Writes the measurements of each rank into a folder that the user has named, one file per rank.
 void keep(const std::string& folder, const std::vector<RankRun>& runs) {
   fs::create_directories(folder);
   for (const RankRun& run : runs) write_rank_run(rank_file(folder, run.rank), run);
 }
 
-// A spec that was run, with the prediction.
+// A spec that was run, with its prediction and the measurements of its ranks.
 struct Ran {
   Job job;
   Prediction prediction;
@@ -65,8 +65,8 @@ void write(const ValidateOptions& options, const std::string& name, const std::s
   file.commit();
 }
 
-// The rows of all specs that are run. A spec that fails is a row with the reason, unless it is the only one; the file
-// is written anew after each row, so that measurements stay even if a later run fails.
+// The rows for all specs that are run. A spec that fails gives a row with the reason, unless it is the only one; the
+// file is rewritten after each row, so that measurements are kept even if a later run fails.
 template <class Row>
 struct Rows {
   std::vector<Row> rows;
@@ -119,7 +119,7 @@ Outcome validate_composed(const ValidateOptions& options, const Common& common) 
   return outcome;
 }
 
-// The number of ranks of the first spec that can be read; the errors of other specs are reported in their rows.
+// The number of ranks of the first readable spec; errors of other specs are reported in their own rows.
 std::int64_t ranks_to_measure(const ValidateOptions& options) {
   for (const std::string& path : options.specs) {
     try {
@@ -132,7 +132,7 @@ std::int64_t ranks_to_measure(const ValidateOptions& options) {
   return 2;
 }
 
-// Validates on a machine without a profile, which is measured first.
+// Validates without a given profile: the machine is measured first.
 Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
   const TemporaryFolder folder(short_temporary());
   options.profile = folder.path() + "/machine.json";

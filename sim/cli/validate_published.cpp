@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// A ForEach on several threads: workers take the next number until none is left.
+// A ForEach on several threads: each thread takes the next number until none is left.
 ForEach on_threads(unsigned threads) {
   return [threads](std::size_t n, const std::function<void(std::size_t)>& body) {
     std::vector<std::exception_ptr> failures(n);
@@ -39,7 +39,7 @@ ForEach on_threads(unsigned threads) {
   };
 }
 
-// Predicts rows on several threads; every result is stored at the place of the row.
+// Predicts rows on several threads; the result of each row is stored at the row's index.
 std::vector<PublishedCase> predict_rows(const std::vector<PublishedRow>& rows, const std::string& profile,
                                         const Common& common) {
   std::vector<PublishedCase> cases(rows.size());
@@ -71,7 +71,7 @@ void save(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-// Everything is printed at the end, so that a user who stops the command leaves nothing half done.
+// Output is printed at the end only, so that a user who stops the command leaves no half-written files.
 Outcome validate_published_command(const ValidateOptions& options, const Common& common) {
   std::vector<PublishedRow> rows;
   for (const std::string& path : options.published) {

@@ -1,4 +1,4 @@
-// orrery validate --recipes: predictions beside the figures that were published.
+// `orrery validate --recipes`: predictions for the built-in recipes beside the figures that were published.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +19,7 @@ struct Row {
   NamedRecipe recipe;
   Spec spec;
   Report report;
-  double predicted = 0;  // predicted figure of the recipe
+  double predicted = 0;  // prediction of the figure that the recipe's paper gives
 
   double error() const { return predicted / recipe.value - 1; }
 };
@@ -35,14 +35,14 @@ std::string layout_text(const Strategy& s) {
   return text + fmt::format(" {}", name_of(s.sharding));
 }
 
-// "8.95 s", "46.2 %", "400 TFLOP/s".
+// A figure as text: "8.95 s", "46.2 %", "400 TFLOP/s".
 std::string figure_text(const std::string& figure, double value) {
   if (figure == "step_time_s") return time_text(value);
   if (figure == "mfu") return percent_text(value) + " MFU";
   return fmt::format("{:.0f} TFLOP/s", value);
 }
 
-// The predicted figure of a recipe, counted as in its paper: attention over all s x s.
+// The prediction of a recipe's figure, counted as in its paper: attention over all s x s pairs.
 double predicted_figure(const Report& r, const std::string& figure) {
   if (figure == "mfu") return r.mfu_full_attention;
   if (figure == "model_tflops_per_gpu") return r.model_tflops_full_attention;

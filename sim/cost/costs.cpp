@@ -27,9 +27,9 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// How the members of a group lie on the nodes, e.g. {8, 8}. The key of a slot: the spread of each dimension; then
-// whether the hops to the stages that the plan's transfers name (by Transfer::offset, in order) stay in a node, whether
-// they leave a pod, and which dimensions' groups leave a pod.
+// How the members of a group lie on the nodes: {8, 8} means eight on each of two. The key of a class of ranks is a list
+// of these: one for each dimension; then whether the stages that it sends to (Transfer::offset, in order) lie on its
+// node, whether they lie in another pod, and which dimensions' groups lie in several pods.
 using Spread = std::vector<int>;
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
@@ -92,7 +92,7 @@ class CostModel {
     return result;
   }
 
-  // By dimension: 1 if the group of the rank lies in several pods.
+  // By dimension: 1 if the group of the rank spans several pods.
   Spread crossings(std::int64_t rank) const {
     Spread result;
     for (std::size_t d = 0; d < kDimensions; ++d)
@@ -100,7 +100,8 @@ class CostModel {
     return result;
   }
 
-  // Whether this slot and the stage `offset` further, modulo the group, lie on one node: where a hop leads.
+  // Whether this class of ranks and the stage `offset` further (modulo the number of stages), to which it sends, lie on
+  // one node.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
     return node_of(plan_.classes[s].representative) == node_of(stage_beside(s, offset));
   }
@@ -115,7 +116,7 @@ class CostModel {
     return group[(at + offset + size) % size];
   }
 
-  // Bytes of NCCL's buffers: one connection per channel of every communicator that the lanes of the slot use.
+  // Bytes of NCCL's buffers: one connection per channel of every communicator that these ranks use.
   Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
     std::set<Dimension> used;
     for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
@@ -138,12 +139,12 @@ class CostModel {
         .first->second;
   }
 
-  // Whether the waits between tasks were measured too; an import has durations alone.
+  // Whether the profile was measured by us, with the waits between tasks; an imported one has durations alone.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // The same transfer with another duration, in which it takes other shares of its links.
+  // The same transfer with another duration, and with shares of its links changed in proportion.
   static NcclChoice lasting(NcclChoice choice, Seconds time) {
     choice.nic_share *= choice.seconds / time;
     choice.nvlink_share *= choice.seconds / time;
@@ -151,7 +152,7 @@ class CostModel {
     return choice;
   }
 
-  // Measured times take precedence over the model.
+  // A measured time of the transfer, where the profile has one; else the model's.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
     const TransferTable* table =
         find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
@@ -179,7 +180,7 @@ class CostModel {
     return result;
   }
 
-  // Between steps a measured host finishes the last step before it issues the first task of the next.
+  // Adds the time in which a measured host finishes a step before it issues the first task of the next.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s)
@@ -194,7 +195,7 @@ class CostModel {
     return seconds(std::accumulate(layer->forward.begin(), layer->forward.end(), Picoseconds{0}, add));
   }
 
-  // Whether some stage of a pipeline lies on another node than the next.
+  // Whether any stage of the pipeline lies on another node than the stage behind it.
   bool has_far_stages() const {
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
       if (plan_.classes[s].stage < plan_.classes.back().stage && !is_near(s, 1)) return true;
@@ -202,7 +203,7 @@ class CostModel {
     return false;
   }
 
-  // Ranks of a tensor group, times the cube root of the nodes that they lie on; a rank alone waits for nobody.
+  // Number of ranks of a tensor group, times the cube root of the nodes that they lie on; 0 for a group of one rank.
   double tensor_reach() const {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
     const Spread lie = spread(tensor, plan_.classes.front().representative);
@@ -210,10 +211,10 @@ class CostModel {
     return ranks == 1 ? 0 : static_cast<double>(ranks) * std::cbrt(static_cast<double>(lie.size()));
   }
 
-  // Microseconds of host time that far stages add per layer and pass.
+  // Microseconds of host time per layer and pass that are added where neighbouring stages lie on different nodes.
   double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
-  // Finds the part of the time of issuing a layer that the host needs.
+  // Finds the share of the time to issue a layer's ops that the host itself needs.
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host.host_layer_us;
     if (far == 0 && own == 0) return;
@@ -221,22 +222,22 @@ class CostModel {
     if (whole <= far) return;
     const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
     costs_.host_part = (far + mine) / whole;
-    // The time that far stages add is the host's too, except while a pipeline fills: then the host waits for nobody,
-    // and the device waits for the other stages.
+    // The time that is added for stages on different nodes is the host's too, except while a pipeline fills: then the
+    // host waits for nobody, and the device waits for the other stages.
     costs_.filling_part = mine / whole;
   }
 
-  // The device idles while the host prepares the next kernel.
+  // Adds issue times to durations: with blocking launches the device idles while the host prepares the next kernel.
   static void block_launches(std::vector<OpTiming>& row) {
     for (OpTiming& t : row) t.duration += std::exchange(t.issue, 0);
   }
 
   void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
-    // Samples are measured from the end of one kernel to the end of the next, so the gaps are in them.
+    // Samples are measured from the end of one kernel to the end of the next, so they include the gaps.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
-    // GPUs of one kind differ in the pace of work that the clock limits, hardly in work that streams through memory.
+    // GPUs of one model differ in speed where the clock limits the work, hardly where memory bandwidth does.
     const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
                          std::holds_alternative<FlashAttention>(op.work);
     const Seconds time = (compute_[i] * (clocked ? slowest_ : 1) + gap) * slowdown;
@@ -252,6 +253,11 @@ class CostModel {
       t.host = t.host || t.ports[p] > 0;
     }
     t.memory = memory_share(work.device_bytes_per_s);
+    // The slow-down that was measured holds more than the memory's part.
+    if (work.device_bytes_per_s > 0 && profile_.measured.beside_slowdown > 1) {
+      t.pressure = static_cast<std::uint32_t>(kPressureUnit * (profile_.measured.beside_slowdown - 1) + 0.5);
+      t.memory = 0;
+    }
   }
 
   std::uint32_t memory_share(double bytes_per_s) const {
@@ -281,7 +287,7 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
   }
 
-  // The cost of a collective of one rank, which copies in its own memory.
+  // The cost of a collective of a single rank, which copies in its own memory.
   NcclChoice copied(const Collective& c) const {
     NcclChoice choice;
     choice.seconds = choice.nccl_seconds =
@@ -296,8 +302,8 @@ class CostModel {
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
 
-  // The cost of a send along the pipeline, to a neighbour or farther: inside a node, or between two nodes with one
-  // rank on each.
+  // The cost of a send between pipeline stages, neighbours or not: inside a node, or between two nodes with one rank on
+  // each.
   NcclChoice send(std::string_view kind, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
@@ -313,7 +319,7 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
-  // The cost of a transfer between pods, which waits for the busiest uplink.
+  // The cost of a transfer between pods, which lasts at least as long as the busiest uplink needs.
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
@@ -358,7 +364,7 @@ class CostModel {
   std::vector<Seconds> compute_;
   std::set<std::int64_t> offsets_;  // offsets of the plan's transfers (Transfer::offset)
   std::int64_t node_gpus_ = 1;
-  double slowest_ = 1;  // slowdown of the slowest of the job's GPUs
+  double slowest_ = 1;  // slowdown of the slowest GPU of the job
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
   Costs costs_;

@@ -25,29 +25,31 @@ struct TransferNote {
 // software profile.
 struct Costs {
   Timing timing;
-  std::vector<TransferNote> notes;  // by op, for the first slot that uses the op
-  std::vector<Bytes> nccl_bytes;    // by slot: bytes of the buffers of its communicators, outside the allocator
+  std::vector<TransferNote> notes;  // notes by op, for the first class of ranks that runs the op
+  std::vector<Bytes> nccl_bytes;  // by class of ranks: bytes of NCCL's buffers, which lie outside the caching allocator
 
-  // Share of a layer's issue time that the host needs; the device takes the rest to launch.
+  // Share of the time to issue a layer's ops that the host itself needs; the rest is time that the device needs to
+  // launch them.
   double host_part = 1;
-  double filling_part = 1;  // host_part while a pipeline fills
+  double filling_part = 1;  // host_part while the pipeline fills
 };
 
-// Costs a plan. A profile that has measured transfers and no formulas gives every cost by measurements
+// Costs of a plan's ops. A profile that has measured transfers and no formulas gives every cost by measurements
 // (measured_costs). One that has both gives a transfer the time of its samples where they cover the transfer, by the
-// number of ranks and nodes, and a communicator the table of NCCL's log where there is one.
+// number of ranks and nodes, and lets a communicator choose by the table in NCCL's log where there is one.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile);
-// Costs a plan that is a part of a job: a step waits for the slowest of all the job's GPUs.
+// Costs of a plan that covers only a part of a job of `job_gpus` GPUs: a step waits for the slowest GPU of the whole
+// job.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus);
 
-// Takes all costs from a profile's samples: computing tasks by shape, transfers by kind, ranks and bytes. The waits
+// Takes all costs from a profile's samples: compute tasks by shape, transfers by kind, ranks and bytes. The waits
 // between tasks are added: a compute task waits for its thread, a transfer for the thread that moves it and for the
 // thread that it wakes. A rank's threads share one core, so that compute and a transfer of the same rank slow each
-// other as measured. Throws Error for a kind that was not measured, or not with so many ranks.
+// other as measured. Throws Error for a kind of op that was not measured, or not with so many ranks.
 Costs measured_costs(const Plan& plan, const Spec& spec, const Profile& profile);
 
-// By task: bytes of sums of gradients that begin to exist with the task and hold zeros before the task adds to them.
-// CPU ranks clear them as a part of the task.
+// By task: bytes of gradient buffers that the task is the first to add to, so that they must hold zeros before it. CPU
+// ranks clear them as a part of the task.
 std::vector<Bytes> cleared_bytes(const Plan& plan);
 
 // The name of a collective or message in a table of transfers: "all_reduce", "message".

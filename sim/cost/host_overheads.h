@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// Adds to the issue times of a row the work of a stack's host beside launching and calling: per layer and pass
-// (`far_us` more, microseconds), per micro-batch at the ends of a stage, and once a step, divided over the parts in
-// which a rank updates.
+// Adds to the issue times of a timing row (the ops' times on one kind of ranks) the host's work besides launching
+// kernels: per layer and pass (`far_us` microseconds more), per micro-batch at the ends of a stage, and once a step,
+// divided over the parts in which a rank updates the weights.
 void add_host_overheads(const Plan& plan, const Software& software, double far_us, std::vector<OpTiming>& row);
 
 }  // namespace orrery

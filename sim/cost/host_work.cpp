@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Share of a link's nominal rate that a copy from pinned memory reaches: 25.1 GB/s of a gen 4 x16 link's 31
+// The share of a PCIe link's nominal rate that a copy from pinned memory reaches: 25.1 GB/s of a gen 4 x16 link's 31
 // (nvbandwidth on A100, NVIDIA/nvbandwidth issue 42); 12 of gen 3's 15.75 is as much (NCCL's PCI_BW for gen 3).
 constexpr double kPinnedFraction = 0.8;
 // Share of the host's memory bandwidth that a vectorised Adam on all cores reaches: ZeRO-Offload (2101.06840), table 4,

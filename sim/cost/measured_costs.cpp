@@ -45,7 +45,7 @@ class MeasuredCosts {
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(slot, i);
     }
-    // Between steps the host finishes the last step before it issues the first task of the next.
+    // Between steps the host finishes one step before it issues the first task of the next; that time is added here.
     result[plan_.tasks[plan_.classes[slot].begin].op].issue += picoseconds(times_.step);
     return result;
   }
@@ -91,7 +91,7 @@ class MeasuredCosts {
   const Spec& spec_;
   const Profile& profile_;
   const MeasuredTimes& times_;
-  std::vector<Bytes> cleared_;  // cleared bytes, by op
+  std::vector<Bytes> cleared_;  // by op: bytes of gradient sums that must be zeroed first
   Costs costs_;
 };
 

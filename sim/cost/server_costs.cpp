@@ -10,13 +10,13 @@ NcclModel pair_on(const Spec& spec, const Profile& profile, std::vector<int> mem
   return nccl_model(spec.cluster, members, {spec.software.communication.nccl_minor, spec.gpus}, profile.nccl);
 }
 
-// Memory bandwidth of a machine's host; 0: not known.
+// Memory bandwidth of the machine's host; 0: not known.
 double memory_GBps(const Spec& spec) {
   const auto& host = spec.cluster.host;
   return host && host->dram_GBps > 0 ? host->dram_GBps : 0;
 }
 
-// A push or pull on one machine; at_once: number of workers that push or pull at once.
+// A push to servers, or a pull, on a single machine; at_once: number of workers that push or pull at once.
 NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& spec, const Profile& profile) {
   NcclModel pair = pair_on(spec, profile, {2});
   pair.topology.nvlink_GBps = 0;
@@ -26,7 +26,7 @@ NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& sp
   return nccl_point_to_point(pair, true, std::max(c.bytes, static_cast<Bytes>(held)));
 }
 
-// Messages of the workers to the heads of chains, or from the tails of chains.
+// Messages between all workers and the first servers of chains (push) or the last ones (pull).
 NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), workers = plan.workers(), node = std::min(gpus, workers);
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus), nodes = ceil_div(workers, node);
@@ -35,7 +35,7 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
   const std::int64_t near = beside ? c.servers / nodes : 0;  // servers on each worker's machine
   const std::int64_t on_nic = beside ? ceil_div(ceil_div(c.servers, nodes), nics) : 1;
   const double each = static_cast<double>(c.bytes) / static_cast<double>(c.servers);
-  // one worker's messages: the other workers share the ports while their own are under way
+  // One worker's messages: the messages of other workers share the ports with them.
   if (plan.asynchronous_workers) {
     return nccl_point_to_point(pair_on(spec, profile, {1, 1}), false,
                                static_cast<Bytes>(each * static_cast<double>(c.servers - near)));
@@ -46,12 +46,12 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
                              static_cast<Bytes>(std::max(of_workers, of_servers)));
 }
 
-// The time in which all chains at once pass the sums on, from one server of each to the next.
+// The time in which all chains at once pass the sums of gradients from one server to the next.
 Seconds hop(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), node = std::min(gpus, plan.workers());
   const std::int64_t nodes = plan.servers_beside ? ceil_div(plan.workers(), node) : c.servers;
   const double memory = memory_GBps(spec) * 1e9;
-  // the sums are read and written in memory
+  // The sums are read from memory and written to it.
   if (nodes == 1 && memory > 0) return 2 * static_cast<double>(c.bytes) / memory;
   if (nodes == 1) return served_here(c, 1, spec, profile).seconds;
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus);
@@ -66,7 +66,7 @@ NcclChoice served(const Collective& c, const Plan& plan, const Spec& spec, const
   if (c.kind != CollectiveKind::push || c.copies == 1) return choice;
   const double alone = choice.seconds;
   choice.seconds += static_cast<double>(c.copies - 1) * hop(c, plan, spec, profile);
-  // The workers' links have nothing more to do while the sums go along the chains.
+  // The workers' links are idle while the sums go along the chains of servers.
   choice.nic_share *= alone / choice.seconds;
   choice.nvlink_share *= alone / choice.seconds;
   return choice;

@@ -10,12 +10,12 @@
 namespace orrery {
 namespace {
 
-// A NIC as its users see it: in a folded plan by the ranks of each stage on it, in an unfolded one by itself.
+// The users of a NIC: in a folded plan (one rank of each class) the number of ranks of each stage, else the NIC itself.
 using Mix = std::map<std::int64_t, std::int64_t>;
 
 struct Lanes {
-  std::set<std::pair<std::uint32_t, Dimension>> nic;  // lanes whose transfers cross the NIC, with their groups
-  std::uint32_t nvlink = 0;                           // lanes whose transfers cross NVLink, as bits
+  std::set<std::pair<std::uint32_t, Dimension>> nic;  // lanes (streams) whose transfers use the NIC, with their groups
+  std::uint32_t nvlink = 0;                           // lanes whose transfers use NVLink, as bits
   std::array<bool, kPorts> ports{};
 };
 
@@ -50,7 +50,7 @@ class NicFinder {
     return seat / gpus_ * nics_ + seat % gpus_ * nics_ / gpus_;
   }
 
-  // Ranks of the same node as this one, in order: workers, then servers.
+  // Ranks on the same node as `rank`, in order: workers, then parameter servers.
   std::vector<std::int64_t> ranks_on_node(std::int64_t rank) const {
     std::vector<std::int64_t> result;
     const std::int64_t node = plan_.seat_of(rank) / gpus_;
@@ -61,14 +61,14 @@ class NicFinder {
     return result;
   }
 
-  // Ranks that use the same NIC as this one, in order.
+  // Ranks that use the same NIC as `rank`, in order.
   std::vector<std::int64_t> ranks_beside(std::int64_t rank) const {
     std::vector<std::int64_t> result = ranks_on_node(rank);
     std::erase_if(result, [&](std::int64_t r) { return nic_of(r) != nic_of(rank); });
     return result;
   }
 
-  // Ranks at a port: of the same PCIe switch, or of the node.
+  // The number of the port that a rank uses: one for each PCIe switch, or one for each node.
   std::int64_t port_of(std::int64_t rank, Port port) const {
     const bool link = port == Port::d2h || port == Port::h2d;
     const std::int64_t seat = plan_.seat_of(rank), node = seat / gpus_, at = seat % gpus_ / on_switch_;
@@ -88,18 +88,19 @@ class NicFinder {
     return result;
   }
 
-  // The ranks on a NIC by slot: classes of a stage that stand on NICs of their own share none.
+  // The number of ranks on a NIC by class; classes of one stage that use different NICs share none.
   Mix slots(std::int64_t rank) const {
     Mix result;
     for (const std::int64_t r : ranks_beside(rank)) ++result[slot_of_[r]];
     return result;
   }
 
-  // Numbers of different groups of a dimension among the ranks of the same stage on the NIC, and whether this rank is
-  // the first of its group.
+  // How many different groups of a dimension there are among the ranks of the same stage on the NIC, and whether this
+  // rank is the first of its group there.
   struct Groups {
-    std::int64_t all = 0;  // groups on the NIC
-    std::int64_t own = 0;  // groups on the NIC whose first rank there runs the same slot: classes share a stage
+    std::int64_t all = 0;  // number of groups on the NIC
+    // Groups on the NIC whose first rank there is of the same class (a stage may have several classes).
+    std::int64_t own = 0;
     bool first = true;
   };
   Groups groups(std::int64_t rank, Dimension d) const {
@@ -131,8 +132,8 @@ class NicFinder {
   std::vector<std::uint32_t> slot_of_;
 };
 
-// The link of each port. In a folded plan, where a class stands for ranks that do the same, ports that serve as many
-// ranks of each class are one link.
+// The link for each port. In a folded plan (one rank of each class) ports that serve the same number of ranks of each
+// class are one link.
 using PortIds = std::map<std::pair<std::size_t, Mix>, LinkId>;
 
 void find_ports(const NicFinder& nics, const Lanes& lanes, std::int64_t rank, bool folded, PortIds& ids,

@@ -29,13 +29,14 @@ void Uplinks::count_edges(std::size_t dimension) {
     };
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
       leave(group[i], group[i + 1]);
-      if (dimension == kPipeline) leave(group[i + 1], group[i]);  // gradients come back while activations go
+      if (dimension == kPipeline) leave(group[i + 1], group[i]);  // gradients go back while activations go forward
     }
     if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front());
   }
 }
 
-// Counts pairs: a group of n members with k inside a pod or a node has k (n - k) pairs that cross the boundary.
+// Counts pairs of ranks: a group of n members with k inside a pod or a node has k (n - k) pairs that cross the
+// boundary.
 void Uplinks::count_pairs(std::size_t dimension, std::int64_t node_gpus) {
   std::map<std::int64_t, double> leaving;
   for (const auto& group : plan_.dimensions[dimension].groups) {

@@ -28,8 +28,8 @@ class Uplinks {
   // Whether the path between two ranks, or the ring of a rank's group, leaves a pod whose uplink can be short.
   bool crosses(std::int64_t from, std::int64_t to) const { return pod_gpus_ > 0 && pod_of(from) != pod_of(to); }
   bool crosses(Dimension d, std::int64_t rank) const;
-  // Seconds that the busiest uplink needs where every group of a dimension makes a transfer of which node_bytes leave
-  // a node through its NICs. 0 where no group leaves its pod.
+  // Seconds that the busiest uplink needs when all groups of a dimension make the same transfer at once, node_bytes of
+  // which leave each node through its NICs. 0 where no group spans more than one pod.
   Seconds least_time(Dimension d, Pattern pattern, double node_bytes) const;
 
  private:
@@ -41,8 +41,8 @@ class Uplinks {
   std::int64_t pod_gpus_ = 0;  // 0: nothing is oversubscribed
   double capacity_ = 0;        // capacity of a pod's uplink, bytes per second and direction
 
-  // By dimension: bytes that all groups send out of the busiest pod, in units of the bytes that one of them sends out
-  // of a node.
+  // By dimension: bytes that all groups together send out of the busiest pod, as a multiple of the bytes that one group
+  // sends out of a node.
   std::array<double, kDimensions> edges_{}, pairs_{};
 };
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kCapacity = 1 << 20;  // capacity of every port, in units of flow weight
 
-// The weight of a flow on a port when the rate of the flow counts its busiest port: the busiest port gets the whole
-// capacity as weight, another port its ratio to that.
+// The weight of a flow on a port if the flow's rate is the share of its busiest port: the whole capacity on the busiest
+// port, less on another port, in the ratio of the two shares.
 std::int64_t weight(Rate share, Rate busiest) {
   return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
 }
@@ -27,7 +27,7 @@ Contention::Contention(const Plan& plan, const Timing& timing)
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
 }
 
-// Transfers take more, or fewer, of the rank's multiprocessors.
+// Changes the share of the rank's multiprocessors that running transfers take away from compute.
 void Contention::press(std::uint32_t slot, std::uint32_t pressure) {
   Rank& rank = ranks_[slot];
   rank.pressure += pressure;
@@ -92,8 +92,8 @@ void Contention::start_flow(TaskId task, End& end) {
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
   Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
   for (const Rate share : t.ports) busiest = std::max(busiest, share);
-  // A flow stands for all flows of the slot on the NIC; its NVLink is that of one rank, and on a port it counts as
-  // often as ranks of the slot are on it.
+  // One flow stands for all groups of a class of ranks on the NIC; on NVLink it counts as one rank, and on another port
+  // as often as ranks of the class are on that port.
   std::array<LinkUse, FairShare::kMaxUses> uses;
   std::size_t count = 0;
   const auto use = [&](LinkId link, Rate share, std::int64_t times) {
@@ -138,8 +138,8 @@ TaskId Contention::lead_of(TaskId end) const {
   return match == kNone ? end : plan_.members_of(match).front();
 }
 
-// Notes that a transfer may have changed. An end that is held up as before changes nothing for its transfer; several
-// ends of one transfer change it once.
+// Notes that the speed of a transfer may have changed, if it goes slower or faster at this end (rank) than before. A
+// transfer is noted once, however many of its ends have changed.
 void Contention::look_at(std::uint32_t lane) {
   End& end = ends_[lane];
   const Stretch now = end_stretch(end, ranks_[lane / kLanes]);

@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// How much longer running tasks take because of each other, as stretches in 1/65536 of their time alone. The class
-// knows rates, never times. Four things are shared:
-//   multiprocessors   a transfer's channels take theirs from compute of the same rank: stretch 1 + pressure
+// How much longer running tasks take because of each other: stretches, factors in 1/65536 of the time that the task
+// takes alone. The class knows rates, never times. Four things are shared:
+//   multiprocessors   a transfer's channels take some from compute of the same rank: stretch 1 + pressure
 //   the core          of a CPU rank: a transfer yields to compute of the same rank: stretch 1 + yield
 //   device memory     compute and transfers of a rank that together want more than its bandwidth stretch alike
 //   NICs and NVLink   max-min fair among the transfers on a port; a transfer goes as fast as its slowest end
@@ -20,7 +20,7 @@ class Contention {
  public:
   using Stretch = std::uint32_t;
   static constexpr Stretch kAlone = 65536;
-  static constexpr Stretch kUnsettled = 0;  // not known before settle()
+  static constexpr Stretch kUnsettled = 0;  // not computed before settle()
 
   struct Change {
     TaskId task = kNone;  // a compute task, or the first member of a transfer
@@ -45,12 +45,12 @@ class Contention {
     load(slot, -timing_of(task).memory);
   }
 
-  // A transfer starts at all its ends, `members` of one match or one task; the first one stands for it.
+  // A transfer starts at all its ends: `members` are the tasks of its ranks; the first one stands for the transfer.
   Stretch start_transfer(std::span<const TaskId> members);
   void stop_transfer(std::span<const TaskId> members);
 
-  // Whether starts and stops since the last settle() may have changed the speed of other tasks. All starts and stops at
-  // one moment are settled at once.
+  // Whether tasks that started or stopped since the last settle() may have changed the speed of other tasks. All starts
+  // and stops at one moment are settled at once.
   bool unsettled() const { return !dirty_.empty() || share_.stale(); }
   const std::vector<Change>& settle();
 
@@ -58,8 +58,8 @@ class Contention {
   struct Rank {
     std::uint32_t pressure = 0;  // pressure of the transfers on the rank
     std::uint32_t memory = 0;    // memory bandwidth that all tasks on the rank want, 1/65536
-    std::uint32_t lanes = 0;     // lanes with a running transfer, as bits
-    std::uint32_t yielding = 0;  // running transfers that compute slows
+    std::uint32_t lanes = 0;     // lanes (streams) with a running transfer, as bits
+    std::uint32_t yielding = 0;  // number of running transfers that compute of the rank slows
     TaskId compute = kNone;
     bool dirty = false;
 
@@ -67,21 +67,21 @@ class Contention {
     Stretch crowding() const { return std::max(kAlone, memory); }
   };
 
-  // One end of a transfer that runs on this lane, or ran last.
+  // One rank's end of the transfer that runs in a lane (stream), or ran there last.
   struct End {
     TaskId task = kNone;
-    Stretch stretch = kAlone;  // stretch of the transfer at this end
+    Stretch stretch = kAlone;  // slowdown (stretch) of the transfer at this end
     FlowId flow = kNone;
-    bool listed = false;  // listed as changed; used in the first member
-    Rate limit = 0;       // limit of the flow
+    bool listed = false;  // whether the transfer is already listed as changed; used in its first member only
+    Rate limit = 0;       // highest rate of the flow
   };
 
   const OpTiming& timing_of(TaskId t) const { return rows_[plan_.tasks[t].lane / kLanes][plan_.tasks[t].op]; }
   bool on_contested_link(TaskId end) const;
   void start_flow(TaskId task, End& end);
   void touch(std::uint32_t slot);
-  // More, or less, of the rank's memory bandwidth is wanted. Beyond the whole bandwidth, that changes the speed of the
-  // other tasks on the rank.
+  // Adds to the memory bandwidth that the tasks of a rank want. Where they want more than all of it, the speed of the
+  // other tasks on the rank changes.
   void load(std::uint32_t slot, std::uint32_t memory) {
     Rank& rank = ranks_[slot];
     const Stretch before = rank.crowding();
@@ -97,9 +97,9 @@ class Contention {
 
   const Plan& plan_;
   const Timing& timing_;
-  std::vector<const OpTiming*> rows_;  // timing rows, by slot
+  std::vector<const OpTiming*> rows_;  // timing rows (times of every op), by class of ranks
   std::vector<Rank> ranks_;
-  std::vector<End> ends_;  // ends of transfers, by lane
+  std::vector<End> ends_;  // ends of transfers, by the lane that they run in
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
   std::vector<std::uint32_t> lane_of_flow_;

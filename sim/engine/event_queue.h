@@ -13,9 +13,9 @@
 namespace orrery {
 
 // Pending events, taken in the order of time, then id, then serial. Time only goes on: nothing is pushed before now().
-// Ranks that do the same work act at the same instants, so the heap holds instants rather than events: each leads to a
-// chain of the events due then. The queue remembers, for the instants pushed to last, which chains can be lengthened;
-// an instant that was forgotten gets a second chain, and all chains of an instant are emptied together.
+// Ranks that do the same work act at the same instants, so the heap holds instants rather than events, each with a
+// linked list (chain) of the events due then. A small table remembers the chains of the instants that were pushed to
+// last; an instant that it has forgotten gets a second chain, and all chains of an instant are taken together.
 class EventQueue {
  public:
   struct Event {
@@ -31,7 +31,7 @@ class EventQueue {
 
   Picoseconds now() const { return now_; }
 
-  // Whether events of now() are left to take.
+  // Whether events whose time is now() are still to be taken.
   bool due() const { return taken_ < due_.size() || !late_.empty(); }
 
   Event take() {
@@ -59,7 +59,7 @@ class EventQueue {
     recent = {time, link};
   }
 
-  // Goes on to the next instant that has events. Returns false when there is none.
+  // Moves the clock to the next instant that has events. Returns false when there is none.
   bool advance() {
     assert(!due());
     if (spent_) instants_.pop();
@@ -80,7 +80,7 @@ class EventQueue {
  private:
   struct Link {
     Event event;
-    std::uint32_t next = kNone;  // next link of the chain, or of the spare links
+    std::uint32_t next = kNone;  // next link of the same chain, or of the list of unused links
   };
   struct Recent {
     Picoseconds time = -1;
@@ -91,8 +91,8 @@ class EventQueue {
 
   Event late_event() const { return {late_.top().id, late_.top().serial}; }
 
-  // The place of a time in recent_, by multiplicative hashing (Knuth, The Art of Computer Programming, volume 3,
-  // section 6.4).
+  // Index of a time in recent_, by multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, section
+  // 6.4).
   static std::size_t place(Picoseconds time) {
     return (static_cast<std::uint64_t>(time) * 0x9e3779b97f4a7c15ULL) >> (64 - kRecentBits);
   }
@@ -128,10 +128,10 @@ class EventQueue {
 
   Picoseconds now_ = 0;
   std::vector<Event> due_;  // events at now(), in order
-  std::size_t taken_ = 0;   // events of due_ that take() has returned
-  Heap late_;               // events pushed for now() when it had come
+  std::size_t taken_ = 0;   // number of events of due_ that take() has returned
+  Heap late_;               // events pushed for now() after the clock had reached it
   Heap instants_;           // instants to come, with their chains
-  bool spent_ = false;      // the first of instants_ is now(): it stays until another is put in its place
+  bool spent_ = false;      // the first of instants_ is now() and is done: it stays until it is replaced or removed
   std::vector<Link> links_;
   std::uint32_t spare_ = kNone;
   std::array<Recent, std::size_t{1} << kRecentBits> recent_;

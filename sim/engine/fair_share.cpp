@@ -55,7 +55,7 @@ void FairShare::remove_flow(FlowId id) {
   spare_.push_back(id);
 }
 
-// Takes a flow off the list of its link; the last flow of the list moves to that place.
+// Takes a flow off the list of its link; the last flow of the list moves to the free position.
 void FairShare::detach(const Use& use) {
   auto& list = links_[use.link].flows;
   const FlowId moved = list.back();
@@ -81,7 +81,7 @@ std::span<const FlowId> FairShare::update() {
   return changed_;
 }
 
-// Progressive filling of the region around a flow, unless it has been done in this update.
+// Progressive filling of all flows connected with a flow, unless this update() has done it already.
 void FairShare::fill_from(FlowId seed) {
   if (marks_[seed] >= growing_mark()) return;
   gather(seed);
@@ -95,7 +95,8 @@ void FairShare::fill_from(FlowId seed) {
   }
 }
 
-// Gathers the flows connected with the seed through tight links, and these links; all flows grow from rate 0.
+// Collects the flows connected with the seed through tight links (those that can fill up), and these links; all flows
+// grow from rate 0.
 void FairShare::gather(FlowId seed) {
   region_flows_.clear();
   region_links_.clear();
@@ -124,8 +125,8 @@ void FairShare::see(FlowId id) {
   region_flows_.push_back(id);
 }
 
-// Returns the lowest rate at which links of the region fill, and notes all these links before any flow is stopped.
-// Links whose flows have stopped leave the region.
+// Returns the lowest rate at which any of the collected links fills, and notes all links that fill then, before any
+// flow is stopped. Links whose flows have all stopped are dropped.
 Rate FairShare::find_full_links() {
   Rate lowest = std::numeric_limits<Rate>::max();
   std::size_t kept = 0;
@@ -143,7 +144,7 @@ Rate FairShare::find_full_links() {
   return lowest;
 }
 
-// Stops the flows that reach their limits before any link fills. Each of them only makes links fill later.
+// Stops the flows that reach their own limits before any link fills, which can only make links fill later.
 void FairShare::stop_limited(Rate level) {
   lowest_limit_ = kFullRate + 1;
   for (const FlowId id : region_flows_) {

@@ -13,8 +13,8 @@ using Rate = std::int64_t;  // in units of 1/2^24 of a flow's nominal speed
 
 inline constexpr Rate kFullRate = Rate{1} << 24;
 
-// The capacity of a link that a flow at full rate takes, in the units of the link; all of them together, where the flow
-// stands for several.
+// The share of a link's capacity, in the link's units, that a flow takes at full rate; where the flow stands for
+// several equal flows, the sum over those.
 struct LinkUse {
   LinkId link = 0;
   std::int64_t weight = 0;
@@ -22,12 +22,13 @@ struct LinkUse {
 
 // Max-min fair rates of flows over links, as mathematics: no time, no bytes, no topology. All flows grow at one rate
 // until a flow reaches its own limit or a link is full; that flow, or the link's flows, stop and the others go on
-// (progressive filling; Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). A flow may stand
-// for several alike: its weight on a link is that of those that cross the link, and its rate that of one of them.
+// (progressive filling; Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). A flow may stand for several equal
+// flows: its weight on a link is the sum over those that cross the link, and its rate is the rate of one of them.
 //
 // Rates are whole numbers, rounded down where a link fills, and links that fill at the same rate stop their flows
-// together. So the rates depend on the set of flows alone: not on the order of calls, not on folding, not on which
-// flows were looked at. A link that could serve all its flows at their limits never couples them and is skipped.
+// together. So the rates depend on the set of flows alone: not on the order of calls, nor on whether equal flows are
+// merged, nor on which flows were looked at. A link that could serve all its flows at their limits never slows them and
+// is skipped.
 //
 // Shares are equal in rate. For shares equal in bandwidth, give flows the same weight and their nominal bandwidth as
 // limit: two flows that would each take 95 % of a link of capacity 100 as {weight 100, limit 0.95} get half of it each.
@@ -38,8 +39,9 @@ class FairShare {
   // Adds a link with 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link sum up to < 2^38.
   LinkId add_link(std::int64_t capacity);
 
-  // Adds a flow over at most kMaxUses different links, 0 < limit <= kFullRate. Ids are used again. A flow on whose
-  // links no capacity is short has its limit at once and slows nobody; otherwise its rate is 0 until update().
+  // Adds a flow over at most kMaxUses different links, 0 < limit <= kFullRate. Ids of removed flows are used again. A
+  // flow on whose links there is capacity for all gets its limit at once and slows no other flow; else its rate is 0
+  // until update().
   FlowId add_flow(std::span<const LinkUse> uses, Rate limit = kFullRate);
 
   void remove_flow(FlowId id);
@@ -62,7 +64,7 @@ class FairShare {
     std::int64_t demand = 0;  // weight times limit, summed over all flows of the link
     std::vector<FlowId> flows;
     std::uint64_t seen = 0;
-    // While filling:
+    // The fields below are used while rates are computed:
     std::int64_t left = 0;     // capacity not taken by stopped flows, times kFullRate
     std::int64_t growing = 0;  // weight of the flows that still grow
     Rate level = 0;            // rate at which the link fills
@@ -72,7 +74,7 @@ class FairShare {
 
   struct Use {
     LinkId link;
-    std::uint32_t place;  // place of the flow in Link::flows
+    std::uint32_t place;  // index of the flow in Link::flows
     std::int64_t weight;
   };
 
@@ -86,8 +88,8 @@ class FairShare {
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
 
-  // The mark (marks_) of a flow that update() has come to: this number while the flow grows, one more when it has
-  // stopped.
+  // The mark in marks_ of a flow that the current update() has visited: this number while the rate of the flow still
+  // grows, one more when it has stopped.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 
@@ -102,16 +104,16 @@ class FairShare {
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  std::vector<std::uint64_t> marks_;  // by flow, apart from flows_ so that skipping one is cheap
+  std::vector<std::uint64_t> marks_;  // by flow; kept apart from flows_ so that skipping a visited flow is cheap
   std::vector<FlowId> spare_;
   std::vector<FlowId> new_flows_;    // flows added since the last update
-  std::vector<LinkId> eased_links_;  // links that were tight when a flow left them since the last update
+  std::vector<LinkId> eased_links_;  // links that were short of capacity when a flow left them, since the last update
   std::vector<FlowId> changed_;
   std::uint64_t visit_ = 0;           // number of the current update
-  std::vector<FlowId> region_flows_;  // flows connected through tight links
+  std::vector<FlowId> region_flows_;  // flows connected through tight links (those that can fill up)
   std::vector<LinkId> region_links_;
-  std::vector<LinkId> full_;  // links that are full at the level reached
-  std::size_t stopped_ = 0;   // flows of region_flows_ that have stopped
+  std::vector<LinkId> full_;  // links that are full at the rate reached so far
+  std::size_t stopped_ = 0;   // number of flows in region_flows_ that have stopped
   Rate lowest_limit_ = 0;     // a lower bound of the limits of all growing flows
 };
 

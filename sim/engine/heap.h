@@ -10,15 +10,15 @@
 
 namespace orrery {
 
-// The time of an event, and the id that it belongs to: the engine's events in their total order. serial tells an event
+// The time of an event, and the id of what the event belongs to, ordered by time, id and serial. serial tells an event
 // that was put off from the one that replaced it. 16 bytes.
 struct TimedId {
   Picoseconds time = 0;
   std::uint32_t id = 0;
   std::uint32_t serial = 0;
 
-  // The key as one number of 128 bits: which of two random times is less cannot be predicted, and this comparison needs
-  // no branch.
+  // The key as one number of 128 bits: a processor cannot predict which of two random times is less, and this
+  // comparison needs no branch.
   friend bool operator<(const TimedId& a, const TimedId& b) { return a.order() < b.order(); }
   friend bool operator==(const TimedId&, const TimedId&) = default;
 
@@ -27,16 +27,16 @@ struct TimedId {
   Int128 order() const { return static_cast<Int128>(time) << 64 | (static_cast<std::uint64_t>(id) << 32 | serial); }
 };
 
-// A queue whose first key is the least; equal keys are one as good as the other. A heap with four children per key, so
-// half as deep as a binary one (LaMarca and Ladner, The influence of caches on the performance of heaps, 1996).
-// pop() moves the hole to a leaf and then lifts the last key into place, which from the bottom is seldom far. Never
-// changes or removes a key inside: owners skip outdated ones as they come up.
+// A queue that returns the least key first; equal keys come in any order. A heap with four children per key, so half as
+// deep as a binary one (LaMarca and Ladner, The influence of caches on the performance of heaps, 1996). pop() moves the
+// hole at the root down to a leaf and then lifts the last key from there, which is seldom far. Keys inside are never
+// changed or removed: users of the heap skip outdated keys as they come up.
 class Heap {
  public:
   bool empty() const { return keys_.empty(); }
   std::size_t size() const { return keys_.size(); }
   const TimedId& top() const { return keys_.front(); }
-  // Whether another key has the first one's time. The second least is a child of the root.
+  // Whether another key has the same time as the first. The second least key is a child of the root.
   bool tied() const {
     bool found = false;
     for (std::size_t i = 1; i < std::min(keys_.size(), kChildren + 1); ++i) found |= keys_[i].time == keys_[0].time;
@@ -70,7 +70,7 @@ class Heap {
  private:
   static constexpr std::size_t kChildren = 4;
 
-  // Moves the least child of each level up from the root on; returns the leaf that is free then.
+  // Fills the hole at the root with the least child, level by level; returns the index of the leaf that becomes free.
   std::size_t sink_hole() {
     TimedId* const keys = keys_.data();
     const std::size_t size = keys_.size();
@@ -91,7 +91,7 @@ class Heap {
     }
   }
 
-  // Puts a key where a hole is, or above it.
+  // Puts a key into the free position `hole`, or above it where parents are greater.
   void lift(std::size_t hole, TimedId key) {
     TimedId* const keys = keys_.data();
     while (hole > 0) {

@@ -7,24 +7,24 @@
 
 namespace orrery {
 
-// One hardware queue for all kernels of a rank (Timing::one_queue): a kernel begins when those launched before it have
-// begun, whatever their lanes. Slots have a queue each. A plan that check_plan() lets pass does not deadlock in these
-// queues: its transfers could be made one after another in issue order, and computing tasks wait for earlier tasks of
-// the same slot alone.
+// One hardware queue for all kernels of a rank (Timing::one_queue): a kernel begins when all kernels launched before it
+// have begun, whatever their lanes (streams). Each class of ranks has a queue. A plan that passes check_plan() does not
+// deadlock in these queues: its transfers could be made one after another in issue order, and compute tasks wait only
+// for earlier tasks of the same rank.
 class KernelQueues {
  public:
-  // one: whether ranks have one queue; else no kernel waits for its turn.
+  // one: whether ranks have one queue; else no kernel waits for the launches before it
   KernelQueues(const Plan& plan, bool one) : plan_(plan) {
     if (!one) return;
     for (const RankClass& slot : plan.classes) fronts_.push_back(first_kernel(slot.begin));
     held_.resize(plan.task_count());
   }
 
-  // Whether a task has a turn to wait for.
+  // Whether a task has to wait until the kernels launched before it have begun.
   bool takes(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
 
-  // Called when a kernel for which takes() is true might begin: calls begin(task) for the kernels whose turn has come,
-  // in their order.
+  // Called when nothing but this queue keeps a kernel (takes() is true) from beginning: calls begin(task) for that
+  // kernel and those behind it whose predecessors have all begun, in their order.
   template <typename Begin>
   void arrive(TaskId t, Begin begin) {
     const std::uint32_t slot = plan_.slot_of(t);
@@ -37,8 +37,8 @@ class KernelQueues {
   }
 
  private:
-  // Copies and the host's work have queues of their own. Stacks post receives an action or more earlier than the plan,
-  // which has a receive at the point where the data comes: receives hold nothing up.
+  // Copies and the host's work have queues of their own. A receive holds up no kernel either: real stacks post it an
+  // action or more earlier than the plan, in which it is issued at the point where the data comes.
   bool is_kernel(TaskId t) const {
     switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
       case LaneKind::receive_previous:
@@ -55,15 +55,16 @@ class KernelQueues {
     }
   }
 
-  // The first kernel from t on; behind the last kernel of a slot comes one of another slot, which never arrives here.
+  // The first kernel from task t on. Behind the last kernel of a class of ranks this is a kernel of the next class,
+  // which is never passed to arrive() for this one.
   TaskId first_kernel(TaskId t) const {
     while (t < plan_.task_count() && !is_kernel(t)) ++t;
     return t;
   }
 
   const Plan& plan_;
-  std::vector<TaskId> fronts_;  // by slot: the next kernel to begin; none: no kernel waits
-  std::vector<char> held_;      // by task: whether it has arrived
+  std::vector<TaskId> fronts_;  // by class of ranks: the next kernel to begin; empty: no kernel waits
+  std::vector<char> held_;      // by task: whether arrive() has been called for it
 };
 
 }  // namespace orrery

@@ -16,9 +16,9 @@ namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
-constexpr std::uint32_t kIssued = 0;              // serial of the event that a task's host has issued it
-constexpr std::uint32_t kTurnsToLook = 1U << 14;  // moments between looks at whether to go on: some milliseconds
-constexpr TaskId kFetchAhead = 8;                 // tasks; as good as 6 to 24 on 1.3 M tasks of 64 ranks
+constexpr std::uint32_t kIssued = 0;              // serial of the event that a host has issued a task
+constexpr std::uint32_t kTurnsToLook = 1U << 14;  // instants between checks whether to stop: some milliseconds
+constexpr TaskId kFetchAhead = 8;                 // tasks; 6 to 24 do equally well on 1.3 M tasks of 64 ranks
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
@@ -28,30 +28,32 @@ Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
   return static_cast<Picoseconds>((static_cast<Wide>(a) * b + c / 2) / c);
 }
 
-// A lane, or the host of a slot, that waits for a task to end. One dependency is awaited at a time, the last one first.
+// A lane (stream), or a host thread, that waits for a task to end. It waits for one dependency at a time, the last
+// first.
 struct Waiter {
   TaskId awaited = kNone;
-  std::uint32_t dependency = 0;  // place of the dependency in Plan::dependencies
-  std::uint32_t next = kNone;    // the waiter for a task of the same lane that comes as late or later
+  std::uint32_t dependency = 0;  // index of the dependency in Plan::dependencies
+  std::uint32_t next = kNone;    // the next waiter in the list, for the same task or a later one of its lane
 };
 
-// A lane is an in-order queue: the head runs, or waits to run.
+// A lane is an in-order queue, as a CUDA stream is: the first task (head) runs, or waits to run.
 struct Lane {
-  // left: nominal time that the running task had left at the moment `since`.
+  // Nominal time that the running task had left at the moment `since`.
   Picoseconds left = 0, since = 0;
   Stretch stretch = kUnit;
   std::uint32_t serial = 0;  // serial of the latest event of the head
   TaskId head = kNone;
-  std::uint32_t waiters = kNone;  // waiters for tasks of this lane, in its order
-  bool unissued = false;          // the head waits for its host alone
+  std::uint32_t waiters = kNone;  // list of those that wait for tasks of this lane, in the order of the tasks
+  bool unissued = false;          // whether the head waits for nothing but its host
 };
 
-// The thread of a slot that issues its tasks in order, up to a point where it waits for some to end. When no other
-// event can come between, it issues late, when tasks are needed: their memory is in the cache then.
+// The thread of a class of ranks that issues its tasks in order, up to a point where it waits for some to end. Where no
+// other event can come between, it issues tasks only when they are needed: then their data is still in the cache.
 struct HostThread {
-  const OpTiming* row = nullptr;  // timing row of the slot
+  const OpTiming* row = nullptr;  // timing row (times of every op) of the ranks
   TaskId next = 0;                // the next task to be issued
-  TaskId wait = 0;                // the host waits before it issues this one; or the slot's end
+  // The task before which the host waits next, or the end of its tasks.
+  TaskId wait = 0;
   Picoseconds clock = 0;
   std::vector<TaskId> waits;  // later tasks before which the host waits, the next at the back
 };
@@ -93,10 +95,11 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      // The events of task ends that came earlier than foretold are still in the queue when all is done.
+      // Events for the ends of tasks that ended earlier than predicted are still in the queue when everything has
+      // ended.
       if (now() > latest && done_ < count_) return {std::move(trace_), true};
     }
-    // Only an unchecked plan can end so: check_plan() finds the deadlock too.
+    // Only a plan that check_plan() has not seen can deadlock: check_plan() refuses it.
     if (done_ < count_) throw Error("plan: deadlock: its tasks wait for each other in a circle");
     return {std::move(trace_), false};
   }
@@ -105,7 +108,7 @@ class Engine {
   std::uint32_t lane_of(TaskId t) const { return plan_.tasks[t].lane; }
   Picoseconds now() const { return queue_.now(); }
 
-  // Lines up the tasks of every lane in issue order, and notes the tasks before which hosts wait.
+  // Puts the tasks of every lane in issue order, and notes the tasks before which hosts wait.
   void line_up() {
     for (const Op& op : plan_.ops) op_waits_.push_back(op.host_waits);
     for (std::uint32_t s = 0; s < hosts_.size(); ++s) {
@@ -126,13 +129,13 @@ class Engine {
       finish(e.id);
   }
 
-  // The dependencies of a task are waited for by the host where the host waits before the task.
+  // Whether it is the host that waits for the task's dependencies, because the host waits before it issues the task.
   bool held_by_host(TaskId t) const {
     return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
            t != plan_.classes[plan_.slot_of(t)].begin;
   }
 
-  // The host goes on until its next wait, and past waits for which all tasks have ended.
+  // Lets the host go on to its next wait, and past waits for which all tasks have ended.
   void resume(std::uint32_t slot, TaskId cause) {
     HostThread& host = hosts_[slot];
     const TaskId end = plan_.classes[slot].end;
@@ -172,7 +175,7 @@ class Engine {
     });
   }
 
-  // A task has come to the head of its lane.
+  // Called when a task has become the first of its lane.
   void come_up(std::uint32_t lane, TaskId cause) {
     const TaskId t = lanes_[lane].head;
     if (held_by_host(t) || await(lane, t, dependencies_end(t))) ready(lane, cause);
@@ -180,7 +183,7 @@ class Engine {
 
   std::uint32_t dependencies_end(TaskId t) const { return plan_.tasks[t + 1].first_dependency; }
 
-  // Whether t's dependencies before place `end` have ended; if not, the waiter is woken when the last of them has.
+  // Whether t's dependencies before index `end` have ended; if not, the waiter is woken when the last of them has.
   bool await(std::uint32_t waiter, TaskId t, std::uint32_t end) {
     for (std::uint32_t i = end; i > plan_.tasks[t].first_dependency; --i) {
       const TaskId before = plan_.dependencies[i - 1];
@@ -229,9 +232,9 @@ class Engine {
       arrive(t);
   }
 
-  // A task arrives when the host has issued it and the tasks that it depends on have ended. With one queue for all of a
-  // rank's kernels, a kernel that comes before kernels launched earlier is held until those begin; copies, receives
-  // and, in plans of experts, reductions of gradients are let through (KernelQueues).
+  // Called when the host has issued a task and the tasks that it depends on have ended. With one queue for all of a
+  // rank's kernels, a kernel is held until the kernels launched before it begin; copies, receives and, in plans of
+  // experts, reductions of gradients are not held (KernelQueues).
   void arrive(TaskId t) {
     if (!queues_.takes(t)) return enter(t);
     queues_.arrive(t, [&](TaskId next) {
@@ -269,7 +272,7 @@ class Engine {
     queue_.push(lane.since + length, {lane.head, ++lane.serial});
   }
 
-  // The running task goes on at another speed from now on.
+  // Lets the running task continue at another speed.
   void restretch(const Contention::Change& change) {
     Lane& lane = lanes_[lane_of(change.task)];
     if (lane.stretch == change.stretch) return;
@@ -295,8 +298,8 @@ class Engine {
     complete(t);
   }
 
-  // Fetches the data of later tasks into the cache: every slot walks through its tasks in order, but there are too many
-  // slots for the processor to foresee it.
+  // Prefetches the data of later tasks into the cache: the tasks of each class of ranks are visited in order, but there
+  // are too many classes for the processor's own prefetching.
   void fetch_ahead(TaskId t) const {
     const TaskId ahead = std::min(t + kFetchAhead, count_ - 1);
     __builtin_prefetch(&plan_.tasks[ahead]);
@@ -308,7 +311,7 @@ class Engine {
     fetch_ahead(t);
     ++done_;
     trace_.spans[t].ended = now();
-    trace_.step_time = now();  // the last event, since events come in order
+    trace_.step_time = now();  // the last event sets it, since events come in order
     ended_[t] = true;
     const std::uint32_t lane = lane_of(t);
     lanes_[lane].head = next_in_lane_[t];
@@ -324,13 +327,13 @@ class Engine {
   EventQueue queue_;
   TaskId done_ = 0;
   Trace trace_;
-  std::vector<char> op_waits_;     // whether the host waits before tasks of the op, by op
-  std::vector<HostThread> hosts_;  // host threads, by slot
+  std::vector<char> op_waits_;     // by op: whether the host waits before tasks of the op
+  std::vector<HostThread> hosts_;  // host threads, by class of ranks
   std::vector<Lane> lanes_;
-  std::vector<Waiter> waiters_;  // waiters of lanes, then those of hosts
+  std::vector<Waiter> waiters_;  // waiters for lanes, then those for hosts
   std::unique_ptr<TaskId[]> next_in_lane_;
   std::vector<bool> ended_;
-  std::vector<std::uint32_t> entered_;  // members that have entered, by match
+  std::vector<std::uint32_t> entered_;  // by match (the tasks of one transfer): number of ranks that have entered
 };
 
 }  // namespace

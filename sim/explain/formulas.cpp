@@ -27,8 +27,8 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
   return sum;
 }
 
-// Elements of an average rank; with `sent`, the elements that it sends of them as a member of a ring of the ranks with
-// copies.
+// Elements of weights on a rank, on average; with `sent`, those that a rank sends in a ring of the ranks that hold
+// copies of them: (n - 1) / n.
 double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false) {
   double sum = 0;
   for (std::size_t s = 0; s < plan.classes.size(); ++s) {
@@ -38,7 +38,7 @@ double average_elements(const Plan& plan, Dimension copies, bool sent = false, b
   return sum / real(plan.ranks);
 }
 
-// The bytes of a dimension's collectives that layers run again in backward, over those that they run in forward.
+// The bytes of collectives in recomputed parts of layers, as a multiple of the bytes in forward, for one dimension.
 double run_again(const Plan& plan, Dimension group) {
   double forward = 0, again = 0;
   for (const Frame& f : plan.frames) {
@@ -57,7 +57,7 @@ double run_again(const Plan& plan, Dimension group) {
   return forward > 0 ? again / forward : 0;
 }
 
-// "4", or "2, 1" where stages differ from the ones before.
+// Group sizes as text: "4", or "2, 1" where stages differ.
 std::string group_sizes(const Plan& plan, Dimension copies) {
   std::vector<std::int64_t> sizes;
   for (std::size_t s = 0; s < plan.classes.size(); ++s) sizes.push_back(group_size(plan, copies, s));
@@ -65,7 +65,7 @@ std::string group_sizes(const Plan& plan, Dimension copies) {
   return fmt::format("{}", fmt::join(sizes, ", "));
 }
 
-// Bytes of one micro-batch's hidden states on a rank of the tensor group, before sequence parallelism cuts them.
+// Bytes of one micro-batch's hidden states on a rank of the tensor group, not yet divided by sequence parallelism.
 double hidden_bytes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   return real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.hidden) *
@@ -77,11 +77,12 @@ bool holds_word_table(const Block& block) {
   return block.role == BlockRole::embedding && std::any_of(block.parameters.begin(), block.parameters.end(), is_table);
 }
 
-// Elements of the unit with tied token embeddings on a stage that has both ends of the model, on average over all
-// ranks: other micro-batches pass between the lookups and the logits, so that each of the two reduces the unit.
+// Elements of tied token embeddings on a stage that has both ends of the model, averaged over all ranks: other
+// micro-batches come between the embedding lookup and the logits of one micro-batch, so that each of the two reduces
+// the gradients of the unit (FSDP unit) by itself.
 double table_used_twice(const Spec& spec, const Plan& plan) {
   if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
-  // elements of the token embeddings, and whether the stage computes logits
+  // Elements of the token embeddings, and whether the stage computes logits; by class of ranks.
   std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
@@ -96,14 +97,15 @@ double table_used_twice(const Spec& spec, const Plan& plan) {
   return sum;
 }
 
-// Volume of data parallelism by technique: reductions in gradient width g, gathers in parameter width w.
+// Communication volume of data parallelism: reductions in the gradients' width g, gathers in the parameters' width w.
 Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
   const double n = real(group_size(plan, copies)), r = real(group_size(plan, Dimension::replicate));
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
   const bool eight_bit = spec.software.communication.gathers_eight_bit && is_eight_bit(s.precision);
-  // Micro-batches are divided over the copies of the model, and a rank has a part of each copy.
+  // With several copies of the model in the pipeline, micro-batches are divided over them, and a rank has a part of
+  // each.
   const double m = real(s.micro_batches()) / real(model_copies(s.schedule)), elements = average_elements(plan, copies);
   const double all = average_elements(plan, copies, true), again = average_elements(plan, copies, true, true);
   Volume v{.what = std::string(name_of(copies))};
@@ -143,8 +145,8 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   return v;
 }
 
-// Volume of DataParallel: weights to every rank and gradients back, each passed on by all but one rank of a ring; token
-// ids, logits and their gradients between rank 0 and the other ranks.
+// Communication volume of torch's DataParallel: weights to every rank and gradients back, each passed on by all but one
+// rank of a ring; token ids, logits and their gradients between rank 0 and the other ranks.
 Volume master_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double n = real(group_size(plan, Dimension::data)), elements = average_elements(plan, Dimension::data);
@@ -159,8 +161,8 @@ Volume master_volume(const Spec& spec, const Plan& plan) {
           .bytes = (g + w) * elements + m * rows * (8 + 2 * vocab * w) * (n - 1) / n};
 }
 
-// Volume of a parameter server: every worker pushes gradients and pulls weights. Chains of R servers pass the sums on R
-// - 1 times.
+// Communication volume of a parameter server: every worker pushes gradients and pulls weights. Where each
+// range of the weights has a chain of R servers, the summed gradients go on from server to server R - 1 times.
 Volume server_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
@@ -177,17 +179,18 @@ Volume server_volume(const Spec& spec, const Plan& plan) {
           .bytes = each * elements / workers};
 }
 
-// Volume of Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in
-// forward and twice in backward, or moves as much in reduce-scatters and all-gathers; two more all-gathers where
-// backward gathers its inputs again; those of forward once more under full recomputation. In fp8 a gather moves half.
+// Communication volume of Megatron's tensor parallelism (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer
+// all-reduces its hidden states S twice in forward and twice in backward, or moves as much in reduce-scatters and
+// all-gathers; two more all-gathers where backward gathers its inputs again; those of forward once more under full
+// recomputation. In fp8 an all-gather moves half.
 Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.communication.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
-  // Each of the r replicas of a stage takes 1/r of a micro-batch, so p in the mean over all ranks is the number of
-  // places in the pipeline, replicas included.
+  // With r replicas of a stage each takes 1/r of a micro-batch, so that p in the mean over all ranks is the number of
+  // stages times their replicas.
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
@@ -197,11 +200,11 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
           .bytes = per_layer * hidden_bytes(spec) * m * layers * (t - 1) / t};
 }
 
-// Volume of the products of a grid, with blocks X of the input, W of the weight and Z of the output; T of the token
-// embeddings, Y of the logits, H of the hidden states. SUMMA (Optimus, algorithms 1 to 3) passes two of the three
-// matrices of a product, panel by panel, in forward and for each of the two gradients; a cube passes all three but for
-// the part that a rank holds. A lookup passes the token embeddings twice. Full recomputation runs forward once more.
-// The volume of norms, loss and biases is left out.
+// Communication volume of matrix products on a grid of ranks, with blocks X of the input, W of the weight and Z of the
+// output; T of the token embeddings, Y of the logits, H of the hidden states. SUMMA (Optimus, algorithms 1 to 3) passes
+// two of the three matrices of a product, panel by panel, in forward and for each of the two gradients; a cube passes
+// all three but for the part that a rank holds. An embedding lookup passes the token embeddings twice. Full
+// recomputation runs forward once more. Norms, loss and biases are left out.
 Volume grid_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
@@ -229,10 +232,10 @@ Volume grid_volume(const Spec& spec) {
       .bytes = per_micro_batch * real(s.micro_batches()) / real(s.pipeline)};
 }
 
-// Volume of context parallelism: a ring passes the keys and values K of a block on n - 1 times in forward and as often
-// in backward, and their gradients n times; a gather moves the keys and values of all blocks twice, and a scatter their
-// gradients once. Inside a block of u ranks queries, keys, values and results A are exchanged once in each direction.
-// Recomputed parts are moved once more.
+// Communication volume of context parallelism: a ring passes the keys and values K of a block on n - 1 times in forward
+// and as often in backward, and their gradients n times; an all-gather moves the keys and values of all blocks twice,
+// and a reduce-scatter their gradients once. Inside a block of u ranks (Ulysses) queries, keys, values and results A
+// are exchanged once in each direction. Recomputed parts are moved once more.
 Volume context_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const bool gathers = s.context_kind == "allgather";
@@ -243,7 +246,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
                       real(storage_bytes(s.precision));  // bytes of one head of a rank's tokens
 
-  // Keys and values of latent attention are moved expanded; the values are narrower than the keys.
+  // Keys and values of latent attention (MLA) are moved expanded; the values are narrower than the keys.
   const auto& mla = spec.model.mla;
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
@@ -257,8 +260,8 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
           .bytes = (passes * block + (2 + swapped_again) * all * (u - 1) / u) * m * layers};
 }
 
-// Boundaries between virtual stages that lie on different stages. A vocabulary that stages share counts as two more
-// boundaries on each stage: hidden states, embeddings, and the gradients of both pass it.
+// The number of boundaries between virtual stages that lie on different stages. A vocabulary that all stages share
+// counts as two more boundaries on each stage: hidden states, embeddings, and the gradients of both cross it.
 std::int64_t crossings(const Strategy& s) {
   const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
   const Schedule schedule = s.schedule == "file" ? parse_schedule(s.schedule_text, s.schedule_file, shape)
@@ -269,8 +272,8 @@ std::int64_t crossings(const Strategy& s) {
   return count;
 }
 
-// Bytes of activations of a micro-batch that a class of ranks leaves with a partner: those that its first move in the
-// plan takes away.
+// Bytes of activations of a micro-batch that a class of ranks lends to a partner stage (BPipe): those that the first
+// such move in the plan sends away.
 double moved_bytes(const Plan& plan, const RankClass& slot) {
   std::int32_t first = -1;
   double bytes = 0;
@@ -284,7 +287,7 @@ double moved_bytes(const Plan& plan, const RankClass& slot) {
   return bytes;
 }
 
-// The mean of these bytes over all moves of a step: stages may have unlike layers.
+// The mean of the bytes lent (moved_bytes) over all such moves of a step: stages may have different layers.
 double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   std::map<std::int64_t, double> by_stage;
   for (const RankClass& slot : plan.classes) {
@@ -295,9 +298,10 @@ double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   return moves.empty() ? 0 : sum / real(std::ssize(moves));
 }
 
-// Volume of the pipeline: each crossing passes S in forward and its gradient back; there are p·v - 1 crossings where
-// virtual stages go round, (p - 1)·v in a V. A rank of a stage with replicas has a part of each. Micro-batches divide
-// over copies of the model. Activations that stages leave with one another go there and back.
+// Communication volume of the pipeline: each boundary between stages passes the hidden states S in forward and their
+// gradient back; there are p·v - 1 boundaries where virtual stages go round, (p - 1)·v in a V. A rank of a stage with
+// replicas has a part of each. Micro-batches are divided over copies of the model. Activations that stages lend each
+// other (BPipe) go there and back.
 Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
@@ -319,8 +323,8 @@ Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   return v;
 }
 
-// Volume of the vocabulary reductions: the maximum of each row of logits, then its sum and its label's logit, are
-// all-reduced over the ranks that hold parts of the row.
+// Communication volume of a vocabulary that is split over ranks: the maximum of each row of logits, then the sum of
+// exponentials and the label's logit, are all-reduced over the ranks that hold parts of the row.
 Volume vocabulary_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const double rows = real(s.micro_batch * (spec.sequence / s.context)), n = real(s.pipeline * s.tensor);
@@ -330,8 +334,8 @@ Volume vocabulary_volume(const Spec& spec) {
           .bytes = 24 * rows * real(s.micro_batches()) * (n - 1) / n};
 }
 
-// Volume of experts: the rows of each token go to its experts and back, in forward and in backward, with a weight in
-// fp32 in one direction each.
+// Communication volume of experts: the hidden state (row) of each token goes to its experts and back, in forward and in
+// backward, with a weight in fp32 in one direction each.
 Volume expert_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;

@@ -10,34 +10,34 @@
 
 namespace orrery {
 
-// Textbook formulas with the numbers of a spec, to compare with the plan and its simulation. They describe; nothing
-// else is computed from them.
+// Textbook formulas with the numbers of a spec, to compare with the plan and its simulation. They are only printed; no
+// other figure is computed from them.
 
-// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3): bytes that a rank holds whole, and
-// bytes of which it holds 1/shards.
+// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3), and which states are sharded: of
+// those a rank holds 1/shards.
 struct StateFormula {
-  Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes per parameter, wherever they lie
-  Bytes whole = 0;   // bytes of the optimizer that every rank keeps for all parameters
+  Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes per parameter, on the device or offloaded
+  Bytes whole = 0;   // bytes of the optimizer that every rank keeps for all parameters, unsharded
   Bytes copies = 0;  // bytes of copies of gradients that the host's update reads, sharded as the optimizer
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
   std::int64_t shards = 1;
 
   double bytes(double elements) const;
 };
-// States of one kind of weights: those of experts (copies: expert_data), those of token embeddings that unlike ends of
-// a pipeline reduce together (embedding), or all others (data).
+// States of one kind of weights: those of experts (copies: expert_data), those of token embeddings that the first and
+// last stage reduce together (embedding), or all others (data).
 StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies = Dimension::data);
-// States on the ranks of a slot, where not all ranks update: servers hold shards of all states, ranks that update
-// nothing hold no optimizer states.
+// The same for one class of ranks, where not all ranks update: parameter servers hold shards of all states, ranks that
+// update nothing hold no optimizer states.
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot);
 std::string term(Bytes per_parameter, bool sharded);  // "12Ψ/N"
 std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
 
-// size of the group that the first rank of a slot is in
+// Size of the group that the first rank of a class of ranks is in.
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 
-// Elements of weights that the ranks of a slot hold before sharding, by the dimension whose ranks have copies of them
-// (copies, as in state_formula). again: only those that are gathered a second time, for backward.
+// Elements of weights that a class of ranks holds before sharding, by the dimension whose ranks have copies of them
+// (copies, as in state_formula). again: only weights that are gathered a second time, for backward.
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
 Bytes states_in_plan(const Plan& plan,
                      std::size_t slot);  // bytes of the plan's flat buffers, without copies beside the states

@@ -1,4 +1,4 @@
-// Closed forms of pipelines' bubbles, of the rows of the table of schedules.
+// Closed forms for the pipeline bubbles of the schedules in the table of schedules.
 #include <string>
 
 #include "models/schedule/schedules.h"

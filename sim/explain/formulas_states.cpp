@@ -1,4 +1,4 @@
-// Model states by their formulas.
+// Bytes of model states (parameters, gradients, optimizer states) by formulas.
 #include <algorithm>
 #include <map>
 
@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-// Whether all ranks of both ends of a pipeline reduce the token embeddings together, which they do where the ends are
-// unlike. Otherwise two of them sum the embeddings after their own stages have.
+// Whether all ranks of the first and last stage reduce the gradients of tied token embeddings in one collective, as
+// they do where the two stages have different numbers of ranks. Else pairs of ranks sum them after each stage has.
 bool sums_table_apart(const Plan& plan, std::size_t slot) {
   if (group_size(plan, Dimension::embedding, slot) <= 2) return false;
   for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
@@ -95,13 +95,13 @@ std::string text_of(const StateFormula& f) {
   return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
 }
 
-// Whether a pass of a block gives up its gathered unit.
+// Whether a pass (forward or backward) of a block frees its gathered weights.
 static bool gives_up_unit(const Plan& plan, const std::vector<std::uint32_t>& pass) {
   const auto is_unit = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered && o.tile == 0; };
   return std::ranges::any_of(pass, [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, is_unit); });
 }
 
-// How often backward gathers a weight tile, which is given up after each use.
+// How often backward gathers a tile of a weight, which is freed after each use.
 static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::uint16_t tile) {
   const auto of_tile = [&](const Operand& o) {
     return o.scope == Scope::unit && o.slot == kGathered && o.tile == tile;
@@ -113,10 +113,11 @@ static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again) {
   const bool apart = sums_table_apart(plan, slot);
   struct Unit {
-    std::int64_t together = 0, tiles = 0;  // elements that are gathered at once, and those of tiles
-    std::int64_t gathers = 0;              // how often a micro-batch gives it up, and so gathers it
+    // together: elements that are gathered at once; tiles: elements that are gathered tile by tile.
+    std::int64_t together = 0, tiles = 0;
+    std::int64_t gathers = 0;  // how often a micro-batch frees the weights, and so gathers them
   };
-  std::map<std::uint32_t, Unit> units;  // a tied output shares the embedding's unit, which comes first
+  std::map<std::uint32_t, Unit> units;  // a tied output shares the unit of the embedding, which comes first
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     const bool weights = block.role != BlockRole::unit && !outlives_steps(block.role) && f.unit != kNone;

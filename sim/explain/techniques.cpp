@@ -20,7 +20,7 @@ using List = std::vector<Technique>;
 
 std::string ranks(std::int64_t n) { return fmt::format("{} ranks", n); }
 
-// Drops the options of techniques that a strategy no longer has.
+// Resets the options of techniques that a changed strategy no longer uses.
 void drop_options(const Strategy& before, Strategy& s) {
   if (s.tensor == 1) {
     s.sequence_parallel = s.partition_activations = false;
@@ -54,7 +54,7 @@ Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change) {
   s.data = std::max<std::int64_t>(1, spec.strategy.gpus() / model_ranks);
   drop_options(spec.strategy, s);
   if (s.sharding != spec.strategy.sharding) s.shard_group = 0;
-  // Copies of the model reduce after the last backward.
+  // Schedules with two copies of the model (Chimera, DualPipe) reduce gradients after the last backward.
   const bool both_ways = runs_both_ways(s.schedule);
   if (s.sharding != spec.strategy.sharding || both_ways != runs_both_ways(spec.strategy.schedule))
     s.overlap.gradient_reduce = reduces_beside(spec.software, s.sharding) && !both_ways;
@@ -63,7 +63,7 @@ Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change) {
 
 namespace {
 
-// The savings and costs of each row of the table of shardings, by the fields of the row.
+// The savings and costs of a sharding in words, by the fields of the sharding's row in the table of shardings.
 std::string saved_by(const ShardingRow& row, std::int64_t shards) {
   if (row.shards_parameters)
     return fmt::format("parameters, gradients and optimizer states of a rank are 1/{} of the model's", shards);
@@ -78,7 +78,7 @@ std::string cost_of(const ShardingRow& row) {
   return "no more bytes: a reduce-scatter and an all-gather of weights in the place of an all-reduce";
 }
 
-// Adds the techniques of parameter servers: weights that servers hold, and how the weights are kept safe.
+// Adds the techniques of parameter servers: that servers hold the weights, and how these are protected against loss.
 void add_servers(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.parameter_server) return;
@@ -105,12 +105,13 @@ void add_servers(const Spec& spec, List& list) {
                     "without them", changed(spec, [](Strategy& x) { x.parameter_server->replicas = 1; })});
 }
 
-// Adds sharding. The layers of a 2.5d grid are replicas too.
+// Adds sharding as a technique. The layers of a 2.5d grid of tensor ranks count as replicas too.
 void add_sharding(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t copies = s.data * s.context * s.tensor_depth;
   const std::int64_t shards = s.shard_group > 0 ? s.shard_group : copies;
-  // Weaving is dropped where weights are sharded: one woven pass would give up gathered weights that the other reads.
+  // The overlap of a forward with a backward op by op (weaving) is dropped where weights are sharded: one of the two
+  // passes would free gathered weights that the other still reads.
   const auto weaves = [&](Sharding kind) { return s.overlap.micro_batches && row_of(kind).shards_parameters; };
   const auto as = [&](Sharding kind) {
     return changed(spec, [&](Strategy& x) {
@@ -143,7 +144,7 @@ void add_sharding(const Spec& spec, List& list) {
   }
 }
 
-// Adds the grids of Optimus, Tesseract and 3D tensor parallelism: the parts that each rank of the grid holds and moves.
+// Adds the grids of Optimus, Tesseract and 3D tensor parallelism, with the parts that each rank holds and transfers.
 void add_grid(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t q = grid_side(s);
@@ -188,7 +189,7 @@ void add_tensor(const Spec& spec, List& list) {
   }
 }
 
-// Adds properties of a schedule other than how its pipeline fills and empties. once: the spec without them.
+// Adds the properties of a schedule, except for how its pipeline fills and empties. once: the spec without them.
 void add_schedule(const Spec& spec, const Spec& once, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.schedule_file.empty()) return;

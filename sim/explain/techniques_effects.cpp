@@ -1,4 +1,4 @@
-// The effects of techniques, by simulation.
+// The effects of techniques, found by simulation.
 #include <atomic>
 #include <thread>
 
@@ -23,7 +23,7 @@ Effect effect_of(Technique technique, const Profile& profile, const Report& repo
     check(e.technique.other);
     const Report other = predict_report(e.technique.other, profile);
     e.step_s = other.step_time_s;
-    // The comparison is by tokens: a situation may have another batch and another number of GPUs.
+    // Steps are compared by time per token: the other spec may have another batch and another number of GPUs.
     e.slower = report.tokens_per_s_per_gpu / other.tokens_per_s_per_gpu - 1;
     e.more = other.memory.peak_device - report.memory.peak_device;
     e.fits = other.memory.fits;

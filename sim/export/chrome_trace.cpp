@@ -14,13 +14,13 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 18;  // bytes passed on to the file at once
+constexpr std::size_t kPiece = 1 << 18;  // bytes that are collected before they are written to the file
 
-// Thread of the host. A lane's thread is also its stream, which Holistic Trace Analysis wants above 0.
+// The thread id of the host. A lane's thread id is also its stream, which Holistic Trace Analysis wants above 0.
 constexpr std::uint32_t kHost = 0;
 std::uint32_t thread_of(std::uint32_t lane) { return lane % kLanes + 1; }
 
-// Rounds to nearest; the result grows with t, so that spans which touch still do.
+// Rounds to nearest; rounding keeps the order, so that spans which touch still touch.
 std::int64_t nanoseconds(Picoseconds t) { return t >= 0 ? (t + 500) / 1000 : -((499 - t) / 1000); }
 
 struct Microseconds {
@@ -30,7 +30,7 @@ struct ExactMicroseconds {
   Picoseconds time = 0;
 };
 
-// Text on its way to a file.
+// A buffer for the text that is written to a file.
 class Text {
  public:
   explicit Text(OutputFile& file) : file_(file) {}
@@ -40,7 +40,7 @@ class Text {
     (add(parts), ...);
   }
 
-  // Begins the next element of the array of events.
+  // Begins the next element of the JSON array of events.
   template <class... Parts>
   void event(const Parts&... parts) {
     if (text_.size() >= kPiece) pass_on();
@@ -61,7 +61,7 @@ class Text {
   void add(Microseconds t) { add_fraction(t.nanoseconds, 1000); }
   void add(ExactMicroseconds t) { add_fraction(t.time, 1000000); }
 
-  // value / unit with as many decimals as unit has zeros, from integers: no rounding error.
+  // Writes value / unit with as many decimals as unit has zeros, in integers: no rounding error.
   void add_fraction(std::int64_t value, std::int64_t unit) {
     if (value < 0) text_.push_back('-');
     const std::int64_t size = value < 0 ? -value : value;
@@ -92,7 +92,7 @@ class Writer {
     for (std::uint32_t m = 0; m < plan.matches.size(); ++m) last_in_.push_back(last_to_enter(plan, trace, m));
   }
 
-  // Writes one file with the slots [first, end).
+  // Writes one file with the classes of ranks [first, end).
   void write(const std::string& path, std::uint32_t first, std::uint32_t end, std::string_view members = {}) {
     OutputFile file(path);
     Text text(file);
@@ -106,7 +106,7 @@ class Writer {
   }
 
  private:
-  // Writes a line per key: Holistic Trace Analysis looks for "rank": N on its own.
+  // Writes the head of the file, a line per key: Holistic Trace Analysis looks for "rank": N on a line of its own.
   void write_head(Text& text) {
     text.put("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
     for (std::uint32_t s = first_; s < end_; ++s) {
@@ -139,8 +139,8 @@ class Writer {
     }
   }
 
-  // The time in the file of a moment in the step that is being written, and the number that a task or match of that
-  // step has among those of all steps.
+  // The file shows several steps. at(): the time in the file of a moment in the current step; number_of(): the number
+  // that a task or match of the current step has among those of all steps.
   Picoseconds at(Picoseconds time) const { return step_ * trace_.step_time + time; }
   std::uint64_t number_of(std::uint64_t id, std::size_t in_a_step) const {
     return static_cast<std::uint64_t>(step_) * in_a_step + id;
@@ -171,8 +171,8 @@ class Writer {
     thread(kHost, "host", kLanes);
   }
 
-  // The name of a slot: "stage 0 (ranks 0, 1, ... x16)". A class is the ranks at the same place in every pipeline
-  // group, or a part of them, of which the plan knows one.
+  // The name of a class of ranks: "stage 0 (ranks 0, 1, ... x16)". A class consists of the ranks at the same position
+  // in every pipeline group, or of a part of them; the plan holds only one of them.
   std::string process_name(std::uint32_t s) const {
     const RankClass& slot = plan_.classes[s];
     if (slot.multiplicity == 1) return fmt::format("{} (rank {})", slot.name, slot.representative);
@@ -225,7 +225,7 @@ class Writer {
     text.put(",\"chunk\":", frame.chunk, ",", arguments, ",\"issued\":", ExactMicroseconds{at(span.issued)},
              ",\"entered\":", ExactMicroseconds{at(span.entered)}, ",\"matched\":", ExactMicroseconds{at(span.matched)},
              ",\"ended\":", ExactMicroseconds{at(span.ended)}, ",\"cause\":");
-    // The launch came last of all events that the task waited for.
+    // The launch was the last event that the task waited for.
     if (span.cause == kNone || trace_.spans[span.cause].ended < span.issued) {
       text.put("\"launch\"}}");
     } else {
@@ -244,8 +244,8 @@ class Writer {
     text.put(",\"args\":{\"task\":", task_number(t), ",\"for task\":", task_number(last), "}}");
   }
 
-  // Writes an arrow from a send to its receive. Both run from the moment they match; the head of the arrow is half-way
-  // through, so that it lies inside the slice of the receive wherever that stands in the file.
+  // Writes an arrow from a send to its receive. Both run from the moment they match; the head of the arrow lies
+  // half-way through the receive, so that viewers draw it inside that slice wherever it is in the file.
   void write_arrow(Text& text, TaskId send) const {
     if (!std::get<Transfer>(plan_.op_of(send).work).send) return;
     const std::uint32_t match = plan_.tasks[send].match;
@@ -285,15 +285,15 @@ class Writer {
   const Plan& plan_;
   const Trace& trace_;
   std::span<const MemorySample> samples_;
-  std::int64_t steps_ = 1, step_ = 0;  // step_: the step that is being written
+  std::int64_t steps_ = 1, step_ = 0;  // step_: the current step
   std::string device_;
-  std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;  // names as JSON
-  std::vector<std::string> arguments_;  // arguments by op, for the slot being written
-  std::vector<TaskId> last_in_;         // by match: the member that the others waited for
-  std::uint32_t first_ = 0, end_ = 0;   // slots of the file being written
+  std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;  // names as JSON strings
+  std::vector<std::string> arguments_;  // arguments of each op, for the current class of ranks
+  std::vector<TaskId> last_in_;         // by match (tasks of one transfer): the task that entered last
+  std::uint32_t first_ = 0, end_ = 0;   // classes of ranks in the current file
 };
 
-// "out.json.gz", 8 -> "out_rank8.json.gz".
+// Adds the rank to a file name: "out.json.gz", 8 -> "out_rank8.json.gz".
 std::string path_of_rank(const std::string& path, std::int64_t rank) {
   const std::size_t name = path.find_last_of('/') + 1;  // no slash: npos + 1 is 0
   const std::size_t json = path.rfind(".json");

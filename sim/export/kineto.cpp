@@ -15,8 +15,9 @@ namespace {
 // The names of a collective in PyTorch (record_param_comms) and in NCCL (src/device/generate.py).
 struct CollectiveNames {
   std::string_view torch, nccl;
-  bool sums = false;        // whether NCCL has a function per operator and type
-  bool in_is_part = false;  // whether a rank puts in one part of as many as the group has ranks
+  bool sums = false;  // whether NCCL has one function for each reduction operator and type
+  // Whether the input of a rank is one part of n, with n the number of ranks in the group; out_is_part: its output.
+  bool in_is_part = false;
   bool out_is_part = false;
 };
 
@@ -64,7 +65,7 @@ Group group_of(const Plan& plan, Dimension dimension, std::int64_t rank) {
   return {index, table.groups[index]};
 }
 
-// Kineto lists at most 30 elements of a list.
+// A list of ranks as text; like Kineto, at most 30 elements of it.
 std::string list_of(GroupList::Group ranks) {
   constexpr std::size_t kMost = 30;
   if (ranks.size() <= kMost) return fmt::format("[{}]", fmt::join(ranks, ", "));

@@ -10,15 +10,15 @@ namespace {
 
 using TorchShape = std::vector<std::int64_t>;
 
-// Reasons of refusals, as counted for the user.
+// Reasons why operators are not recognised; their numbers are shown to the user.
 constexpr char kNoShapes[] = "operators without shapes: record with record_shapes=True";
 constexpr char kOther[] = "operators that are no op of a plan, or one that is not told from the trace";
 constexpr char kRole[] = "products of which forward or backward cannot be told";
 constexpr char kMask[] = "attention that is not causal";
 constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wide";
 
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;  // most elements of one dimension
-constexpr double kMostTensor = 1e15;                         // most elements of a tensor
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;  // largest number of elements along one dimension
+constexpr double kMostTensor = 1e15;                         // largest number of elements of a tensor
 
 // The shape of an input; empty if the input has none, if it was not recorded, or if no GPU could hold it.
 TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
@@ -48,17 +48,17 @@ std::int64_t leading_rows(const TorchShape& s) {
   return std::accumulate(s.begin(), s.end() - 1, std::int64_t{1}, std::multiplies<>());
 }
 
-// Everything that the reader of one operator sees.
+// An operator to be recognised, and what is known about it.
 struct SeenOperator {
   const nlohmann::json& op;
   bool backward;
   const Products& forward;
-  TorchShape first;  // the shape of the input that the table names
+  TorchShape first;  // shape of the input that the table kOperators names
 };
 
 using Meant = std::variant<Work, const char*>;
 
-// The index of the first of an operator's two factors among the inputs; 0 also for operators that are no product.
+// The index of a matrix product's first factor among the inputs; 0 also for operators that are no product.
 std::size_t first_factor(const std::string& name) { return name == "aten::addmm" ? 1 : 0; }
 
 std::optional<TorchShape> torch_product_of(const nlohmann::json& op) {
@@ -85,8 +85,8 @@ Meant torch_product(const SeenOperator& s) {
   return kRole;
 }
 
-// Recognises attention: q has the shape (batch, sequence, heads, head_dim), or heads before the sequence; k is the next
-// input.
+// Recognises attention: q has the shape (batch, sequence, heads, head_dim), or (batch, heads, sequence, head_dim); k is
+// the next input.
 Meant torch_attention(const SeenOperator& s, std::size_t q_input, std::size_t causal, bool heads_first,
                       Direction direction) {
   const TorchShape k = torch_shape(s.op, q_input + 1);
@@ -119,15 +119,15 @@ Meant torch_gelu(const SeenOperator& s) {
   return Activation{.rows = leading_rows(s.first), .columns = s.first.back(), .gated = false, .direction = direction};
 }
 
-// Recognises a sum of two activations of the same shape: the residual stream, or two sources of a gradient.
+// Recognises a sum of two activations of the same shape: the residual stream, or a gradient with two contributions.
 Meant torch_sum(const SeenOperator& s) {
   if (s.first.size() < 2 || s.first != torch_shape(s.op, 1)) return kOther;
   if (s.backward) return Add{leading_rows(s.first) * s.first.back()};
   return Residual{.rows = leading_rows(s.first), .columns = s.first.back()};
 }
 
-// The operators by name, with the input whose shape is read. The places of is_causal are from the operators' signatures
-// (native_functions.yaml; flash_attn/flash_attn_interface.py).
+// The recognised operators by name, with the index of the input whose shape is read. The indices of is_causal are from
+// the operators' signatures (native_functions.yaml; flash_attn/flash_attn_interface.py).
 struct Operator {
   std::string_view name;
   std::size_t input;
@@ -182,9 +182,11 @@ Recognised recognise(const nlohmann::json& op, bool backward, const Products& fo
     if (seen.first.empty()) return std::string(kNoShapes);
     const Bytes width = element_bytes(torch_text(op, "Input type", o.input));
     if (width != 2 && width != 4) return std::string(kType);
-    const Meant meant = o.meant(seen);
+    Meant meant = o.meant(seen);
     if (const auto* reason = std::get_if<const char*>(&meant)) return std::string(*reason);
-    return shape_of(std::get<Work>(meant), width);
+    Work& work = std::get<Work>(meant);
+    if (auto* product = std::get_if<Gemm>(&work)) product->result_bytes = width;  // PyTorch's results are as its inputs
+    return shape_of(work, width);
   }
   return std::string(kOther);
 }

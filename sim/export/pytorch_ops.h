@@ -15,14 +15,14 @@ namespace orrery {
 // The functions below read an operator of PyTorch as its profiler recorded it with record_shapes: {"name": "aten::mm",
 // "args": {"Input Dims", "Input type", "Concrete Inputs"}}.
 
-// Forward products (m, n, k) of a trace: they tell what a backward product of the same three numbers is.
+// Sizes (m, n, k) of a trace's forward matrix products; they tell which gradient a backward product of these sizes is.
 using Products = std::set<std::vector<std::int64_t>>;
-// Adds the product that an operator does, if it does one.
+// Adds the sizes of the matrix product that an operator does, if it does one.
 void add_product(const nlohmann::json& op, Products& products);
 
 // The work of an operator, in the plan's terms, or the reason why it is not recognised. backward: the operator runs on
-// autograd's thread. Products take their role from their shape: dy (m, k) W (k, n) belongs to a forward product (m, k,
-// n), dy^T x to (k, m, n), and x^T dy, the transpose of dy^T x, to (k, n, m).
+// autograd's thread. Matrix products get their role from their shape: dy (m, k) W (k, n) belongs to a forward product
+// (m, k, n), dy^T x to (k, m, n), and x^T dy, the transpose of dy^T x, to (k, n, m).
 using Recognised = std::variant<WorkShape, std::string>;
 Recognised recognise(const nlohmann::json& op, bool backward, const Products& forward);
 

@@ -20,7 +20,7 @@ constexpr Bytes kSegmentRounding = 2 * kMebibyte;
 constexpr Bytes round_up(Bytes bytes, Bytes unit) { return ceil_div(bytes, unit) * unit; }
 constexpr bool is_large(std::uint32_t pool) { return pool % 2 != 0; }
 
-// The size of a segment for a block: get_allocation_size.
+// The size of the segment to allocate for a block: get_allocation_size.
 Bytes segment_size(Bytes block) {
   if (block <= kLargestSmall) return kSmallSegment;
   if (block < kSharedSegmentBelow) return kSharedSegment;
@@ -82,7 +82,7 @@ void CachingAllocator::process_events(Picoseconds now) {
   }
 }
 
-// release_cached_blocks: segments without neighbours go back whole, expandable ones by the page.
+// release_cached_blocks: wholly unused segments go back to the device, expandable ones page by page.
 void CachingAllocator::empty_cache() {
   for (const Event& event : events_) stats_.synchronized_until = std::max(stats_.synchronized_until, event.until);
   process_events(std::numeric_limits<Picoseconds>::max());
@@ -109,7 +109,7 @@ void CachingAllocator::reset_peaks() {
   }
 }
 
-// The unit in which an expandable segment is mapped.
+// The page size by which an expandable segment of the pool grows.
 Bytes CachingAllocator::page(std::uint32_t pool) const { return is_large(pool) ? kSharedSegment : kSmallSegment; }
 
 BlockId CachingAllocator::new_block(Bytes address, Bytes size, std::uint32_t pool, State state) {
@@ -133,8 +133,8 @@ void CachingAllocator::link_after(BlockId left, BlockId right) {
   if (next != kNone) blocks_[next].prev = right;
 }
 
-// get_free_block. An expandable block counts for the size it can grow to: a later, larger one that can grow less is
-// taken first.
+// get_free_block. An expandable block counts with the size it can grow to: it is passed over for a later, larger block
+// that can grow less.
 BlockId CachingAllocator::find_free(std::uint32_t pool, Bytes size) const {
   const FreeSet& set = pools_[pool].free;
   const FreeBlock* best = set.at_least(size);
@@ -148,7 +148,7 @@ BlockId CachingAllocator::find_free(std::uint32_t pool, Bytes size) const {
   return best->id;
 }
 
-// A new segment: alloc_block; if there is no room, release_cached_blocks and alloc_block once more.
+// Allocates a new segment: alloc_block; if it does not fit, release_cached_blocks and alloc_block once more.
 BlockId CachingAllocator::grow(std::uint32_t pool, Bytes size) {
   const auto once = [&] { return options_.expandable_segments ? expand(pool, size) : new_segment(pool, size); };
   BlockId id = once();
@@ -168,8 +168,8 @@ BlockId CachingAllocator::new_segment(std::uint32_t pool, Bytes size) {
   return id;
 }
 
-// try_allocate_expandable_block: maps pages from the lowest place that has room. Pages that were mapped before the
-// device ran out of memory stay mapped, and free.
+// try_allocate_expandable_block: maps pages in the lowest address range that is long enough. Pages that were mapped
+// before the device ran out of memory stay mapped, and free.
 BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
   BlockId id = find_range(pool, size);
   if (blocks_[id].state == State::unmapped && !map(id, std::min(size, blocks_[id].size))) return kNone;
@@ -183,7 +183,7 @@ BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
 }
 
 // find_expandable_block: the first free or unmapped block that starts a run of such blocks of the size. A new range of
-// addresses is 9/8 of the device.
+// addresses is 9/8 times as large as the device's memory.
 BlockId CachingAllocator::find_range(std::uint32_t pool, Bytes size) {
   const auto usable = [&](BlockId id) {
     return id != kNone && (blocks_[id].state == State::free || blocks_[id].state == State::unmapped);
@@ -220,7 +220,7 @@ bool CachingAllocator::map(BlockId id, Bytes size) {
   return true;
 }
 
-// unmap_block: whole pages inside a free block go back. A range without mapped pages is given up.
+// unmap_block: whole pages inside a free block go back to the device. A range without mapped pages is dropped.
 void CachingAllocator::unmap(BlockId id) {
   const std::uint32_t pool = blocks_[id].pool;
   const Bytes start = blocks_[id].address;
@@ -257,8 +257,8 @@ void CachingAllocator::unmap(BlockId id) {
   }
 }
 
-// should_split and alloc_found_block: the rest of a block becomes a free block of its own, unless it is so small that
-// it stays a part of it.
+// should_split and alloc_found_block: the remainder of a block becomes a free block of its own, unless it is so small
+// that it stays in the block.
 void CachingAllocator::cut(BlockId id, Bytes size) {
   const Block block = blocks_[id];
   const Bytes rest = block.size - size;
@@ -271,7 +271,7 @@ void CachingAllocator::cut(BlockId id, Bytes size) {
   if (!options_.expandable_segments) stats_.inactive_split.add(rest);
 }
 
-// free_block
+// free_block: marks a block as free, and merges it with free neighbours.
 void CachingAllocator::release(BlockId id) {
   stats_.active.add(-blocks_[id].size);
   stats_.requested.add(-blocks_[id].requested);

@@ -29,42 +29,42 @@ struct Gauge {
 // The figures that torch.cuda.memory_stats() prints, in bytes. reserved >= active >= allocated, and active >=
 // requested.
 struct AllocatorStats {
-  Gauge allocated;                      // blocks handed out, rounding and unsplit remainders included
-  Gauge requested;                      // bytes asked for, of blocks handed out or waiting for events
-  Gauge active;                         // blocks handed out or waiting for events
-  Gauge reserved;                       // segments, or mapped pages of expandable ones
-  Gauge inactive_split;                 // free parts of segments that are in use; expandable segments are not counted
+  Gauge allocated;       // blocks handed out, rounding and unsplit remainders included
+  Gauge requested;       // bytes asked for, of blocks handed out or waiting for events
+  Gauge active;          // blocks handed out or waiting for events
+  Gauge reserved;        // segments, or mapped pages of expandable ones
+  Gauge inactive_split;  // free parts of segments that are partly in use; expandable segments are not counted
   std::int64_t device_allocations = 0;  // cudaMalloc, or one mapping of pages
   std::int64_t device_frees = 0;
   std::int64_t retries = 0;            // cached blocks were released because a segment did not fit
-  std::int64_t out_of_memory = 0;      // a segment did not fit even after such a release
-  Picoseconds synchronized_until = 0;  // the latest event that such a release had to wait for
+  std::int64_t out_of_memory = 0;      // a segment did not fit even after cached blocks were released
+  Picoseconds synchronized_until = 0;  // the latest event that a release of cached blocks had to wait for
 };
 
-// A replay of PyTorch's CUDA caching allocator without a device: addresses are integers that only rise.
-// Blocks are rounded to 512 bytes and cut from segments of 2 MiB (up to 1 MiB), 20 MiB (below 10 MiB) or their size
-// rounded to 2 MiB; a request takes the smallest free block of its own stream that is large enough, of these the
-// lowest. Freed blocks merge with free neighbours and stay cached until a segment does not fit. With expandable
+// A replay of PyTorch's CUDA caching allocator without a device: addresses are integers that only rise. Blocks are
+// rounded to 512 bytes and cut from segments of 2 MiB (up to 1 MiB), 20 MiB (below 10 MiB) or their size rounded to 2
+// MiB; a request takes the smallest free block of its own stream that is large enough, and among equals the lowest
+// address. Freed blocks merge with free neighbours and stay cached until a segment does not fit. With expandable
 // segments, each stream and pool has one range of addresses whose pages (2 MiB or 20 MiB) are mapped as it grows.
 // Options that are off by default (max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold) and the
-// private pools of CUDA graphs are not replayed. It never knows time beyond the events it is given.
+// private pools of CUDA graphs are not replayed. The allocator has no clock beyond the times that it is given.
 // Source: c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.x, whose rules are named beside each step in allocator.cpp.
 class CachingAllocator {
  public:
   explicit CachingAllocator(AllocatorOptions options);
 
-  // Takes bytes > 0 on a stream (small numbers from 0); events up to now have completed. None when out of memory:
-  // then every unused segment has been given back and nothing else has changed.
+  // Allocates bytes > 0 on a stream (small numbers from 0); events up to now have completed. Returns nullopt when out
+  // of memory: then every unused segment has been given back to the device and nothing else has changed.
   std::optional<BlockId> malloc(Bytes bytes, int stream, Picoseconds now = 0);
 
-  // Gives a block back. The id may be handed out again.
+  // Frees a block. The id may be handed out again.
   void free(BlockId id);
 
-  // Gives back a block that other streams use (record_stream): the block stays active until the events of those
-  // streams, the last of them at `until`, have completed and malloc looks at them.
+  // Frees a block that other streams use (record_stream): the block stays active until the events of those streams, the
+  // last of them at `until`, have completed and malloc looks at them.
   void free_after(BlockId id, Picoseconds until);
 
-  // Returns blocks whose events have completed, as every malloc does first.
+  // Frees blocks whose events have completed, as every malloc does first.
   void process_events(Picoseconds now);
 
   // torch.cuda.empty_cache(): waits for events and gives unused segments (pages) back to the device.
@@ -88,7 +88,7 @@ class CachingAllocator {
     Bytes address = 0;
     Bytes size = 0;
     Bytes requested = 0;
-    BlockId prev = kNone;  // neighbours in the segment
+    BlockId prev = kNone;  // the blocks before and behind it in the same segment
     BlockId next = kNone;
     std::uint32_t pool = 0;  // 2 * stream, + 1 if it holds large blocks
     State state = State::free;
@@ -96,7 +96,7 @@ class CachingAllocator {
 
   struct Pool {
     FreeSet free;
-    std::vector<BlockId> unmapped;  // unmapped blocks, by address
+    std::vector<BlockId> unmapped;  // ranges of addresses without mapped pages, by address
   };
 
   struct Event {
@@ -126,9 +126,9 @@ class CachingAllocator {
   AllocatorOptions options_;
   AllocatorStats stats_;
   std::vector<Block> blocks_;
-  std::vector<BlockId> spare_;  // unused places in blocks_
+  std::vector<BlockId> spare_;  // indices in blocks_ that are unused
   std::vector<Pool> pools_;
-  std::vector<Event> events_;  // a heap, earliest first
+  std::vector<Event> events_;  // a heap of pending events, the earliest first
   Bytes next_address_ = 0;
 };
 

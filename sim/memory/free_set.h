@@ -17,10 +17,10 @@ struct FreeBlock {
   std::uint32_t id = 0;
 };
 
-// Free blocks in the order (size, address), as CachingAllocator searches them. Blocks lie in bins, eight per power of
-// two of their size in units of 512 bytes; a bin is a short vector in descending order, so that the best fit is taken
-// from the back. A bitmap finds the next bin in use. The set never looks at the state or the neighbours of a block.
-// Pointers that it returns last until the next insert or erase.
+// Free blocks of memory in the order (size, address), in which CachingAllocator searches them. Blocks are sorted into
+// bins, eight per power of two of their size in units of 512 bytes; a bin is a short vector in descending order, so
+// that the best fit is taken from the back. A bitmap finds the next bin in use. The set never looks at the state or the
+// neighbours of a block. Pointers that it returns last until the next insert or erase.
 class FreeSet {
  public:
   void insert(FreeBlock block) {
@@ -39,10 +39,10 @@ class FreeSet {
     if (blocks.empty()) occupied_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
   }
 
-  // The first block of at least so many bytes (the smallest, of these the lowest), or null.
+  // The smallest block of at least `size` bytes (among equals the one of lowest address), or null.
   const FreeBlock* at_least(Bytes size) const { return from(size, 0); }
 
-  // The block after this one, or null.
+  // The next block in the order (size, address), or null.
   const FreeBlock* after(const FreeBlock& block) const { return from(block.size, block.address + 1); }
 
  private:
@@ -56,7 +56,7 @@ class FreeSet {
     return (power - 2) * 8 + ((units >> (power - 3)) & 7);
   }
 
-  // One past the last block that is not before (size, address).
+  // The position behind all blocks of a bin that are not before (size, address); bins are in descending order.
   template <class Blocks>
   static auto place(Blocks& blocks, Bytes size, Bytes address) -> decltype(blocks.begin()) {
     return std::partition_point(blocks.begin(), blocks.end(), [=](const FreeBlock& b) {

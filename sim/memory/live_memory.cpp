@@ -15,7 +15,7 @@ const BlockBuffer& slot_of(const Plan& plan, std::uint32_t frame, const Operand&
   return plan.blocks[plan.frames[frame].block].buffers[o.slot];
 }
 
-// The bytes that the tasks of a slot take and give up, not yet in order of time.
+// The changes of memory by the tasks of one class of ranks, which allocate and free buffers; not yet in order of time.
 std::vector<Delta> deltas_of(const Plan& plan, const Trace& trace, const RankClass& slot, std::vector<bool>& held) {
   std::vector<Delta> deltas;
   const auto change = [&](TaskId t, const Operand& o, bool take) {

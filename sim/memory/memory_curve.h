@@ -7,13 +7,14 @@
 
 namespace orrery {
 
-// The memory that a slot holds of each category, a sample wherever a task changes it, by step from the first; times are
-// those of the memory clock within the step. The largest sum of a slot's samples is its SlotMemory::peak.
+// The memory that one class of ranks holds in each category (weights, activations, ...), step by step: a sample
+// wherever a task changes it. Times are those at which the host issues tasks, within the step. The largest sum of the
+// samples is SlotMemory::peak.
 using MemoryCurve = std::vector<std::vector<MemorySample>>;
 
-// The samples of so many steps in a row from the first. For one step, the samples of a steady step in which the slot
-// peaks: the second, unless a later one holds more. Sorted by slot, then time. A slot that was played for fewer steps
-// repeats the last.
+// The memory samples of the first `steps` steps. For one step, those of a steady step in which the ranks peak: the
+// second, unless a later one holds more. Sorted by class of ranks, then time. Where fewer steps were replayed, the last
+// one is repeated.
 std::vector<MemorySample> samples_of(const std::vector<MemoryCurve>& curves, std::int64_t steps, Picoseconds step_time);
 
 }  // namespace orrery

@@ -16,11 +16,11 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLargest = 6;
-// steps played after the first, to see which memory a steady step takes again
+// Number of steps replayed after the first, to see which memory a steady step takes again.
 constexpr std::ptrdiff_t kReplayedSteps = 12;
 constexpr int kNotHeld = -1;
-constexpr int kBeyond = -2;  // a buffer on the host or on disks
-constexpr int kPlaced = -3;  // a buffer in the arena, which is held from the start
+constexpr int kBeyond = -2;  // marks a buffer on the host or on disks
+constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is held from the start
 
 struct Held {
   BlockId block = 0;
@@ -30,20 +30,20 @@ struct Held {
 
 constexpr Bytes kWithoutEnd = Bytes{1} << 60;
 
-// Number of entries that a task puts into the device's launch queue: its kernels; around a collective of another stream
-// PyTorch also records two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream and
+// The number of entries that a task puts into the device's launch queue: its kernels; for a collective on another
+// stream PyTorch also records two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream and
 // WorkNCCL::synchronize).
 TaskId launches(const Op& op) {
   constexpr TaskId kEvents = 4;
   return static_cast<TaskId>(std::max(1, kernels_of(op.work))) + (moves(op) ? kEvents : 0);
 }
 
-// Whether a collective is ZeRO-1's gather of the weights that its ranks have updated.
+// Whether a collective is ZeRO-1's all-gather of weights after each rank has updated a part of them.
 bool gathers_parameters(const Op& op, const Collective& c) {
   return c.kind == CollectiveKind::all_gather && op.phase == Phase::step && op.lane == LaneKind::data_gather;
 }
 
-// Whether an op is a reduction or gather that data ranks do once a step.
+// Whether an op is a gradient reduction or weight gather among data ranks that runs once a step.
 bool ends_step(const Op& op) {
   return op.phase == Phase::step && (reduces_gradients(op.lane) || op.lane == LaneKind::data_gather);
 }
@@ -87,9 +87,9 @@ class Replay : BlockSource {
   }
 
  private:
-  // Moments appear at the end of the first step. Later steps give cached memory back to make room for them and do not
-  // need it again, until no step gives anything back, or each gives back as much as the one before. If neither comes,
-  // the mean of the last half counts.
+  // Replays steps until memory is steady. Optimizer moments appear at the end of the first step. Later steps give
+  // cached segments back to make space for them and do not need those again, until no step gives anything back, or each
+  // as much as the one before. If neither happens, the mean over the last half of the steps counts.
   void play_to_rest(const RankClass& slot) {
     std::vector<std::int64_t> calls;
     bool rests = false;
@@ -103,7 +103,7 @@ class Replay : BlockSource {
     result_.device_calls = std::accumulate(first, calls.end(), std::int64_t{0}) / (calls.end() - first) / plan_.steps;
   }
 
-  // Plays the whole plan once more. Returns whether cached segments had to be given back.
+  // Replays the whole plan once more. Returns whether cached segments had to be given back to the device.
   bool play(const RankClass& slot) {
     const AllocatorStats before = allocator_.stats();
     if (curve_ != nullptr) curve_->emplace_back();
@@ -130,7 +130,8 @@ class Replay : BlockSource {
     if (op.allocates.empty() && op.frees.empty() && !lists && !copies && !states_.has_gradients()) return;
     const Picoseconds offset = step_ * trace_.step_time;
     const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
-    // A stack that copies so also looks for infinities, and waits for the answer before it updates.
+    // A stack that makes such flat copies also looks for infinities, and its host waits for the answer before the
+    // update.
     const Picoseconds checked = options_.flat_copies > 0 && op.optimizer ? trace_.spans[t].entered : 0;
     const Picoseconds now = offset + std::max({host_at(t) + lag_at(t), behind, checked});
     visited_ = t;
@@ -152,16 +153,16 @@ class Replay : BlockSource {
     sample();
   }
 
-  // Adds a sample of the slot's memory unless the last one says the same.
+  // Adds a sample of the ranks' memory unless it equals the last one.
   void sample() {
     if (curve_ == nullptr || (!curve_->back().empty() && curve_->back().back().bytes == now_)) return;
     curve_->back().push_back({clock_, slot_, now_});
   }
 
-  // The forwards that fill a pipeline, from the third on. The output of the first forward of a stage is sent at once;
-  // the output of the second waits until the next stage has ended its first forward, and the device, whose stream waits
-  // for the sends, waits too. The host goes on: inferred from the peaks of nanotron's first stages, as is which forward
-  // is the first to wait.
+  // Finds the forward passes that fill a pipeline, from the third on. The output of the first forward of a stage is
+  // sent at once; that of the second waits until the next stage has ended its first forward, and the device, whose
+  // stream waits for the sends, waits too, while the host runs on. This, and which forward is the first to wait, was
+  // inferred from the peak memory of nanotron's first stages.
   void find_filling(const RankClass& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
@@ -180,7 +181,7 @@ class Replay : BlockSource {
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
 
-  // When the host comes to a task, at its own pace from its last wait.
+  // The time when the host comes to a task, if since its last wait it needs only its own share of the issue time.
   Picoseconds host_at(TaskId t) const {
     const Picoseconds issued = trace_.spans[t].issued;
     if (options_.host_part == 1 && options_.filling_part == 1) return issued;
@@ -197,9 +198,9 @@ class Replay : BlockSource {
     return from(waited, fills, options_.host_part) + from(0, issued - fills, options_.filling_part);
   }
 
-  // A retry waits until the device has ended the work that cached blocks wait for. The host issues the tasks that
-  // follow later by as much, up to the next point where it waits anyway: it is no longer ahead of the device, and needs
-  // less memory for that.
+  // An allocation that has to be retried waits until the device has ended the work that cached blocks wait for. The
+  // host issues all later tasks later by as much, up to the next point where it waits anyway: it is no longer ahead of
+  // the device, and needs less memory for that.
   Picoseconds lag_at(TaskId t) const {
     const std::vector<HostResume>& waits = trace_.host[slot_];
     const bool waited = lag_ > 0 && std::any_of(waits.begin(), waits.end(), [&](const HostResume& w) {
@@ -215,8 +216,8 @@ class Replay : BlockSource {
     lagging_since_ = visited_;
   }
 
-  // The weights that every rank of the group updated come into one buffer for all, and from there into one tensor for
-  // each rank.
+  // The weights that each rank of the group has updated are gathered into one buffer, and copied from there into one
+  // tensor for each rank.
   void gather_lists(TaskId t, const Collective& gather, Picoseconds now, Picoseconds ended) {
     const auto ranks =
         static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(gather.group)].groups.front().size());
@@ -225,8 +226,8 @@ class Replay : BlockSource {
     pass_through(copies, t, now, ended);
   }
 
-  // The gradients of a bucket are copied side by side to be reduced, unless they lie so already, and gathered weights
-  // come into one buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
+  // The gradients of a bucket are copied into one flat tensor before the reduction, unless they lie side by side
+  // already, and gathered weights arrive in one flat buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
   void copy_flat(TaskId t, const Collective& of, Picoseconds now, Picoseconds ended) {
     const bool reduces = reduces_gradients(plan_.op_of(t).lane);
     if (reduces && !states_.has_gradients()) return;
@@ -235,9 +236,9 @@ class Replay : BlockSource {
     pass_through(copies, t, now, options_.blocking_launches ? 0 : ended);
   }
 
-  // For a chunk in 16 bits: gives up the gradients of the parameters that other ranks update, puts the gradients of
-  // this rank's part into one tensor, and widens that into one as wide as the master weights (DeepSpeed
-  // stage_1_and_2.py, step()).
+  // For a chunk with gradients in 16 bits: frees those of the parameters that other ranks update, copies those of this
+  // rank's part into one tensor, and converts that into one as wide as the master weights (DeepSpeed stage_1_and_2.py,
+  // step()).
   void widen_gradients(TaskId t, const Update& update, Picoseconds now) {
     if (!states_.has_gradients()) return;
     const std::uint32_t state = frame_of(plan_, plan_.tasks[t].frame, Scope::state);
@@ -252,7 +253,8 @@ class Replay : BlockSource {
     }
   }
 
-  // The block of the gradient that an accumulation adds, taken from the gradient's buffer.
+  // The block of the gradient that a task adds to a sum, removed from the gradient's buffer so that it can become the
+  // sum.
   std::optional<BlockId> added_gradient(TaskId t) {
     for (const Operand& o : plan_.op_of(t).operands) {
       if (o.scope != Scope::own || o.access != Access::read) continue;
@@ -267,7 +269,7 @@ class Replay : BlockSource {
     return std::nullopt;
   }
 
-  // Copies that a collective needs until it has ended; 0: until the host goes on.
+  // Allocates copies that a collective needs until it has ended; ended = 0: they are freed when the host goes on.
   void pass_through(const std::vector<Bytes>& copies, TaskId t, Picoseconds now, Picoseconds ended) {
     std::vector<BlockId> blocks;
     blocks.reserve(copies.size());
@@ -292,7 +294,8 @@ class Replay : BlockSource {
 
   Bytes size(BlockId block) const override { return allocator_.size(block); }
 
-  // Gathered weights lie in buffers that the stack keeps.
+  // Notes until when the tensors of a collective are used. The output of a gather of weights is not included: it lies
+  // in buffers that the stack keeps.
   void note_uses(TaskId t, Picoseconds ended) {
     const bool gathers = std::get<Collective>(plan_.op_of(t).work).kind == CollectiveKind::all_gather;
     for (const Operand& o : plan_.op_of(t).operands) {
@@ -326,8 +329,8 @@ class Replay : BlockSource {
     count(what.category, allocator_.size(held.block));
   }
 
-  // If there is no room even after the allocator's retry, the device is taken to be larger from then on: the figures
-  // then say how much memory the device would have needed.
+  // Allocates a block. If it does not fit even after the allocator's retry, the device is taken to be larger from then
+  // on: the figures then say how much memory the device would have needed.
   BlockId allocate(Bytes bytes, int stream, Picoseconds now) {
     const std::int64_t retries = allocator_.stats().retries;
     const auto block = allocator_.malloc(bytes, stream, now);
@@ -377,7 +380,7 @@ class Replay : BlockSource {
     result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
   }
 
-  // Notes the level of memory after a task has taken all its buffers; it may be the slot's peak.
+  // Notes the memory held after a task has allocated all its buffers; it may be the peak.
   void note_most(TaskId t) {
     sample();
     if (allocated_ <= result_.peak) return;
@@ -395,7 +398,7 @@ class Replay : BlockSource {
   CachingAllocator allocator_;
   StateTensors states_;
   std::vector<Held>& held_;   // blocks held, by buffer
-  std::vector<char>& named_;  // by buffer: counted by name_largest()
+  std::vector<char>& named_;  // by buffer: whether name_largest() counts it as alive
   SlotMemory result_;
   CategoryBytes now_{};
   Bytes allocated_ = 0, host_ = 0, nvme_ = 0;
@@ -404,17 +407,19 @@ class Replay : BlockSource {
   std::uint32_t slot_ = 0;
   TaskId visited_ = 0, lagging_since_ = 0;
   Picoseconds lag_ = 0;
-  Picoseconds clock_ = 0;   // time of the latest task, from the begin of the step
-  std::int64_t calls_ = 0;  // calls of cudaMalloc and cudaFree the last time that the step was played
+  Picoseconds clock_ = 0;   // time of the latest task, from the start of the step
+  std::int64_t calls_ = 0;  // calls of cudaMalloc and cudaFree in the last replayed step
   std::pair<TaskId, TaskId> filling_;
   TaskId update_ = 0;
-  Bytes reserved_before_ = 0;  // peak before the latest update_
-  // queued_: launches that the device has not begun when the host makes the next; oldest_: the first of them
+  // Peak of the reserved bytes before the latest find_update().
+  Bytes reserved_before_ = 0;
+  // queued_: launches that the device has not begun when the host makes the next one; oldest_: the first of those
+  // tasks.
   TaskId queued_ = 0, oldest_ = 0;
 };
 
-// Finds the buffers alive at the peak again by counting, up to the peak and by name, the times that tasks take and give
-// them up.
+// Finds the buffers that were alive at the peak, by repeating up to the peak which buffers tasks allocate and free, and
+// counts them by name.
 void Replay::name_largest() {
   if (result_.peak_task == kNone) return;
   const RankClass& slot = plan_.classes[plan_.slot_of(result_.peak_task)];
@@ -449,7 +454,7 @@ void Replay::name_largest() {
 
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
                                       std::vector<MemoryCurve>* curves) {
-  std::vector<Held> held(plan.buffers);  // every slot has buffers of its own
+  std::vector<Held> held(plan.buffers);  // every class of ranks has buffers of its own
   std::vector<char> named(plan.buffers);
   std::vector<std::vector<std::uint32_t>> frames(plan.classes.size());
   for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);

@@ -15,57 +15,57 @@ namespace orrery {
 
 using CategoryBytes = std::array<Bytes, kCategories>;
 
-// The memory of one rank slot over two steps, more where the second gives cached segments back, on the memory clock: a
-// buffer is taken when its first task is issued and returned when its last user is issued, or, on another stream, when
-// that user's event has completed.
+// The memory of one class of ranks over two steps, or more if the second still gives cached segments back. As in
+// PyTorch, time is the host's: a buffer is allocated when its first task is issued and freed when its last user is
+// issued, or, if that runs on another stream, when the user's event has completed.
 struct SlotMemory {
   Bytes first_step_peak = 0;  // most bytes allocated up to the end of the first step
   Bytes peak = 0;             // most bytes allocated in all steps
-  Bytes peak_reserved = 0;    // bytes that the caching allocator holds
+  Bytes peak_reserved = 0;    // most bytes that the caching allocator holds
 
-  // Bytes that the caching allocator holds from the last pass of the last step on: less where segments were given back
-  // before.
+  // Bytes that the caching allocator holds from the last pass of the last step on: fewer than peak_reserved where
+  // cached segments were given back before.
   Bytes update_reserved = 0;
   CategoryBytes at_peak{};  // bytes by category at the peak; they sum to peak
   TaskId peak_task = kNone;
   int peak_step = 0;
   std::vector<std::string> alive;  // the largest buffers at the peak, "38.5 GiB logits x 2"
-  std::int64_t retries = 0;        // the allocator had to give cached segments back
+  std::int64_t retries = 0;        // how often the allocator had to give cached segments back
 
-  // Calls of cudaMalloc and cudaFree in a steady step, if the allocator has to make them there and there is room.
-  // Expandable segments have none: the time to map their pages is not known.
+  // Calls of cudaMalloc and cudaFree in a steady step, 0 if the allocator needs none or runs out of memory. Expandable
+  // segments have none: the time to map their pages is not known.
   std::int64_t device_calls = 0;
   bool out_of_memory = false;
-  // The first request for which there was no room: refused: bytes that it asked for; free_then: bytes that nobody held
-  // at that moment. If free_then is as much or more, the memory was fragmented.
+  // The first request that did not fit. refused: bytes that it asked for; free_then: free bytes at that moment. If
+  // free_then is as much or more, the memory was fragmented.
   Bytes refused = 0, free_then = 0;
-  Bytes host_peak = 0, nvme_peak = 0;  // peak bytes on the host and on disks
+  Bytes host_peak = 0, nvme_peak = 0;  // most bytes on the host, and on its disks
 };
 
 struct MemoryOptions {
-  Bytes capacity = 0;   // bytes that segments may take
+  Bytes capacity = 0;   // bytes that the allocator's segments may take together
   Bytes workspace = 0;  // bytes of the cuBLAS workspace, taken through the allocator at the first task
   bool expandable_segments = false;
-  // A collective's tensors come back when the host sees that the collective has ended.
+  // The input and output of a collective are freed only when the host sees that the collective has ended.
   bool collectives_hold_tensors = false;
   bool gathers_lists = false;  // as Software::Memory::gathers_lists
 
-  // States that otherwise appear at the first update are there from the start.
+  // Optimizer states that otherwise appear at the first update exist from the start.
   bool moments_at_start = false;
-  // Moments are one tensor for each weight.
+  // Optimizer moments are one tensor for each weight, not one flat buffer.
   bool moments_by_weight = false;
-  // Gradients are one tensor for each weight, from the first contribution in a step until the update.
+  // Gradients are one tensor for each weight, allocated at the first contribution in a step and freed at the update.
   bool gradients_by_weight = false;
   std::int64_t flat_copies = 0;    // as Software::Memory::flat_copies
   Bytes flat_copy = 0;             // most bytes of one flat copy
-  bool blocking_launches = false;  // the host sees the end of every kernel before it goes on
+  bool blocking_launches = false;  // with blocking launches the host waits for the end of every kernel
 
-  // Share of the time of issuing that the host needs; the host runs ahead by the rest.
+  // Share of the issue time that the host itself needs; by the rest, the host runs ahead of the device.
   double host_part = 1;
-  double filling_part = 1;  // host_part while a pipeline fills
+  double filling_part = 1;  // the same part while the pipeline fills (warm-up), before its first backward
 };
 
-// Replays every slot's allocations through the caching allocator. curves: if given, gets one for every slot.
+// Replays the allocations of every class of ranks through the caching allocator. curves: if given, gets one per class.
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
                                       std::vector<MemoryCurve>* curves = nullptr);
 

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// The source that hands out the blocks of a replay and counts their bytes.
+// An interface that hands out the memory blocks of a replay and counts their bytes by category.
 class BlockSource {
  public:
   BlockSource() = default;
@@ -24,26 +24,26 @@ class BlockSource {
   virtual Bytes size(BlockId block) const = 0;
 };
 
-// The states of one rank slot that its stack keeps as one tensor for each weight, where the plan has one buffer for all
-// weights of a chunk: torch.optim's moments, made at the first update among the blocks that the first step has freed,
-// and autograd's gradients, each made by the first backward of its weight in a step and given up at the update. The
-// blocks between which these tensors lie decide how much of its segments the allocator can use again.
+// Gradients and optimizer moments of one class of ranks that the stack keeps as one tensor for each weight, where the
+// plan has one buffer for all weights of a chunk: torch.optim's moments, made at the first update among the blocks that
+// the first step has freed, and autograd's gradients, each made by the first backward of its weight in a step and freed
+// at the update. Where these tensors lie decides how much of its segments the allocator can use again.
 class StateTensors {
  public:
-  // frames: the frames of the slot. Gradients are kept by weight only where they are as wide as weights; wider sums
-  // have a buffer.
+  // frames: sets of buffers (frames of the plan) of these ranks. Gradients are kept by weight only where they have the
+  // precision of the weights; gradients summed in a wider type have one buffer.
   StateTensors(const Plan& plan, const std::vector<std::uint32_t>& frames, bool moments, bool gradients,
                BlockSource& blocks);
 
   bool has_moments(std::uint32_t state) const { return moments_ && weights_.count(state) != 0; }
-  // Takes the moments of a chunk, all lazy slots of the chunk's state frame, weight by weight.
+  // Allocates the optimizer moments of the chunk whose states are in frame `state`, weight by weight.
   void take_moments(std::uint32_t state, Picoseconds now);
 
   bool has_gradients() const { return gradient_width_ > 0; }
-  // Makes or gives up the gradients that task t makes or gives up. made: returns the block of a gradient that the task
-  // adds to a sum not yet there, if one can be had: that block becomes the sum.
+  // Allocates or frees the gradients that task t makes or gives up. made: called when the task adds to a gradient sum
+  // that does not exist yet; returns the block of a gradient that can become the sum, if there is one.
   void change_gradients(TaskId t, const std::function<std::optional<BlockId>()>& made, Picoseconds now);
-  // Gives up gradients of a chunk, the last ones first, until no more than `left` bytes are held.
+  // Frees gradients of a chunk, the last ones first, until at most `left` bytes of them are held.
   void give_gradients(std::uint32_t state, Bytes left);
 
  private:
@@ -51,9 +51,10 @@ class StateTensors {
   BlockSource& blocks_;
   const bool moments_;
   Bytes gradient_width_ = 0;
-  std::map<std::uint32_t, std::vector<std::int64_t>> weights_;  // elements of each weight, by state frame
+  // Number of elements of each weight, by the frame of the chunk's states.
+  std::map<std::uint32_t, std::vector<std::int64_t>> weights_;
 
-  // block of each gradient, by state frame and place in the chunk's buffers
+  // Block of each gradient, by the frame of the chunk's states and index of the weight in the chunk.
   std::map<std::uint32_t, std::map<std::int64_t, BlockId>> gradients_;
 };
 

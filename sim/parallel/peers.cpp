@@ -13,8 +13,8 @@
 namespace orrery {
 namespace {
 
-// Variables with the number of processes that a launcher started: Open MPI's mpirun; MPICH's and others' over PMI; a
-// step of srun.
+// Environment variables that hold the number of processes started: by Open MPI's mpirun; by MPICH's and others over
+// PMI; by a step of srun.
 constexpr const char* kSizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
 
 long launched() {
@@ -31,8 +31,8 @@ std::unique_ptr<Peers> peers_of_environment() {
   if (processes < 2) return nullptr;
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::string path = (here / "orrery-peers.so").string();
-  // The plugin is loaded globally, because MPI libraries load parts of their own that look for their symbols; it is
-  // never unloaded, because those parts cannot be.
+  // The plugin's symbols are global (RTLD_GLOBAL), because MPI libraries load components of their own that need them;
+  // it is never unloaded, because those components cannot be.
   void* const plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   void* const make = plugin == nullptr ? nullptr : ::dlsym(plugin, kMakePeers);
   if (make == nullptr)
@@ -82,7 +82,7 @@ void said_by_one(Peers& peers, const std::function<void()>& say) {
       say();
       said = true;
     }
-    // A process that ends by an error sends another word, and has reported the error.
+    // A process that ends by an error sends another word than kWaits, after it has reported the error.
     for (const std::string& word : peers.gather(std::string(said ? kSaid : kWaits)))
       said = said || (!word.empty() && word != kWaits);
   }

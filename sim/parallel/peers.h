@@ -7,17 +7,17 @@
 
 namespace orrery {
 
-// The processes that mpirun or srun started together with this one; nullptr where it is alone. They talk through the
-// plugin orrery-peers.so beside this program (exec/mpi/peers.cpp), the only thing here that needs MPI. Throws Error
-// where it is missing, or knows fewer processes than the launcher started.
+// The processes that mpirun or srun started together with this one; nullptr where it was started alone. They talk
+// through the plugin orrery-peers.so beside this program (exec/mpi/peers.cpp), the only thing here that needs MPI.
+// Throws Error where the plugin is missing, or knows fewer processes than the launcher started.
 std::unique_ptr<Peers> peers_of_environment();
 
-// Runs f() in every process; if it throws Error in some, throws the first of these, by rank, in all. peers: nullptr,
-// alone.
+// Runs f() in every process; if it throws Error in some of them, all throw the Error of the lowest rank among these.
+// peers: nullptr if this process is alone.
 void together(Peers* peers, const std::function<void()>& f);
 
-// Runs say() in one process, the first, or in the next if that one is lost before say() has returned. Returns in all
-// processes once say() has.
+// Runs say() in the first process only, or in the next if the first is lost before say() has returned. Returns in all
+// processes once say() has returned in one.
 void said_by_one(Peers& peers, const std::function<void()>& say);
 
 }  // namespace orrery

@@ -11,20 +11,20 @@
 
 namespace orrery {
 
-// Names that were read from a wire, kept as long as this lives.
+// Names that were read from another process's bytes; views of them are valid as long as this set lives.
 using WireNames = std::set<std::string, std::less<>>;
 
-// Writes values as bytes, and reads them on the same machine architecture: a type names its parts once, in share(wire,
-// value), for both directions. Throws Error where the bytes were not written by the same calls. Written by hand:
-// cereal allocates what a size on the wire asks for, and cannot read into names that are views.
+// Writes values as bytes, and reads them on the same machine architecture: a type lists its parts once, in share(wire,
+// value), for both directions. Throws Error where the bytes were not written by the same calls. No library is used:
+// cereal allocates whatever size the bytes ask for, and cannot read into names that are views.
 class Wire {
  public:
-  Wire() = default;  // a wire that writes
+  Wire() = default;  // a wire for writing
   Wire(std::string_view bytes, WireNames& names) : left_(bytes), names_(&names) {}
 
   bool reads() const { return names_ != nullptr; }
   std::string take() { return std::move(written_); }
-  // Checks that nothing is left after the last value.
+  // Checks that no bytes are left after the last value that was read.
   void end() const {
     if (!left_.empty()) wrong();
   }

@@ -16,23 +16,24 @@ namespace orrery {
 
 // The workers of a search: threads of this process, and other processes that make the same search in the same steps.
 // Items are dealt to processes by cost, and to threads as they become free. Every process gets all results, in the
-// order of the items: the outcome depends on neither number. Items of a lost process are done by the others: each
-// process does every item whose result it has not been told, since the processes need not agree on which one is lost.
+// order of the items: the outcome depends neither on the number of threads nor of processes. Items of a lost process
+// are done by the others: each process does every item whose result it has not received, since they need not agree on
+// which one is lost.
 class SearchWorkers {
  public:
-  // peers: nullptr, alone. stop: set by the user, in any process; nullptr, never.
+  // peers: nullptr if this process is alone. stop: set when the user stops the search; nullptr: never stopped.
   SearchWorkers(unsigned threads, Peers* peers, const std::atomic<bool>* stop)
-      : threads_(std::max(1U, threads)), peers_(peers), stop_(stop), stopped_(hurries()) {}
+      : threads_(std::max(1U, threads)), peers_(peers), stop_(stop) {}
 
   std::size_t threads() const { return threads_; }
   bool has_peers() const { return peers_ != nullptr; }
-  // The user stopped the search; known to all processes after the same each().
+  // Whether the user stopped the search; all processes learn it at the end of the same call of each().
   bool stopped() const { return stopped_; }
-  // The same as stopped(), but as soon as this process knows: items may be left undone then.
+  // Whether the user stopped the search, as soon as this process knows; items may be left undone then.
   bool hurries() const { return stop_ != nullptr && *stop_; }
 
-  // Calls f(thread, i) for every i below count. cost(i): cost of item i, in any unit. share(wire, i): passes on the
-  // result of f. Throws the first Error of f, by i, in all processes.
+  // Calls f(thread, i) for every i below count. cost(i): cost of item i, in any unit. share(wire, i): sends or receives
+  // the result of f for item i. If f threw Error, all processes throw the one of the lowest i.
   template <class F, class Cost, class Share>
   void each(std::size_t count, F f, Cost cost, Share share) {
     const std::vector<int> owners = owners_of(count, cost);
@@ -86,12 +87,12 @@ class SearchWorkers {
     work(0);
   }
 
-  // Exchanges results. Returns whether any process was stopped. Exceptions other than Error are thrown in this process
-  // only.
+  // Exchanges results with the other processes. Returns whether any process was stopped. Exceptions other than Error
+  // are thrown in this process only.
   template <class F, class Share>
   bool exchange(std::vector<std::size_t> mine, bool stop, F& f, std::vector<std::exception_ptr>& errors, Share& share) {
     std::vector<bool> known(errors.size());
-    // Passes items with their numbers: other processes may have dealt the items otherwise.
+    // Sends or receives items together with their numbers: other processes may have dealt the items differently.
     const auto pass = [&](Wire& wire, std::vector<std::size_t>& items) {
       bool its_stop = stop;
       wire.share(its_stop);
@@ -151,8 +152,8 @@ class SearchWorkers {
   std::size_t threads_;
   Peers* peers_;
   const std::atomic<bool>* stop_;
-  bool stopped_;
-  std::set<int> lost_;  // processes that were lost
+  bool stopped_ = false;
+  std::set<int> lost_;  // ranks of processes that were lost
   WireNames names_;
 };
 

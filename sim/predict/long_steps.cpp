@@ -16,10 +16,10 @@
 namespace orrery {
 namespace {
 
-// kPeriod: micro-batches per stage in a period that is compared with the next one; kLong: micro-batches per stage of a
-// step from which on three short steps are less work than the step.
+// kPeriod: micro-batches per stage in a period that is compared with the next one; kLong: micro-batches per stage from
+// which on simulating three short steps is less work than simulating the whole step.
 constexpr std::int64_t kPeriod = 4, kLong = 32;
-// difference of two sums of a period's times below which they count as equal, relative to the step
+// The difference, relative to the step, below which the times of two periods count as equal.
 constexpr double kSame = 1e-9;
 
 struct ShortSteps {
@@ -31,7 +31,7 @@ bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
   if (asynchronous_workers(s) || spec.software.communication.post_update_validation) return false;
-  // Orders that fit the times of stages fill waits as they come, not period by period.
+  // In schedules whose order is fitted to the stages' times, passes fill waits as they come, not period by period.
   const ScheduleRow& row = find_schedule(s.schedule);
   return row.updates == Updates::flush && !row.splits && row.vocabulary_barriers == 0;
 }
@@ -51,8 +51,8 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
 }
 
-// Plays three short steps whose numbers of micro-batches leave the same remainder by the period as that of the whole
-// step. Returns none where the second needs more memory than the first.
+// Simulates three short steps whose numbers of micro-batches leave the same remainder, divided by the period, as that
+// of the whole step. Returns nullopt where the second needs more memory than the first.
 std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   ShortSteps steps;
   steps.period = kPeriod * spec.strategy.pipeline;
@@ -130,7 +130,8 @@ Report predict_report(const Spec& spec, const Profile& profile, const std::atomi
   std::optional<ShortSteps> steps;
   try {
     if (may_repeat(spec)) steps = play(spec, profile, stop);
-    // the schedule does not take so few micro-batches: played whole, the step reports what is wrong
+    // The schedule does not allow so few micro-batches; any other error is thrown again when the whole step is
+    // simulated.
   } catch (const Error&) {
   }
   if (!steps || !repeats(*steps)) return predict(spec, profile, false, stop).report;

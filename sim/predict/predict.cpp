@@ -19,11 +19,11 @@
 namespace orrery {
 namespace {
 
-// Steps of every worker that are simulated against servers in order of arrival: enough for the first ones not to count
-// for much, few enough for a second of work.
+// The number of steps of every worker that are simulated where parameter servers update in order of arrival: enough for
+// the first ones not to count for much, few enough for a second of work.
 constexpr std::int64_t kMostSteps = 32, kLeastSteps = 4, kMostTasks = 1'000'000;
 
-// The trace of everything that happened until `end`.
+// The part of a trace up to `end`: later times are set to `end`.
 Trace cut_off(Trace trace, Picoseconds end) {
   for (Span& s : trace.spans) {
     for (Picoseconds* t : {&s.issued, &s.entered, &s.matched, &s.ended}) *t = std::min(*t, end);
@@ -32,9 +32,9 @@ Trace cut_off(Trace trace, Picoseconds end) {
   return trace;
 }
 
-// Sets the times of a step from many steps, in which workers are at different places all the time: a step is the
-// progress that all workers together make in the time that one of them takes for a step on average. Memory is that of a
-// single step.
+// Sets the step time of workers that are never in the same step at the same time: the average time per step of a worker
+// over many simulated steps, in which all workers together make the progress of a step. Memory is that of a single
+// step.
 void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, const std::atomic<bool>* stop) {
   const Plan all = unfold(folded);
   const auto tasks = static_cast<std::int64_t>(all.task_count());
@@ -69,7 +69,8 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
-// The time to roll an update back, from three steps in a row of which the middle one rolls the update before it back.
+// The time that rolling back an update adds to a step, from three steps of which the middle one rolls back the update
+// before it.
 double roll_back_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool sets_right) {
     return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;
@@ -120,7 +121,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   if (unfolded) p.plan = unfold(p.plan);
   try {
     p.costs = costs_of(p.plan, spec, p.profile);
-  } catch (const Error& e) {  // costs know no file, so the file is added here
+  } catch (const Error& e) {  // errors of costs name no file, so the file is added here
     throw Error(with_place(spec, e.what()), e.exit_code);
   }
   go_on();
@@ -134,7 +135,8 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
         roll_back_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
   }
   add_interval(p.report, spec, p.profile);
-  if (unfolded) p.report.plan_hash = hash;  // the hash that names a plan is that of its folded form
+  // A plan is named by the hash of its folded form (one rank of each class).
+  if (unfolded) p.report.plan_hash = hash;
   p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return p;
 }

@@ -21,38 +21,39 @@ struct Prediction {
   Report report;
 };
 
-// The built-in profile of the spec's device, or the profile at `path`. A profile that has only samples of a GPU's
-// kernels takes precedence over the built-in formulas, which time the rest; so does an imported one.
+// The built-in profile of the spec's device, or the profile at `path`. A profile that holds only samples of a GPU's
+// kernels, or an imported one, is used where it has samples; the built-in formulas time everything else.
 Profile profile_for(const Spec& spec, const std::string& path);
 
-// Predicts a spec. unfold: simulate every rank instead of one of each class. profile_path: a measured profile instead
-// of the built-in one.
+// Predicts a spec. unfold: simulate every rank instead of one of each class of equal ranks. profile_path: a measured
+// profile instead of the built-in one.
 Prediction predict(const Spec& spec, bool unfold = false, const std::string& profile_path = "");
 
-// Predicts a spec with a profile. If nothing of the profile is measured, residuals of published steps give the report's
-// interval. Throws Stopped (simulate.h) soon after `stop` is set.
+// Predicts a spec with a profile. If nothing of the profile is measured, the errors (residuals) of predictions of
+// published steps give the report's interval. Throws Stopped (simulate.h) soon after `stop` is set.
 Prediction predict(const Spec& spec, Profile profile, bool unfold = false, const std::atomic<bool>* stop = nullptr);
 
-// Adds the 80 % interval of the residuals of like published steps, unless the whole profile was measured: the few
-// products and collectives in an import leave the rest as uncertain as it was.
+// Adds the interval in which 80 % of like published steps lay around their predictions, unless the whole profile was
+// measured: the few matrix products and collectives of an imported profile do not make the rest more certain.
 void add_interval(Report& report, const Spec& spec, const Profile& profile);
 
-// The moment when the first stage turns from forward to backward, and that stage. Up to then a step is the same
-// whichever layers run again in backward.
+// A moment of a step and the pipeline stage whose moment it is: the first of all stages to go over from forward to
+// backward. Up to that moment a step is the same whichever layers are recomputed in backward.
 struct Turn {
   Picoseconds time = 0;
-  std::int64_t stage = -1;  // the stage; -1: none turns before the time
+  std::int64_t stage = -1;  // -1: no stage does so in the simulated time
 };
 
-// The turns of a step that show how its forward went.
+// The moments of a simulated step that tell how the forward passes before the first backward went.
 struct ForwardPart {
-  Turn begins;  // a stage begins backward
+  Turn begins;  // when the first stage begins a backward pass
 
-  // A stage has run everything that its order has before backward: passes that wait for no gradient might begin.
+  // When the first stage has ended all passes that its order has before backward: recomputation, which waits for no
+  // gradient, might begin then.
   Turn free;
 };
-// The report of the folded step without the rest, and none if the step was given up because it is known to take longer
-// than `latest`. Throws Stopped as predict() does.
+// The report of a step, simulated for one rank of each class; none if the simulation was given up because the step is
+// known to take longer than `latest`. Throws Stopped as predict() does.
 struct ReportWithin {
   std::optional<Report> report{};
   ForwardPart forward{};

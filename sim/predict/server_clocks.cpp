@@ -28,7 +28,7 @@ class Builder {
     p.ops = from.ops;
     p.frames = from.frames;
     p.buffers = from.buffers;
-    // A worker and its service form a group of their own.
+    // A worker and the rank that stands for the servers' work for it (its service) form a group of two.
     GroupTable& pairs = p.dimensions[static_cast<std::size_t>(Dimension::world)];
     pairs = {};
     for (std::int32_t w = 0; w < workers_; ++w) {
@@ -67,8 +67,8 @@ class Builder {
     return static_cast<TaskId>(p.tasks.size() - 1);
   }
 
-  // Adds the steps of a worker. The pull of a step waits for the last computation of the step before, which read the
-  // older weights.
+  // Adds the steps of a worker. The pull of a step waits for the last computation of the step before, which still read
+  // the older weights.
   void add_worker(std::int64_t w) {
     const RankClass& slot = slot_of_rank(w);
     Plan& p = made_.plan;
@@ -93,8 +93,8 @@ class Builder {
                          .frame = slot.frame});
   }
 
-  // Finds the task ids that the updates for each worker will have: the service of a worker has the tasks of a server,
-  // once for each step.
+  // Finds the ids of the update tasks for each worker in the new plan: the service of a worker (servers' work for it)
+  // has the tasks of a server, once for each step.
   void find_updates() {
     const RankClass& server = slot_of_rank(workers_);
     auto next = static_cast<TaskId>(made_.plan.tasks.size());
@@ -112,7 +112,7 @@ class Builder {
     const RankClass& server = slot_of_rank(workers_);
     Plan& p = made_.plan;
     const auto begin = static_cast<TaskId>(p.tasks.size());
-    bool early = false;  // whether a step begins with its pull
+    bool early = false;  // whether a step begins with its pull of weights
     for (std::int64_t k = 0; k < made_.steps; ++k) {
       TaskId pushed = kNone;
       for (TaskId t = server.begin; t < server.end; ++t) {
@@ -121,7 +121,7 @@ class Builder {
         std::vector<TaskId> after;
         if (c != nullptr && c->kind == CollectiveKind::pull) {
           if (pushed == kNone && t == server.begin) early = true;
-          const std::int64_t clock = early ? k : k + 1;  // clock of the step that the pull is for
+          const std::int64_t clock = early ? k : k + 1;  // the step that the pulled weights are for
           if (clock > 0) after.push_back(update_of(w, clock - 1));
           add_bound(w, clock, after);
         }
@@ -138,7 +138,7 @@ class Builder {
                          .server = true});
   }
 
-  // Step `clock` of a worker begins when all workers have pushed step clock - staleness - 1.
+  // Bounded staleness: step `clock` of a worker begins when all workers have pushed step clock - staleness - 1.
   void add_bound(std::int64_t w, std::int64_t clock, std::vector<TaskId>& after) {
     if (!bounded_staleness(spec_.strategy)) return;
     const std::int64_t oldest = clock - spec_.strategy.parameter_server->staleness - 1;
@@ -147,7 +147,8 @@ class Builder {
     }
   }
 
-  // Links transfers: the n-th push of a worker is the n-th push of its service, and the same for pulls.
+  // Matches transfers: the n-th push of a worker is the n-th push of its service (servers' work for it); likewise
+  // pulls.
   void link() {
     Plan& p = made_.plan;
     for (std::int64_t w = 0; w < workers_; ++w) {
@@ -169,8 +170,8 @@ class Builder {
     }
   }
 
-  // Sets the times: a transfer takes as long as alone, at the full rate of its worker; it takes the share of a server's
-  // NIC that the server has.
+  // Sets the times: a transfer takes as long as when it is alone, at the full rate of its worker; of the NIC it takes
+  // the share that one server has.
   void time() {
     const ParameterServer& servers = *spec_.strategy.parameter_server;
     Timing& t = made_.timing;
@@ -214,7 +215,7 @@ class Builder {
   const Costs& costs_;
   std::int64_t workers_;
   ServerSteps made_;
-  std::vector<TaskId> updates_;  // update tasks by worker, then step
+  std::vector<TaskId> updates_;  // update tasks, by worker, then by step
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// The output of a command on stdout, printed at once when the command has succeeded, and the exit status. Commands
-// write nothing to the terminal themselves; long commands tell `Progress` one line at a time. Commands throw Error for
-// bad input.
+// The output of a command for stdout, printed at once when the command has succeeded, and the exit status. Commands
+// write nothing to the terminal themselves; long commands report through `Progress`, one line at a time. Commands throw
+// Error for bad input.
 struct Outcome {
   std::string text;
   int status = 0;

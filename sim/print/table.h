@@ -11,7 +11,7 @@ enum class Align : unsigned char { left, right };
 
 struct Column {
   std::string name;
-  std::string unit;  // printed below the name; no line of names or of units when no column has one
+  std::string unit;  // printed below the name; the line of names, or of units, is left out when no column has one
   Align align = Align::right;
 };
 
@@ -31,7 +31,7 @@ std::string print(const Table& table, std::string_view indent = "");
 // not of Chinese or of combining marks).
 std::size_t width_of(std::string_view text);
 
-// A share of 1 as a bar of at most `columns` blocks, rounded.
+// A share between 0 and 1 as a bar of at most `columns` blocks, rounded.
 std::string bar(double share, std::size_t columns);
 
 }  // namespace orrery

@@ -20,21 +20,23 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kSample = 40;  // rows of a source in the sample that is fitted and judged
-constexpr double kNudge = 1.05;      // factor of a number, for its slope
-constexpr double kNoise = 0.05;      // noise of one row's logarithm
+// The most rows of one source that the fit takes: more would let the largest source decide.
+constexpr std::size_t kSample = 40;
+constexpr double kNudge = 1.05;  // factor by which a number is changed to find a slope
+constexpr double kNoise = 0.05;  // standard deviation of one row's ln(predicted / measured)
 
-// The noise that all rows of a source share beyond their numbers: one 175B layer comes out at -1, +2 and +4.5 to +6.7 %
-// in three sources with one set of constants. Without it a number that barely moves a step would be bent to remove the
-// difference.
+// The error that all rows of a source share whatever the numbers (standard deviation): one 175B layer comes out at -1,
+// +2 and +4.5 to +6.7 % in three sources with one set of constants. Without it a number that hardly affects a step
+// would be changed much to remove that difference.
 constexpr double kSourceNoise = 0.035;
-constexpr double kHuber = 0.08;  // residuals beyond this count by size instead of square
+// Residuals beyond this count linearly instead of quadratically (Huber).
+constexpr double kHuber = 0.08;
 constexpr double kFarthest =
     0.7;  // most distance of a fitted logarithm from the built-in value: slopes hold no further
 constexpr int kRounds = 12;
 
-// Whether a number belongs to a profile or a software profile; holders name them "profile ampere" or "software
-// nanotron".
+// Whether a number belongs to this kernel profile or this software profile; its holders are named like "profile ampere"
+// or "software nanotron".
 bool holds(const FittedNumber& n, const std::string& profile, const std::string& software) {
   return std::any_of(n.holders.begin(), n.holders.end(),
                      [&](const std::string& h) { return h == "profile " + profile || h == "software " + software; });
@@ -54,11 +56,11 @@ void scale(Software& software, std::string_view key, double factor) {
 struct FitRow {
   const PublishedRow* row = nullptr;
   bool usable = false;
-  double residual = 0;                                  // ln(predicted / measured), built-in values
-  std::vector<std::pair<Eigen::Index, double>> slopes;  // d residual / d ln(number)
+  double residual = 0;                                  // ln(predicted / measured) with the built-in values
+  std::vector<std::pair<Eigen::Index, double>> slopes;  // d residual / d ln(number), by index of the number
 };
 
-// A step time with some numbers changed: a plan made once, priced several times.
+// Predicts a step time with some numbers changed: the plan is made once, its costs anew each time.
 class Priced {
  public:
   explicit Priced(const PublishedRow& row)
@@ -69,7 +71,7 @@ class Priced {
 
   bool has(const FittedNumber& n) const { return holds(n, profile_.name, spec_.software.name); }
 
-  // shifts: shifts of the logarithms of the numbers.
+  // The step time; shifts: by how much the logarithms of the numbers are changed.
   double step_time(const std::vector<FittedNumber>& numbers, const std::vector<double>& shifts) const {
     Spec spec = spec_;
     Profile profile = profile_;
@@ -89,7 +91,7 @@ class Priced {
   Spec spec_;
   Profile profile_;
   Plan plan_;
-  std::int64_t calls_ = 0;  // calls that take memory from the device, with the built-in numbers; held fixed
+  std::int64_t calls_ = 0;  // calls of cudaMalloc and cudaFree with the built-in numbers; held fixed
 };
 
 FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& numbers) {
@@ -108,12 +110,12 @@ FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& num
       if (slope != 0) r.slopes.emplace_back(static_cast<Eigen::Index>(i), slope);
     }
     r.usable = true;
-  } catch (const Error&) {  // the row is not supported: predict_published() reports why
+  } catch (const Error&) {  // the row cannot be predicted: predict_published() reports why
   }
   return r;
 }
 
-// The index of the number of the same key that another number is akin to.
+// The index of the number with the same key that another number resembles (FittedNumber::like).
 std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>& numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::vector<std::string>& holders = numbers[i].holders;
@@ -123,7 +125,7 @@ std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>&
   throw Error(fmt::format("fitted.json: '{}' has no '{}' to be like", number.like, number.key));
 }
 
-// Adds the distance of every number from its prior, in units of its spread.
+// Adds to the normal equations the distance of every number from its prior, in units of its spread.
 void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double stiffness = 1 / (numbers[i].spread * numbers[i].spread);
@@ -139,14 +141,14 @@ void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Ei
   }
 }
 
-// The terms on which the residual of a row depends: the fitted numbers, and the offset of the row's source.
+// The terms on which the residual of a row depends: the fitted numbers, and the offset that its source's rows share.
 std::vector<std::pair<Eigen::Index, double>> terms_of(const FitRow& r, Eigen::Index own) {
   std::vector<std::pair<Eigen::Index, double>> terms = r.slopes;
   terms.emplace_back(own, 1.0);
   return terms;
 }
 
-// Adds a row's residual, and how it moves with its terms; residuals beyond kHuber at x count by size alone.
+// Adds to the normal equations a row's residual and its slopes; residuals beyond kHuber at x count linearly.
 void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   const auto terms = terms_of(r, own);
   double residual = r.residual;
@@ -159,9 +161,9 @@ void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen:
   }
 }
 
-// The shifts of the numbers' logarithms that fit the rows best.
+// The changes of the numbers' logarithms that fit the rows best.
 std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
-  std::map<std::string, Eigen::Index> own;  // the unknown (offset) of each source, after those of the numbers
+  std::map<std::string, Eigen::Index> own;  // index of each source's offset, behind the numbers
   const auto count = static_cast<Eigen::Index>(numbers.size());
   for (const FitRow* r : rows) own.try_emplace(r->row->source, count + static_cast<Eigen::Index>(own.size()));
   const Eigen::Index n = count + static_cast<Eigen::Index>(own.size());
@@ -177,7 +179,7 @@ std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::ve
   return {x.data(), x.data() + count};
 }
 
-// A sample of rows spread evenly over the rows of a source, in their order.
+// A sample of rows, evenly spaced over the rows of each source, in their order.
 std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& rows) {
   std::map<std::string, std::vector<const PublishedRow*>> by_source;
   for (const PublishedRow& r : rows) {
@@ -191,8 +193,8 @@ std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& ro
   return result;
 }
 
-// The numbers with which a row is predicted: fitted without the whole source of the row, or without the half of the
-// source that the row is in.
+// The numbers with which a row is predicted to judge it: fitted without the whole source of the row, or without the
+// half of the source that the row is in.
 struct Judgement {
   std::size_t row = 0;
   const std::vector<double>* whole = nullptr;
@@ -241,7 +243,7 @@ std::vector<FittedNumber> fitted_numbers() {
 
 namespace {
 
-// All places of a profile that a key stands for, first the one that gives the key its value.
+// All values of a profile that belong to a key; the first is the one that stands for the key.
 std::vector<double*> places(Profile& p, std::string_view key) {
   std::vector<double*> result;
   if (key == "gemm.efficiency") {
@@ -295,7 +297,7 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
     }
     return fitted(kept, numbers);
   };
-  // numbers fitted without: a source; its even rows; its odd rows
+  // Numbers fitted without a source, without its even rows, and without its odd rows.
   std::map<std::string, std::array<std::vector<double>, 3>> without;
   for (const FitRow& r : rows) without.try_emplace(r.row->source);
   for (auto& [source, shifts] : without) {

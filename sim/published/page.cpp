@@ -1,4 +1,4 @@
-// The result of `validate --published` as a page of Markdown.
+// Prints the result of `validate --published` as a page of Markdown.
 #include <map>
 
 #include <fmt/format.h>

@@ -23,13 +23,16 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kSmallestGrid = 4;  // rows of the smallest grid: choosing among fewer says little
+// The number of rows of the smallest grid of layouts that counts: choosing among fewer says little.
+constexpr std::size_t kSmallestGrid = 4;
 
-// Facts that rows state in words (models/data/published_facts.json).
+// Facts that a row's words imply about its spec (models/data/published_facts.json).
 struct Fact {
-  std::vector<std::string> says;                              // words that a row must all contain
+  std::vector<std::string> says;                              // words that a row must all contain for the fact to hold
   std::vector<std::pair<std::string, nlohmann::json>> fills;  // "strategy.attention", value
-  nlohmann::json corrects;  // {"strategy.sharding": {"from": ..., "to": ...}}: a fact of rows that state every `from`
+  // {"strategy.sharding": {"from": ..., "to": ...}}: the fact holds for rows that state every `from`, and changes it to
+  // `to`.
+  nlohmann::json corrects;
 };
 
 std::vector<Fact> known_facts() {
@@ -46,7 +49,7 @@ std::vector<Fact> known_facts() {
   return facts;
 }
 
-// The texts in which a row says who ran which model with which stack, and how.
+// The words of a row in which facts are looked for: id, notes, source, framework and model.
 std::string words_of(const nlohmann::json& entry) {
   std::string words = text_in(entry, "id") + ' ' + text_in(entry, "notes") + ' ';
   for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';
@@ -54,13 +57,13 @@ std::string words_of(const nlohmann::json& entry) {
   return words + (model.is_object() ? text_in(model, "name") : model.dump());
 }
 
-// Fills a key of a row's spec. key: "section.name" or "section.part.name"; a part that the section lacks (experts of a
-// dense model) is not filled.
+// Sets a key of a row's spec. key: "section.name" or "section.part.name"; nothing is set in a part that the section
+// lacks (experts of a dense model).
 void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& value, bool unstated) {
   std::size_t begin = 0, dot = key.find('.');
   nlohmann::json* section = &spec[key.substr(0, dot)];
   if (section->is_string() && key.starts_with("software.")) *section = {{"profile", *section}};
-  if (!section->is_null() && !section->is_object()) return;  // a model or node given by name is complete
+  if (!section->is_null() && !section->is_object()) return;  // a model or node given by its name is complete
   for (begin = dot + 1; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
     const std::string part = key.substr(begin, dot - begin);
     if (key.starts_with("model.") && !section->contains(part)) return;
@@ -71,7 +74,7 @@ void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& va
   if (unstated || !section->contains(name)) (*section)[name] = value;
 }
 
-// The path into a spec of a key like "strategy.sharding".
+// The JSON path, in a spec, of a key like "strategy.sharding".
 nlohmann::json::json_pointer path_of(std::string key) {
   std::replace(key.begin(), key.end(), '.', '/');
   return nlohmann::json::json_pointer('/' + key);
@@ -90,7 +93,7 @@ bool is_of(const Fact& fact, const std::string& words, const nlohmann::json& spe
   return true;
 }
 
-// The entry with the facts that its words state filled into the spec and beside the figures.
+// A row with the facts that its words state filled into its spec.
 nlohmann::json completed(const nlohmann::json& entry, const std::vector<Fact>& facts) {
   nlohmann::json filled = entry;
   name_stack(filled);
@@ -148,7 +151,8 @@ double memory_of(const Report& r, const Software& software, const std::string& k
   return static_cast<double>(kind == "reserved" ? reserved : kind == "device" ? m.peak_device : m.peak);
 }
 
-// The time from the first to the last moment of a pass through a layer in the middle of the first stage, micro-batch 0.
+// The time from the first to the last moment of a pass of micro-batch 0 through a layer in the middle of the first
+// stage.
 double layer_time(const Prediction& p, bool forward) {
   std::vector<std::uint32_t> layers;
   for (std::uint32_t f = 0; f < p.plan.frames.size(); ++f) {
@@ -175,7 +179,7 @@ const RankMemory& fullest(const MemoryReport& memory) {
                            [](const RankMemory& a, const RankMemory& b) { return a.memory.peak < b.memory.peak; });
 }
 
-// The bubble of a step in which launches, transfers and calls for memory take no time.
+// The bubble fraction of a step in which launches, transfers and calls of cudaMalloc take no time.
 double bubble_of(Spec spec, const Prediction& p) {
   spec.software.host.segment_us = 0;
   Costs costs = p.costs;
@@ -205,7 +209,7 @@ void fill(PublishedCase& c, const Spec& spec, const Report& r) {
   c.tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
 }
 
-// Fills in the figures of rows that state more than the time of a step; they are taken from the trace.
+// Fills in the prediction of rows that state more than a step time; bubble and layer times are taken from the trace.
 void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
   fill(c, spec, p.report);
   if (c.row.bubble_fraction) c.bubble_fraction = bubble_of(spec, p);
@@ -213,7 +217,7 @@ void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
   if (c.row.backward_s) c.backward_s = layer_time(p, false);
 }
 
-// The null model: one constant FLOP/s per source and kind of GPU, the median of the rows.
+// The null model to compare with: one constant FLOP/s per source and kind of GPU, the median of the rows.
 std::map<std::pair<std::string, std::string>, double> null_rates(const std::vector<PublishedCase>& cases) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> rates;
   for (const PublishedCase& c : cases) {

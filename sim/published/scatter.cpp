@@ -1,4 +1,4 @@
-// Predicted over measured step times as a picture that browsers show.
+// A scatter plot of predicted over measured step times as SVG.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,13 +12,13 @@
 namespace orrery {
 namespace {
 
-constexpr double kSide = 640, kLeft = 70, kTop = 30;  // pixels
+constexpr double kSide = 640, kLeft = 70, kTop = 30;  // side of the plot and its margins, in pixels
 constexpr double kWidth = kLeft + kSide + 210, kHeight = kTop + kSide + 60;
 
 constexpr std::array<std::string_view, 10> kColours = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e",
                                                        "#17becf", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22"};
 
-// Range of seconds along both axes, logarithmic: as far as the steps reach.
+// The range of seconds on both axes, which are logarithmic: wide enough for all steps.
 struct Axis {
   double first = 0.1, last = 10;
 
@@ -48,7 +48,7 @@ std::string label(double x, double y, std::string_view style, std::string_view w
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, words);
 }
 
-// The ticks of an axis: decades; if they are few, 2 and 5 of each too.
+// The ticks of an axis: powers of ten; if they are few, also 2 and 5 times each.
 std::vector<double> ticks(const Axis& s) {
   std::vector<double> result;
   for (double decade = std::pow(10, std::floor(std::log10(s.first))); decade <= s.last; decade *= 10) {
@@ -60,7 +60,7 @@ std::vector<double> ticks(const Axis& s) {
   return result;
 }
 
-// The diagonal, and 10 % to both sides of it.
+// Draws the grid, the diagonal, and lines 10 % above and below it.
 std::string axes(const Axis& s) {
   std::string svg;
   for (const double tick : ticks(s)) {

@@ -16,14 +16,15 @@
 namespace orrery {
 namespace {
 
-// The age of a stack by the GPU that it ran on: V100, A100, later ones.
+// The age of a software stack, told by the GPU that it ran on: V100, A100, later ones.
 enum class Era : std::uint8_t { volta, ampere, later };
 
 struct Stack {
   std::string_view word;                     // word in the row's framework or software, in lower case
-  std::array<std::string_view, 3> profiles;  // software profiles by era
+  std::array<std::string_view, 3> profiles;  // software profiles, one for each era
 };
-// Stacks in order of precedence: the first whose word is found; the last serves all others that keep whole parameters.
+// The stacks in order of precedence: the first whose word is found is taken; the last stands for all other stacks that
+// keep whole parameters.
 constexpr Stack kStacks[] = {
     {"nanotron", {"nanotron", "nanotron", "nanotron"}},
     {"torchtitan", {"torchtitan", "torchtitan", "torchtitan"}},
@@ -53,7 +54,7 @@ Era era_of(const nlohmann::json& spec) {
   return has(cluster, "a100") || has(cluster, "p4d") ? Era::ampere : Era::later;
 }
 
-// The stack after which an unknown stack's sharding is named: Megatron's keeps whole parameters.
+// The word of the stack to assume for an unknown one, by its sharding; "" (Megatron's) where parameters are kept whole.
 std::string word_of_sharding(const nlohmann::json& spec) {
   const std::string sharding = text_in(spec.value("strategy", nlohmann::json()), "sharding");
   const auto named = [&](const ShardingRow& row) { return row.name == sharding; };
@@ -88,7 +89,7 @@ void name_stack(nlohmann::json& row) {
   };
   auto stack = stack_for(words);
   if (stack->word.empty()) stack = stack_for(word_of_sharding(spec));
-  if (!software.is_object()) software = nlohmann::json::object();  // other keys of the software section stay
+  if (!software.is_object()) software = nlohmann::json::object();  // other keys of the software section are kept
   software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
 }
 

@@ -107,7 +107,7 @@ std::string regret_text(const std::vector<PublishedCase>& cases) {
   return t.rows.empty() ? "" : print(t) + '\n';
 }
 
-// Text that says, for rows that ran out of memory and for rows that ran, how many predictions agree.
+// A line on how often predictions agree, for rows that ran out of memory and for rows that did not.
 std::string fit_text(const std::vector<PublishedCase>& cases) {
   int called = 0, missed = 0, wrong = 0, ran = 0;
   for (const PublishedCase& c : cases) {

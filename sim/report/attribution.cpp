@@ -75,15 +75,15 @@ class Walker {
   }
 
  private:
-  // Charges only the part of a gap that lies in the step that is reported.
+  // Charges a gap in compute to a kind of time; only the part within the reported step counts.
   Picoseconds charge(TimeKind kind, Picoseconds begin, Picoseconds end) {
     const Picoseconds time = std::max<Picoseconds>(0, std::min(end, period_.end) - std::max(begin, period_.begin));
     result_.by_slot[slot_][static_cast<std::size_t>(kind)] += time;
     return time;
   }
 
-  // On a real device a task begins a little after everything that it waits for was there (`ready`): that delay is
-  // charged to launch.
+  // On a real device a task begins a little after everything that it waits for is ready: that delay is charged to
+  // launch.
   Picoseconds charge_delay(Picoseconds ready, Picoseconds until) {
     const Picoseconds since = std::max(from_, ready);
     if (since >= until) return until;
@@ -91,7 +91,7 @@ class Walker {
     return since;
   }
 
-  // Charges [from_, until] to the cause for which task t was waiting when it entered at `until`.
+  // Charges the time [from_, until] to the cause for which task t, which entered its lane at `until`, was waiting.
   void why(TaskId t, Picoseconds until) {
     while (until > from_) {
       const Span& span = trace_.spans[t];
@@ -126,8 +126,8 @@ class Walker {
     Picoseconds until = 0;
   };
 
-  // Charges the part of the gap in which the task `busy` ran, up to `until`, and returns the task whose waiting
-  // explains the time before, if any is left.
+  // Charges the part of the gap, up to `until`, in which the task `busy` ran, and returns the task whose waiting
+  // explains the time before that, if any time is left.
   Step through(TaskId busy, Picoseconds until) {
     const Op& op = plan_.op_of(busy);
     const Span& span = trace_.spans[busy];
@@ -148,7 +148,7 @@ class Walker {
     return {last_member(busy), since};
   }
 
-  // The member of a transfer that entered last: the other members waited for it.
+  // The task of a transfer whose rank entered last: the other ranks waited for it.
   TaskId last_member(TaskId t) const {
     const auto last = [&](TaskId m) { return trace_.spans[m].entered == trace_.spans[t].matched; };
     if (last(t) || plan_.tasks[t].match == kNone) return t;
@@ -157,8 +157,8 @@ class Walker {
     return it == members.end() ? t : *it;
   }
 
-  // The last moment at which the host that issued t stood still: since then it has been issuing. A wait for an event
-  // that came before the host did is no wait.
+  // The last moment at which the host that issued t waited: since then it has been issuing. A wait for an event that
+  // had come before the host did does not count.
   const HostResume& waited_at(TaskId t) const {
     const auto& host = trace_.host[plan_.slot_of(t)];
     auto at = std::prev(
@@ -173,7 +173,7 @@ class Walker {
   Attribution result_;
   TaskId last_ = kNone;
   std::uint32_t slot_ = 0;
-  Picoseconds from_ = 0;  // begin of the gap that is being explained
+  Picoseconds from_ = 0;  // start of the gap that is being explained
 };
 
 }  // namespace

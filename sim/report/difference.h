@@ -14,7 +14,7 @@ struct Loss {
   double seconds = 0;  // seconds of a step beyond those of the best
   std::string transfer;
 };
-// The largest differences first, those above a hundredth of the best step.
+// The largest differences first; differences below a hundredth of the best step's time are left out.
 std::vector<Loss> losses(const Report& best, const Report& other);
 std::string text_of(const Loss& loss);
 

@@ -5,9 +5,9 @@
 
 namespace orrery {
 
-// Which pairs of a query and a key attention's products are counted over. masked: those that the mask lets see each
-// other, s (s + 1) / 2 of a causal sequence and the band of a window. full: all s x s, as PaLM, Megatron and most
-// papers count. Papers that say neither mean full.
+// Which pairs of a query and a key count as attention's work. masked: those that the mask lets see each other, s (s +
+// 1) / 2 of a causal sequence and the band of a window. full: all s x s, as PaLM, Megatron and most papers count.
+// Papers that do not say are taken to mean full.
 enum class AttentionPairs : std::uint8_t { masked, full };
 
 // Floating-point operations of one step's forward and backward over the global batch, the way papers count them: every
@@ -15,8 +15,8 @@ enum class AttentionPairs : std::uint8_t { masked, full };
 // + s/(6h) + V/(12 L h)) (Narayanan et al. 2021).
 double model_flops(const Spec& spec, AttentionPairs pairs);
 
-// Operations that checkpointing runs again, over all ranks; flash attention's own recomputation is not counted. For
-// unfused attention, the masked pairs are counted as the model's layers have them on average.
+// FLOPs that activation checkpointing runs again, over all ranks; flash attention's own recomputation is not counted.
+// For unfused attention, the masked pairs are counted as the model's layers have them on average.
 double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs);
 
 }  // namespace orrery

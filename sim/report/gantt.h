@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// A step as text, one line per rank slot (at most `lines` of them) and `columns` cells of equal time; a cell shows the
-// work on which the compute lane of the slot spent most of it:
+// A step as text, one line per class of ranks (at most `lines` of them) and `columns` cells of equal time; a cell shows
+// the work on which the ranks' compute lane (stream) spent most of it:
 //
 //   stage 0  FFFFFF..BBBBFFBBBB..U
 //   stage 1  ..FFFFBBBBFFBBBB....U

@@ -11,9 +11,9 @@
 namespace orrery {
 namespace {
 
-// 80 %, and a little more because constants were chosen with these rows in sight.
+// The interval covers 80 %, and a little more because the constants were chosen with these rows known.
 constexpr double kLow = 0.085, kHigh = 0.915;
-constexpr std::size_t kEnough = 10;  // rows that a class needs for an interval of its own
+constexpr std::size_t kEnough = 10;  // least number of rows for an interval of their own
 
 constexpr std::string_view kAbout =
     "80 % intervals of a step's time as multiples of the prediction: quantiles (8.5 and 91.5 %) of measured / "
@@ -32,7 +32,7 @@ struct Weighted {
   double ratio, weight;
 };
 
-// The ratio below which a given share of the weight lies, interpolated between neighbours.
+// The ratio below which a given share of the total weight lies, interpolated between neighbours.
 double quantile(const std::vector<Weighted>& sorted, double share) {
   double total = 0, below = 0;
   for (const Weighted& w : sorted) total += w.weight;

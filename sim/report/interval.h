@@ -13,20 +13,20 @@ struct Interval {
   double low = 1, high = 1;
 };
 
-// From models/data/intervals.json: the residuals of published steps of the same software on the same kind of GPU and
-// about as many nodes, else of the nearest like rows there are (models/data/intervals.json, `about`). {1, 1} for a kind
-// of GPU without any.
+// The interval from models/data/intervals.json: residuals of published steps of the same software on the same kind of
+// GPU and about as many nodes, else of the most similar steps there are (models/data/intervals.json, `about`). {1, 1}
+// for a kind of GPU without any.
 Interval interval_of(const Spec& spec);
 
 // A published step: measured time over predicted time, and the properties that make steps alike.
 struct StepResidual {
-  std::string gpu;  // the architecture
+  std::string gpu;  // the GPU's architecture: "ampere"
   std::string software, source;
   std::int64_t nodes = 1;
   double ratio = 1;  // measured / predicted
 };
 
-// The text of models/data/intervals.json.
+// The text of models/data/intervals.json, made from these residuals.
 std::string intervals_json(const std::vector<StepResidual>& residuals);
 
 }  // namespace orrery

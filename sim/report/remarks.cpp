@@ -18,9 +18,9 @@ const Origin* origin_of(const Spec& spec, std::string_view key) {
   return found == spec.origins.end() ? nullptr : &*found;
 }
 
-// The attention kernel whose times stand in for the one that the stack runs.
+// Names the attention kernel whose times are used in place of the one that the stack runs, which has none.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
-  if (profile.attention.empty()) return "";  // all ops are measured
+  if (profile.attention.empty()) return "";  // the profile has measured times of all ops
   const std::string_view asked = name_in(kFlashKernels, spec.software.kernels.attention_kernel);
   const AttentionKernel& taken = find_attention(profile, asked);
   const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
@@ -29,7 +29,8 @@ std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& 
   return fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name);
 }
 
-// The device that an imported profile was measured on, if the spec has another kind: "h100-sxm" is "NVIDIA H100 80GB".
+// Names the device that an imported profile was measured on, if the spec has another kind: "h100-sxm" is "NVIDIA H100
+// 80GB".
 std::string device_remark(const Profile& profile, const Gpu& gpu) {
   const std::string_view device = fingerprint_of(profile, "device");
   std::string part = gpu.id.substr(0, gpu.id.find('-'));
@@ -39,7 +40,7 @@ std::string device_remark(const Profile& profile, const Gpu& gpu) {
   return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
 }
 
-// Data ranks given without a number of GPUs may leave GPUs of the cluster unused.
+// Says so if a spec gives its number of data ranks but not its number of GPUs, so that some GPUs of the cluster idle.
 std::string gpus_remark(const Spec& spec) {
   const std::int64_t all = std::int64_t{spec.cluster.nodes} * spec.cluster.gpus_per_node;
   const Origin *gpus = origin_of(spec, "gpus"), *data = origin_of(spec, "strategy.data");
@@ -57,8 +58,8 @@ std::string positions_remark(const Spec& spec) {
                      spec.model.name);
 }
 
-// Limits of the imbalance of experts: a rank cannot get more rows than all tokens once for each of its experts, nor
-// more than all choices.
+// Says so if the given imbalance of experts is impossible: a rank gets at most all tokens, once for each of its
+// experts, and never more than all choices of experts.
 std::string imbalance_remark(const Spec& spec) {
   if (!spec.model.moe || spec.strategy.expert == 1 || spec.model.moe->zipf || !spec.model.moe->loads_file.empty())
     return "";
@@ -78,7 +79,8 @@ std::string sharding_remark(const Spec& spec) {
                      sharding->asked);
 }
 
-// ZB-H2's warm-up is made for 2p - 1 micro-batches; with fewer it delays the first gradients for nothing.
+// Says so if there are too few micro-batches for ZB-H2: its warm-up is made for 2p - 1; with fewer it only delays the
+// first gradients.
 std::string schedule_remark(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const ScheduleRow* row = schedule_in_table(s.schedule);
@@ -97,6 +99,7 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
                                 schedule_remark(spec, plan),
                                 gpus_remark(spec),
                                 positions_remark(spec)};
+  for (const std::string& remark : spec.model.remarks) list.push_back("model: " + remark);
   std::erase(list, "");
   return list;
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kMiB = 1048576.0;
 
-// A mean over ranks, summed in whole numbers: the same bits for one slot of eight ranks and for eight of one.
+// A mean over ranks, summed in integers: the same bits whether eight equal ranks are one class or eight.
 struct RankMean {
   __extension__ using Wide = __int128;
   Wide sum = 0;
@@ -35,9 +35,10 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
 
-// The time from step to step where no stage waits for the others between steps: that of the stage that is busy longest,
-// from its first forward to its last update, with the work before its first forward. Stages that begin later also end
-// later; the part of the norm that a stage sends on reaches the next stage while that one is still busy.
+// The time from step to step where stages do not wait for each other between steps: that of the stage that is busy
+// longest, from its first forward to its last update, including work before its first forward. Stages that begin later
+// also end later; the part of the gradient norm that a stage sends on reaches the next stage while that one is still
+// busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
   for (const RankClass& slot : plan.classes) {
@@ -58,8 +59,8 @@ Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   return std::min(longest, trace.step_time);
 }
 
-// Shortens the step by the time that neighbouring steps overlap: takes it from the kinds of time in which ranks wait
-// for each other, those at the ends of the step first.
+// Shortens the step by the time in which neighbouring steps overlap: that time is taken from the kinds of time in which
+// ranks wait for each other, those at the ends of the step first.
 void overlap_steps(Report& r, double overlap) {
   r.step_time_s -= overlap;
   for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other,
@@ -71,8 +72,8 @@ void overlap_steps(Report& r, double overlap) {
   }
 }
 
-// Bytes beyond the device that the ranks of the fullest node hold together; the peaks of single ranks may come at
-// different moments.
+// Adds the bytes on host and disks that the ranks of the fullest node hold together, as a sum of the peaks of single
+// ranks, which may come at different moments.
 void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, const std::vector<SlotMemory>& slots) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
   const Cluster& c = spec.cluster;
@@ -92,13 +93,13 @@ void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, cons
   if (r.nvme_capacity > 0 && r.nvme_peak > r.nvme_capacity) r.fits = false;
 }
 
-// A GPU has a context outside its allocator. A CPU rank has neither a context nor a library's workspace.
+// Whether ranks are CPUs, which have no CUDA context outside the allocator and no library workspace.
 bool on_cpu(const Spec& spec) { return spec.cluster.gpu.memory_bytes == 0; }
 Bytes context_bytes(const Spec& spec) {
   return static_cast<Bytes>(on_cpu(spec) ? 0 : spec.software.memory.context_MiB * kMiB);
 }
 
-// The profile of a CPU rank knows the machine's memory.
+// The device's memory; for CPU ranks, which have no GPU, the machine's, which the profile knows.
 Bytes capacity_of(const Spec& spec, const Profile& profile) {
   return on_cpu(spec) ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
 }
@@ -109,8 +110,9 @@ Bytes usable_bytes(const Spec& spec, const Costs& costs, const Profile& profile)
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
-// Most bytes of gradients copied to be reduced at one moment: they are copied bucket by bucket; a parameter with a
-// bucket of its own is copied whole, and gradients that are all reduced together lie side by side already.
+// The most bytes of gradients that are copied at one moment to be reduced: they are copied bucket by bucket; a
+// parameter with a bucket of its own is copied whole, and gradients that are all reduced together lie side by side
+// already.
 Bytes largest_copy(double bucket_MiB) {
   if (bucket_MiB >= kOneBucket_MiB) return 0;
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
@@ -118,7 +120,7 @@ Bytes largest_copy(double bucket_MiB) {
 
 MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Costs& costs, const Profile& profile) {
   const Software& software = spec.software;
-  // Sharded gradients have a buffer that stays; others are copied when they are needed.
+  // Sharded gradients have a permanent flat buffer; unsharded ones are copied into one when they are reduced.
   const std::int64_t copies = plan.shards_gradients ? 0 : software.memory.flat_copies;
   const double buffers = plan.shards_optimizer && copies == 0 ? software.memory.buffers_MiB : 0,
                bucket = spec.strategy.bucket_MiB;
@@ -147,7 +149,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& co
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
     Bytes device = m.peak_reserved + context + costs.nccl_bytes[s];
-    if (plan.classes[s].server) {  // a server has no GPU
+    if (plan.classes[s].server) {  // a parameter server has no GPU
       m = {.host_peak = m.host_peak, .nvme_peak = m.nvme_peak};
       device = 0;
     }
@@ -173,7 +175,7 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
   return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
 }
 
-// Bytes that leave one rank of a slot. For transfers through few ranks they depend on the rank.
+// Bytes that one rank of a class sends. For collectives of few ranks they depend on the rank.
 Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
@@ -187,17 +189,17 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
     case CollectiveKind::scatter:
       return root ? ceil_div(c.bytes * (n - 1), n) : 0;
     case CollectiveKind::push:
-      // every server of a chain but the last passes the sums on
+      // In a chain of servers every server but the last passes the sums on.
       return slot.server ? ceil_div(c.bytes * (c.copies - 1), plan.servers) : c.bytes;
     case CollectiveKind::pull:
-      // the last server of a chain sends the weights
+      // In a chain of servers only the last one sends the weights.
       return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;
     default:
       return bytes_per_rank(c.kind, n, c.bytes);
   }
 }
 
-// Transfers by group, kind, link and algorithm; a send/receive pair counts at its sender.
+// Adds the table of transfers by group, kind, link and algorithm; a send and its receive count once, at the sender.
 void add_communication(Report& r, const Plan& plan, std::span<const TransferNote> notes, const Trace& trace,
                        const Attribution& a) {
   const Period period = period_of(plan, trace);
@@ -241,7 +243,7 @@ void add_weights(Report& r, const Plan& plan) {
   }
 }
 
-// The largest parts of the step, in words.
+// The largest parts of the step's time, in words.
 std::string limits(const Report& r) {
   std::vector<std::pair<double, std::string_view>> parts;
   parts.reserve(kTimeKinds);
@@ -307,7 +309,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   add_time(r, plan, a);
   r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
   if (plan.steps_overlap && plan.steps == 1) overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
-  r.step_time_low_s = r.step_time_s;  // predict() knows residuals of like rows
+  r.step_time_low_s = r.step_time_s;  // predict() sets the interval from errors of like published steps
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
   r.memory = std::move(memory);
@@ -334,7 +336,7 @@ std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, con
   std::vector<MemoryCurve> curves;
   replay_memory(plan, trace, memory_options(spec, plan, costs, profile), &curves);
   for (std::size_t s = 0; s < curves.size(); ++s) {
-    if (plan.classes[s].server) curves[s].assign(2, {});  // a server has no GPU
+    if (plan.classes[s].server) curves[s].assign(2, {});  // a parameter server has no GPU
   }
   return samples_of(curves, plan.steps == 1 ? spec.steps : 1, trace.step_time);
 }

@@ -16,8 +16,9 @@
 
 namespace orrery {
 
-// The ways in which a rank's compute lane spends a period: busy with one of the first three, or idle for the reason
-// found by walking back from the task that ended the gap (attribution.h). The order is that of the report's time_s.
+// The ways in which a rank's compute lane (stream) spends a step: busy with compute, recomputation or the optimizer, or
+// idle for the reason found by walking back from the task that ended the gap (attribution.h). The order is that of
+// time_s.
 enum class TimeKind : std::uint8_t {
   compute,
   recompute,
@@ -42,7 +43,7 @@ struct RankMemory {
   std::string name;  // "stage 0"
   std::int64_t ranks = 0;
   SlotMemory memory;
-  Bytes device_peak = 0;  // peak of the device: reserved, context, NCCL's buffers
+  Bytes device_peak = 0;  // peak memory of the device: reserved bytes, CUDA context, NCCL's buffers
   std::string at;         // the moment of the peak: "B micro-batch 0 layer 79, gradient of mlp up"
 };
 
@@ -51,11 +52,11 @@ struct MemoryReport {
   Bytes capacity = 0, usable = 0;
   bool fits = true;
   Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, update_reserved = 0, peak_device = 0;
-  Bytes host_peak = 0, nvme_peak = 0;          // bytes on the node whose ranks together hold most
+  Bytes host_peak = 0, nvme_peak = 0;          // bytes on the node whose ranks together hold the most
   Bytes host_capacity = 0, nvme_capacity = 0;  // 0: not known
 
-  // Seconds of a step in which the host gives cached segments back and takes them again (software.segment_us), on the
-  // rank that does it most; and the number of those calls in a step.
+  // Seconds of a step in which the allocator gives cached segments back and takes them again (software.segment_us), on
+  // the rank that does so most; and the number of cudaMalloc and cudaFree calls in a step.
   double remapping_s = 0;
   std::int64_t device_calls = 0;
   std::vector<RankMemory> ranks;
@@ -67,12 +68,12 @@ struct CommunicationRow {
   std::string group, op, link, algorithm;
   std::int64_t count = 0;    // transfers per rank and step, averaged over ranks
   double bytes_per_gpu = 0;  // bytes that leave one GPU per step
-  double time_s = 0;         // time in which the lane of the transfer is busy
+  double time_s = 0;         // time in which the transfer's lane (stream) is busy
   double exposed_s = 0;      // time in which compute waits for the transfer
 };
 
-// Weights of a class of ranks under an asynchronous schedule: versions kept, and the most updates by which the weights
-// of a gradient are older than the weights that the gradient changes.
+// Weights of a class of ranks under an asynchronous schedule: the versions kept, and the staleness: the largest number
+// of updates between the weights that a gradient was computed with and the weights that it changes.
 struct WeightRow {
   std::string name;
   std::int64_t versions = 1, staleness = 0;
@@ -85,7 +86,7 @@ struct Report {
   double step_time_s = 0, step_time_low_s = 0, step_time_high_s = 0;
   double tokens_per_s = 0, tokens_per_s_per_gpu = 0;
   double model_tflops_per_gpu = 0, hardware_tflops_per_gpu = 0;
-  // MFU and HFU over the pairs of attention that the mask needs; 0: no peak is known (a CPU).
+  // MFU and HFU, counting only the pairs of attention that the mask needs; 0: no peak FLOP/s is known (a CPU).
   double mfu = 0, hfu = 0;
   // The same figures over all s x s pairs of attention, as PaLM, Megatron and most papers count.
   double mfu_full_attention = 0, model_tflops_full_attention = 0, hardware_tflops_full_attention = 0;
@@ -95,34 +96,35 @@ struct Report {
   std::vector<CommunicationRow> communication;
   std::vector<WeightRow> weights;  // empty: all gradients belong to the newest weights
   double gpu_hours = 0;
-  // software.post_update_validation: how much longer a step takes that rolls the update before it back.
+  // software.post_update_validation: how much longer a step takes that has to undo (roll back) the update before it.
   double roll_back_s = 0;
   struct {
     std::uint64_t tasks = 0;
     std::int64_t ranks_simulated = 0, ranks = 0;
     double wall_s = 0;
   } simulation;
-  std::vector<double> losses;        // losses of an executed run by step, mean over the batch
+  std::vector<double> losses;        // loss of each step of an executed run, mean over the batch
   std::vector<std::string> remarks;  // remarks on inputs that replace those of the spec: "attention: ..."
 
-  // the largest parts of the step, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
+  // The largest parts of the step, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %".
   std::string limit;
 };
 
-// The part that simulated and measured steps share: times, rates and attribution from the trace, memory as given.
-// notes: by op of the plan.
+// The part of a report that simulated and measured steps share: times, rates and attribution from the trace, memory as
+// given. notes: by op of the plan.
 Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
                    MemoryReport memory);
 
-// The report of a simulated step: memory is replayed from the trace.
+// The report of a simulated step: its memory is found by replaying the allocations of the trace.
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile);
 
-// Samples of the memory of every slot: over the spec's steps, the first with the buffers that appear in it, or over one
-// steady step where the spec has one step. The report gives the peak of this curve.
+// Samples of the memory of every class of ranks: over as many steps as the spec has, the first with the buffers that
+// first appear in it, or over one steady step where the spec has one step. The report gives the peak of these samples.
 std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                                          const Profile& profile);
 
-// Fills in the figures that follow from a report's step time and its parts: rates, shares, and what limits the step.
+// Fills in the figures that follow from a report's step time and split of time: rates, shares, and what limits the
+// step.
 void add_rates(Report& report, const Spec& spec, const Plan& plan);
 
 std::string to_json(const Report& report);  // orrery.report/2, two-space indent, a final newline

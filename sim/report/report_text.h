@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// "llama-3.1-70b: 70.6 B parameters on 64 of 64 x NVIDIA H100 SXM5 80GB" and the strategy, two lines; a third where the
-// prediction is uncalibrated.
+// The title of a report, two lines: "llama-3.1-70b: 70.6 B parameters on 64 of 64 x NVIDIA H100 SXM5 80GB" and the
+// strategy; a third line where the prediction is uncalibrated.
 std::string title(const Spec& spec, const Style& style);
 
 // A report for people: title, headline figures, where the time goes, memory by class of ranks, communication, and what
@@ -20,13 +20,13 @@ std::string title(const Spec& spec, const Style& style);
 //   memory     48.17 GiB  fits: 31.47 GiB to spare of 79.65 GiB per GPU
 std::string report_text(const Spec& spec, const Report& report, const Style& style);
 
-// "setting an update right takes 0.32 s more of a step (4.1 %)", a line; "" where nothing is validated later.
+// A line "setting an update right takes 0.32 s more of a step (4.1 %)"; "" where no update is validated later.
 std::string roll_back_text(const Report& report);
 
-// The memory that is short in a step that does not fit, and by how much where that is known: "22.52 GiB over",
+// Which memory is short in a step that does not fit, and by how much where that is known: "22.52 GiB over",
 // "fragmented", "host memory 310.0 GiB over", "disks 1.20 TiB over".
 std::string lack_text(const MemoryReport& memory);
 
-double exposed_share(const Report& report);  // communication that compute waits for, of the step time
+double exposed_share(const Report& report);  // share of the step time in which compute waits for communication
 
 }  // namespace orrery

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
+#include "models/base/sensible.h"
 #include "models/trace/measured_json.h"
 #include "sim/runs/launch.h"
 #include "sim/runs/processes.h"
@@ -24,7 +25,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Runs the program to its end and returns what it printed. Throws Error with its last line where it fails.
+// Runs a program to its end and returns the text that it printed. Throws Error with its last line if it fails.
 std::string run(const std::vector<std::string>& words, const std::string& log) {
   const HeldSignals signals;
   ProcessTree tree(signals);
@@ -52,7 +53,9 @@ GpuProbe probe_gpu(const std::string& folder, bool quick) {
   run(words, folder + "/bench.log");
   probe.text = text_of(path);
   const nlohmann::json bench = parse_json(path, probe.text);
-  probe.kernels = measured_of(JsonValue(bench, path).at("measured"));
+  const JsonValue root(bench, path);
+  probe.kernels = measured_of(root.at("measured"));
+  probe.kernels.beside_slowdown = std::max(1.0, root.number_or("slowdown_by_copy", 1, 0, sensible::kMostSlowdown));
   return probe;
 }
 
@@ -68,6 +71,7 @@ std::string gpu_clocks() {
 }
 
 void add_samples(MeasuredTimes& times, const MeasuredTimes& more) {
+  times.beside_slowdown = std::max(times.beside_slowdown, more.beside_slowdown);
   for (const OpTable& table : more.ops) {
     auto it = std::find_if(times.ops.begin(), times.ops.end(), [&](const OpTable& t) { return t.kind == table.kind; });
     if (it == times.ops.end()) {

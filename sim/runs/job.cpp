@@ -30,13 +30,15 @@
 namespace orrery {
 namespace {
 
-constexpr Seconds kSettle = 0.5;  // seconds in which ranks that wait for a lost rank reach the point where they wait
-constexpr Seconds kLinger = 5;    // seconds that mpirun may take to end after its ranks, before it is killed
-constexpr Seconds kStopped = 3;   // seconds that mpirun may stand still, as for a stopped rank
+// Seconds to wait after a fault until the other ranks have come to wait for the lost rank.
+constexpr Seconds kSettle = 0.5;
+constexpr Seconds kLinger = 5;  // seconds that mpirun may take to end after its ranks, before it is killed
+// Seconds for which mpirun may be suspended; the same holds for a rank.
+constexpr Seconds kStopped = 3;
 constexpr char kShared[] = "/dev/shm";
-constexpr std::size_t kMostLog = 4000;  // characters of the last output of mpirun and its ranks
+constexpr std::size_t kMostLog = 4000;  // number of characters kept of the last output of mpirun and its ranks
 
-// The patience with each op, from the predicted time; unknown on a device without a profile.
+// How long each op may take, from its predicted time, before its rank counts as hung; no limit without a profile.
 Patience patience_for(const Job& job) {
   Patience patience{.hang = job.options.hang_timeout};
   Profile profile;
@@ -55,7 +57,7 @@ Patience patience_for(const Job& job) {
   return patience;
 }
 
-// Throws where mpirun, or the program that starts ranks, has ended and no rank has reported why.
+// Throws Error if mpirun, or the program that starts ranks, has ended and no rank has reported why.
 [[noreturn]] void ended_early(const Witnesses& witnesses, int status, const std::string& log) {
   std::fputs(tail_of(log).c_str(), stderr);
   std::int64_t first = 0;
@@ -69,9 +71,9 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
-constexpr int kKilled = 128;  // a ProcessTree::status() above this is a signal plus this
+constexpr int kKilled = 128;  // a ProcessTree::status() above this is a signal number plus this
 
-// The text about a launcher that was killed: ranks die with their launcher.
+// A text that says that the launcher was killed, "" if it was not: ranks die with their launcher.
 std::string launcher_end(const ProcessTree& tree) {
   const std::optional<int> status = tree.status();
   if (!status || *status <= kKilled) return "";
@@ -80,7 +82,7 @@ std::string launcher_end(const ProcessTree& tree) {
 
 constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // a line that Open MPI prints for every rank that is lost
 
-// The last line that the launcher, or a rank through it, has printed; without the launcher's rules.
+// The last line that the launcher, or a rank through it, has printed; lines that only draw a rule are skipped.
 std::string last_words(const std::string& log) {
   std::istringstream in(tail_of(log));
   std::string last;
@@ -92,7 +94,7 @@ std::string last_words(const std::string& log) {
   return last.empty() ? "" : fmt::format("; the launcher's last line: {}", printable(last));
 }
 
-// The error of a run that is over; it is composed once the ranks that wait for the lost rank are known.
+// The error of a run that has failed, made after the ranks that wait for the lost rank have come to wait.
 Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& witnesses, ProcessTree& tree,
               const std::string& log) {
   for (const Seconds start = now(); now() < start + kSettle;) tree.wait(kLook);
@@ -104,8 +106,8 @@ Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& 
   return Error(fault.line, fault.exit_code);
 }
 
-// Spares servers that are lost while other servers of their chain hold the same states: those are told, and take the
-// places of the lost ones.
+// Handles lost servers while other servers of their chain hold the same states: the others are told, and do the work of
+// the lost ones; the run goes on.
 void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& folder) {
   while (const auto lost = lost_replica(job.plan, witnesses.ranks())) {
     witnesses.spare(*lost);
@@ -117,18 +119,19 @@ void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& fol
   }
 }
 
-// Tells of a launcher that stands still, or of a process that it has forked and that has not become a rank yet: ranks
-// may go on, but their end would not be heard.
+// Notices a launcher that is suspended, or a process that it has forked and that has not become a rank yet: ranks may
+// go on, but the launcher would not notice their end.
 class LauncherWatch {
  public:
-  // Throws Error once a process has been stopped for kStopped.
+  // Throws Error once a process has been suspended for kStopped.
   void look(ProcessTree& tree) {
     const std::optional<pid_t> stopped = tree.stopped();
     if (stopped != process_) since_ = now();
     process_ = stopped;
     if (!stopped || now() - since_ < kStopped) return;
     tree.kill_all();
-    throw Error(fmt::format("the launcher of the ranks stands still for {:.1f} s (process {}, stopped by SIGSTOP or a "
+    throw Error(fmt::format("the launcher of the ranks, or a process that it started, stands still for {:.1f} s "
+                            "(process {}, stopped by SIGSTOP or a "
                             "debugger); run again",
                             now() - since_, *stopped),
                 kRankLost);
@@ -139,7 +142,7 @@ class LauncherWatch {
   Seconds since_ = 0;  // time when the process was first seen stopped
 };
 
-// Looks at the ranks until all have finished. Throws Error for the fault that ended the run.
+// Watches the ranks until all have finished. Throws Error for the fault that ended the run.
 void watch(ProcessTree& tree, const Job& job, const std::string& folder, const std::string& log, const Common& common) {
   const Patience patience = patience_for(job);
   const bool by_mpirun = job.options.device != "cuda";
@@ -147,7 +150,7 @@ void watch(ProcessTree& tree, const Job& job, const std::string& folder, const s
                       by_mpirun ? [&] { return tree.ranks(); } : std::function<RankProcesses()>());
   LauncherWatch launcher;
   for (;;) {
-    // read before the look, so that the files then hold the last word of the ranks
+    // The launcher's status is read before the ranks' files, so that the files of an ended run are complete.
     const bool ended = tree.status().has_value();
     witnesses.look(now());
     spare_replicas(witnesses, job, folder);
@@ -171,7 +174,7 @@ Job make_job(const RunOptions& given) {
   if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
   job.spec = load_spec(given.spec, job.options.overrides);
   const Plan folded = make_plan(job.spec);
-  // the plan holds so many training steps
+  // The number of times the plan runs: one plan may hold several training steps.
   job.steps = ceil_div(given.steps > 0 ? given.steps : job.spec.steps, folded.steps);
   job.hash = plan_hash(folded);
   job.plan = unfold(folded);
@@ -179,7 +182,7 @@ Job make_job(const RunOptions& given) {
 }
 
 void check_cores(const Job& job, std::int64_t cores) {
-  constexpr std::int64_t kAlways = 8;  // small ranks may share cores: the run is slow, but right
+  constexpr std::int64_t kAlways = 8;  // so few ranks may share cores: the run is slow, but correct
   const std::int64_t ranks = job.plan.ranks;
   if (job.options.device == "cuda" || job.options.ranks == ranks || ranks <= std::max(cores, kAlways)) return;
   throw Error(
@@ -217,7 +220,7 @@ std::int64_t snapshot_every(const Job& job) {
   return servers && job.options.device != "cuda" ? servers->snapshot_every : 0;
 }
 
-// The last step of which all ranks left a snapshot; 0: none.
+// The last step of which every rank has written a snapshot; 0: none.
 std::int64_t last_snapshot(const Job& job, const std::string& folder) {
   const std::int64_t every = snapshot_every(job);
   for (std::int64_t step = (job.steps - 1) / every * every; step > 0; step -= every) {
@@ -256,8 +259,8 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
 
 }  // namespace
 
-// Runs the plan until it succeeds or fails for good: a fault ends a run; where servers leave snapshots another run
-// begins with the last snapshot, as long as there is one more than before.
+// Runs the plan until it succeeds or fails for good: a fault ends a run; if servers write snapshots, another run starts
+// from the last snapshot, as long as that is a later one than before.
 std::vector<RankRun> run_job(const Job& job, const Common& common) {
   if (snapshot_every(job) == 0) return run_from(job, "", 0, common);
   const TemporaryFolder snapshots(short_temporary());

@@ -16,7 +16,7 @@ namespace orrery {
 struct RunOptions {
   std::string spec;
   std::vector<std::string> overrides;
-  // profile that says how long an op may take before its rank counts as hung, "" = the built-in one
+  // Profile that says how long an op may take before its rank counts as hung, "" = the built-in one.
   std::string profile;
   std::string device = "cpu";  // or "cuda"
   std::int64_t ranks = 0;      // 0: as many as the spec says
@@ -26,7 +26,7 @@ struct RunOptions {
   bool composed = false;  // GPU ranks run one by one; the step is composed of what they measure (compose.h)
 };
 
-// A run as it was asked for, and its plan.
+// A run that a user asked for, and its plan.
 struct Job {
   RunOptions options;
   Spec spec;
@@ -37,15 +37,15 @@ struct Job {
 
 Job make_job(const RunOptions& options);
 
-// Throws Error where the ranks of a spec are many more than this machine's cores, and nobody has asked for so many by
-// --ranks: the spec of a cluster, meant for `simulate`.
+// Throws Error where the spec has many more ranks than this machine has cores, unless --ranks asks for so many: the
+// spec is that of a cluster, meant for `simulate`.
 void check_cores(const Job& job, std::int64_t cores);
 
-// "8 steps instead of 6: the plan of pipedream-2bw fills its pipeline and empties it over 4", or "" where as many run
-// as were asked for.
+// "8 steps instead of 6: the plan of pipedream-2bw fills its pipeline and empties it over 4", or "" where the run has
+// exactly as many steps as were asked for.
 std::string rounded_steps(const Job& job);
 
-// The arguments of the ranks of a job, which leave their files in `folder`.
+// The arguments of the ranks of a job; the ranks write their files to `folder`.
 RankArguments arguments_for(const Job& job, const std::string& folder);
 
 // Starts the ranks of a job by mpirun, watches them, and returns what they measured. Throws Error with status 5
@@ -53,7 +53,7 @@ RankArguments arguments_for(const Job& job, const std::string& folder);
 // process and no file is left.
 std::vector<RankRun> run_job(const Job& job, const Common& common);
 
-// The end of what a program has printed into a file.
+// The last part of what a program has printed into a file.
 std::string tail_of(const std::string& log);
 
 }  // namespace orrery

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestTemporary = 24;
-constexpr char kFolderPrefix[] = "orrery-";  // the name goes on with the process that made the folder
+constexpr char kFolderPrefix[] = "orrery-";  // followed by the id of the process that made the folder
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -42,8 +42,9 @@ std::string find_on_path(const std::string& name) {
   return "";
 }
 
-// Flags for containers: ranks may not read each other's memory there (vader's single copy), there is no network to look
-// for, and ranks may outnumber cores, so that waiting ranks must yield and none is bound to a core.
+// Flags for mpirun in containers: ranks may not read each other's memory there (vader's single copy), there is no
+// network to look for, and there may be more ranks than cores, so that waiting ranks must yield and none is bound to a
+// core.
 constexpr std::string_view kMpirunFlags[] = {"--oversubscribe",
                                              "--enable-recovery",
                                              "--bind-to",
@@ -133,14 +134,14 @@ TemporaryFolder::TemporaryFolder(const std::string& parent)
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;  // errors are ignored: nobody is left to be told
+  std::error_code ignored;  // errors are ignored, since there is nobody to report them to
   fs::remove_all(path_, ignored);
   if (lock_ >= 0) ::close(lock_);
 }
 
 namespace {
 
-// The process that the name of a folder names; 0: none. The folder of a job has the number of the user in that place.
+// The id of the process in a folder's name; 0: none. The folder of a launched job has the user's id in that position.
 pid_t maker_of(const std::string& name) {
   int length = 0;
   long pid = 0;
@@ -166,7 +167,7 @@ bool is_stale(const fs::path& path) {
 }  // namespace
 
 void sweep_temporary_folders(const std::string& parent) {
-  // Folders that cannot be read or removed belong to somebody else.
+  // Folders that cannot be read or removed belong to another user, and are skipped.
   std::error_code ignored;
   std::vector<fs::path> stale;
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {

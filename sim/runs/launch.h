@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// A program, with its arguments and the environment that it gets beside ours.
+// A program to start, with its arguments and the environment variables that it gets in addition to ours.
 struct Command {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
@@ -18,8 +18,8 @@ struct RankArguments {
   std::vector<std::string> overrides;
   std::string folder;
   std::int64_t steps = 1;
-  double hang_timeout = 0;      // 0: the ranks need not watch each other
-  bool turns = false;           // the ranks run one by one
+  double hang_timeout = 0;      // 0: ranks do not watch each other for hangs
+  bool turns = false;           // whether the ranks run one by one
   std::int64_t first_step = 0;  // the step to begin with, from the snapshots in the folder
   std::string snapshots;        // folder; "": none
 };
@@ -30,15 +30,15 @@ std::vector<std::string> rank_arguments(const std::string& program, const RankAr
 std::string find_rank_program(const std::string& device);
 
 // The command of Open MPI's mpirun with n ranks on this machine. mpirun and its ranks keep all their files in
-// `temporary` and `shared` ("": wherever they like). A rank that dies does not end the others: the process that watches
-// them does. Throws Error if there is no mpirun on PATH.
+// `temporary` and `shared` ("": in their default folders). A rank that dies does not end the others: the process that
+// watches them does that. Throws Error if there is no mpirun on PATH.
 Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
                const std::string& shared);
 
 // The rank that a launcher (mpirun, srun) has given this process; -1: none.
 std::int64_t launched_rank();
 
-// A folder's name that all processes of the launcher's job agree on, and no other job has.
+// The name of a folder, the same in all processes of the launcher's job and in no other job.
 std::string job_folder();
 
 // A new folder in `parent`, only for this user, removed with all that is in it, and locked (flock(2)) while this
@@ -56,12 +56,13 @@ class TemporaryFolder {
   int lock_ = -1;
 };
 
-// Removes the folders of TemporaryFolders of this user in `parent` whose processes were killed: those processes are
-// dead and hold no lock. A process of another container holds a lock, though the process number means nothing here.
+// Removes the folders that TemporaryFolder made for this user in `parent` and whose processes were killed: dead
+// processes hold no lock. (A live process in another container holds its lock, though its process number is unknown
+// here.)
 void sweep_temporary_folders(const std::string& parent);
 
-// $TMPDIR or /tmp. Open MPI binds a socket some 70 characters below it, of at most 107 (unix(7)): a long $TMPDIR is
-// passed over.
+// $TMPDIR or /tmp. Open MPI binds a socket whose path is some 70 characters longer, and at most 107 are allowed
+// (unix(7)): a long $TMPDIR is therefore not used.
 std::string short_temporary();
 
 }  // namespace orrery

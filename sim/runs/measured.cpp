@@ -43,7 +43,7 @@ void check_run(const std::string& path, const RankRun& run, const RankRun& first
     refuse(path, fmt::format("has {} sizes a step, the plan has {}", run.steps[0].sizes.size(), sizes));
 }
 
-// The moment when the last rank had ended a step.
+// The time when the last rank had ended a step.
 Picoseconds end_of(std::span<const RankRun> runs, std::size_t step) {
   Picoseconds end = runs[0].steps[step].end + runs[0].clock_offset;
   for (const RankRun& r : runs) end = std::max(end, r.steps[step].end + r.clock_offset);
@@ -57,8 +57,8 @@ Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
   return begin;
 }
 
-// Finds the task that had to end before each task of a slot could enter: the latest of its dependencies and of its
-// lane. Dependencies that a host waits for held up the launch, not the task.
+// Finds the task that had to end before each task of a class of ranks could enter: the latest of its dependencies and
+// of the tasks before it in its lane. Dependencies that a host waits for delayed the launch, not the task.
 void find_causes(const Plan& plan, const RankClass& slot, Trace& trace) {
   std::array<TaskId, kLanes> last;
   last.fill(kNone);
@@ -76,7 +76,7 @@ void find_causes(const Plan& plan, const RankClass& slot, Trace& trace) {
   }
 }
 
-// The moments at which the host of a slot went on after a wait.
+// The times at which the host of a class of ranks continued after a wait.
 std::vector<HostResume> resumes_of(const Plan& plan, const RankClass& slot, const Trace& trace, Picoseconds begin) {
   std::vector<HostResume> resumes = {{slot.begin, begin, kNone}};
   for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -98,7 +98,7 @@ void find_matches(const Plan& plan, Trace& trace) {
   }
 }
 
-// The peak bytes of the node whose ranks together hold most.
+// The peak bytes on the node whose ranks together hold the most.
 Bytes node_peak(std::span<const RankRun> runs, Bytes MeasuredMemory::*of) {
   std::map<std::string, Bytes> nodes;
   for (const RankRun& r : runs) nodes[r.host] += r.memory.*of;
@@ -124,13 +124,13 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
   report.host_peak = node_peak(runs, &MeasuredMemory::host_peak);
   report.nvme_peak = node_peak(runs, &MeasuredMemory::nvme_peak);
   report.usable = report.capacity;
-  report.fits = true;  // a step that was measured did fit
+  report.fits = true;  // the measured step did run
   return report;
 }
 
-// Mean losses over the ranks that see a loss: each of them stands for as many tokens.
+// Mean losses over the ranks that compute a loss, each over the same number of tokens.
 std::vector<double> mean_losses(std::span<const RankRun> runs) {
-  // a run that went on from a snapshot also has the losses of earlier steps; a plan may hold several steps
+  // A run that restarted from a snapshot also has the losses of earlier steps; a plan may hold several steps.
   std::size_t steps = 0;
   for (const RankRun& r : runs) steps = std::max(steps, r.losses.size());
   std::vector<double> means(steps, 0);
@@ -145,8 +145,8 @@ std::vector<double> mean_losses(std::span<const RankRun> runs) {
   return means;
 }
 
-// The link over which the ranks of a group reach each other; the group of rank 0 stands for all of its kind: the link
-// of their node, or a network between nodes.
+// The link over which the ranks of a group communicate, told from the group of rank 0: the link inside the node, or
+// "network" between nodes.
 std::string link_of(const Plan& plan, std::span<const RankRun> runs, Dimension dimension) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(dimension)];
   const auto& members = table.groups[table.member_of[runs[0].rank]];
@@ -246,7 +246,7 @@ Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const R
   const auto noted = std::find_if(runs.begin(), runs.end(), [](const RankRun& run) { return !run.note.empty(); });
   if (noted != runs.end()) r.remarks.push_back(noted->note);
   if (!on_gpus)
-    // CPU ranks measured the step: the peak of the spec's device is not their peak
+    // CPU ranks measured the step, so that a share of the spec's device's peak FLOP/s means nothing.
     r.mfu = r.hfu = r.mfu_full_attention = 0;
   r.simulation.ranks_simulated = 0;
   return r;

@@ -12,10 +12,10 @@
 
 namespace orrery {
 
-// Reads the files of all ranks of a run, in order. unfolded: the plan of all ranks; hash: the hash of its folded form.
-// Throws Error for a file that is broken, or that is of another plan or of other steps than the files beside it. A
-// server that the folder's file of lost ranks names left no file; another server of its chain, which did the same,
-// stands for it.
+// Reads the files of all ranks of a run, in order. unfolded: the plan of all ranks; hash: the hash of the plan with one
+// rank of each class. Throws Error for a file that is broken, or that is of another plan or of other steps than the
+// files beside it. A parameter server listed as lost in the folder left no file; the file of another server of its
+// chain, which did the same work, is used instead.
 std::vector<RankRun> read_runs(const std::string& folder, const Plan& unfolded, const std::string& hash);
 
 // The trace of step k on one clock, that of rank 0. The step lasts from the moment when the last rank had ended the
@@ -27,18 +27,18 @@ Trace measured_trace(const Plan& unfolded, std::span<const RankRun> runs, std::s
 // The times of every step, as measured_trace() counts them.
 std::vector<Picoseconds> step_times(std::span<const RankRun> runs);
 
-// The step of median time, without the first step, which warms up, if there are others; between two medians the
-// shorter.
+// The index of the step of median time; the first step, which warms up, is left out if there are others. Of two medians
+// the shorter one.
 std::size_t median_step(std::span<const Picoseconds> times);
 
-// The report of a run: times and attribution of the median step, low and high of all steps but the first, memory as
-// counted by the allocators of the ranks, and losses. on_gpus: the spec's own device measured it, so that the device's
-// peak counts.
+// The report of a run: times and attribution of the median step, shortest and longest time of all steps but the first,
+// memory as counted by the allocators of the ranks, and losses. on_gpus: whether the run was on the device of the spec,
+// so that the device's own peak memory counts.
 Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> runs, const Trace& trace,
                        bool on_gpus = false);
 
-// The report of a step composed of ranks that ran alone (compose.h): times of the trace, memory of the ranks. notes:
-// notes on transfers.
+// The report of a step composed of ranks that ran alone (compose.h): times from the trace, memory from the ranks.
+// notes: link and algorithm of each transfer.
 Report composed_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> alone, const Trace& trace,
                        std::span<const TransferNote> notes);
 

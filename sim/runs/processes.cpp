@@ -22,10 +22,10 @@
 namespace orrery {
 namespace {
 
-constexpr int kNotStarted = 127;  // the exit status of a shell for a program that it cannot start
+constexpr int kNotStarted = 127;  // exit status with which a shell reports a program that it cannot start
 constexpr timespec kPause = {0, 2'000'000};
 
-// All processes, as pairs (process, parent).
+// All processes of the system, as pairs (process, parent).
 std::vector<std::pair<pid_t, pid_t>> all_processes() {
   std::vector<std::pair<pid_t, pid_t>> list;
   std::error_code gone;
@@ -53,7 +53,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-// The environment with some variables replaced.
+// The environment variables of this process, with some added or replaced.
 std::vector<std::string> merged(const std::vector<std::string>& added) {
   std::vector<std::string> all = added;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -65,13 +65,16 @@ std::vector<std::string> merged(const std::vector<std::string>& added) {
   return all;
 }
 
-constexpr std::string_view kRankVariable = "OMPI_COMM_WORLD_RANK=";
+// The variables that tell a rank's process its rank: mpirun's, and the one that GPU ranks get from their parent.
+constexpr std::string_view kToldRank[] = {"OMPI_COMM_WORLD_RANK=", "RANK="};
 
-// The rank of a process, from the environment; a process that has ended and is not yet waited for has none.
+// The rank that a process is, from its environment; a process that has ended but has not been reaped has none.
 std::optional<std::int64_t> rank_of(pid_t pid) {
   std::ifstream in(fmt::format("/proc/{}/environ", pid));
   for (std::string entry; std::getline(in, entry, '\0');) {
-    if (entry.starts_with(kRankVariable)) return std::atoll(entry.c_str() + kRankVariable.size());
+    for (const std::string_view variable : kToldRank) {
+      if (entry.starts_with(variable)) return std::atoll(entry.c_str() + variable.size());
+    }
   }
   return std::nullopt;
 }
@@ -112,8 +115,8 @@ void ProcessTree::start(const std::vector<std::string>& arguments, const std::ve
   const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const pid_t parent = ::getpid();
   program_ = ::fork();
-  if (program_ == 0) {  // only calls that are safe after fork(2)
-    ::setpgid(0, 0);    // the SIGINT of the terminal is for the parent process alone
+  if (program_ == 0) {  // only calls that are safe after fork(2) may follow
+    ::setpgid(0, 0);    // Ctrl-C in the terminal shall reach the parent process only
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::sigprocmask(SIG_SETMASK, &signals_.before(), nullptr);
     if (::getppid() == parent && ::dup2(in, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(out, 2) >= 0)

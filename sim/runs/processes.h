@@ -13,35 +13,34 @@
 
 namespace orrery {
 
-// Thrown when the user has stopped the program (SIGINT, SIGTERM, SIGHUP), through everything that cleans up; main ends
-// itself by the same signal.
+// Thrown when the user has stopped the program (SIGINT, SIGTERM, SIGHUP), so that all destructors clean up; main then
+// ends the process by the same signal.
 struct Interrupted {
   int signal = 0;
 };
 
-// While this object lives, SIGINT, SIGTERM and SIGHUP do not end this process but arrive in ProcessTree::wait(), unless
-// they were ignored before; a signal that comes later arrives when the object ends, after everything younger is cleaned
-// up.
+// While this object lives, SIGINT, SIGTERM and SIGHUP do not end this process but are reported by ProcessTree::wait(),
+// unless they were ignored before; a signal that arrives later takes effect when this object is destroyed, after all
+// objects made after it have cleaned up.
 class HeldSignals {
  public:
   HeldSignals();
   ~HeldSignals();
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
-  const sigset_t& held() const { return held_; }  // held signals, with SIGCHLD
+  const sigset_t& held() const { return held_; }  // the held signals, and SIGCHLD
   const sigset_t& before() const { return before_; }
 
  private:
   sigset_t held_{}, before_{};
 };
 
-inline constexpr Seconds kLook = 0.1;  // seconds between two looks at processes
+inline constexpr Seconds kLook = 0.1;  // seconds between two checks of the processes
 Seconds now();                         // the time on a steady clock
 
-// A program and all processes that it starts in turn, as one thing that is gone when this object is: the destructor
-// kills the processes that are left, and waits until there are none. Orphans of the program become children of this
-// process, so none can hide; stopped processes die too. Only one tree at a time; for a process without other threads
-// that start programs.
+// A program and all processes that it starts, directly or not: the destructor kills those that are left, also stopped
+// ones, and waits until there are none. Orphans of the program become children of this process, so none can hide. There
+// may be only one tree at a time; the process must have no other threads that start programs.
 class ProcessTree {
  public:
   explicit ProcessTree(const HeldSignals& signals);
@@ -49,21 +48,20 @@ class ProcessTree {
   ProcessTree(const ProcessTree&) = delete;
   ProcessTree& operator=(const ProcessTree&) = delete;
 
-  // Starts arguments[0] with further environment ("KEY=VALUE"), no input, and both outputs in the file `log`. It dies
-  // with this process. Throws Error if it cannot be started.
+  // Starts arguments[0] with further environment variables ("KEY=VALUE"), no input, and both outputs in the file `log`.
+  // The program dies with this process. Throws Error if it cannot be started.
   void start(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
              const std::string& log);
-  // Waits until a child ends, a time has passed, or the user stops the program: then throws Interrupted.
+  // Waits until a child ends or `at_most` has passed; throws Interrupted if the user stops the program.
   void wait(Seconds at_most);
   // Exit status of the program started, or 128 + signal; nullopt while it runs.
   std::optional<int> status() const { return status_; }
-  // A process of the tree, none of a rank, that runs no further for now (SIGSTOP, a debugger); nothing if there is
-  // none.
+  // A process of the tree that is suspended (SIGSTOP, a debugger) and belongs to no rank; nullopt if there is none.
   std::optional<pid_t> stopped() const;
-  // The processes that the program has started as ranks, by the launcher's variable in their environment: the outermost
-  // process of a rank first.
+  // The processes that the program has started as ranks, found by the launcher's variable in their environment, by
+  // rank; the outermost process of a rank first.
   std::map<std::int64_t, std::vector<pid_t>> ranks() const;
-  // Sends SIGKILL to all, the program first; returns when they are gone.
+  // Sends SIGKILL to all processes of the tree, the program first; returns when they are gone.
   void kill_all();
 
  private:
@@ -72,7 +70,7 @@ class ProcessTree {
 
   pid_t program_ = 0;
   std::optional<int> status_;
-  std::vector<pid_t> others_;  // children that this process had before
+  std::vector<pid_t> others_;  // children that this process had before the program was started
   int was_subreaper_ = 0;
   const HeldSignals& signals_;
 };

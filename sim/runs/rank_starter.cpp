@@ -23,11 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// a name of at most 15 letters (prctl(2)), by which ps tells the starter from the rank
+// A name of at most 15 letters (prctl(2)), by which ps shows this program apart from the rank that it starts.
 constexpr char kStarterName[] = "orrery-start";
 constexpr int kNotExecuted = 127;
 
-// Ends this process by the signal that ended the rank, without a core file: the rank has left one, if any.
+// Ends this process by the signal that ended the rank, without a core file: the rank has written one, if any.
 [[noreturn]] void end_by(int signal) {
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);

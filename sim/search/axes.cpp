@@ -1,4 +1,4 @@
-// Space: the values that the spec gives of each axis.
+// Space, the search space of strategies: the values that the spec gives each key.
 #include <algorithm>
 #include <charconv>
 #include <functional>
@@ -30,7 +30,7 @@ class Values {
       if (!axis.admits(value)) axis.values.push_back(value);
     }
   }
-  // Restricts an axis of words; `check` throws Error for a word that means nothing.
+  // Restricts a key whose values are words to those listed; `check` throws Error for an unknown word.
   template <class Check>
   void restrict_to(Choices<std::string>& axis, Check check) const {
     restrict_to(axis);
@@ -45,7 +45,8 @@ class Values {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    const std::string from = range_.from + ": ";  // a prefix that the message of a check may have already
+    // The prefix "FILE:LINE: ", which the message of a check may already have.
+    const std::string from = range_.from + ": ";
     throw Error(
         fmt::format("{}search.{}: {}", from, range_.key, what.substr(what.starts_with(from) ? from.size() : 0)));
   }
@@ -88,7 +89,7 @@ void check_rank_order(const std::string& order) {
 
 }  // namespace
 
-// Refuses a value of a range that no strategy of the search may have.
+// Throws Error for a value of a range that the rules of the search forbid in every strategy.
 static void refuse_value(const SearchRange& range, const Spec& with_value) {
   if (const Pair* limit = first_limit(with_value, Limit::search); limit != nullptr)
     throw Error(fmt::format("{}: {}", range.from, refusal(with_value, *limit)));
@@ -111,11 +112,25 @@ static void check_schedule(const SearchRange& range, const std::string& name) {
   refuse_value(range, spec);
 }
 
-// Bounds hold for steps that end before the next one begins, with activations that stay on their rank, and a vocabulary
-// at the ends of the pipeline. The rows of Limit::search refuse the other schedules.
+// The search has bounds for schedules whose steps end before the next one begins, whose activations stay on their rank,
+// and whose vocabulary lies at the ends of the pipeline. The rows of Limit::search refuse all others.
 bool has_bounds(const ScheduleRow& row) {
   return row.updates == Updates::flush && row.moves == nullptr && row.vocabulary_barriers == 0 &&
          model_copies(row.name) <= 2;
+}
+
+std::vector<std::string_view> Space::left_out() const {
+  std::vector<std::string_view> names;
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (schedule_.open && (row.searched == Searched::listed || !has_bounds(row))) names.push_back(row.name);
+  }
+  for (const ShardingRow& row : sharding_rows()) {
+    if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
+  }
+  if (activations_unlisted_) names.emplace_back("offload.activations");
+  if (host_unlisted_) names.emplace_back("offload");
+  if (disks_unlisted_ && !host_unlisted_) names.emplace_back("offload to disks");
+  return names;
 }
 
 bool Space::splits() const {
@@ -125,12 +140,13 @@ bool Space::splits() const {
   });
 }
 
-// Fixes the axes whose values the spec itself gives.
+// Fixes the keys whose values the spec itself gives.
 void Space::take_given(const Origin& origin) {
   constexpr std::string_view section = "strategy.";
   if (!origin.key.starts_with(section) || !is_given(origin)) return;
   const std::string key = origin.key.substr(section.size());
-  const std::string whole = key.substr(0, key.find('.'));  // the key of a map, as context_kind: {ring: 2, ulysses: 4}
+  // The first part of the key, whose value may be a map: context_kind: {ring: 2, ulysses: 4}.
+  const std::string whole = key.substr(0, key.find('.'));
   batch_given_ = batch_given_ || key == "global_batch";
   bucket_given_ = bucket_given_ || key == "bucket_MiB";
   const auto fixed = [&](auto& axis, auto value) { axis = {false, {value}}; };

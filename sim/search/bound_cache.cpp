@@ -78,8 +78,8 @@ bool reduces_units(const Spec& base, const MemoryPlan& memory_plan) {
   return stack_kind(base, memory_plan).host_gradients || unit_gradients(base, row_of(memory_plan.sharding));
 }
 
-// Gradients on the host make a difference where gradients are not reduced unit by unit on the device, or where no other
-// rank has a part of them.
+// Offloading gradients makes a difference in the cost of layers only where the device does not reduce gradients unit by
+// unit (as FSDP does), or where no other rank shares the gradients.
 std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout) {
   std::vector<StackKind> result;
   for (const ShardingRow& row : sharding_rows()) {

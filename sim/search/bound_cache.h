@@ -14,35 +14,36 @@
 
 namespace orrery {
 
-// Number of layers of each virtual stage, and index of its first layer; empty: the model cannot be cut so.
+// The number of layers of each virtual stage, and the index of its first layer; empty: the model cannot be cut like
+// this.
 struct ModelCut {
   std::vector<std::int64_t> layers, first;
 };
 
-// The stages on which the virtual stages of a schedule lie.
+// The stage that each virtual stage of a schedule lies on.
 struct PlacedChunks {
   Schedule where;
-  std::vector<std::vector<std::int64_t>> of_stage;  // [stage]: virtual stages, chunk by chunk
+  std::vector<std::vector<std::int64_t>> of_stage;  // [stage]: its virtual stages, chunk by chunk
 };
 
-// A transfer that nothing runs beside. time: that of the transfer alone; nic, nvlink: the part in which the link would
-// be full; pressure: that on kernels (timing.h).
+// A transfer, and how long it takes when nothing runs beside it (time). nic, nvlink: the time for which it would keep
+// that link full; pressure: how much it slows kernels beside it (timing.h).
 struct MovedUnit {
   Picoseconds time = 0, nic = 0, nvlink = 0;
   double pressure = 0;
 };
 
-// Ranks that hold the same weights, on the nodes that they lie on, and what their transfers cost.
+// The ranks that hold the same weights, the nodes on which they lie, and the costs of their transfers.
 struct ReplicaGroup {
-  // ranks by node; empty where stages lie differently, and where nothing is known of transfers
+  // Number of these ranks on each node; empty where stages lie differently, and where no costs of transfers are known.
   std::vector<int> spread;
   std::int64_t channels = 0;
   std::map<CollectiveKind, double> rates;
   std::map<std::pair<CollectiveKind, Bytes>, MovedUnit> moved;
 };
 
-// A class of shardings under which blocks cost the same: a sharding that stands for the class, and whether gradients
-// lie on the host.
+// A class of shardings (ZeRO stages) that cost the same for a layer: one sharding that stands for the class, and
+// whether gradients lie on the host.
 struct StackKind {
   Sharding sharding = Sharding::none;
   bool host_gradients = false;
@@ -50,14 +51,14 @@ struct StackKind {
   auto operator<=>(const StackKind&) const = default;
 };
 
-// Least time of the cells of a group, without the update; least: the fewest elements of any stage.
+// The least step time of any strategy in a group, without the update; least: the fewest weights of any stage.
 struct GroupTime {
   Picoseconds time = 0;
   StageWeights least;
 };
 
-// Costs that strategies of many layouts share, kept as they are worked out: one cache for each thread. What is kept
-// changes no bound.
+// Costs that strategies of many layouts share, kept once they have been computed: one cache for each thread. The cache
+// changes no result.
 struct BoundCache {
   BoundCache(const Space& searched, const Profile& measured, StackCosts& shared)
       : space(searched), profile(measured), stacks(shared) {}
@@ -66,23 +67,23 @@ struct BoundCache {
   const Profile& profile;
   StackCosts& stacks;  // costs of blocks, which all threads share
   KnownOrders orders;
-  std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts;  // by stages, and virtual stages of each
+  std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts;  // by number of stages, and of virtual stages of each
   std::map<std::pair<std::int64_t, bool>, std::int64_t> layers_ahead;
   std::map<std::tuple<ChunkPlacement, std::int64_t, std::int64_t, std::int64_t>, PlacedChunks> placed;
-  std::map<std::int64_t, Picoseconds> updates;  // time of an update, by elements
+  std::map<std::int64_t, Picoseconds> updates;  // time of an optimizer update, by number of elements
   std::map<std::vector<int>, NcclModel> models;
-  // Groups by the strides of data, context and pipeline ranks, the size, the degrees of data and context, and whether
-  // there is a pipeline.
+  // Groups of replicas by a key: the strides of data, context and pipeline ranks, the size, the degrees of data and
+  // context, and whether there is a pipeline.
   std::map<std::array<std::int64_t, 7>, ReplicaGroup> groups;
 };
 
-// Costs that all cells of one layout share.
+// Costs that all strategies of one rank layout share.
 struct LayoutCosts {
   LayoutCosts(BoundCache& shared, const RankLayout& degrees) : cache(shared), layout(degrees) {}
 
   BoundCache& cache;
   RankLayout layout;
-  std::int64_t own_tokens = 0;  // tokens of a rank, where they alone stand for the sequence (rough_bound)
+  std::int64_t own_tokens = 0;  // a rank's tokens, where its attention is counted over these alone (rough_bound)
   std::map<std::tuple<std::string_view, StackKind, bool, bool>, const StackCost*> stacks;
   std::map<std::tuple<std::string_view, std::int64_t, StackKind>, GroupTime> groups;
   std::array<std::optional<Picoseconds>, 2> sends;  // send times: across nodes, within a node
@@ -91,8 +92,9 @@ struct LayoutCosts {
   std::map<std::pair<std::int64_t, std::int64_t>, Bytes> communicator_bytes;
 };
 
-// Blocks of the model where `recompute` runs again. splits: whether backward is split; leaves: whether
-// BlockCost::leaves is asked for.
+// Costs of the model's layers where `recompute` names the parts that run again in backward. splits: whether the
+// schedule splits backward in two; leaves: whether to find the bytes of activations that can be offloaded
+// (BlockCost::leaves).
 const StackCost& stack_of(LayoutCosts& costs, std::string_view recompute, StackKind kind, bool splits,
                           bool leaves = false);
 const ModelCut& cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages);
@@ -100,9 +102,9 @@ const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell);
 
 StackKind stack_kind(const Spec& base, Sharding sharding);
 StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan);
-// All kinds that the strategies of a layout may have.
+// All kinds of shardings that the strategies of a layout may have.
 std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout);
-// Whether gradients are reduced unit by unit.
+// Whether gradients are reduced unit by unit (an FSDP unit, a layer under ZeRO-3).
 bool reduces_units(const Spec& base, const MemoryPlan& memory_plan);
 
 }  // namespace orrery

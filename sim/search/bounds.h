@@ -7,14 +7,14 @@
 namespace orrery {
 
 // Lower bounds of one strategy: the time of a simulated step, and the memory of the fullest rank. They are computed
-// from costs that many strategies share: costs of blocks (StackCosts), and transfers at a rate that their group never
-// exceeds.
+// from costs that many strategies share: costs of layers (StackCosts), and transfers at a rate that NCCL never exceeds
+// for their group of ranks.
 struct Bound {
   Picoseconds time = 0;
   Bytes memory = 0;
 };
 
-// The work of a cell, and the bounds that follow from it.
+// The work of the strategies in one cell (equal rank layout and memory plan), and the bounds that follow from it.
 struct CellBounds {
   CellWork work;
   TimeBound time;
@@ -23,7 +23,7 @@ struct CellBounds {
 
 CellBounds cell_bounds(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
-// The bound of all points of the cell, and that of the point with these features.
+// Lower bound of all strategies of the cell; with features (overlaps, order of ranks), that of one strategy.
 Bound bound_of(const CellBounds& cell);
 Bound bound_of(LayoutCosts& costs, const CellBounds& cell, const PointTime& point);
 Bound bound_of(LayoutCosts& costs, const CellBounds& cell, const Features& features);

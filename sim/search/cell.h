@@ -5,7 +5,7 @@
 
 namespace orrery {
 
-// The first two parts of a strategy, and what follows from them alone.
+// A cell: all strategies of the same rank layout and memory plan, the first two of a strategy's three parts.
 struct SearchCell {
   RankLayout layout;
   MemoryPlan memory_plan;
@@ -13,20 +13,20 @@ struct SearchCell {
 };
 SearchCell cell_of(const RankLayout& layout, const MemoryPlan& memory_plan);
 
-// Weights of a stage, in elements.
+// Weights of one pipeline stage, in elements.
 struct StageWeights {
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
-  std::int64_t first_elements = 0;  // elements of the first chunk
-  std::int64_t layer_elements = 0;  // elements of layers alone
+  std::int64_t first_elements = 0;  // elements of the stage's first chunk (virtual stage)
+  std::int64_t layer_elements = 0;  // elements of transformer layers alone
 };
 
-// Elements whose update is the part of one rank of the stage.
+// The number of the stage's elements that one rank of the stage updates.
 std::int64_t own_elements(const SearchCell& cell, const StageWeights& weights);
 
-// The shape with which the planner asks for the schedule, without times.
+// The shape (stages, micro-batches, ...) with which the planner asks for the schedule's order, without times.
 ScheduleShape schedule_shape(const Spec& base, const SearchCell& cell);
 
-// Whether closed forms know the turns of an interleaved schedule: those of Megatron-LM.
+// Whether the bounds' closed forms hold for the order of micro-batches of an interleaved schedule: that of Megatron-LM.
 bool in_usual_turns(const Spec& base, const SearchCell& cell);
 
 }  // namespace orrery

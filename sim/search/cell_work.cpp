@@ -7,19 +7,20 @@
 namespace orrery {
 namespace {
 
-// Layers of a stage that are still to be marked: again, as run again in backward; away, as having activations that
-// leave the device.
+// Numbers of layers of a stage that are still to be marked as recomputed in backward (again), and as having their
+// activations offloaded (away).
 struct LayersLeft {
   std::int64_t again = 0, away = 0;
 };
 
-// A chunk that is being added. place: virtual stage of one copy of the model; middle: end of the layers that run again.
+// A chunk (virtual stage) whose cost is being added. place: index of the virtual stage within one copy of the model;
+// middle: end of the recomputed layers.
 struct AddedChunk {
   std::int64_t place = 0, first = 0, middle = 0, end = 0, away = 0;
   bool is_first = false, is_last = false;
 };
 
-// The difference of two sums over layers: the cost of layers first ... end - 1, without `busy`.
+// The cost of layers first ... end - 1, as a difference of two prefix sums over layers, without `busy`.
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
   return {sums[end].through - sums[first].through, 0,
           sums[end].issue - sums[first].issue,     sums[end].compute - sums[first].compute,
@@ -36,7 +37,7 @@ AddedChunk take_chunk(const CellWork& work, std::int64_t k, LayersLeft& left) {
   return {place, first, first + again, first + n, away, place == 0, place + 1 == places};
 }
 
-// Costs of the virtual stage, and the busy time of the forward of its last layer.
+// Costs of a virtual stage, and how long the forward of its last layer computes.
 VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picoseconds& last_forward) {
   VirtualStage costs;
   const auto pass = [&](PassCost& cost, auto sums, auto member) {
@@ -51,7 +52,7 @@ VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picosecon
   pass(costs.weight, &LayerSums::weight, &BlockCost::weight);
   last_forward = 0;
   if (c.end == c.first) return costs;
-  // The block that ends a pass is followed by no compute of its own micro-batch.
+  // In the last layer of a pass, what runs after the last compute op is not followed by compute of the micro-batch.
   const BlockCost &high = (c.middle == c.end ? work.again : work.plain)->layers[c.end - 1],
                   &low = (c.middle > c.first ? work.again : work.plain)->layers[c.first];
   if (!c.is_last) costs.forward.busy -= high.forward.through - high.forward.busy;
@@ -64,8 +65,8 @@ VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picosecon
   return costs;
 }
 
-// Adds the passes of a chunk. One of two woven actions may compute while the other waits for transfers, so that only
-// kernels count.
+// Adds the passes of a chunk to those of the stage. Where a forward and a backward overlap op by op (woven), one may
+// compute while the other waits for transfers, so that only the time of kernels counts.
 void add_passes(StageWork& stage, const VirtualStage& costs, bool first_chunk, bool woven) {
   const auto add = [&](PassCost& sum, PassCost cost) {
     const Picoseconds through = sum.through;
@@ -78,8 +79,8 @@ void add_passes(StageWork& stage, const VirtualStage& costs, bool first_chunk, b
   add(stage.weight, costs.weight);
 }
 
-// Adds the bytes that a chunk keeps for each micro-batch, and those that the last blocks of the chunk need beyond. They
-// hold whether or not the last layer runs again, so that running more layers again never raises the bound.
+// Adds the bytes that a chunk keeps for each micro-batch, and the further bytes that its last blocks need. The latter
+// hold whether or not the last layer is recomputed, so that recomputing more layers never raises the bound.
 void add_kept(const CellWork& work, StageWork& stage, const AddedChunk& c, ChunkWork& chunk) {
   const LayerSums &again = work.again->sums, &plain = work.plain->sums;
   const Bytes kept = again.kept[c.middle] - again.kept[c.first] + plain.kept[c.end] - plain.kept[c.middle];
@@ -120,7 +121,7 @@ void add_weights(const CellWork& work, bool tied, StageWork& stage, const AddedC
   chunk.elements = w.elements - before;
 }
 
-// Adds virtual stage k to stage s.
+// Adds virtual stage k to pipeline stage s.
 void add_chunk(CellWork& work, bool tied, std::int64_t s, std::int64_t k, LayersLeft& left) {
   StageWork& stage = work.stages[s];
   const AddedChunk c = take_chunk(work, k, left);
@@ -149,8 +150,8 @@ void add_chunks(CellWork& work, const Model& model) {
   }
 }
 
-// Finds the way to every stage and back. Among the chunks of a stage, the one that lies first in the model has the
-// fewest layers before it.
+// Finds for every stage the time until the first micro-batch arrives and until the last gradient is back at the first
+// stage. Among the chunks of a stage, the one that lies first in the model has the fewest layers before it.
 void find_ways(CellWork& work) {
   const std::int64_t p = work.cell.layout.pipeline;
   std::vector<Picoseconds> ahead(p + 1, 0), behind(p + 1, 0);
@@ -163,7 +164,8 @@ void find_ways(CellWork& work) {
     std::int64_t first = stage.first_place;
     for (const std::int64_t k : work.placed->of_stage[s]) first = std::min(first, k % std::ssize(work.cut->layers));
     stage.head = ahead[first];
-    const Picoseconds late = work.virtual_stages[first].backward.late;  // runs beside the way back
+    // Sums of gradients, which overlap with the way of the gradient back to the first stage.
+    const Picoseconds late = work.virtual_stages[first].backward.late;
     stage.tail = std::max<Picoseconds>(0, behind[first] - late);
     stage.first_place = first;
   }

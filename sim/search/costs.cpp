@@ -22,16 +22,16 @@ namespace {
 enum class Pass : std::uint8_t { forward, backward, weight };
 constexpr std::size_t kPasses = 3;
 
-// The ops of one pass of a block, in issue order: consecutive tasks of a frame.
+// The ops of one pass of a block (a layer, embedding or output), in issue order: consecutive tasks of a frame.
 struct Segment {
   std::uint32_t frame = kNone;
   Pass pass = Pass::forward;
   Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0, hides = 0;
-  Picoseconds read = -1;    // when the pass first reads the output's gradient
-  Picoseconds written = 0;  // when the gradient of the block's unit is complete
+  Picoseconds read = -1;    // when the pass first reads the gradient of the block's output
+  Picoseconds written = 0;  // when the gradients of the block's weights (FSDP unit) are complete
 
-  // result: when the tensor that the next block reads is made; late: time of sums of gradients before the result that
-  // may come after it.
+  // result: when the tensor that the next block reads is complete; late: time of sums of gradients that run before the
+  // result but may come after it.
   Picoseconds result = 0, late = 0;
   Bytes most = 0;  // most bytes held during the pass
 };
@@ -40,14 +40,14 @@ bool counts(LaneKind lane) {
   return lane == LaneKind::compute || lane == LaneKind::tensor || lane == LaneKind::context || lane == LaneKind::expert;
 }
 
-// Whether an op runs once in a step, not in every micro-batch. Gradients of units are averaged as they are reduced.
+// Whether an op runs once a step, not in every micro-batch. Gradients of FSDP units are averaged in every reduction.
 bool runs_once(const Op& op) {
   const bool unit =
       std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) { return o.scope == Scope::unit; });
   return op.optimizer || (op.phase == Phase::step && !unit);
 }
 
-// The timing in which only the ops that count take time.
+// The same timing with only compute and tensor, context and expert transfers; all other ops take no time.
 Timing bare(const Plan& plan, Timing timing) {
   timing.one_queue = false;
   for (std::vector<OpTiming>& row : timing.rows) {
@@ -116,7 +116,7 @@ class Probe {
     return backward_ops_.count(plan_.tasks[t].op) != 0 || op.phase != Phase::forward ? Pass::backward : Pass::forward;
   }
 
-  // Finds the end of forward: ops that run again in backward are of phase forward too.
+  // Finds the task at which forward ends; recomputed ops in backward are of phase forward too, and are not meant.
   void find_turn() {
     for (const Block& block : plan_.blocks) backward_ops_.insert(block.backward.begin(), block.backward.end());
     turn_ = plan_.classes[0].end;
@@ -169,9 +169,9 @@ class Probe {
     idle_.emplace_back(end, trace_.step_time);
   }
 
-  // The part of a transfer t beside which other transfers may cost less than they do by themselves. All of it while
-  // kernels wait for the transfer; beside kernels that the transfer slows by a pressure P anyway, another transfer of
-  // pressure p takes p / (1 + P + p) of the time and not p / (1 + p): no less than 1 / (1 + P) of that is left.
+  // The part of the time of a transfer t in which other transfers may cost less than by themselves: all of it while
+  // kernels wait for t. Beside kernels that t slows by a pressure P anyway, another transfer of pressure p takes p / (1
+  // + P + p) of the time and not p / (1 + p): no less than 1 / (1 + P) of that is left.
   Picoseconds hides(TaskId t) const {
     const Span& s = trace_.spans[t];
     const OpTiming& timing = bare_.of(0, plan_.tasks[t].op);
@@ -215,8 +215,8 @@ class Probe {
     return plan_.blocks[plan_.frames[frame].block].buffers[slot].bytes;
   }
 
-  // Bytes held of a block's own weights that are gathered and given up; weights that stay after forward count
-  // elsewhere.
+  // Bytes held of a block's own weights that are gathered for the pass and freed after it; weights that stay gathered
+  // after forward are counted elsewhere.
   Bytes unit_bytes(const Held& held, std::uint32_t frame) const {
     const ShardingRow& row = row_of(spec_.strategy.sharding);
     const auto found = held.find(plan_.frames[frame].unit);
@@ -227,7 +227,7 @@ class Probe {
     return sum;
   }
 
-  // Bytes that an operand takes or gives up, in buffers that every micro-batch has anew.
+  // Bytes that an operand allocates or frees, in buffers that every micro-batch has its own instance of.
   Bytes hold(Held& held, TaskId t, const Operand& o, bool take) const {
     const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o);
     if (frame == kNone) return 0;
@@ -263,7 +263,7 @@ class Probe {
 
   std::map<std::uint32_t, BlockCost> by_frame() const {
     std::map<std::uint32_t, BlockCost> blocks;
-    Bytes kept = 0;  // bytes kept by blocks whose backward is still to come
+    Bytes kept = 0;  // bytes kept by blocks whose backward has not come yet
     std::set<std::uint32_t> run_back;
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];
@@ -318,7 +318,7 @@ class Probe {
     a.trails = std::max(a.trails, b.trails);
     a.forward_extra = std::min(a.forward_extra, b.forward_extra);
   }
-  // Adds the cost of a block of the head to that of the blocks before it, which it follows.
+  // Adds the cost of one block of the model's head (norm, logits, loss) to the cost of those before it.
   static void add(BlockCost& a, const BlockCost& b) {
     a.forward += b.forward;
     a.backward += b.backward;
@@ -336,7 +336,7 @@ class Probe {
       a.order_times = std::move(times);
     }
     a.early = b.early;
-    a.backward_extra = b.backward_extra;  // the last block's backward comes first, with everything kept
+    a.backward_extra = b.backward_extra;  // the backward of the last block runs first, while everything is kept
   }
 
   const Spec& spec_;
@@ -351,7 +351,7 @@ class Probe {
   std::map<std::uint32_t, Bytes> kept_;
 };
 
-// The fewest bytes that a layer of each kind copies to the host in forward.
+// The fewest bytes that a layer of each kind copies to the host in forward when activations are offloaded.
 std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
   spec.strategy.offload.activations = MemoryTier::host;
   const Plan plan = make_unchecked_plan(spec);

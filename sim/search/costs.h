@@ -13,12 +13,12 @@
 
 namespace orrery {
 
-// The time of one block in one pass when only the tensor, context and expert transfers of the same rank run beside it,
-// and the host is never late. through: from the first compute op of the block to that of the next block; busy: to the
-// end of the last compute op of the block. issue: time the host needs to launch the block. compute: time of the kernels
-// alone. beside: time of those transfers. hides: the part of `beside` in which further transfers that slow kernels may
-// cost nothing. late: the part of `through` that may come after the block's result: sums of gradients, and the handling
-// of a unit's gradients.
+// The time of one block (a layer, embedding or output) in one pass when only the tensor, context and expert transfers
+// of the same rank run beside it, and the host is never late. through: from the first compute op of the block to that
+// of the next block; busy: to the end of the last compute op of the block. issue: time the host needs to launch the
+// block. compute: time of the kernels alone. beside: time of those transfers. hides: the part of `beside` in which
+// further transfers that slow kernels may cost nothing. late: the part of `through` that may come after the block's
+// result: sums of gradients, and the handling of an FSDP unit's gradients.
 struct PassCost {
   Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, hides = 0, late = 0;
 
@@ -27,24 +27,25 @@ struct PassCost {
   PassCost& operator+=(const PassCost& other);  // adds the cost of a block that follows on the same rank
 };
 
-// Durations of the ops of a block as orders that fit times count them (order_time.h), in the order of the ops.
+// Durations of a block's ops, in the order of the ops, for schedules whose order is fitted to times (order_time.h).
 struct OrderTimes {
   std::vector<OrderLength> forward, input, weight;
 };
 
-// A block of one micro-batch on one rank. backward: the whole backward, or the input-gradient part where the schedule
-// splits backward; weight then has the rest. kept: bytes that stay from forward to backward. backward_extra: most bytes
-// held in backward beyond those that this block and the blocks before it keep, weights gathered for the block and their
-// gradients included; forward_extra: the same in forward, beyond those that the blocks before it keep.
+// The costs of a block (a layer, embedding or output) for one micro-batch on one rank. backward: the whole backward, or
+// the input-gradient part where the schedule splits backward; weight is then the other part. kept: bytes that stay from
+// forward to backward. backward_extra: most bytes held in backward beyond those that this block and the blocks before
+// it keep, weights gathered for the block and their gradients included; forward_extra: the same in forward, beyond
+// those that the blocks before it keep.
 struct BlockCost {
   PassCost forward, backward, weight;
-  // Part of backward.through before any op reads the output's gradient.
+  // Part of backward.through before any op reads the gradient of the block's output.
   Picoseconds early = 0;
-  // Part of backward.through behind the last contribution to the gradient of the block's unit.
+  // Part of backward.through after the last contribution to the gradient of the block's weights (FSDP unit).
   Picoseconds trails = 0;
   std::shared_ptr<const OrderTimes> order_times;  // set where the schedule splits backward
   Bytes kept = 0, backward_extra = 0, forward_extra = 0;
-  // Part of `kept` that is copied to the host where activations lie there (StackKey::leaves).
+  // Part of `kept` that is copied to the host where activations are offloaded (StackKey::leaves).
   Bytes leaves = 0;
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
 };
@@ -56,37 +57,40 @@ struct LayerSums {
   std::vector<std::int64_t> elements, expert_elements, eight_bit_elements;
 };
 
-// Every block of a model under one layout.
+// Costs of all blocks of a model under one layout.
 struct StackCost {
-  bool possible = true;       // false: the layout breaks a rule of the model, or is not built
-  BlockCost embedding, head;  // head: final norm, predictions, output
+  // False: the layout breaks a rule of the model, or the planner does not support it.
+  bool possible = true;
+  // head: final norm, logits and loss.
+  BlockCost embedding, head;
   std::vector<BlockCost> layers;
   LayerSums sums;
 };
 
-// Fills the sums over layers.
+// Fills cost.sums from cost.layers.
 void add_up(StackCost& cost);
 
-// Everything on which the costs of blocks depend. Tensor, context and expert groups lie as "tp-cp-dp-pp" lays them,
-// each on as few nodes as possible: no other order of ranks makes their transfers faster.
+// Everything on which the costs of blocks depend. Tensor, context and expert groups lie as the rank order "tp-cp-dp-pp"
+// lays them, each on as few nodes as possible: no other order of ranks makes their transfers faster.
 struct StackKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
-  std::int64_t data = 1;      // 1: one data rank; 2: more than one; larger: enough data ranks for the experts
-  std::int64_t sequence = 0;  // 0: the spec's
+  std::int64_t data = 1;      // 1: one data rank; 2: more than one; larger: the number that the experts need
+  std::int64_t sequence = 0;  // sequence length; 0: the spec's
   std::string context_kind = "ring", recompute = "none";
   Sharding sharding = Sharding::none;
   bool sequence_parallel = false, overlap_tensor = false, overlap_expert = false, splits_backward = false;
-  bool host_gradients = false, leaves = false;  // gradients lie on the host; whether BlockCost::leaves is asked for
+  // host_gradients: gradients lie on the host; leaves: whether to find BlockCost::leaves.
+  bool host_gradients = false, leaves = false;
 
   std::strong_ordering operator<=>(const StackKey&) const = default;
 };
 
-// Makes and simulates a small plan of one stage and one micro-batch with each kind of layer. The plan leaves out issue
-// times, data-parallel transfers, and everything that could make it break a rule that the strategies of the layout
-// obey: stragglers, activations on the host, and a host optimizer where states are whole. All of these only add time.
+// Simulates a small plan of one stage and one micro-batch with each kind of layer. The plan leaves out issue times,
+// data-parallel transfers, and everything that could make it break a rule that the strategies of the layout obey:
+// stragglers, activations on the host, and a host optimizer where states are whole. All of these only add time.
 StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key);
 
-// Keeps the costs that were asked for. Safe to use from several threads.
+// Computes costs of blocks when asked for, and keeps them. Safe to use from several threads.
 class StackCosts {
  public:
   StackCosts(const Spec& base, const Profile& profile) : base_(base), profile_(profile) {}

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Whether two cells differ only in how many layers run again.
+// Whether two memory plans differ only in how many layers are recomputed.
 bool are_of_a_kind(const MemoryPlan& a, const MemoryPlan& b) {
   return a.recompute == b.recompute && a.activations == b.activations && a.activation_layers == b.activation_layers;
 }
@@ -43,16 +43,16 @@ std::vector<SearchNode> SearchOpener::played(LayoutCosts& costs, SearchNode node
   return room ? std::vector{node} : without_room(cell.work, node, tally);
 }
 
-// The points to try in place of a point that lacks room: the same point with activations elsewhere, which is in no cell
-// where the cell itself had room.
+// The strategies to try in place of one that does not fit: the same with activations offloaded. No other part of the
+// space contains them if the memory plan without offload fitted by its bound.
 std::vector<SearchNode> SearchOpener::without_room(const CellWork& cell, const SearchNode& point, Tally tally) const {
   ++tally.counts.without_room;
   if (options_.objective != SearchObjective::time || !frees_memory(cell)) return {};
   return with_activations_away(point);
 }
 
-// Bounds a point of the cell. Where the number of layers with activations elsewhere is not given, takes as many as the
-// point needs. Returns whether the point has room.
+// Computes the bounds of one strategy. Where the number of layers with offloaded activations is not given, takes as
+// many as the strategy needs to fit. Returns whether the strategy fits.
 bool SearchOpener::make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const {
   const auto bound = [&](const CellBounds& bounded) {
     point.bound = plays ? played_bound(costs, bounded, point.features) : bound_of(costs, bounded, point.features);
@@ -134,7 +134,7 @@ std::vector<SearchNode> SearchOpener::with_more_away(const SearchNode& point) co
   return result;
 }
 
-// The number of layers whose activations must leave the device: the fewest that may make room.
+// The number of layers whose activations must be offloaded: the least with which the memory bound on the device fits.
 std::int64_t SearchOpener::layers_needed(LayoutCosts& costs, MemoryPlan cell) const {
   std::int64_t few = 1, enough = space_.fullest_stage(costs.layout.pipeline, cell);
   while (few < enough) {
@@ -147,7 +147,7 @@ std::int64_t SearchOpener::layers_needed(LayoutCosts& costs, MemoryPlan cell) co
   return enough;
 }
 
-// The same layout with the layout's own bound instead of the rough one; none where the layout is not possible.
+// The same layout with its own bound instead of the rough one; none where no strategy of the layout is possible.
 std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNode node) const {
   node.level = SearchLevel::layout;
   node.bound = {.time = layout_bound(costs)};
@@ -156,8 +156,8 @@ std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNo
   return {node};
 }
 
-// A group takes at least the time of the cell of the group that recomputes nothing; other cells of the group may need
-// less memory.
+// Splits a layout into groups (memory plans that differ only in recomputation). A group takes at least the time of its
+// memory plan without recomputation; others of the group may need less memory.
 std::vector<SearchNode> SearchOpener::groups_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
   std::vector<SearchNode> result;
   const std::vector<MemoryPlan> groups = space_.groups(layouts_[node.layout]);
@@ -184,8 +184,8 @@ std::vector<SearchNode> SearchOpener::cells_of(LayoutCosts& costs, const SearchN
   return result;
 }
 
-// The first of the cells [c, end) of one kind of recomputation that may have room; found by halving where more layers
-// that run again never need more memory.
+// The first of the cells [c, end) of one kind of recomputation that may fit; found by bisection where recomputing more
+// layers never needs more memory.
 std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<MemoryPlan>& cells, std::size_t c,
                                           std::size_t end, Tally tally) const {
   const auto lacks_room = [&](const CellWork& work) {
@@ -205,8 +205,8 @@ std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<
   return static_cast<std::size_t>(found - cells.begin());
 }
 
-// Whether a cell is left out because all activations may stay on the device, by the bounds, with no more layers that
-// run again: activations leave only once a simulation lacks memory.
+// Whether a cell with offloaded activations is left out because by the bounds it fits without offload, with no more
+// layers recomputed: activations are offloaded only once a simulation has shown that they do not fit.
 bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   if (!space_.keeps_activations()) return false;
   cell.activations = "none";
@@ -215,7 +215,7 @@ bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   return memory_bound(costs, stays).least <= room_ && frees_memory(stays);
 }
 
-// Adds the first cell from c on, of the same kind of recomputation, that has room; it stands for the later cells.
+// Adds the first cell from c on, of the same kind of recomputation, that fits; it stands for the later cells.
 void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<MemoryPlan>& cells,
                             std::size_t c, Tally tally, std::vector<SearchNode>& result) const {
   const bool time = options_.objective == SearchObjective::time;
@@ -243,7 +243,7 @@ void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const st
   if (next.value <= tally.limit) result.push_back(next);
 }
 
-// The least time bound of any point of the cell, with activations on the device.
+// The least time bound of any strategy of the cell, with activations on the device.
 Picoseconds SearchOpener::least_of_points(LayoutCosts& costs, const CellBounds& cell) const {
   std::optional<Picoseconds> least;
   for (const Features& features : space_.features(costs.layout, cell.work.cell.memory_plan)) {
@@ -253,7 +253,7 @@ Picoseconds SearchOpener::least_of_points(LayoutCosts& costs, const CellBounds& 
   return least.value_or(0);
 }
 
-// Adds the cell with activations of every number of layers elsewhere, for searches whose objective is memory.
+// Adds the cell with every number of layers with offloaded activations, for searches whose objective is memory.
 void SearchOpener::add_each_number(LayoutCosts& costs, SearchNode cell, Tally tally,
                                    std::vector<SearchNode>& result) const {
   cell.as_needed = false;

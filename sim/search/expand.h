@@ -9,15 +9,16 @@
 
 namespace orrery {
 
-// Splits parts of a space: a layout into groups, a group into cells, a cell into points and the cell after it, each
-// with a bound. Parts that have no room, or a bound above the limit, are left out. The opener keeps no state; several
-// threads may use it, each with a cache of the thread's own.
+// Splits parts of the search space: a rank layout into groups of memory plans, a group into cells (single memory
+// plans), a cell into strategies and the next cell, each with a lower bound. Parts that need more memory than there is
+// (room), or whose bound is above the limit, are dropped. The opener keeps no state; several threads may use it, each
+// with a cache of the thread's own.
 class SearchOpener {
  public:
-  // Sums over all nodes that were opened.
+  // Sums over all parts that were split.
   struct Found {
-    SearchCounts& counts;  // counts of bounded nodes and of those without room
-    Bytes& least;          // least memory bound of any cell; 0: none
+    SearchCounts& counts;  // counts of parts that got a bound, and of those that do not fit in memory
+    Bytes& least;          // least memory bound of any cell; 0: none yet
   };
 
   SearchOpener(const Space& space, const std::vector<RankLayout>& layouts, const SearchOptions& options, Bytes room)
@@ -27,13 +28,13 @@ class SearchOpener {
     return options_.objective == SearchObjective::time ? b.time : b.memory;
   }
   std::vector<SearchNode> parts_of(BoundCache& cache, const SearchNode& node, std::int64_t limit, Found found) const;
-  // Whether the strategy keeps everything on the device that may stay there.
+  // Whether the strategy keeps on the device all states and activations that may stay there.
   bool stays(const MemoryPlan& what) const;
   SearchFamily family_of(const SearchNode& point) const;
-  // A point of the same family that keeps everything on the device.
+  // A strategy of the same family that keeps everything on the device.
   std::optional<SearchNode> where_all_stays(const SearchNode& point) const;
-  // Points that may do better than a point that turned out to lack memory: the same with activations of one layer more
-  // elsewhere.
+  // Strategies that may do better than one that turned out not to fit: the same with activations of one layer more
+  // offloaded.
   std::vector<SearchNode> with_more_away(const SearchNode& point) const;
 
  private:
@@ -45,10 +46,10 @@ class SearchOpener {
 
   bool hurries() const { return options_.stop != nullptr && *options_.stop; }
   std::vector<SearchNode> parts_of(BoundCache& cache, const SearchNode& node, Tally tally) const;
-  // The point with activations of one layer more of each stage elsewhere; nullopt where activations of all layers leave
-  // already.
+  // The same strategy with activations of one layer more of each stage offloaded; nullopt where those of all layers are
+  // offloaded already.
   std::optional<SearchNode> with_one_more(const SearchNode& point) const;
-  // The same point with activations of one layer elsewhere, where they may be.
+  // The same strategy with activations of one layer of each stage offloaded, for each place where they may lie.
   std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
   std::int64_t layers_needed(LayoutCosts& costs, MemoryPlan cell) const;
   bool make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const;

@@ -9,29 +9,29 @@
 
 namespace orrery {
 
-// A strategy on a machine, with the figures that speak for it.
+// A strategy on a machine, with its time, cost and memory.
 struct FrontRow {
   std::string machine;
   std::int64_t gpus = 0;
   std::string strategy;
-  std::vector<std::string> overrides;  // overrides that turn the spec into this strategy
+  std::vector<std::string> overrides;  // settings that turn the spec into this strategy
   double step_s = 0, tokens_per_s = 0;
-  std::optional<double> usd_per_Mtoken;  // rented; nullopt: no price is known
+  std::optional<double> usd_per_Mtoken;  // cost on rented GPUs; nullopt: no price is known
   Bytes memory = 0;                      // bytes on the fullest GPU
 };
 
-// The share of the memory of a row that the next row may need at most: among strategies closer than that only the
-// fastest is a row.
+// A row of the list needs at most this share of the memory of the row before it: among strategies closer than that,
+// only the fastest is listed.
 inline constexpr double kFrontStep = 0.95;
 
-// The Pareto front: rows to which no other is at least as good in time, cost and memory and better in one. The fastest
-// first; of equal ones the first. A price that is not known is worse than any.
+// The Pareto front: rows to which no other is at least as good in time, cost and memory and better in one of them. The
+// fastest comes first; of equal rows only the first stays. A price that is not known counts as worse than any.
 std::vector<FrontRow> front_of(std::vector<FrontRow> rows);
 
-// Sample of one machine ("time against memory") and of several:
+// The front as text; samples for one machine ("time against memory") and for several:
 //   22.51 ms   2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
 //   dgx-h100  8   72,800 tokens/s  0.09 $/Mtoken  2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
 std::string front_text(const std::vector<FrontRow>& rows, bool cut = false);
-std::string front_json(const std::vector<FrontRow>& rows);  // a list, for orrery.search/1
+std::string front_json(const std::vector<FrontRow>& rows);  // a JSON list, for schema orrery.search/1
 
 }  // namespace orrery

@@ -12,14 +12,14 @@ Picoseconds at_rate(double bytes, double rate) {
   return rate > 0 ? static_cast<Picoseconds>(bytes / rate * kPicosecondsPerSecond) : 0;
 }
 
-// Bytes per parameter of each of the two moments.
+// Bytes per parameter of each of the optimizer's two moments.
 Bytes moment_bytes(const Optimizer& o) { return o.kind == OptimizerKind::sgd ? 0 : o.moment_bytes; }
 
 std::int64_t node_ranks(const Space& space) {
   return std::min<std::int64_t>(space.base().cluster.gpus_per_node, space.gpus());
 }
 
-// Bytes of states that a rank that holds the stage moves in a step.
+// Bytes of offloaded states that a rank of the stage moves in a step.
 HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeights& stage, const Offload& away) {
   const ShardingRow& row = row_of(cell.memory_plan.sharding);
   const std::int64_t in_layers = own_elements(cell, {.elements = stage.layer_elements});
@@ -27,7 +27,7 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   const auto gradients = mine * static_cast<double>(storage_bytes(s.gradient_precision));
   const auto width = static_cast<double>(row.fp32_shards ? s.optimizer.master_bytes : storage_bytes(s.precision));
   const Bytes each = s.optimizer.master_bytes + 2 * moment_bytes(s.optimizer);
-  // Weights that stay gathered from forward to backward may do for several micro-batches.
+  // Weights that stay gathered from forward to backward may serve several micro-batches.
   const double gathers = (row.reshards_after_forward ? 2 * m : 1) * static_cast<double>(in_layers) * width;
   const bool host_gradients = away.gradients != MemoryTier::device,
              host_parameters = away.parameters != MemoryTier::device;
@@ -41,7 +41,8 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   return load;
 }
 
-// Time for both directions of the link that the devices of a PCIe switch share.
+// The time for `down` and `up` bytes of every device on a PCIe switch, over the link that they share (both directions
+// at once).
 Picoseconds through_link(const Space& space, double down, double up) {
   const Cluster& c = space.base().cluster;
   const auto sharers =
@@ -49,7 +50,7 @@ Picoseconds through_link(const Space& space, double down, double up) {
   return at_rate(static_cast<double>(sharers) * std::max(down, up), host_rates(c).link);
 }
 
-// Bytes of a stage's activations that leave in a micro-batch.
+// Bytes of a stage's activations that one micro-batch offloads.
 Bytes bytes_left(const CellWork& work, std::int64_t s) {
   Bytes sum = 0;
   for (std::int64_t c = 0; c < work.chunks; ++c) sum += work.chunk_works[s * work.chunks + c].left;
@@ -58,8 +59,8 @@ Bytes bytes_left(const CellWork& work, std::int64_t s) {
 
 }  // namespace
 
-// With clipping no rank updates before all gradients are there, and then the node updates the parameters of all its
-// ranks.
+// With clipping no rank updates before all gradients are there, and then the node's processors update the parameters of
+// all ranks of the node.
 HostLoad host_load(const Space& space, const SearchCell& cell, const StageWeights& stage) {
   if (cell.memory_plan.offload == "none") return {};
   const Spec& spec = space.base();

@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-// The time of all blocks in one micro-batch; where actions are woven, at least the time of the kernels.
+// The compute time of all layers for one micro-batch; where forwards and backwards overlap op by op (woven), at least
+// the time of the kernels.
 Picoseconds work_of(const StackCost& cost, bool woven) {
   Picoseconds all = 0;
   const auto add = [&](const BlockCost& block) {
@@ -22,7 +23,7 @@ Picoseconds work_of(const StackCost& cost, bool woven) {
   return all;
 }
 
-// The least time that forward takes through a layer, and a gradient back.
+// The least time that a micro-batch's forward takes through a layer, plus that of a gradient on the way back.
 Picoseconds way_through(const StackCost& cost, bool splits) {
   const auto way_of = [&](const BlockCost& layer) {
     return layer.forward.to_result() + (splits ? 0 : layer.backward.to_result() - layer.early);
@@ -32,8 +33,9 @@ Picoseconds way_through(const StackCost& cost, bool splits) {
   return way;
 }
 
-// A lower bound of the layers that lie before the first virtual stage of each stage, summed over stages, for any number
-// of chunks in a stage. two: a stage may also begin with the place of the stage that mirrors it.
+// A lower bound of the number of layers before the first virtual stage of each stage, summed over stages, for any
+// number of chunks in a stage. two: with two copies of the model, where a stage may also begin with a chunk of its
+// mirror stage.
 std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
   const auto [it, fresh] = cache.layers_ahead.try_emplace({pipeline, two}, 0);
   if (!fresh) return it->second;
@@ -48,7 +50,7 @@ std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
   return it->second = least.value_or(0);
 }
 
-// A rank's tokens, halved as often as the tensor ranks can still cut them, down to 256.
+// A rank's tokens, halved as often as they remain divisible by the tensor ranks, down to 256.
 std::int64_t own_tokens_of(const Spec& base, const RankLayout& l) {
   constexpr std::int64_t kShort = 256;
   std::int64_t own = base.sequence / l.context;
@@ -58,8 +60,8 @@ std::int64_t own_tokens_of(const Spec& base, const RankLayout& l) {
 
 }  // namespace
 
-// The mean over stages of the work without recomputation, which only adds to it, and of the idle time before a stage
-// begins (a micro-batch comes through the layers before) and at the end (a gradient goes back).
+// The mean over stages of the work (recomputation only adds to it) and of the idle time before a stage begins, while a
+// micro-batch comes through the layers before, and at the end, while a gradient goes back.
 Picoseconds layout_bound(LayoutCosts& costs) {
   const RankLayout& layout = costs.layout;
   const Space& space = costs.cache.space;
@@ -93,7 +95,7 @@ Picoseconds rough_bound(BoundCache& cache, const RankLayout& layout) {
   return layout_bound(costs);
 }
 
-// Shardings under which blocks cost the same differ only in the update, which is left out here unless the host does it.
+// Shardings whose layers cost the same differ only in the update, which is left out here unless the host does it.
 Picoseconds group_bound(LayoutCosts& costs, const MemoryPlan& group) {
   const Space& space = costs.cache.space;
   const StackKind kind = stack_kind(space.base(), group);

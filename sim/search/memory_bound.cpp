@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kBytesOfMiB = 1048576.0;
 
-// The order of the schedule, where no closed form tells which micro-batches are alive.
+// The order of the schedule, if no closed form tells how many micro-batches are alive; else nullptr.
 const KnownOrder* order_to_play(BoundCache& cache, const CellWork& work) {
   const MemoryPlan& memory_plan = work.cell.memory_plan;
   const Spec& base = cache.space.base();
@@ -22,7 +22,7 @@ const KnownOrder* order_to_play(BoundCache& cache, const CellWork& work) {
   return cache.orders.of(memory_plan.schedule, schedule_shape(base, work.cell));
 }
 
-// Forwards of a stage that are issued before its first backward.
+// The number of forwards that a stage issues before its first backward.
 std::int64_t forwards_first(const Spec& base, const SearchCell& cell, std::int64_t s) {
   const std::int64_t p = cell.layout.pipeline, m = cell.layout.micro_batches, v = cell.memory_plan.virtual_stages;
   const ScheduleRow& row = find_schedule(cell.memory_plan.schedule);
@@ -32,15 +32,15 @@ std::int64_t forwards_first(const Spec& base, const SearchCell& cell, std::int64
   return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
 }
 
-// How many of the forwards before the first backward belong to one chunk: forwards go through the chunks in rounds of
-// p.
+// How many of the forwards before the first backward belong to one chunk: a stage runs p micro-batches through a chunk,
+// then through the next one.
 std::int64_t forwards_of_chunk(const SearchCell& cell, std::int64_t forwards, std::int64_t chunk) {
   const std::int64_t p = cell.layout.pipeline, v = cell.memory_plan.virtual_stages;
   if (v == 1) return forwards;
   return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
 }
 
-// Micro-batches of every chunk of stage s that are alive when the stage has most.
+// The number of micro-batches alive on every chunk of stage s when the stage has most.
 std::vector<std::int64_t> alive_on(const Spec& base, const CellWork& work, const KnownOrder* order, std::int64_t s) {
   if (order != nullptr) return order->alive[s];
   std::vector<std::int64_t> alive(work.chunks, 0);
@@ -50,19 +50,19 @@ std::vector<std::int64_t> alive_on(const Spec& base, const CellWork& work, const
   return alive;
 }
 
-// Bytes that the micro-batches alive on a stage keep, or that left the device.
+// Bytes of the micro-batches alive on a stage: those that they keep on the device, or those that they have offloaded.
 Bytes in_flight(const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive, Bytes ChunkWork::*bytes) {
   Bytes sum = 0;
   for (std::int64_t c = 0; c < std::ssize(alive); ++c) sum += alive[c] * (work.chunk_works[s * work.chunks + c].*bytes);
   return sum;
 }
 
-// Bytes of weights that forwards have left gathered when a stage holds most. A backward in two parts reads no weights
-// of the token embeddings: these are given up after forward.
+// Bytes of weights that forwards have left gathered when a stage holds most. The input-gradient part of a split
+// backward does not read the weights of token embeddings: they are given up after forward.
 Bytes gathered_on(const Spec& base, const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive) {
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   if (!row.shards_parameters || row.reshards_after_forward) return 0;
-  if (!work.in_turn) return 0;  // an earlier backward may have given them up
+  if (!work.in_turn) return 0;  // an earlier backward may have freed them
   std::int64_t elements = 0;
   for (std::int64_t c = 0; c < work.chunks; ++c)
     elements += alive[c] > 0 ? work.chunk_works[s * work.chunks + c].elements : 0;
@@ -81,7 +81,7 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   set_offload(away, work.cell.memory_plan.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
   if (away.parameters != MemoryTier::device) sum = 0;
-  // The first forwards of a step find no gradients where backward makes them.
+  // If backward creates the gradients, there are none yet in the first forwards of a step.
   const bool late = spec.software.memory.gradients == GradientTensors::by_weight && gradient == width && !work.units;
   if (away.gradients == MemoryTier::device && !late) sum += work.units ? mine * gradient : whole * gradient;
   if (away.optimizer != MemoryTier::device) return sum;
@@ -93,16 +93,16 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
 }
 
 // Bytes that a stage holds when the last chunk ends forward and begins backward: the most of the forward of the last
-// layer, the forward of the blocks after it, and their backward. Where no closed form tells the order (is_known:
-// false), the pass of another chunk may come then. kept: bytes of the micro-batches alive; rest: of states and gathered
-// weights.
+// layer, the forward of norm, logits and loss after it, and their backward. Where no closed form tells the order
+// (is_known: false), the pass of another chunk may come then. kept: bytes of the micro-batches alive; rest: bytes of
+// states and gathered weights.
 StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& stage, Bytes kept, Bytes rest,
                     bool is_known) {
   StageMemory most{rest + kept, rest + kept};
   if (!is_known) return most;
   const Bytes before_head = kept - stage.head_kept, backward = before_head + stage.layer_backward;
   most.held = rest + std::max({kept, before_head + stage.head_forward, before_head + stage.layer_forward});
-  if (work.splits) return most;  // the buffers that weight gradients still need are not counted apart
+  if (work.splits) return most;  // buffers that only the weight gradients still need are not counted separately
   most.held = std::max({most.held, rest + kept + stage.head_backward, rest + backward});
   const std::int64_t ahead = std::min(base.strategy.prefetch_units, stage.last_layers - 1);
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
@@ -112,11 +112,12 @@ StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& sta
   return most;
 }
 
-// Bytes that every rank holds of no stage.
+// Bytes that every rank holds whatever its stage: CUDA context, workspace, the stack's buffers.
 Bytes fixed_bytes(const Spec& spec, const MemoryPlan& memory_plan) {
   if (spec.cluster.gpu.memory_bytes == 0) return 0;
   const ShardingRow& row = row_of(memory_plan.sharding);
-  const bool copies = !row.shards_gradients && spec.software.memory.flat_copies > 0;  // as in the report
+  // The condition is that of report.cpp.
+  const bool copies = !row.shards_gradients && spec.software.memory.flat_copies > 0;
   const double buffers = row.shards_optimizer && !copies ? spec.software.memory.buffers_MiB : 0;
   return static_cast<Bytes>((spec.software.memory.context_MiB + spec.software.memory.workspace_MiB + buffers) *
                             kBytesOfMiB);
@@ -135,7 +136,7 @@ Bytes communicators(LayoutCosts& costs, const ReplicaGroup& group) {
   return (group.channels + *costs.tensor_channels) * kNcclConnectionBytes;
 }
 
-// The least bytes of NCCL's buffers that any order of ranks needs.
+// The bytes of NCCL's buffers for the order of ranks that needs least.
 Bytes least_communicators(LayoutCosts& costs, const SearchCell& cell) {
   const auto [it, fresh] = costs.communicator_bytes.try_emplace({cell.memory_plan.shard_group, cell.copies});
   if (!fresh) return it->second;

@@ -4,28 +4,28 @@
 
 namespace orrery {
 
-// Memory bound of a strategy for which no device makes room: the host lacks the memory.
+// Memory bound of a strategy that cannot fit whatever the device's memory, since the host's memory is too small.
 inline constexpr Bytes kNoRoom = Bytes{1} << 60;
 
-// Bytes that a stage holds at least; prefetched: where weights are gathered ahead.
+// Least number of bytes that a stage holds; prefetched: the same where weights are gathered ahead.
 struct StageMemory {
   Bytes held = 0, prefetched = 0;
 };
 
-// Lower bound of the memory of a cell's fullest rank: states, the activations that forwards keep where a stage has most
-// of them alive, the bytes that the next pass needs beside these, the weights that stay gathered, and NCCL's buffers.
+// Lower bound of the memory of the fullest rank: states, the activations kept for backward when the stage has most of
+// them alive, the bytes that the next pass needs beside these, the weights that stay gathered, and NCCL's buffers.
 struct MemoryBound {
-  Bytes least = 0;      // kNoRoom where the host lacks memory
-  Bytes on_device = 0;  // bytes on the device, whether or not the host has room
+  Bytes least = 0;      // kNoRoom where the host has too little memory
+  Bytes on_device = 0;  // bytes on the device, whether or not the host has enough memory
   std::vector<StageMemory> stages;
 };
 
 MemoryBound memory_bound(LayoutCosts& costs, const CellWork& work);
-// The bound of a point of the cell.
+// The memory bound of one strategy of the cell, given its features (overlaps, order of ranks).
 Bytes memory_with(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const Features& features);
-// Bytes held where a stage has most micro-batches alive in this order.
+// Bytes held when a stage has most micro-batches alive, if the stages run their passes in this order.
 Bytes memory_in(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const KnownOrder& order);
-// Whether a cell that runs more layers again has a memory bound no higher than that of the cell.
+// Whether recomputing more layers can only lower a cell's memory bound.
 bool frees_memory(const CellWork& work);
 
 }  // namespace orrery

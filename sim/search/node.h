@@ -12,18 +12,20 @@
 
 namespace orrery {
 
-// How far a node is opened. rough_layout: a layout whose bound is still a rough one. cell: stands also for the cells
-// after it, in which more layers run again. played: a point whose bound is from the order of its schedule.
+// How far a node of the search is split. rough_layout: a rank layout whose bound is still a rough one. cell: stands
+// also for the cells after it, in which more layers are recomputed. replayed: a strategy whose bound comes from playing
+// the order of its schedule.
 enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, replayed };
 
-// A part of the space, with its place in the order of the space.
+// A node of the search: a part of the space of strategies, with its position in the order of the space.
 struct SearchNode {
   std::int64_t value = 0;  // lower bound of the objective
   std::uint32_t layout = 0;
   std::int32_t group = -1, cell = -1, feature = -1;
   SearchLevel level = SearchLevel::layout;
-  std::int64_t floor = 0;  // for a cell: value of the group that the cell is in
-  bool as_needed = false;  // whether activations of as few layers as make room leave the device
+  std::int64_t floor = 0;  // for a cell: lower bound of the group that it came from
+  // Whether to offload the activations of as few layers as are needed to fit.
+  bool as_needed = false;
   Bound bound;
   MemoryPlan what;
   Features features;
@@ -33,20 +35,21 @@ struct SearchNode {
   bool operator>(const SearchNode& other) const { return order() > other.order(); }
 };
 
-// A family: points that differ only in the layers that run again in backward, and in what lies off the device. No
-// forward of a family is shorter than that of a member that keeps all on the device and recomputes nothing. The key:
-// layout, schedule, virtual stages, sharding, shard group, features, and the places of the states where nothing else is
-// in the space.
+// A family: strategies that differ only in the layers that are recomputed, and in what is offloaded. No forward of a
+// family is shorter than that of a member that keeps all on the device and recomputes nothing. The key: layout,
+// schedule, virtual stages, sharding, shard group, features, and where the states lie if every strategy of the space
+// offloads them.
 using SearchFamily =
     std::tuple<std::uint32_t, std::string_view, std::int64_t, Sharding, std::int64_t, std::int32_t, std::string_view>;
 
-// Points that differ in where activations lie, and in nothing else.
+// Strategies that differ only in where activations lie, and for how many layers.
 using SearchPlaces = std::tuple<std::uint32_t, std::int32_t, std::string_view, std::int64_t, std::int32_t>;
 inline SearchPlaces places_of(const SearchNode& n) {
   return {n.layout, n.group, n.what.recompute, n.what.recompute_layers, n.feature};
 }
 
-// Passes a node over a Wire. The sizes asserted here change when a field is added, so that no field is missed below.
+// Passes a node on to other processes (Wire). The sizes asserted here change when a field is added, so that no field is
+// forgotten below.
 static_assert(sizeof(MemoryPlan) == 104 && sizeof(Features) == 24 && sizeof(Bound) == 16);
 inline void share(Wire& wire, SearchNode& n) {
   MemoryPlan& w = n.what;
@@ -76,7 +79,7 @@ inline void share(Wire& wire, ForwardPart& forward) {
   }
 }
 
-// Passes on the figures of a report that a search uses.
+// Passes on to other processes the figures of a report that a search uses.
 inline void share_result(Wire& wire, std::optional<Report>& report) {
   bool has = report.has_value();
   wire.share(has);

@@ -1,4 +1,4 @@
-// Space: the states and activations that may lie on the host or on disks.
+// Space, the search space of strategies: which states and activations may lie on the host or on disks.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,12 +11,12 @@
 namespace orrery {
 namespace {
 
-// A tier beyond the host follows a part's name: "optimizer" on the host, "optimizer:nvme" on disks.
+// The name of an offloaded part of the states: "optimizer" if on the host, "optimizer:nvme" if on disks.
 std::string with_tier(std::string_view part, MemoryTier tier) {
   return behind_host(tier) ? fmt::format("{}:{}", part, row_of(tier).in_spec) : std::string(part);
 }
 
-// The tier that a name of offload_names() gives to a part of the states.
+// The memory tier that a name of offload_names() gives to a part of the states.
 MemoryTier tier_in(std::string_view name, std::string_view part) {
   const std::size_t at = name.find(part);
   if (at == std::string_view::npos) return MemoryTier::device;
@@ -94,7 +94,8 @@ std::string offload_text(const MemoryPlan& cell) {
   return text;
 }
 
-// Fixes the offloading that the spec itself gives: the device of a part, or the number of layers.
+// Fixes the offload that the spec itself gives: the tier of a part of the states or of activations, or the number of
+// layers.
 void Space::take_offload(std::string_view key) {
   const Offload& o = base_.strategy.offload;
   const std::string_view part = key.substr(0, key.find('.'));
@@ -110,9 +111,10 @@ void Space::take_offload(std::string_view key) {
     parameters_place_ = {false, {o.parameters}};
 }
 
-// Copies make no step shorter: where the devices of the machine hold all states of mixed precision, 18 bytes a
-// parameter, four times over, no states go to the host unless the spec lists or gives such a place. Disks are slower
-// than the host's memory in every way: where the hosts hold all states, the same goes for disks.
+// Decides which offload is tried though the spec does not list it. Copies make no step shorter: where the devices of
+// the machine hold all states of mixed precision, 18 bytes a parameter, four times over, no states go to the host
+// unless the spec lists or gives that. Disks are slower than the host's memory in every way: where the hosts hold all
+// states, the same holds for disks.
 void Space::find_unlisted() {
   const Cluster& c = base_.cluster;
   const double states = 18.0 * static_cast<double>(parameter_count(base_.model, base_.sequence));
@@ -125,7 +127,7 @@ void Space::find_unlisted() {
   disks_unlisted_ = offload_.open && (o || g || p) && c.nvme && hosts;
 }
 
-// The names of offload_names() that the spec and the cluster allow.
+// Finds the names of offload_names() that the spec and the cluster allow.
 void Space::find_offloads() {
   Offload& o = base_.strategy.offload;
   const Cluster& c = base_.cluster;
@@ -145,10 +147,10 @@ void Space::find_offloads() {
                           fits(gradients_place_, away.gradients) && fits(parameters_place_, away.parameters);
     if (admitted && (name == "none" || has) && in_time) offloads_.emplace_back(name, away);
   }
-  // Offered only where they are listed: with them a search that is otherwise proven within a minute takes many minutes.
+  // Offload of activations is tried only where it is listed: with it, a search that takes a minute takes many minutes.
   activations_unlisted_ = activations_.open;
   if (activations_.open) activations_ = {false, {"none"}};
-  o.optimizer = o.gradients = o.parameters = o.activations = MemoryTier::device;  // the points set these
+  o.optimizer = o.gradients = o.parameters = o.activations = MemoryTier::device;  // each strategy sets these
   o.activation_layers.reset();
 }
 
@@ -157,12 +159,13 @@ bool Space::offloads_gradients() const {
                      [](const auto& named) { return named.second.gradients != MemoryTier::device; });
 }
 
-// The places of the states that the table of limits (combinations.h) allows for a cell.
+// The places where states may lie, by the table of limits (combinations.h), in strategies of this memory plan.
 std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryPlan& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const bool alone = l.replicas() == 1, sharded = unit_gradients(base_, row);
-  // Gradients on the host are reduced unit by unit, which makes one variant another, where that is in the space.
+  // Gradients on the host are reduced unit by unit; that turns one ZeRO variant into another, which the space may have
+  // too.
   const ShardingRow& other = row_of(with_host_gradients(row));
   const bool repeats = &other != &row && !row.shards_parameters && sharding_.admits(std::string(other.name)) &&
                        unit_gradients(base_, other);
@@ -179,7 +182,7 @@ std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryP
   return result;
 }
 
-// The places that activations may have, each with the number of layers of a stage whose activations lie there.
+// The places where activations may lie, each with the number of layers of a stage whose activations lie there.
 std::vector<std::pair<std::string_view, std::int64_t>> Space::activation_places(const MemoryPlan& group) const {
   const Cluster& c = base_.cluster;
   const bool two = find_schedule(group.schedule).placement == ChunkPlacement::both_ways;

@@ -13,14 +13,14 @@ namespace {
 constexpr std::int64_t kMostActions = 1 << 18, kMostKept = 1 << 22;
 constexpr Picoseconds kUnknown = -1;
 
-// Counts the micro-batches alive. Of two woven actions one keeps more and more while the other gives up as much, so
-// that the count is taken before and after the pair.
+// Counts the micro-batches alive. Of a forward and a backward that overlap op by op (woven), one keeps ever more while
+// the other frees as much, so that the count is taken before and after the pair.
 void count_alive(KnownOrder& order) {
   const std::vector<std::vector<Action>>& stages = order.schedule.order;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::vector<std::int64_t> now(order.virtual_stage[s].size(), 0), most = now;
     std::int64_t sum = 0, largest = 0;
-    bool woven = false;  // whether the action is woven with the one before
+    bool woven = false;  // whether the action overlaps (is woven) with the one before
     for (const Action& a : stages[s]) {
       if (!woven && sum > largest) {
         largest = sum;
@@ -81,7 +81,7 @@ class Player {
   bool is_first(std::int64_t k) const { return k % virtual_stages_ == 0; }
   bool is_last(std::int64_t k) const { return (k + 1) % virtual_stages_ == 0; }
 
-  // When the input of an action has arrived, so that the action may begin.
+  // The time when the input of an action (a pass of one micro-batch) has arrived, so that it may begin.
   Picoseconds input(const Action& a, std::int64_t k) const {
     const auto arrives = [&](Picoseconds made, std::int64_t boundary) {
       return made == kUnknown ? kUnknown : made + hops_[boundary];
@@ -99,8 +99,8 @@ class Player {
                                                : costs_[k].backward;
   }
 
-  // Runs the next action of a stage, with those woven with it. Returns false where an input of one of them is not known
-  // yet.
+  // Runs the next action of a stage, together with those that overlap with it op by op (woven). Returns false where the
+  // input of one of them is not known yet.
   bool go_on(std::int32_t s) {
     Stage& stage = stages_[s];
     const std::vector<Action>& order = schedule_.order[s];
@@ -115,7 +115,7 @@ class Player {
     for (const Action& a : actions) {
       const std::int64_t k = order_.virtual_stage[s][a.chunk];
       const PassCost& takes = cost(a, k);
-      // A schedule that splits backward may also run a backward whole, with the weight gradients.
+      // A schedule that splits backward may also run a backward unsplit, weight gradients included.
       const PassCost weight = a.phase == Phase::backward ? costs_[k].weight : PassCost{};
       const Picoseconds from = std::max(begin, input(a, k));
       stage.free = std::max(stage.free, from + std::max(takes.busy, takes.compute + weight.compute));
@@ -124,16 +124,16 @@ class Player {
       sent = std::max(sent, finish(a, k, from + takes.to_result()));
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
-    // Weight gradients and the update do not wait for the sent tensor; only the gathers of weight gradients would,
-    // beside compute.
+    // Weight gradients and the update do not wait until the sent tensor has arrived; only the gathers of weights for
+    // them would, which run beside compute.
     const bool waits = waits_ && end < order.size() && order[end].phase != Phase::weight_gradient;
     if (waits) stage.free = std::max(stage.free, sent);
     stage.at = end;
     return true;
   }
 
-  // Notes when the result of an action is made, and wakes the stage that reads the result. Returns when that stage has
-  // it.
+  // Notes when the result of an action is complete, and wakes the stage that reads the result. Returns when that stage
+  // has received it.
   Picoseconds finish(const Action& a, std::int64_t k, Picoseconds made) {
     if (a.phase == Phase::weight_gradient) return 0;
     const bool forward = a.phase == Phase::forward;
@@ -154,8 +154,10 @@ class Player {
   bool waits_;
   std::vector<Stage> stages_;
   std::int64_t virtual_stages_, micro_batches_ = 1;
-  std::vector<Picoseconds> forward_, backward_;  // by virtual stage and micro-batch: when the result is made
-  std::vector<std::int32_t> ready_;              // stages whose next action may run
+  // By virtual stage and micro-batch: when the result of the pass is complete.
+  std::vector<Picoseconds> forward_, backward_;
+  // Stages whose next action may be ready to run.
+  std::vector<std::int32_t> ready_;
 };
 
 KnownOrder known_order(std::string_view schedule, const ScheduleShape& shape) {
@@ -192,7 +194,7 @@ const KnownOrder* KnownOrders::of(std::string_view schedule, const ScheduleShape
     return &fitted_;
   }
   const auto key = std::tuple(find_schedule(schedule).name, shape.stages, shape.micro_batches, shape.chunks,
-                              shape.group);  // extra_warm_up is the spec's
+                              shape.group);  // extra_warm_up is constant in a search
   const auto found = known_.find(key);
   if (found != known_.end()) return &found->second;
   actions_ += actions;

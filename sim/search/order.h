@@ -13,7 +13,7 @@
 namespace orrery {
 
 // The least time of one micro-batch on a virtual stage, pass by pass. early: the part of backward that can be done
-// before the gradient has come.
+// before the gradient from the next stage has come.
 struct VirtualStage {
   PassCost forward, backward, weight;
   Picoseconds early = 0;
@@ -21,22 +21,22 @@ struct VirtualStage {
   Picoseconds way_back() const { return std::max<Picoseconds>(0, backward.to_result() - early); }
 };
 
-// The order in which the stages of a schedule run their actions, and the figures that follow from the order alone.
+// The order in which the stages of a schedule run their passes, and the figures that follow from the order alone.
 struct KnownOrder {
   Schedule schedule;
-  std::vector<std::vector<std::int32_t>> virtual_stage;  // virtual stages, [stage][chunk]
+  std::vector<std::vector<std::int32_t>> virtual_stage;  // virtual stage of every chunk, [stage][chunk]
 
   // [stage][chunk]: micro-batches whose forward has run and whose backward has not, where a stage has most of them.
   std::vector<std::vector<std::int64_t>> alive;
 };
 
-// Whether a schedule's order fits the times of the virtual stages.
+// Whether the order of a schedule is fitted to the times of the virtual stages.
 bool needs_times(std::string_view schedule);
 
-// Orders of schedules, kept while they are few enough; of orders that fit times, only the last one is kept.
+// Orders of schedules, kept while their total length is small; of orders fitted to times, only the last one is kept.
 class KnownOrders {
  public:
-  // nullptr where the order is too long to be played for a bound.
+  // The order of a schedule; nullptr where it is too long to be played for a bound.
   const KnownOrder* of(std::string_view schedule, const ScheduleShape& shape);
 
  private:
@@ -47,10 +47,10 @@ class KnownOrders {
   std::int64_t actions_ = 0;
 };
 
-// The earliest time at which every stage has run the last action: an action waits for the action before it on the same
-// stage, and for the input, which takes hops[k] from virtual stage k to k + 1. waits: the next action of a stage waits
-// until the tensor that the stage has sent has arrived. Woven actions share the stage: together they take the time of
-// their kernels.
+// The earliest time at which every stage has run its last action (a pass of one micro-batch): an action waits for the
+// action before it on the same stage, and for its input, whose send takes hops[k] from virtual stage k to k + 1. waits:
+// the next action of a stage waits until the tensor that the stage has sent has arrived. A forward and a backward that
+// overlap op by op (woven) together take the time of their kernels.
 std::vector<Picoseconds> play(const KnownOrder& order, const std::vector<VirtualStage>& costs,
                               const std::vector<Picoseconds>& hops, bool waits);
 

@@ -8,7 +8,8 @@
 namespace orrery {
 namespace {
 
-// Times of the stages as the planner adds them up (models/planner/order.cpp), so that the order is the same.
+// Times of the passes of virtual stages, added up as the planner does (models/planner/order.cpp), so that an order
+// fitted to them is the same.
 std::vector<PhaseTimes> order_times(const CellWork& work) {
   const std::int64_t places = std::ssize(work.cut->layers);
   const std::int64_t most = most_again(work.cell.memory_plan, std::ssize(work.plain->layers));
@@ -32,8 +33,8 @@ std::vector<PhaseTimes> order_times(const CellWork& work) {
   return times;
 }
 
-// Whether order_times() are those of the plan: costs of blocks are taken with tensor ranks beside each other, then
-// context, then data ranks, and collectives of layers take other times where these lie otherwise.
+// Whether order_times() are the times that the plan's order is fitted to: costs of layers were taken with tensor ranks
+// next to each other, then context, then data ranks; collectives take other times if the ranks lie otherwise.
 bool knows_order_times(const SearchCell& cell, const Features& f) {
   if (!needs_times(cell.memory_plan.schedule)) return true;
   const RankLayout& l = cell.layout;
@@ -44,25 +45,24 @@ bool knows_order_times(const SearchCell& cell, const Features& f) {
   return tensor && context && data;
 }
 
-// The order that the plan has; nullptr where it is too long to be played, and without a pipeline.
+// The order of passes that the plan has; nullptr where it is too long to be played.
 const KnownOrder* order_of_plan(BoundCache& cache, const CellWork& work) {
-  if (work.cell.layout.pipeline == 1) return nullptr;
   const std::string_view schedule = work.cell.memory_plan.schedule;
   ScheduleShape shape = schedule_shape(cache.space.base(), work.cell);
   if (needs_times(schedule)) shape.times = order_times(work);
   return cache.orders.of(schedule, shape);
 }
 
-// Work of a stage that its order leaves after the turn to backward. gathered: units of layers whose weights have been
-// gathered till then.
+// Work that the order of a stage leaves after the first stage has begun backward. gathered: number of layers whose
+// weights have been gathered by then.
 struct WorkLeft {
   Picoseconds busy = 0, hides = 0;
   std::int64_t gathered = 0;
 };
 
-// The bound counts as done the forwards with which the order of the stage begins, the weights gathered for them, and a
-// few units gathered ahead of the next passes.
-WorkLeft work_left(const CellWork& work, const KnownOrder* order, std::int64_t prefetch_units, std::int64_t s) {
+// The bound takes as done the forwards with which the order of the stage begins, the weights gathered for them, and
+// those of a few layers gathered ahead of the next passes.
+WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t prefetch_units, std::int64_t s) {
   const StageWork& stage = work.stages[s];
   const std::int64_t m = work.cell.micro_batches;
   WorkLeft left{m * (stage.forward.busy + stage.backward.busy + stage.weight.busy),
@@ -70,13 +70,11 @@ WorkLeft work_left(const CellWork& work, const KnownOrder* order, std::int64_t p
   const auto had = [&](std::int64_t k) {
     left.busy -= work.virtual_stages[k].forward.through;
     left.hides -= work.virtual_stages[k].forward.hides;
-    left.gathered += work.cut->layers[k] + 2;  // with the blocks before and behind the layers
+    left.gathered += work.cut->layers[k] + 2;  // plus the embedding and the output
   };
-  if (order == nullptr) had(0);
-  for (std::size_t i = 0; order != nullptr && i < order->schedule.order[s].size(); ++i) {
-    const Action& a = order->schedule.order[s][i];
+  for (const Action& a : order.schedule.order[s]) {
     if (a.phase != Phase::forward) break;
-    had(order->virtual_stage[s][a.chunk]);
+    had(order.virtual_stage[s][a.chunk]);
   }
   return left;
 }
@@ -101,8 +99,9 @@ Bound played_bound(LayoutCosts& costs, const CellBounds& cell, const Features& f
   return bound;
 }
 
-// Forwards are not shared where tensors are cut or cast in forward only if they will not run again, nor where the order
-// fits times, which depend on backward too. Activations that leave make no forward shorter.
+// Strategies that differ only in recomputed layers do not share their forwards where only layers that are not
+// recomputed cut or cast tensors in forward, nor where the order is fitted to times, which include backward. Offloading
+// activations makes no forward shorter.
 bool forward_is_shared(const Spec& base, const MemoryPlan& memory_plan) {
   return !base.strategy.partition_activations && !base.software.kernels.fp8_activation_inputs &&
          !base.software.kernels.packs_attention_output && !needs_times(memory_plan.schedule);
@@ -120,9 +119,9 @@ Picoseconds after_turn(LayoutCosts& costs, const CellBounds& cell, const Feature
   const CellWork& work = cell.work;
   if (s < 0 || work.cell.copies > 1 || work.woven || !knows_order_times(work.cell, f)) return 0;
   const KnownOrder* order = order_of_plan(costs.cache, work);
-  if (order == nullptr && work.cell.layout.pipeline > 1) return 0;
+  if (order == nullptr) return 0;
   const Strides at = strides_of(costs.layout, f.rank_order);
-  const WorkLeft left = work_left(work, order, costs.cache.space.base().strategy.prefetch_units, s);
+  const WorkLeft left = work_left(work, *order, costs.cache.space.base().strategy.prefetch_units, s);
   const StageWork& stage = work.stages[s];
   const Picoseconds back = work.splits ? 0 : stage.tail + hops_of(costs, work, at).before[s];
   const Picoseconds least = cell.time.least_update;

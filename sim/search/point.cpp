@@ -1,4 +1,4 @@
-// A point as a spec, as overrides, as text and as a report.
+// A strategy of the search space (Point) as a spec, as overrides, as text and as a report.
 #include <algorithm>
 #include <limits>
 
@@ -31,7 +31,8 @@ void set_context_kind(Strategy& s, std::string_view kind) {
   s.context_ulysses = kind == "ulysses" ? s.context : 1;
 }
 
-// Whether the copies of the model reach the same weights in the same order on a stage and on the stage that mirrors it.
+// Whether on a stage and on its mirror stage the backwards of the two copies of the model come to the same weights in
+// the same order.
 bool Space::reduces_in_one_order(const RankLayout& l, const ScheduleRow& schedule) const {
   const std::tuple key{schedule.name, l.pipeline, l.micro_batches};
   {
@@ -45,7 +46,8 @@ bool Space::reduces_in_one_order(const RankLayout& l, const ScheduleRow& schedul
   return mirrored;
 }
 
-// Whether a cell that keeps its states on the device plans what `none` plans.
+// Whether a memory plan without offload makes the same plan as sharding `none`, because no other rank shares the
+// weights.
 bool Space::shards_nothing_here(const RankLayout& l, const MemoryPlan& cell) const {
   if (l.replicas() > 1 || cell.offload != "none") return false;
   Strategy s = base_.strategy;
@@ -64,7 +66,7 @@ Spec Space::spec_of(const Point& point) const {
   Spec spec = base_;
   Strategy& s = spec.strategy;
   spec.gpus = gpus_;
-  spec.cluster.failures.reset();  // a single step has no failures (goodput.h)
+  spec.cluster.failures.reset();  // failures are no part of a single step (goodput.h)
   s.tensor = l.tensor;
   s.context = l.context;
   s.pipeline = l.pipeline;
@@ -92,7 +94,7 @@ Spec Space::spec_of(const Point& point) const {
   return spec;
 }
 
-// Keeps, of all overrides that set the same key, the last, which is the one that holds.
+// Keeps, of all overrides that set the same key, only the last, which takes effect.
 static std::vector<std::string> last_of_each_key(const std::vector<std::string>& list) {
   const auto key_of = [](const std::string& o) { return std::string_view(o).substr(0, o.find('=') + 1); };
   std::vector<std::string> result;

@@ -14,7 +14,8 @@ std::string search_text(const Space& space, const SearchResult& result, const St
 std::string search_json(const Space& space, const SearchResult& result);
 // CSV with a row for every strategy shown.
 std::string search_csv(const Space& space, const SearchResult& result);
-// "orrery simulate SPEC --set ...": the command that predicts a point again. profile: a path, "" for the built-in one.
+// "orrery simulate SPEC --set ...": the command that predicts a strategy again. profile: a path, "" for the built-in
+// one.
 std::string repeat_text(const Space& space, const Point& point, const std::string& profile);
 
 }  // namespace orrery

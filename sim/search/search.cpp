@@ -22,15 +22,13 @@
 namespace orrery {
 namespace {
 
-// How many nodes are opened, and points simulated, at once: constants of the search and not of the machine, so that the
-// same nodes are opened whatever the number of threads.
+// How many nodes are split, and strategies simulated, at once: constants of the search and not of the machine, so that
+// the same nodes are split whatever the number of threads.
 constexpr std::size_t kOpened = 128, kSimulated = 8;
-// The first look at a space: kLookedAt sites get a simulated point; where the point does not fit, a leaner one is
-// looked for, kTries times at most, in kMargin of the room that the bound of the last one's memory makes likely to
-// suffice.
+// The first look at a space: for kLookedAt combinations of degrees a strategy is simulated; where it does not fit, one
+// that needs less memory is looked for, kTries times at most.
 constexpr std::size_t kLookedAt = 16;
 constexpr int kTries = 3;
-constexpr double kMargin = 0.99;
 
 using Level = SearchLevel;
 using Node = SearchNode;
@@ -52,8 +50,9 @@ class Search {
 
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
-    look_at_layouts();
-    if (options_.objective == SearchObjective::time) look_at_sites();
+    if (options_.objective == SearchObjective::time) look_first();
+    if (!enough()) look_at_layouts();
+    if (!enough() && options_.objective == SearchObjective::time) look_at_sites();
     for (const Node& node : possible_) queue_.push(node);
     if (!possible_.empty()) floor_ = queue_.top().value;
     while (!enough() && open()) simulate_next();
@@ -63,7 +62,7 @@ class Search {
     std::sort(result_.best.begin(), result_.best.end(), [&](const Found& a, const Found& b) {
       return std::pair(value_of(a.report), a.place) < std::pair(value_of(b.report), b.place);
     });
-    keep_one_of_each_layout();
+    result_.best = best_of_each_site(std::move(result_.best), options_.top);
     take_from_peers();
     if (result_.best.empty()) result_.least_memory = least_;
     result_.stopped = stopped();
@@ -84,10 +83,24 @@ class Search {
     return options_.objective == SearchObjective::time ? picoseconds(r.step_time_s) : r.memory.peak_device;
   }
 
-  // Nodes that were left out are above limit_, and nodes still to come are not below floor_.
+  // The nodes that were dropped have bounds above limit_, and the nodes still to come have bounds of at least floor_.
   double gap() const {
     const std::int64_t least = result_.proven ? limit_ : std::min(floor_, limit_);
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
+  }
+
+  // Simulates a strategy of one likely layout after the other, until one fits.
+  void look_first() {
+    for (const FirstGuess& guess : first_guesses(space_, layouts_, room_)) {
+      const LookedAt where{space_, layouts_, options_, guess.states};
+      std::vector<Likely> tried{{{.layout = static_cast<std::uint32_t>(guess.layout), .level = Level::layout}, room_}};
+      for (int tries = 0; tries < kTries && !tried.empty(); ++tries) {
+        const std::vector<Likely> found = most_likely(where, workers_, caches_, tried);
+        if (!found.empty()) simulate_all({found.front().node});
+        if (stopped() || !result_.best.empty()) return;
+        tried = leaner(found, too_large_, room_);
+      }
+    }
   }
 
   void look_at_layouts() {
@@ -115,32 +128,25 @@ class Search {
     }
   }
 
-  // One point of each of the most likely sites is simulated; where it turns out not to fit, a leaner one.
+  // Simulates one strategy for each of the most likely combinations of degrees of parallelism; where it does not fit,
+  // one that needs less memory.
   void look_at_sites() {
     std::vector<Likely> sites;
     for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
     for (int tries = 0; tries < kTries && !sites.empty() && !enough(); ++tries) {
       std::vector<Likely> found = most_likely({space_, layouts_, options_}, workers_, caches_, sites);
       found.resize(std::min(found.size(), kLookedAt));
-      sites.clear();
       for (std::size_t i = 0; i < found.size() && !enough(); i += kSimulated) {
         std::vector<Node> nodes;
         for (std::size_t k = i; k < std::min(i + kSimulated, found.size()); ++k) nodes.push_back(found[k].node);
         simulate_all(nodes);
       }
-      for (const Likely& s : found) {
-        const auto peak = too_large_.find(s.node.place());
-        if (peak == too_large_.end()) continue;
-        const double told = static_cast<double>(s.node.bound.memory) / static_cast<double>(peak->second);
-        const auto room = static_cast<Bytes>(told * kMargin * static_cast<double>(room_));
-        Node again{.layout = s.node.layout, .level = Level::layout};
-        if (room < s.room) sites.push_back({again, room});
-      }
+      sites = leaner(found, too_large_, room_);
     }
   }
 
-  // Opens nodes whose bound may still win until there are enough points to simulate at once. Returns whether there are
-  // any points; parts of other nodes may come before them.
+  // Splits nodes whose bound may still win until there are enough strategies to simulate at once. Returns whether there
+  // are any; parts of other nodes may have lower bounds than they.
   bool open() {
     std::vector<Node> points;
     while (may_win() && points.size() < kSimulated && !stopped()) {
@@ -182,8 +188,8 @@ class Search {
     progress();
   }
 
-  // Simulates the points that come first. Points of a family whose forward is not known yet are simulated one at a
-  // time, and so are points that differ only in where activations lie.
+  // Simulates the strategies with the lowest bounds. Those of a family whose forward is not known yet are simulated one
+  // at a time, and so are those that differ only in where activations lie.
   void simulate_next() {
     std::vector<Node> nodes, later;
     std::set<SearchFamily> here;
@@ -207,15 +213,16 @@ class Search {
     for (const Node& node : later) queue_.push(node);
   }
 
-  // The point to simulate in order to know the forward of a point's family: the point itself where none is better.
+  // The strategy to simulate first in order to know the forward that its family shares: one that keeps everything on
+  // the device if there is one, else the strategy itself.
   Node with_forward_of(const Node& node) const {
     if (opener_.stays(node.what) || options_.objective != SearchObjective::time) return node;
     const auto other = opener_.where_all_stays(node);
     return other && simulated_.count(other->place()) == 0 ? *other : node;
   }
 
-  // Whether a point need not be tried, because another with fewer activations off the device has turned out too slow,
-  // or to fit without taking memory again: copies beside compute make no step shorter by themselves.
+  // Whether a strategy need not be tried, because another with fewer offloaded activations turned out to be too slow,
+  // or to fit without the allocator giving segments back: copies beside compute make no step shorter by themselves.
   bool need_not_leave(const Node& n) const {
     return n.what.activations != "none" && options_.objective == SearchObjective::time &&
            settled_.count(places_of(n)) != 0;
@@ -232,8 +239,8 @@ class Search {
 
   Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
 
-  // The moment after which the step of a point need not be played further: the point is neither the best then, nor the
-  // best of the layout, if that one is to be shown.
+  // The time after which the simulation of a step may stop: the strategy can then be neither the best nor, if that one
+  // is to be shown, the best of its layout.
   Picoseconds latest_of(const Node& node) const {
     if (options_.objective != SearchObjective::time) return kNothing;
     const auto own = best_of_.find(site_of(layouts_[node.layout]));
@@ -250,7 +257,7 @@ class Search {
 
   void simulate_all(const std::vector<Node>& nodes) {
     std::vector<Evaluation> found(nodes.size());
-    // done: some process simulated the point, unless stopped; here: this process did
+    // done: some process has simulated the strategy (unless stopped); here: this process has.
     std::vector<char> done(nodes.size()), here(nodes.size());
     std::vector<Picoseconds> latest;
     latest.reserve(nodes.size());
@@ -260,7 +267,7 @@ class Search {
       try {
         found[i] = evaluate_within(space_, profile_, point_of(nodes[i]), latest[i], options_.stop);
         done[i] = here[i] = 1;
-      } catch (const Stopped&) {  // the point is left undone
+      } catch (const Stopped&) {  // the strategy is left unsimulated
       }
     };
     const auto pass = [&](Wire& wire, std::size_t i) {
@@ -277,7 +284,7 @@ class Search {
     progress();
   }
 
-  // Takes the result of a point. here: this process has the whole report.
+  // Takes in the result of a strategy. here: this process simulated it and has the whole report.
   void take(const Node& node, Evaluation& evaluation, bool here) {
     SearchCounts& counts = result_.counts;
     ++counts.simulated;
@@ -291,7 +298,7 @@ class Search {
     }
     Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
     const MemoryReport& memory = found.report.memory;
-    // Calls that take memory from the device last longer than copies may.
+    // Calls of cudaMalloc and cudaFree may take longer than the copies that would avoid them.
     const bool short_of = memory.peak_device > room_, again = memory.device_calls > 0;
     if (short_of || again) {
       for (const Node& leaner : opener_.with_more_away(node)) queue_.push(leaner);
@@ -305,8 +312,8 @@ class Search {
     }
     if (!again) settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
-    // The bound of a point that needs more than the room counts the time that it would spend on taking memory again:
-    // such bounds say nothing here.
+    // The bound of a strategy that needs more memory than there is counts the time of taking memory again and again; it
+    // is not compared here.
     if (options_.objective == SearchObjective::time && found.bound.time > value) contradict(found);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
@@ -321,7 +328,7 @@ class Search {
     result_.contradiction = fmt::format("{}: bound {}, simulated {}", space_.text_of(found.point), bound, simulated);
   }
 
-  // Simulates the points of other layouts whose bounds are lowest, to show how the best compares with other layouts.
+  // Simulates strategies of other layouts with the lowest bounds, to show how the best compares with other layouts.
   void add_others() {
     std::set<std::int64_t> seen;
     for (const Found& found : result_.best) seen.insert(found.place[0]);
@@ -329,7 +336,7 @@ class Search {
     for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped();) {
       limit_ = queue_.top().value + queue_.top().value / 16;
       const bool any = open();
-      if (any && queue_.top().level != Level::replayed) continue;  // parts of other nodes come first
+      if (any && queue_.top().level != Level::replayed) continue;  // parts of other nodes have lower bounds
       ++tries;
       if (!any) continue;
       std::vector<Node> nodes;
@@ -344,18 +351,7 @@ class Search {
     limit_ = limit;
   }
 
-  void keep_one_of_each_layout() {
-    std::vector<Found> kept;
-    for (Found& found : result_.best) {
-      const bool seen = std::any_of(kept.begin(), kept.end(), [&](const Found& other) {
-        return site_of(other.point.layout) == site_of(found.point.layout);
-      });
-      if (!seen && kept.size() < options_.top) kept.push_back(std::move(found));
-    }
-    result_.best = std::move(kept);
-  }
-
-  // Completes the points that other processes found: with the names of this process, and all figures.
+  // Completes the strategies that other processes simulated: texts of this process, and all figures of the report.
   void take_from_peers() {
     if (!workers_.has_peers()) return;
     for (Found& found : result_.best) {
@@ -391,11 +387,12 @@ class Search {
   std::map<SearchSite, std::int64_t> best_of_;
   std::vector<Node> possible_;  // layouts that are possible
   std::set<SearchPlace> simulated_;
-  std::map<SearchPlace, Bytes> too_large_;           // memory of the simulated points that did not fit
-  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: a node above it is not worth a simulation
-  std::int64_t floor_ = 0;                           // least bound of all nodes still to come
+  std::map<SearchPlace, Bytes> too_large_;           // memory that simulated strategies needed that did not fit
+  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: a node with a higher bound is not worth a simulation
+  std::int64_t floor_ = 0;                           // least bound of all nodes that are still to be split
   std::map<SearchFamily, ForwardPart> forwards_;
-  std::set<SearchPlaces> settled_;  // points that fit with the activations that leave the device already
+  // Strategies that fit with the activations that they offload already.
+  std::set<SearchPlaces> settled_;
   Bytes least_ = 0;
   SearchResult result_;
 };

@@ -22,22 +22,22 @@ enum class SearchObjective : std::uint8_t { time, memory };
 struct SearchOptions {
   SearchObjective objective = SearchObjective::time;
   Bytes most_memory = 0;  // bytes of a GPU that may be used; 0: all of them
-  std::size_t top = 5;    // strategies to show: the best, and the best found of other layouts
+  std::size_t top = 5;    // number of strategies to show: the best, then the best of other layouts
   bool any = false;       // end the search with the first strategy that fits
 
-  // Strategies whose bound is not better than the best by this share are left out.
+  // A strategy may be left out unless its bound is better than the best by more than this share.
   double within = 0;
   unsigned threads = 1;
-  const std::atomic<bool>* stop = nullptr;           // set: end with the best so far
+  const std::atomic<bool>* stop = nullptr;           // when set, the search ends with the best so far
   Peers* peers = nullptr;                            // processes that make the same search at the same time
-  std::function<void(std::string_view)> progress{};  // a line now and then
+  std::function<void(std::string_view)> progress{};  // called with a line of progress now and then
 };
 
-// A place in the order of the space: layout, group, cell of the group, features; then the number of layers of a stage
-// whose activations lie elsewhere.
+// A position in the order of the space: layout, group, cell of the group, features; then the number of layers of a
+// stage whose activations are offloaded.
 using SearchPlace = std::array<std::int64_t, 5>;
 
-// A point that was simulated.
+// A strategy that was simulated.
 struct Found {
   Point point;
   Bound bound;
@@ -47,47 +47,53 @@ struct Found {
 };
 
 struct SearchCounts {
-  std::uint64_t points = 0;        // points that the spec leaves open and the rules allow
-  std::uint64_t bounded = 0;       // points bounded by themselves; the others as part of a cell or a layout
-  std::uint64_t without_room = 0;  // cells and points whose bounds say that they do not fit
-  std::uint64_t simulated = 0;     // points simulated event by event
-  std::uint64_t late = 0;          // simulations given up when the clock had passed the best
-  std::uint64_t refused = 0;       // simulations of points that the planner does not build
-  std::uint64_t did_not_fit = 0;   // simulated points that did not fit
+  // Strategies that the spec leaves open and the rules allow.
+  std::uint64_t points = 0;
+  // Strategies with a bound of their own; all others got one as a part of a cell or a layout.
+  std::uint64_t bounded = 0;
+  // Cells and strategies whose bounds say that they do not fit in memory.
+  std::uint64_t without_room = 0;
+  std::uint64_t simulated = 0;    // strategies simulated event by event
+  std::uint64_t late = 0;         // simulations given up when the simulated time had passed that of the best
+  std::uint64_t refused = 0;      // simulations of strategies that the planner does not build
+  std::uint64_t did_not_fit = 0;  // simulated strategies that did not fit in memory
 };
 
 struct SearchResult {
-  std::vector<Found> best;  // strategies that fit: the optimum, then the best found of other layouts, by objective
+  // Strategies that fit: the optimum, then the best found of other layouts, by objective.
+  std::vector<Found> best;
 
-  // The fastest simulated point that did not fit; the report may be partial.
+  // The fastest simulated strategy that did not fit in memory; the report may be partial.
   std::optional<Found> roomier;
   SearchCounts counts;
   bool stopped = false;  // whether the user stopped the search, in some process
-  bool proven = false;   // nothing that was not simulated can be better than the best by more than gap
+  // Whether it is proven that no strategy is better than the best found by more than `gap`.
+  bool proven = false;
 
-  // Share of the best by which a strategy that was not simulated may be better: 0 without SearchOptions::within; where
-  // the search was stopped, the share that bounds leave open.
+  // Share of the best by which a strategy that was not simulated may be better: 0 if SearchOptions::within is 0 and the
+  // search ended by itself; where the user stopped it, the share that bounds leave open.
   double gap = 1;
-  Bytes least_memory = 0;  // memory bound of the leanest cell, where nothing fits
+  Bytes least_memory = 0;  // memory bound of the strategies that need least, where nothing fits
 
-  // The point whose simulated step is shorter than its bound, "" where there is none: a fault of the bounds, which
-  // withdraws the proof. Every step that has room and is simulated to its end is checked, where time is the objective.
+  // The strategy whose simulated step is shorter than its lower bound, "" where there is none: a fault of the bounds,
+  // which withdraws the proof. Every strategy that fits and is simulated to its end is checked, where time is the
+  // objective.
   std::string contradiction;
   std::string reason;  // why there is no strategy at all: the first broken rule; "" where only memory is short
   double wall_s = 0;
 };
 
-// Searches best first: layouts, then groups of cells, cells, and points come up in the order of their bounds; of cells
-// that differ in how many layers run again, the next comes only after the one before. Points are simulated, folded,
-// event by event, until the next bound is above the best that fits. Points that differ only in the layers that run
-// again in backward share one forward: the time of the forward in the first of them, and a bound of the rest, may rule
-// the others out. Of equal times the first in the order of Space wins. The result, and the set of simulated points, do
-// not depend on the number of threads and processes. Throws Error for anything that stops every strategy (a profile
-// that lacks a figure that a layout needs).
+// Searches best first: layouts, then groups of cells, cells, and single strategies come up in the order of their lower
+// bounds; of cells that differ in how many layers are recomputed, the next comes only after the one before. Strategies
+// are simulated, one rank of each class, event by event, until the next bound is above the best that fits. Strategies
+// that differ only in the recomputed layers share one forward: the time of the forward in the first of them, and a
+// bound of what comes after, may rule out the others. Of equal times the first in the order of Space wins. The result,
+// and the set of simulated strategies, do not depend on the number of threads and processes. Throws Error for anything
+// that stops every strategy (a profile that lacks a figure that a layout needs).
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
-// The outcome of a point: the report, or that the step takes longer than was asked, or why a rule or the planner
-// refuses the point.
+// The outcome of simulating a strategy: the report, or that the step takes longer than was asked, or why a rule or the
+// planner refuses the strategy.
 struct Evaluation : ReportWithin {
   bool late = false;
   std::string refused{};
@@ -95,14 +101,14 @@ struct Evaluation : ReportWithin {
 Evaluation evaluate_within(const Space& space, const Profile& profile, const Point& point, Picoseconds latest,
                            const std::atomic<bool>* stop = nullptr);  // throws Stopped (simulate.h)
 
-// A point's report. nullopt: a rule or the planner refuses it; why, if given, says so. Throws Stopped.
+// A strategy's report. nullopt: a rule or the planner refuses it; `why`, if given, gets the reason. Throws Stopped.
 std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point,
                                std::string* why = nullptr, const std::atomic<bool>* stop = nullptr);
 
-// The point at a place (Found::place), from the layouts of layouts().
+// The strategy at a position of the space (Found::place). layouts: those of Space::layouts().
 Point point_at(const Space& space, const std::vector<RankLayout>& layouts, const SearchPlace& place);
 
-// Why a space has no strategy: the rule that the first point breaks, or the reason why the planner refuses it.
+// Why a space has no strategy: the rule that the first one breaks, or the reason why the planner refuses it.
 std::string why_nothing(const Space& space, const Profile& profile, const std::vector<RankLayout>& layouts);
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
@@ -11,15 +12,82 @@
 namespace orrery {
 namespace {
 
-// Most groups of a layout that are looked into; and most ranks of a ring: the cost of a layer in a longer ring is slow
-// to compute, with a transfer for each rank.
+constexpr std::size_t kGuesses = 4;  // of each kind: states that fit sharded over replicas alone, and others
+
+// Share of a GPU's memory that states may take so that activations and buffers probably find room beside them.
+constexpr double kStatesShare = 0.75;
+
+// Weights of a model by how they are cut over ranks.
+struct Weights {
+  double dense = 0, experts = 0;
+};
+
+Weights weights_of(const Model& m, std::int64_t sequence) {
+  Weights sum;
+  const auto add = [&](const std::vector<Parameter>& parameters) {
+    for (const Parameter& p : parameters) (p.experts > 0 ? sum.experts : sum.dense) += static_cast<double>(elements(p));
+  };
+  add(embedding_parameters(m, sequence));
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) add(layer_parameters(m, layer));
+  add(head_parameters(m));
+  return sum;
+}
+
+// Bytes of states on a rank in mixed precision whose optimizer states are sharded over replicas: 2 + 4 bytes of a
+// weight and its gradient, 12 of master and moments (Rajbhandari et al., ZeRO, arXiv 1910.02054, section 3.1).
+double states_of(const Weights& w, const RankLayout& l) {
+  const double cut = static_cast<double>(l.tensor * l.pipeline);
+  const double expert_cut = static_cast<double>(l.expert * l.expert_tensor * l.pipeline);
+  const double ranks = static_cast<double>(l.tensor * l.replicas() * l.pipeline);
+  const double dense = w.dense / cut, experts = w.experts / expert_cut;
+  return dense * (6 + 12 * cut / ranks) + experts * (6 + 12 * std::min(1.0, expert_cut / ranks));
+}
+
+// Practice keeps small, first things first: micro-batches, rings of context, tensor ranks beyond a node, ranks of
+// a model, tensor ranks, overlaps that are not always there.
+auto preference(const Space& space, const RankLayout& l) {
+  const std::int64_t node = space.base().cluster.gpus_per_node;
+  const bool far_experts = l.expert * l.expert_tensor > node;
+  return std::tuple(l.micro_batch, l.tensor > node, l.context, far_experts, l.tensor * l.pipeline, l.expert_tensor,
+                    l.pipeline, -l.expert, !l.sequence_parallel, l.overlap_tensor, l.overlap_expert);
+}
+
+}  // namespace
+
+std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<RankLayout>& layouts, Bytes room) {
+  const Spec& base = space.base();
+  const Weights weights = weights_of(base.model, base.sequence);
+  const double most = kStatesShare * static_cast<double>(room);
+  std::vector<std::size_t> roomy, others;
+  for (std::size_t i = 0; i < layouts.size(); ++i)
+    (states_of(weights, layouts[i]) <= most ? roomy : others).push_back(i);
+  std::vector<FirstGuess> first;
+  const auto take_first = [&](std::vector<std::size_t>& from, StatesLie states) {
+    const auto end = from.begin() + static_cast<std::ptrdiff_t>(std::min(kGuesses, from.size()));
+    std::partial_sort(from.begin(), end, from.end(), [&](std::size_t a, std::size_t b) {
+      return std::tuple(preference(space, layouts[a]), a) < std::tuple(preference(space, layouts[b]), b);
+    });
+    for (auto i = from.begin(); i != end; ++i) first.push_back({*i, states});
+  };
+  take_first(roomy, StatesLie::whole_weights);
+  take_first(others, StatesLie::on_device);
+  take_first(others, StatesLie::offloaded);
+  return first;
+}
+
+namespace {
+
+// The largest number of groups of a layout that are looked into; and of ranks in a ring of context parallelism: with a
+// transfer for each rank, the cost of a layer in a longer ring is slow to compute.
 constexpr int kGroups = 6;
 constexpr std::int64_t kContext = 64;
 
-bool is_usual(const MemoryPlan& group) {
+bool is_usual(const MemoryPlan& group, StatesLie states) {
   const ShardingRow& row = row_of(group.sharding);
-  return find_schedule(group.schedule).searched == Searched::first && group.offload == "none" && !row.hybrid &&
-         (row.reshards_after_forward || !row.shards_gradients);
+  if (states == StatesLie::whole_weights && row.shards_parameters) return false;
+  const bool stay = group.offload == "none";
+  return find_schedule(group.schedule).searched == Searched::first && stay == (states != StatesLie::offloaded) &&
+         !row.hybrid && (row.reshards_after_forward || !row.shards_gradients);
 }
 
 }  // namespace
@@ -40,7 +108,8 @@ std::vector<SearchNode> one_of_each_site(const std::vector<RankLayout>& layouts,
 
 namespace {
 
-// Opens a node, then the part of the node with the least bound, and so on, down to a point whose order has been played.
+// Splits a node, then its part of least bound, and so on, down to a strategy whose bound comes from playing its
+// schedule.
 std::optional<SearchNode> down_from(const SearchOpener& opener, BoundCache& cache, SearchNode node,
                                     std::int64_t limit) {
   SearchCounts counts;
@@ -57,14 +126,15 @@ std::optional<SearchNode> down_from(const SearchOpener& opener, BoundCache& cach
   return node;
 }
 
-std::optional<SearchNode> most_likely_of(const SearchOpener& opener, BoundCache& cache, SearchNode layout) {
+std::optional<SearchNode> most_likely_of(const SearchOpener& opener, BoundCache& cache, SearchNode layout,
+                                         StatesLie states) {
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();
   SearchCounts counts;
   Bytes least = 0;
   std::vector<SearchNode> groups{layout};
   while (!groups.empty() && groups.front().level != SearchLevel::group)
     groups = opener.parts_of(cache, groups.front(), limit, {counts, least});
-  std::erase_if(groups, [](const SearchNode& group) { return !is_usual(group.what); });
+  std::erase_if(groups, [&](const SearchNode& group) { return !is_usual(group.what, states); });
   std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return b > a; });
   std::optional<SearchNode> best;
   for (std::size_t g = 0; g < groups.size() && g < kGroups; ++g) {
@@ -86,7 +156,8 @@ std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
   const auto look = [&](std::size_t worker, std::size_t i) {
     if (workers.hurries()) return;
     const SearchOpener opener(where.space, where.layouts, where.options, layouts[i].room);
-    if (const auto node = most_likely_of(opener, *caches[worker], layouts[i].node)) seen[i].push_back(*node);
+    if (const auto node = most_likely_of(opener, *caches[worker], layouts[i].node, where.states))
+      seen[i].push_back(*node);
   };
   const auto pass = [&](Wire& wire, std::size_t i) { share_all(wire, seen[i]); };
   workers.each(
@@ -97,6 +168,31 @@ std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
   }
   std::sort(found.begin(), found.end(), [](const Likely& a, const Likely& b) { return b.node > a.node; });
   return found;
+}
+
+std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPlace, Bytes>& too_large,
+                           Bytes room) {
+  constexpr double kMargin = 0.99;  // bounds of strategies of one layout miss the simulated memory by nearly one factor
+  std::vector<Likely> again;
+  for (const Likely& s : found) {
+    const auto peak = too_large.find(s.node.place());
+    if (peak == too_large.end()) continue;
+    const double told = static_cast<double>(s.node.bound.memory) / static_cast<double>(peak->second);
+    const auto less = static_cast<Bytes>(told * kMargin * static_cast<double>(room));
+    if (less < s.room) again.push_back({{.layout = s.node.layout, .level = SearchLevel::layout}, less});
+  }
+  return again;
+}
+
+std::vector<Found> best_of_each_site(std::vector<Found> sorted, std::size_t top) {
+  std::vector<Found> kept;
+  for (Found& found : sorted) {
+    const bool seen = std::any_of(kept.begin(), kept.end(), [&](const Found& other) {
+      return site_of(other.point.layout) == site_of(found.point.layout);
+    });
+    if (!seen && kept.size() < top) kept.push_back(std::move(found));
+  }
+  return kept;
 }
 
 }  // namespace orrery

@@ -33,7 +33,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-// The values of a switch; where both values would make the same plan, only one.
+// The values (on, off) of a switch; where both would make the same plan, only one.
 std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   if (!useful) return {axis.open ? habit : axis.values.front()};
   std::vector<bool> values;
@@ -58,21 +58,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
     throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
 }
 
-std::vector<std::string_view> Space::left_out() const {
-  std::vector<std::string_view> names;
-  for (const ScheduleRow& row : schedule_rows()) {
-    if (schedule_.open && (row.searched == Searched::listed || !has_bounds(row))) names.push_back(row.name);
-  }
-  for (const ShardingRow& row : sharding_rows()) {
-    if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
-  }
-  if (activations_unlisted_) names.emplace_back("offload.activations");
-  if (host_unlisted_) names.emplace_back("offload");
-  if (disks_unlisted_ && !host_unlisted_) names.emplace_back("offload to disks");
-  return names;
-}
-
-// Whether a layout by itself obeys models/load/check.cpp; rules about the model are checked on a small plan.
+// Whether a layout obeys the rules of models/load/check.cpp; rules about the model are checked on a small plan.
 bool Space::valid(const RankLayout& l) const {
   const Strategy& s = base_.strategy;
   if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
@@ -91,14 +77,25 @@ bool Space::can_cut(const RankLayout& l) const {
 }
 
 std::vector<RankLayout> Space::layouts() const {
+  // Experts over thousands of GPUs make millions of layouts: counted first, they take their memory once.
+  std::size_t count = 0;
+  each_layout([&](const RankLayout&) { ++count; });
   std::vector<RankLayout> result;
+  result.reserve(count);
+  each_layout([&](const RankLayout& l) { result.push_back(l); });
+  return result;
+}
+
+template <class Take>
+void Space::each_layout(const Take& take) const {
   const Model& m = base_.model;
   const bool moe = m.moe.has_value();
+  std::vector<std::int64_t> batches;  // micro-batches that a replica's share of the batch allows
   const auto with_batch = [&](RankLayout l) {
-    for (const std::int64_t b : divisors(std::max<std::int64_t>(1, base_.strategy.global_batch / l.data))) {
+    for (const std::int64_t b : batches) {
       l.micro_batch = b;
       l.micro_batches = base_.strategy.global_batch / l.data / b;
-      if (micro_batch_.admits(b) && valid(l)) result.push_back(l);
+      if (micro_batch_.admits(b) && valid(l)) take(l);
     }
   };
   const auto with_overlap = [&](RankLayout l) {
@@ -132,6 +129,7 @@ std::vector<RankLayout> Space::layouts() const {
         if (!pipeline_.admits(p) || p > m.layers + 2 || !data_.admits(d)) continue;
         RankLayout l{.tensor = t, .context = c, .pipeline = p, .data = d};
         if (base_.strategy.global_batch % d != 0) continue;
+        batches = divisors(base_.strategy.global_batch / d);
         std::vector<std::string_view> kinds{"ring"};
         if (c > 1) kinds.assign(kContextKinds.begin(), kContextKinds.end());
         if (c > 1 && !context_kind_.open) kinds.assign(context_kind_.values.begin(), context_kind_.values.end());
@@ -142,7 +140,6 @@ std::vector<RankLayout> Space::layouts() const {
       }
     }
   }
-  return result;
 }
 
 const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t virtual_stages) const {
@@ -162,7 +159,7 @@ const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t 
   return it->second;
 }
 
-// Layers of the stage that has most; with two copies of the model, those of one copy.
+// The number of layers of the stage that has most; with two copies of the model (Chimera), those of one copy.
 std::int64_t Space::fullest_stage(std::int64_t pipeline, const MemoryPlan& cell) const {
   const ScheduleShape shape = {.stages = pipeline, .chunks = cell.virtual_stages};
   const bool back = find_schedule(cell.schedule).placement == ChunkPlacement::v_shaped;
@@ -173,7 +170,7 @@ std::int64_t Space::fullest_stage(std::int64_t pipeline, const MemoryPlan& cell)
   return *std::max_element(layers.begin(), layers.end());
 }
 
-// Whether the rules of the planner and of the orders allow a schedule.
+// Whether the planner and the orders of schedules allow this schedule for the layout.
 bool Space::runs(const RankLayout& l, const ScheduleRow& row) const {
   if (row.weaving == Weaving::always && l.micro_batches < 2 * l.pipeline) return false;
   if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
@@ -201,7 +198,7 @@ std::vector<MemoryPlan> Space::schedules(const RankLayout& l) const {
   return result;
 }
 
-// Whether the planner (combinations.h) builds gradients that are reduced unit by unit here.
+// Whether the planner (combinations.h) can reduce gradients unit by unit (as FSDP does) for this layout and schedule.
 bool Space::builds_units(const RankLayout& l, const ScheduleRow& schedule, const ShardingRow& row) const {
   if (schedule.placement == ChunkPlacement::both_ways && !reduces_in_one_order(l, schedule)) return false;
   if (schedule.placement != ChunkPlacement::in_turn && base_.model.mtp_layers > 0) return false;
@@ -212,8 +209,8 @@ std::vector<std::int64_t> Space::shard_groups(const RankLayout& l, const Shardin
   const bool has_whole = sharding_.admits(std::string(name_of(bounding(hybrid))));
   std::vector<std::int64_t> groups;
   for (const std::int64_t g : divisors(l.replicas())) {
-    // A group of one shards nothing; a group of all ranks is a variant of its own, and stands for it where the space
-    // leaves that out.
+    // A shard group of one rank shards nothing; one of all ranks is the variant without groups (zero3), and is listed
+    // only where the space lacks that.
     const bool other = g > 1 && (g < l.replicas() || !has_whole);
     if (shard_group_.open ? other : shard_group_.admits(g)) groups.push_back(g);
   }
@@ -222,12 +219,12 @@ std::vector<std::int64_t> Space::shard_groups(const RankLayout& l, const Shardin
 
 void Space::add_shardings(const RankLayout& l, const MemoryPlan& cell, std::vector<MemoryPlan>& cells) const {
   const ScheduleRow& schedule = find_schedule(cell.schedule);
-  const bool two = schedule.placement == ChunkPlacement::both_ways;  // a stage's mirror image has its weights too
+  const bool two = schedule.placement == ChunkPlacement::both_ways;  // a stage's mirror stage has the same weights
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name)) || row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);
     if (units && !builds_units(l, schedule, row)) continue;
-    // Gradients that stay whole until the end make zero2 the same as zero1; alone, a rank shards nothing.
+    // Gradients that stay unsharded until the end make zero2 the same as zero1; a rank without replicas shards nothing.
     const bool repeats = row.shards_optimizer && !row.shards_parameters &&
                          ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
     if (sharding_.open && repeats) continue;
@@ -256,7 +253,7 @@ std::vector<std::string_view> Space::recompute_kinds() const {
   kinds = {"none", "selective", "full", "norm", "activation"};
   const auto& moe = base_.model.moe;
   if (moe) kinds.insert(kinds.end(), {"moe", "moe_activation"});
-  if (!moe || moe->first_layer > 0 || moe->every > 1) kinds.emplace_back("mlp");
+  if (experts_before(base_.model, base_.model.layers) < base_.model.layers) kinds.emplace_back("mlp");
   if (base_.model.mla) kinds.emplace_back("mla_up_proj");
   return kinds;
 }
@@ -308,8 +305,8 @@ std::vector<MemoryPlan> Space::cells(const RankLayout& l) const {
   return result;
 }
 
-// The choice of sharding depends on where the stages of a schedule lie and on whether it weaves; recomputation depends
-// on the stages alone, features on the sharding alone.
+// Counts without listing: the choice of sharding depends on where a schedule's stages lie and on whether it overlaps
+// passes op by op (weaves), recomputation on the stages alone, features on the sharding alone.
 std::uint64_t Space::count(const RankLayout& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
@@ -352,7 +349,7 @@ std::vector<Features> Space::features(const RankLayout& l, const MemoryPlan& cel
   const bool two = find_schedule(cell.schedule).placement == ChunkPlacement::both_ways;
   const bool group = l.replicas() > 1 || two;
   const bool habit =
-      !two && reduces_beside(w, cell.sharding);  // two copies reduce in one order, after the last backward
+      !two && reduces_beside(w, cell.sharding);  // two copies of the model reduce in one order, after the last backward
   const bool reduces = group && !two && (habit || !gradient_reduce_.open);
   const bool gathers =
       group && row.shards_optimizer && (w.communication.overlap_parameter_gather || !parameter_gather_.open);

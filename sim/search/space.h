@@ -17,18 +17,19 @@ namespace orrery {
 
 struct ScheduleRow;
 struct ShardingRow;
-bool has_bounds(const ScheduleRow& row);  // whether search knows a schedule
+bool has_bounds(const ScheduleRow& row);  // whether the search has bounds for a schedule
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
-// Places of the states: "none" (on the device), or parts of "optimizer+gradients+parameters" that begin with the
-// optimizer, on the host or, as "optimizer:nvme", on disks. The list lives as long as the program.
+// The choices of where states lie: "none" (on the device), or parts of "optimizer+gradients+parameters" that begin with
+// the optimizer, on the host or, as "optimizer:nvme", on disks. The list lives as long as the program.
 const std::vector<std::string_view>& offload_names();
 
-// Places of the activations of a layer between forward and backward.
+// The choices of where a layer's activations lie between forward and backward; none: on the device.
 inline constexpr std::array<std::string_view, 3> kActivationPlaces = {"none", "cpu", "nvme"};
 
-// Value of MemoryPlan::activation_layers: as few layers as make a strategy fit without taking memory again.
+// Value of MemoryPlan::activation_layers: as few layers as are needed for a strategy to fit without the allocator
+// giving segments back.
 inline constexpr std::int64_t kAsNeeded = 0;
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
@@ -46,8 +47,8 @@ struct Choices {
   }
 };
 
-// A strategy has three parts; the choices and costs of each depend on the parts before it alone. The first part: how
-// the ranks are divided, and the size of a micro-batch.
+// A strategy has three parts; the choices and costs of each part depend only on the parts before it. The first part:
+// how the ranks are divided, and the size of a micro-batch.
 struct RankLayout {
   std::int64_t tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1, expert_tensor = 1;
   std::int64_t micro_batch = 1, micro_batches = 1;
@@ -57,22 +58,23 @@ struct RankLayout {
   std::int64_t replicas() const { return data * context; }
 };
 
-// The second part: the order of the passes, recomputation, sharding, and where states and activations are kept.
+// The second part of a strategy: the order of the passes, recomputation, sharding, and where states and activations
+// lie.
 struct MemoryPlan {
   std::string_view schedule = kPlainSchedule, recompute = "none";
   std::int64_t virtual_stages = 1;
   std::int64_t recompute_layers = -1;  // -1: all
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;
-  std::string_view offload = "none";      // places of the states: one of offload_names()
+  std::string_view offload = "none";      // where the states lie: one of offload_names()
   std::string_view activations = "none";  // one of kActivationPlaces
-  std::int64_t activation_layers = -1;    // layers of each stage whose activations lie there; -1: all
+  std::int64_t activation_layers = -1;    // layers of each stage whose activations are offloaded there; -1: all
 
   friend bool operator==(const MemoryPlan&, const MemoryPlan&) = default;
 };
 
-// The third part: which transfers overlap with compute, and the order of ranks, which decides the links that transfers
-// use.
+// The third part of a strategy: which transfers overlap with compute, and the order of ranks, which decides the links
+// that transfers use.
 struct Features {
   std::string_view rank_order = "tp-cp-dp-pp";
   bool gradient_reduce = true, parameter_gather = true, pipeline = true;
@@ -88,17 +90,17 @@ struct Point {
 // listed values, any other all values that the rules allow:
 //   tensor, context, pipeline, expert, expert_tensor, micro_batch, shard_group   every divisor
 //   virtual_stages, recompute_layers                                            every number
-//   schedule    the table's rows but dapple (1f1b under another name) and the woven ones, which may be listed; one
-//               stage: 1f1b
-//   sharding    the rows of sharding.cpp, once where two come to the same plan
+//   schedule    the table's rows but dapple (1f1b under another name) and those that overlap a forward with a
+//               backward op by op (woven), which may be listed; one stage: 1f1b
+//   sharding    the rows of sharding.cpp; of two that come to the same plan only one
 //   offload     every one of offload_names() that the rules allow
 //   offload_activations   on the device; other places where they are listed
-//   offload_activation_layers   as few as make a strategy fit without taking memory again (software.segment_us), where
-//               the spec says nothing: copies beside compute make no step shorter by themselves, but for a
-//               little where backward is split
+//   offload_activation_layers   where the spec says nothing, as few as are needed to fit without the allocator giving
+//               segments back (software.segment_us): copies beside compute make no step shorter by themselves,
+//               but for a little where backward is split
 //   recompute   none, selective, full, and every single part that the model has
-//   rank_order  tensor ranks innermost, the rest in every order that tells ranks apart
-//   overlap     on and off where the stack can (its habit) and there is something to overlap
+//   rank_order  tensor ranks innermost, other dimensions in every order that makes a difference
+//   overlap     on and off where the stack can do both and there is something to overlap
 // An axis is added by a field above, its values here, and its part of spec_of().
 class Space {
  public:
@@ -111,43 +113,46 @@ class Space {
   const std::string& path() const { return path_; }
   std::vector<RankLayout> layouts() const;
   std::vector<MemoryPlan> cells(const RankLayout& layout) const;
-  // The cells in two steps: cells that differ only in recomputation form a group, named by the cell that recomputes
-  // nothing; the cells of a group come kind by kind, those of a kind in the order of the number of layers that run
-  // again.
+  // The memory plans (cells) in two steps: those that differ only in recomputation form a group, named by the one that
+  // recomputes nothing; a group is sorted by kind of recomputation, then by the number of recomputed layers.
   std::vector<MemoryPlan> groups(const RankLayout& layout) const;
   std::vector<MemoryPlan> cells_of(const RankLayout& layout, const MemoryPlan& group) const;
   std::vector<Features> features(const RankLayout& layout, const MemoryPlan& cell) const;
-  // The orders of ranks that tell a layout's ranks apart.
+  // The orders of ranks that differ for a layout: dimensions of one rank do not count.
   std::vector<std::string_view> rank_orders(const RankLayout& layout) const;
-  // The number of points of a layout, counted without making them.
+  // The number of strategies of a layout, counted without listing them.
   std::uint64_t count(const RankLayout& layout) const;
-  // Layers of every virtual stage in model order; empty where the model cannot be cut so. Safe from several threads.
+  // The number of layers of every virtual stage in model order; empty where the model cannot be cut like this. Safe
+  // from several threads.
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
-  // Layers of the stage that has most; with two copies of the model, those of one copy.
+  // The number of layers of the stage that has most; with two copies of the model (Chimera), those of one copy.
   std::int64_t fullest_stage(std::int64_t pipeline, const MemoryPlan& cell) const;
   bool splits() const;  // whether a schedule that may be chosen runs backward in two parts
 
-  // Whether some strategy reduces gradients unit by unit because they lie on the host.
+  // Whether some strategy reduces gradients layer by layer because they are offloaded.
   bool offloads_gradients() const;
-  // Whether the space has strategies that put something off the device (leaves_device), that keep all activations on
-  // it, that put activations off it, and that keep all states on it.
-  // whether some point puts something off the device
+  // Whether the space has strategies that offload something (leaves_device), that keep all activations on the device
+  // (keeps_activations), that offload activations (leaves_activations), and that keep all states on the device
+  // (keeps_states).
   bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }
   bool keeps_activations() const { return activations_.admits("none"); }
   bool leaves_activations() const { return activations_.admits("cpu") || activations_.admits("nvme"); }
   bool keeps_states() const { return !offloads_.empty() && offloads_.front().first == "none"; }
 
-  // Axes of a strategy that the planner builds, but that are no part of the space, though the spec leaves them open.
+  // Keys of a strategy that the planner supports and the spec leaves open, but whose values the search does not vary.
   std::vector<std::string_view> left_out() const;
 
   Spec spec_of(const Point& point) const;
-  // "strategy.tensor=8", ...: the overrides that turn the spec's file into the point's spec, for load_spec: those that
-  // the spec was read with, then those of the point.
+  // "strategy.tensor=8", ...: the overrides that turn the spec's file into the strategy's spec, for load_spec: those
+  // that the spec was read with, then those of the strategy.
   std::vector<std::string> overrides_of(const Point& point) const;
-  // "tensor 8, pipeline 16, ...": the values that are not 1, none or the habit of the stack.
+  // "tensor 8, pipeline 16, ...": the strategy's values, except those that are 1, none or the default of the software
+  // stack.
   std::string text_of(const Point& point) const;
 
  private:
+  template <class Take>
+  void each_layout(const Take& take) const;
   void take_given(const Origin& origin);
   void take_range(const SearchRange& range);
   bool valid(const RankLayout& layout) const;
@@ -171,7 +176,7 @@ class Space {
     std::mutex mutex;
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known;
     std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, bool>
-        mirrored;  // schedule, stages, micro-batches
+        mirrored;  // by schedule, stages, micro-batches
   };
 
   Spec base_;
@@ -190,29 +195,30 @@ class Space {
        disks_unlisted_ = false;
 };
 
-// The states and activations that a cell keeps off the device, as overrides ("strategy.offload.optimizer=cpu", ...) and
-// as text (", optimizer on the host"; "" where there are none).
+// The offloaded states and activations of a strategy, as overrides ("strategy.offload.optimizer=cpu", ...) and as text
+// (", optimizer on the host"; "" where there are none).
 std::vector<std::string> offload_overrides(const MemoryPlan& cell);
 std::string offload_text(const MemoryPlan& cell);
 
-// Sets the places of the states by a name of offload_names(), and the places of activations by a cell.
+// Sets where the states lie by a name of offload_names(), and where activations lie by a memory plan.
 void set_offload(Offload& offload, std::string_view name);
 void set_activations(Offload& offload, const MemoryPlan& cell);
 
-// Puts all context ranks in a ring, or all in an exchange of heads; "mixed" (context_kind: {ring: 2, ulysses: 4})
-// leaves the value of the spec.
+// Sets the context parallelism: all context ranks in a ring, or all in an all-to-all of heads (Ulysses); "mixed"
+// (context_kind: {ring: 2, ulysses: 4}) leaves the value of the spec.
 void set_context_kind(Strategy& s, std::string_view kind);
 
 // The recomputation that a text names: "none", a part, or parts as "mlp, norm".
 Recompute recompute_of(std::string_view parts, const Software& software);
 
-// How many ranks apart the neighbours of each dimension of a layout are.
+// The distance, in ranks, between neighbours of each dimension of a layout.
 struct Strides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
 };
 Strides strides_of(const RankLayout& layout, std::string_view rank_order);
 
-// The dimensions of an order of ranks that have more than one: orders with equal ones are the same.
+// The part of an order of ranks that matters: its dimensions of more than one rank. Orders with equal parts are the
+// same.
 std::string told_apart(const RankLayout& layout, std::string_view rank_order);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Costs of blocks: their sums, and those that are kept.
+// Costs of the blocks (layers, embedding, output) of a model: sums over layers, and a cache of costs.
 #include "sim/search/costs.h"
 
 namespace orrery {

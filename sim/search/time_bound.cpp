@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Time of norm, clipping and update of the parameters that one rank owns.
+// Time for the gradient norm, clipping and the update of the parameters that one rank owns.
 Picoseconds update_time(BoundCache& cache, std::int64_t elements) {
   const auto [it, fresh] = cache.updates.try_emplace(elements);
   if (!fresh) return it->second;
@@ -36,7 +36,8 @@ Picoseconds update_time(BoundCache& cache, std::int64_t elements) {
 
 Picoseconds issue_of(const StageWork& stage) { return stage.forward.issue + stage.backward.issue + stage.weight.issue; }
 
-// End of a stage whose units are gathered and reduced. Weight gradients of a split backward may fill the way back.
+// End of a stage that gathers weights and reduces gradients layer by layer. The weight gradients of a split backward
+// may fill the time in which gradients go back to the first stage.
 Picoseconds units_end(const UnitTimes& units, const CellWork& work, const StageWork& stage, Picoseconds hops) {
   const std::int64_t m = work.cell.micro_batches;
   const Picoseconds back = work.splits ? 0 : stage.tail + hops;
@@ -55,8 +56,8 @@ Picoseconds waits_of(const CellWork& work, const PointTime& point, const UnitTim
   return point.features.parameter_gather ? waits : std::max(waits, units.gather);
 }
 
-// End of stage s in rounds of as many micro-batches as the stage may hold, 0 where their number is not known. way: time
-// of forward and backward through this stage and the stages behind it.
+// End of stage s in rounds of as many micro-batches as the stage may hold; 0 where that number is not known. way: time
+// of a forward and a backward through this stage and the stages behind it.
 Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way, Picoseconds hops) {
   const ScheduleRow& schedule = find_schedule(work.cell.memory_plan.schedule);
   if (schedule.in_flight == nullptr || work.cell.memory_plan.virtual_stages > 1) return 0;
@@ -66,8 +67,8 @@ Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way,
   return stage.head + hops + rest * stage.forward.busy + (rounds + 1) * way + stage.tail + hops;
 }
 
-// Fills the works of a point; returns the end of the first stage's last backward, and raises point.on_device to the
-// longest of the other lower bounds.
+// Computes the work of each stage for one strategy; returns the end of the first stage's last backward, and raises
+// point.on_device to the largest of the other lower bounds.
 Picoseconds pipeline_end(BoundCache& cache, const CellWork& work, const TimeBound& time, PointTime& point) {
   const std::int64_t m = work.cell.micro_batches, p = work.cell.layout.pipeline;
   const std::vector<Picoseconds>& hops = point.hops.before;
@@ -81,7 +82,8 @@ Picoseconds pipeline_end(BoundCache& cache, const CellWork& work, const TimeBoun
     const Picoseconds reduces = point.features.gradient_reduce ? waits : std::max(waits, units.reduce);
     point.works[s] = input + m * stage.weight.busy + reduces;
     const Picoseconds head = stage.head + hops[s], tail = stage.tail + hops[s];
-    // In a schedule that splits backward, weight gradients may still run when the first stage has all input gradients.
+    // In a schedule that splits backward, weight gradients may still run when all input gradients have reached the
+    // first stage.
     end = std::max(end, head + (work.splits ? input + waits : point.works[s]) + tail);
     point.on_device = std::max({point.on_device, units.reduce, units.gather, units.links, head + point.works[s]});
     if (work.units)
@@ -158,7 +160,7 @@ Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBoun
   return std::max(end, gather + last_layer + rest + (work.splits ? 0 : stage.tail + point.hops.before[s]));
 }
 
-// A layer that runs again takes longer in every respect; only the last of a chunk may overlap more with the next.
+// A recomputed layer takes longer in every respect; only the last layer of a chunk may overlap more with the next pass.
 std::optional<Picoseconds> may_fall(const CellWork& work) {
   const std::vector<BlockCost>&plain = work.plain->layers, &again = work.again->layers;
   Picoseconds fall = 0;

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Adds the times of the units of layers, each of which has `layer` elements.
+// Adds the times of transfers of layers, each layer with `layer` elements of weights.
 void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage,
                 std::int64_t gathered) {
   const Strategy& s = cache.space.base().strategy;
@@ -29,7 +29,7 @@ void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const 
   times.links = std::max(n * sum.nic + gathers * weights.nic, n * sum.nvlink + gathers * weights.nvlink);
 }
 
-// Adds the first gathers of a step and the last reductions, beside which nothing computes but the blocks before the
+// Adds the first gathers of a step and the last reductions; beside them nothing computes but the embedding before the
 // first layer.
 void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage) {
   const Strategy& s = cache.space.base().strategy;
@@ -38,13 +38,15 @@ void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const Ce
   const std::int64_t layer = stage.weights.layer_elements / stage.layers;
   const std::int64_t outer = table ? std::min(layer, work.plain->embedding.elements) : layer;
   if (gathers) times.before = transfer_time(cache, group, CollectiveKind::all_gather, outer * width);
-  // The last chunk of a V may come last, and hold nothing but the blocks after the last layer.
+  // In a V-shaped placement the last chunk of a stage may come last, and hold nothing but the blocks after the last
+  // layer.
   if (!work.in_turn) return;
   times.after = transfer_time(cache, group, CollectiveKind::reduce_scatter, outer * gradient);
   if (work.cut->layers[stage.first_place] == 0) return;
   const std::int64_t first = work.cut->first[stage.first_place];
   const BlockCost none, &ahead = table ? work.plain->embedding : none;
-  // Kernels beside the transfer are slowed; that time counts as work, and without kernels there is none.
+  // The transfer slows the kernels beside it, and their time counts as work; where no kernels run nothing is
+  // subtracted.
   const auto both = [&](CollectiveKind kind, Bytes each, Picoseconds beside) {
     const MovedUnit moved = unit_of_layer(cache, group, kind, layer * each);
     const double slowed = static_cast<double>(beside) * (1 + std::max(moved.pressure, times.pressure));
@@ -82,7 +84,7 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
 }
 
 Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds hides, Picoseconds idle) {
-  constexpr double kLonger = 1.05;  // stretch of the own transfers that share a link
+  constexpr double kLonger = 1.05;  // how much longer the rank's own transfers take when they share a link
   const auto lost = [](double pressure) { return pressure / (1 + pressure); };
   const double moving = static_cast<double>(std::max({units.links, units.reduce, units.gather}));
   const double both = std::max(0.0, static_cast<double>(units.reduce + units.gather) - moving);

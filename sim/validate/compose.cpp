@@ -23,7 +23,7 @@ T median(std::vector<T> values) {
   return values.empty() ? T{} : values[(values.size() - 1) / 2];
 }
 
-// The median duration of a task over the steps; the first step warms up and does not count.
+// The median duration of a task over all steps but the first, which warms up.
 Picoseconds measured_duration(const RankRun& run, std::size_t task) {
   std::vector<Picoseconds> durations;
   for (std::size_t k = run.steps.size() > 1 ? 1 : 0; k < run.steps.size(); ++k) {
@@ -42,7 +42,7 @@ std::vector<double> errors_of(const std::vector<Composed>& all, const F& f) {
   return errors;
 }
 
-// The predicted compute time of a rank that runs alone, without the time that overlapped transfers add.
+// The predicted compute time of a rank that runs alone, without the slowdown by overlapping transfers.
 Seconds predicted_compute(const Prediction& p, std::uint32_t slot) {
   Picoseconds sum = 0;
   for (TaskId t = p.plan.classes[slot].begin; t < p.plan.classes[slot].end; ++t) {
@@ -66,7 +66,7 @@ double ComposedRank::memory_error() const {
 }
 
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone) {
-  Plan plan = predicted.plan;  // gives every task an op of its own
+  Plan plan = predicted.plan;  // gives every task an op of its own, with its own duration
   Timing timing = predicted.costs.timing;
   timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.assign(1, {});

@@ -13,16 +13,16 @@
 namespace orrery {
 
 // A step put together from ranks that ran one by one, each alone on a whole device (`orrery run --composed`): compute
-// tasks take as long as measured (by task, the median of all steps but the first); transfers take as long as predicted,
-// and so does the host. Order, waiting and overlap are those of the engine. The step is called composed, and never
-// counts as a measured step.
+// tasks take as long as measured (by task, the median of all steps but the first); transfers and the host take as long
+// as predicted. Order, waiting and overlap are simulated. The step is called composed, and never counts as a measured
+// step.
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone);
 
 // The measured figures of a rank, compared with the prediction: compute, and memory. Errors are predicted over
 // measured, minus 1.
 struct ComposedRank {
   std::string name;
-  Seconds predicted = 0, measured = 0;  // sums over the compute lane of a step
+  Seconds predicted = 0, measured = 0;  // sums of the compute times of one step
   Bytes predicted_peak = 0, measured_peak = 0;
   double compute_error() const { return measured > 0 ? predicted / measured - 1 : 0; }
   double memory_error() const;
@@ -32,7 +32,7 @@ struct Composed {
   Seconds predicted_step = 0, composed_step = 0;
   std::vector<ComposedRank> ranks;
   Report report;        // report of the composed step
-  std::string failure;  // why the rest is missing; "" = nothing is missing
+  std::string failure;  // why some figures are missing; "" = nothing is missing
 };
 Composed compare_composed(const Spec& spec, const Prediction& predicted, std::span<const RankRun> alone);
 

@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// The time of the host for issuing a task, without the wait before. Beyond the launch queue the host waits for room
-// (exec/host/execute.cpp), which the engine does not play.
+// The time that the host needed to issue a task, without the wait before. Beyond the launch queue's length the host
+// also waits for free entries (exec/host/execute.cpp), which the engine does not simulate.
 Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId first = plan.classes[plan.slot_of(t)].begin;
   const Picoseconds start = t == first ? 0 : launch_start(plan, trace, t);
@@ -18,7 +18,7 @@ Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   return std::max<Picoseconds>(0, trace.spans[t].issued - start);
 }
 
-// The moment when the first member of a transfer had ended.
+// The time when the first rank of a transfer had ended it.
 Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   const std::uint32_t match = plan.tasks[t].match;
   Picoseconds first = trace.spans[t].ended;
@@ -27,8 +27,8 @@ Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   return first;
 }
 
-// The engine ends a transfer at all members at once; the time from the first end to the end that a task waited for is
-// added to the duration of that task.
+// The engine ends a transfer on all ranks at once. In a measured trace ranks end it at different times; the time from
+// the first end to the end that a task waited for is added to the duration of that task.
 Picoseconds late_end(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId cause = trace.spans[t].cause;
   if (cause == kNone || !moves(plan.op_of(cause)) || trace.spans[cause].ended < trace.spans[t].issued) return 0;
@@ -49,7 +49,7 @@ Picoseconds duration_of(const Plan& plan, const Trace& trace, const Waits& waits
 
 Trace replay(const Plan& unfolded, const Trace& measured) {
   const Waits waits = Observations::waits(unfolded, measured);
-  Plan plan = unfolded;  // gives every task an op of its own
+  Plan plan = unfolded;  // gives every task an op of its own, with its own duration
   Timing timing;
   timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.resize(1);

@@ -21,11 +21,11 @@ struct KindError {
 };
 
 // Times of the tasks of each kind, predicted and measured between the same two moments of a task; the longest first.
-// predicted: the prediction of every rank. cost_error: sum |predicted - measured| over kinds, over the sum measured.
+// predicted: the prediction of every rank. cost_error: sum of |predicted - measured| over kinds, over the sum measured.
 std::vector<KindError> kind_errors(const Prediction& predicted, const Trace& measured);
 double cost_error(const std::vector<KindError>& kinds);
 
-// A prediction compared with a run of the same plan, and the parts of the error by origin.
+// A prediction compared with a run of the same plan, and the error split by its causes.
 struct Validation {
   std::string name;
   Report predicted, measured;
@@ -33,14 +33,14 @@ struct Validation {
 
   // Error of all ops together, by time, without sign: sum |predicted - measured| over kinds.
   double cost_error = 0;
-  Seconds replayed = 0;  // the median step with measured durations, played by the engine
+  Seconds replayed = 0;  // time of the median step, simulated with its measured durations
   double spread = 0;     // spread of the run's steps: quartile distance over median
   double step_error = 0, engine_error = 0, memory_error = 0;
-  std::string failure;  // why the rest is missing; "" = nothing is missing
+  std::string failure;  // why some figures are missing; "" = nothing is missing
 };
 
 // predicted: the prediction of every rank (unfolded), like the runs. Steps are compared by their median, memory by the
-// rank with the largest error. on_gpus: the spec's own device ran it.
+// rank with the largest error. on_gpus: whether the run was on the device of the spec.
 Validation validate(const Spec& spec, const Prediction& predicted, std::span<const RankRun> runs, bool on_gpus = false);
 
 // For people. A sample:
@@ -48,7 +48,7 @@ Validation validate(const Spec& spec, const Prediction& predicted, std::span<con
 //   step                        62.10 ms  60.30 ms  +3.0 %  (the run's own spread 4.1 %)
 std::string validation_text(const Validation& v);
 
-// Specs side by side, with median and worst errors below, and why some failed.
+// A table of all specs, with median and worst errors below, and why some failed.
 std::string validation_table(const std::vector<Validation>& all, const Style& style);
 
 // A line "  NAME failed: WHY\n"; "" where nothing failed.

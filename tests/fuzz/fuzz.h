@@ -13,6 +13,7 @@ void read_archive(std::string_view bytes);          // the viewer's cache
 void read_chrome_trace(std::string_view bytes);     // traces that the viewer opens
 void read_hugging_face(std::string_view bytes);     // a config.json
 void read_kineto(std::string_view bytes);           // a trace to import
+void read_launch(std::string_view bytes);           // launch files to import
 void read_loads(std::string_view bytes);            // counts of tokens by expert
 void read_nccl_log(std::string_view bytes);         // NCCL_DEBUG=INFO
 void read_nccl_tests(std::string_view bytes);       // the output of all_reduce_perf
@@ -33,7 +34,8 @@ struct Reader {
 };
 std::span<const Reader> readers();
 
-// Runs a reader; an Error is accepted if its text is acceptable, else the program aborts with the text.
+// Reads an input by `work`. An Error is no finding if its message is one printable line; another message, or another
+// exception, is printed and ends the program.
 void take(std::string_view bytes, void (*work)(std::string_view bytes));
 
 }  // namespace orrery::fuzz

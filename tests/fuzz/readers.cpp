@@ -7,6 +7,7 @@ std::span<const Reader> readers() {
                                         {"chrome_trace", read_chrome_trace},
                                         {"hugging_face", read_hugging_face},
                                         {"kineto", read_kineto},
+                                        {"launch", read_launch},
                                         {"loads", read_loads},
                                         {"nccl_log", read_nccl_log},
                                         {"nccl_tests", read_nccl_tests},

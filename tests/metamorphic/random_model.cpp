@@ -1,5 +1,5 @@
 #include "models/base/data.h"
-#include "models/load/hugging_face.h"
+#include "models/families/hugging_face.h"
 #include "models/spec/model.h"
 #include "models/spec/spec.h"
 #include "tests/metamorphic/random_spec.h"

@@ -2,7 +2,7 @@
 
 #include "models/base/data.h"
 #include "models/base/error.h"
-#include "models/load/hugging_face.h"
+#include "models/families/hugging_face.h"
 #include "models/load/load_spec.h"
 #include "models/load/open_spec.h"
 #include "models/schedule/schedules.h"

@@ -15,7 +15,8 @@ namespace {
 using test::kept;
 using test::spec_of;
 
-// Korthikanti et al. 2022, table 2: GeLU, dropout, f = 4h, as many key/value heads as heads, unfused attention.
+// Activations that a layer keeps, by Korthikanti et al. 2022, table 2: GeLU, dropout, f = 4h, as many key/value heads
+// as heads, unfused attention.
 TEST(Layer, KeepsWhatThePapersSay) {
   for (const auto& [h, a, s, b, t] : std::vector<std::array<std::int64_t, 5>>{{64, 8, 32, 1, 1},
                                                                               {64, 8, 32, 2, 2},
@@ -114,6 +115,35 @@ TEST(Layer, KeepsValuesOnce) {
 TEST(Layer, KeepsNoMasksWithoutDropout) {
   const Spec spec = spec_of(std::string(test::kSmall) + ", gated: false", "micro_batch: 2");
   EXPECT_EQ(kept(spec).bytes, 32 * 32 * 2 * 64);
+}
+
+// A layer's block has the weights that the model's count has, whatever switches are on.
+TEST(Layer, HasTheWeightsThatAreCounted) {
+  constexpr const char* kSwitches[] = {
+      "attention_output_bias: true",
+      "mlp_bias: true",
+      "mlp_bias: true, moe: {experts: 4, top_k: 2, feed_forward: 8, router_bias: true}",
+      "qk_norm_all: true",
+      "qk_norm_all: true, norm: layernorm",
+      "attention_sinks: true",
+      "pre_norms: false, post_norms: true",
+      "parallel_block: true, parallel_norms: true, mlp_bias: true",
+      "norm: layernorm, norm_bias: false",
+      "norm: layernorm, norm_bias: false, norm_weight: false, qk_norm: true"};
+  for (const char* extra : kSwitches) {
+    for (const char* attention : {"flash", "unfused"}) {
+      const Spec spec = spec_of(std::string("layers: 2, hidden: 64, heads: 8, kv_heads: 2, head_dim: 16, feed_forward: "
+                                            "128, vocab: 64, ") +
+                                    extra,
+                                std::string("attention: ") + attention);
+      std::vector<Op> ops;
+      const BlockContext context(spec, row_of(spec.strategy.sharding));
+      std::int64_t held = 0, counted = 0;
+      for (const LocalParameter& p : layer_block(context, 0, false, ops).parameters) held += p.out * p.in;
+      for (const Parameter& p : layer_parameters(spec.model, 0)) counted += elements(p);
+      EXPECT_EQ(held, counted) << extra << " " << attention;
+    }
+  }
 }
 
 struct Moved {

@@ -89,8 +89,10 @@ TEST(CommandExplain, NamesWhatCouplesMicroBatches) {
   EXPECT_TRUE(asynchronous("pipedream", "every micro-batch updates them"));
   EXPECT_FALSE(asynchronous("pipedream", "no statistics of a batch"));
   EXPECT_TRUE(asynchronous("pipedream-2bw", "all meet the same weights, which are not the newest"));
-  EXPECT_TRUE(has({experts + "}"}, "routers balance experts' load (auxiliary loss) among"));
-  EXPECT_TRUE(has({experts + ", capacity_factor: 1.25}"}, "(auxiliary loss) and drop tokens over capacity among"));
+  EXPECT_TRUE(
+      has({experts + "}"}, "routers balance experts' load over the tokens of a micro-batch (auxiliary loss): "));
+  EXPECT_TRUE(has({experts + ", capacity_factor: 1.25}"},
+                  "(auxiliary loss) and drop tokens over capacity among those of a rank"));
   EXPECT_TRUE(has({experts + ", aux_loss: 0, capacity_factor: 1.25}"}, "routers drop tokens"));
   EXPECT_TRUE(has({experts + ", aux_loss: 0}"}, "no statistics of a batch"));
 }

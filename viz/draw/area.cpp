@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kBoundariesPerPoint = 1024;
 
-// Walks over the times at which an event of a process's lanes begins or ends, and adds up the times between them.
+// Goes through the times at which an event of a process begins or ends, and adds up the durations between them.
 class Walk {
  public:
   Walk(const Timeline& t, const MappedColumn<std::uint32_t>& tracks, Picoseconds from) : t_(t), now_(from) {
@@ -24,7 +24,7 @@ class Walk {
 
   Picoseconds now() const { return now_; }
 
-  // Goes on to the next begin or end of an event, or to `limit`; returns false at the limit.
+  // Advances to the next begin or end of an event, or to `limit`; returns false at the limit.
   bool step(AreaSums& sums, Picoseconds limit) {
     Picoseconds next = limit;
     for (const Head& h : heads_) next = std::min(next, h.next);
@@ -41,12 +41,12 @@ class Walk {
   static constexpr Picoseconds kNever = INT64_MAX;
   struct Head {
     EventId event, last;
-    Picoseconds next;  // next begin or end of an event
+    Picoseconds next;  // time of the next begin or end of an event
     Kind kind;
     bool active;
   };
 
-  // Finds the event that the lane runs at now_, and the time of its next change.
+  // Finds the event that runs in a lane at time now_, and when that next changes.
   void settle(Head& h) {
     while (h.event < h.last && t_.ends[h.event] <= now_) ++h.event;
     h.active = h.event < h.last && t_.begins[h.event] <= now_;

@@ -7,21 +7,21 @@
 
 namespace orrery {
 
-// The times that a process spends on each kind of work in a stretch of time. Time in which several lanes do the same
-// counts once. Exposed: communication while nothing computes; the rest of a transfer's time is hidden. Idle: nothing
-// computes, and no transfer is on its way.
+// The time that a process spends on each kind of work, within a range of time. Time in which several lanes do the same
+// kind of work counts once. Exposed: communication while nothing computes; other communication is hidden. Idle: nothing
+// computes or communicates.
 struct AreaSums {
   std::array<Picoseconds, kKinds> busy{}, exposed{};
   Picoseconds compute = 0, idle = 0;
 };
 
-// Computes the sums of any window after one pass over the events: it keeps sums at every some-hundredth event, and
-// walks over the events between.
+// Computes these sums for any range of time: stores cumulative sums at every some-hundredth event in one pass over the
+// events, and then only goes through the events between.
 class AreaIndex {
  public:
   AreaIndex() = default;
   explicit AreaIndex(const Timeline& timeline, unsigned threads = 1);
-  // timeline: the timeline that the index was built from.
+  // timeline: the timeline from which the index was built.
   AreaSums sums(const Timeline& timeline, std::uint32_t process, Picoseconds from, Picoseconds to) const;
   std::size_t bytes() const;
   template <class A>
@@ -35,7 +35,7 @@ class AreaIndex {
     AreaSums sums;
   };
   struct OfProcess {
-    MappedColumn<std::uint32_t> tracks;  // tracks with events of the device
+    MappedColumn<std::uint32_t> tracks;  // tracks that have events of the device (GPU)
     MappedColumn<Point> points;
     template <class A>
     friend void fields(A& a, OfProcess& p) {
@@ -51,17 +51,17 @@ class AreaIndex {
 // Total compute time, by process.
 std::vector<Picoseconds> compute_times(const Timeline& timeline, const AreaIndex& index);
 
-// The largest sum of a memory counter's series within a window, and the time of it; {0, from} without samples.
+// The largest sum of a memory counter's series within a range of time, and when it occurs; {0, from} without samples.
 struct MemoryPeak {
   double bytes = 0;
   Picoseconds time = 0;
 };
 MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to);
-// First time at which the counter exceeds `capacity`; -1: never.
+// First time at which the counter's sum exceeds `capacity`; -1: never.
 Picoseconds first_above(const Counter& counter, double capacity);
-// Index of the sample that is valid at a time, or -1 before the first sample.
+// Index of the sample that holds at a time, or -1 before the first sample.
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time);
-// The process's counter of memory by category, or nullptr.
+// Returns the process's counter of memory by category, or nullptr.
 const Counter* memory_of(const Process& process);
 
 struct AreaRow {

@@ -7,10 +7,10 @@
 
 namespace orrery {
 
-// The part of a timeline that is in view, and the mapping from times to pixels of a row, x from 0 to width.
+// The range of time that is in view, and the mapping from times to horizontal pixels x, from 0 to width.
 struct TimeScale {
-  Picoseconds begin = 0, end = 1;  // the time in view
-  double width = 1;                // pixels
+  Picoseconds begin = 0, end = 1;  // the range of time in view
+  double width = 1;                // width of the view in pixels
 
   double picoseconds_per_pixel() const { return static_cast<double>(end - begin) / width; }
   double x_of(Picoseconds t) const { return static_cast<double>(t - begin) / picoseconds_per_pixel(); }
@@ -19,17 +19,18 @@ struct TimeScale {
   }
 };
 
-inline constexpr Picoseconds kShortestView = 1000;  // 1 ns over the whole width
+inline constexpr Picoseconds kShortestView = 1000;  // shortest range of time in view: 1 ns over the whole width
 
-// The view moved back into [0, total] with the same length; a view longer than that shows all of it.
+// Moves the view into [0, total], keeping its length; a longer view is cut to all of [0, total].
 TimeScale clamped(TimeScale s, Picoseconds total);
-// The view with `factor` times the length; the time at x stays at x as far as clamping lets it.
+// Multiplies the length of the view by `factor`; the time at pixel x stays there unless the view would leave [0,
+// total].
 TimeScale zoomed(const TimeScale& s, double x, double factor, Picoseconds total);
 TimeScale panned(const TimeScale& s, double pixels, Picoseconds total);
-// A view of [from, to] with some room around it.
+// Returns a view of [from, to] with a margin around it.
 TimeScale focused(const TimeScale& s, Picoseconds from, Picoseconds to, Picoseconds total);
 
-// Distance of the ruler's marks: 1, 2 or 5 times a power of ten, at least `pixels` apart.
+// Time between two marks of the ruler: 1, 2 or 5 times a power of ten, at least `pixels` pixels.
 Picoseconds tick_distance(const TimeScale& s, double pixels);
 
 }  // namespace orrery

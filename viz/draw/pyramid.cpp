@@ -9,13 +9,13 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kEventsPerBin = 8;
-constexpr double kEdge = 3;  // pixels; an event narrower than this gets no edge
+constexpr double kEdge = 3;  // an event narrower than so many pixels has no edge drawn
 
 std::uint8_t to_share(double part) {
   return part <= 0 ? 0 : static_cast<std::uint8_t>(std::clamp(std::lround(part * 255), 1L, 255L));
 }
 
-// Sums up a pixel's time by kind while a row is drawn from left to right.
+// Sums the time of each kind of event within one pixel, while a row is drawn from left to right.
 struct Pixel {
   std::array<double, kKinds> filled{};
 
@@ -30,15 +30,15 @@ struct Pixel {
   }
 };
 
-// Cells are bytes, which may alias any object for all the compiler knows: values that the loop reads are copied to
-// local variables first.
+// Values that the loop reads are copied to local variables first: cells are bytes, which the compiler must assume to
+// alias any object.
 void render_events(const Timeline& t, const Track& track, const TimeScale scale, std::span<Cell> cells) {
   const auto width = static_cast<std::int64_t>(cells.size());
   const EventId last = track.first + track.count;
   const Picoseconds *const begins = t.begins.data(), *const ends = t.ends.data();
   const std::uint32_t* const labels = t.label.data();
   Pixel pixel;
-  std::int64_t at = -1;  // the pixel that is being filled
+  std::int64_t at = -1;  // number of the pixel that is being filled
   for (EventId e = first_after(t, track, scale.begin); e < last && begins[e] < scale.end; ++e) {
     const double from = std::max(0.0, scale.x_of(begins[e]));
     const double to = std::min(static_cast<double>(width), scale.x_of(ends[e]));

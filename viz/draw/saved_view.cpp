@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* kSchema = "orrery.view/1";
-// bytes at the beginning of a file in which the schema stands if the file is a view
+// A file is a saved view if the schema's name is among this many bytes at its beginning.
 constexpr std::size_t kHeadBytes = 256;
 
 template <class Visit>
@@ -62,7 +62,7 @@ void put_members(ordered_json& j, const T& value) {
   members(copy, [&](const char* name, auto& member) { j[name] = member; });
 }
 
-// Read one member of a view from JSON, for each type.
+// Read a value from JSON, by type.
 void get(const OrderedJsonValue& j, std::string& to) { to = j.text(); }
 void get(const OrderedJsonValue& j, bool& to) { to = j.flag(); }
 void get(const OrderedJsonValue& j, std::int64_t& to) { to = j.whole(INT64_MIN, INT64_MAX); }
@@ -73,7 +73,7 @@ void get(const OrderedJsonValue& j, std::vector<T>& to) {
   for (const OrderedJsonValue& item : j.items()) get(item, to.emplace_back());
 }
 
-// Reads the members of an object; absent members stay as they are, unknown members are refused.
+// Reads the members of an object; members that are absent keep their values, unknown members are an error.
 template <class T>
 void get_members(const OrderedJsonValue& j, T& value, std::vector<std::string_view> known) {
   members(value, [&](const char* name, auto& member) {
@@ -87,7 +87,7 @@ void get(const OrderedJsonValue& j, Note& to) { get_members(j, to, {}); }
 
 }  // namespace
 
-// The JSON library finds these by their argument types, so they are outside the namespace above.
+// The JSON library finds to_json() by the types of its arguments, so it is outside the namespace above.
 static void to_json(ordered_json& j, const Note& n) { put_members(j, n); }
 
 void take_layout(SavedView& view, const Timeline& t, const LayoutOptions& o) {

@@ -10,14 +10,13 @@
 
 namespace orrery {
 
-// Data computed once from a timeline that drawing needs.
+// Data for drawing that are computed once from a timeline.
 struct Prepared {
-  std::vector<Pyramid> pyramids;  // by track
+  std::vector<Pyramid> pyramids;  // pyramids by track
   AreaIndex areas;
 };
 
-// The peak of a counter over its whole time, and the first time at which it exceeds the memory of its process (-1:
-// never).
+// The peak of a memory counter, and the first time at which it exceeds the memory of its process (-1: never).
 struct CounterPeak {
   MemoryPeak peak;
   Picoseconds above = -1;
@@ -32,14 +31,14 @@ struct Scene {
 
   Document document;
   std::shared_ptr<const Prepared> prepared;
-  std::vector<std::vector<Run>> runs;           // runs of the compute lane, by process
-  std::vector<std::vector<CounterPeak>> peaks;  // by process and counter
+  std::vector<std::vector<Run>> runs;           // by process: runs of its compute lane
+  std::vector<std::vector<CounterPeak>> peaks;  // peaks of counters, by process and counter
 
   const Timeline& timeline() const { return document.timeline; }
 };
 
-// Opens inputs as open_inputs() does, prepared for drawing. A large trace that was opened before is taken from the
-// cache.
+// Opens inputs as open_inputs() does, and computes the data for drawing. A large trace that was opened before is read
+// from the cache.
 std::vector<std::shared_ptr<const Scene>> open_scenes(const std::vector<std::string>& paths,
                                                       const SpecOptions& options = {},
                                                       const LoadProgress& progress = {}, unsigned threads = 1);

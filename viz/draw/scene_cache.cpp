@@ -13,7 +13,7 @@
 
 namespace orrery {
 
-// The archive finds these by their argument types, so they are outside the namespace below.
+// Archives find these functions by the types of their arguments, so they are outside the namespace below.
 template <class A>
 void fields(A& a, Counter& c) {
   a(c.name);
@@ -73,14 +73,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLayout = 4;  // increase when the fields below change, or the timeline that the reader makes of a trace
+// Version of the file's layout: increase it when the fields below change, or the timeline read from a trace.
+constexpr int kLayout = 4;
 constexpr std::uintmax_t kWorthIt = 8'000'000;  // smallest total size of traces that is worth caching
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;
 
 std::string path_of(const std::string& key) {
   const std::string folder = cache_folder();
   if (folder.empty() || key.empty()) return "";
-  std::uint64_t h = 0xcbf29ce484222325ULL;  // FNV-1a; the file holds the whole key
+  std::uint64_t h = 0xcbf29ce484222325ULL;  // FNV-1a hash for the file's name; the file holds the whole key
   for (const char c : key) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return fmt::format("{}/{:016x}.timeline", folder, h);
 }
@@ -93,7 +94,7 @@ void transfer(A& a, Document& d, Prepared& p) {
   a(p.areas);
 }
 
-// Deletes the oldest files until the rest is small enough.
+// Deletes the oldest files of the cache until their total size is below the limit.
 void tidy(const std::string& folder) {
   struct Entry {
     fs::file_time_type time;
@@ -174,12 +175,12 @@ void put_in_cache(const Scene& scene) {
   try {
     ArchiveWriter writer(path);
     writer(key);
-    Document d = scene.document;  // shares its columns
+    Document d = scene.document;  // the copy of a document shares the columns
     Prepared prepared = *scene.prepared;
     transfer(writer, d, prepared);
     writer.commit();
     tidy(cache_folder());
-  } catch (const Error&) {  // no room or no permission: the scene is not cached
+  } catch (const Error&) {  // disk full or no permission: the scene is not cached
   }
 }
 

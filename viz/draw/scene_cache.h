@@ -10,12 +10,12 @@ namespace orrery {
 
 class ArchiveReader;
 
-// A cache of large traces as they were read, in files that are mapped when the trace is opened again: in orrery/ of the
-// user's cache folder (XDG_CACHE_HOME, else ~/.cache), one file for each list of trace files. A broken file counts as
-// missing. The oldest files are deleted when all together take more than 4 GiB.
+// A cache of large traces as they were read, in files that are mapped when the trace is opened again. The files are in
+// orrery/ of the user's cache folder (XDG_CACHE_HOME, else ~/.cache), one for each list of trace files. A damaged file
+// counts as missing. The oldest files are deleted when all together take more than 4 GiB.
 
-// The key of a cache file: the paths, sizes and times of last change of the trace files, and the program's version. It
-// must be computed before the files are read. "" for traces that are not worth caching: less than 8 MB together.
+// Computes the key of a cache file: the paths, sizes and modification times of the trace files, and the program's
+// version; it must be computed before the files are read. "" for traces not worth caching: less than 8 MB together.
 std::string cache_key(const std::vector<std::string>& files);
 
 // Returns nullptr where the scene is not in the cache.
@@ -32,6 +32,6 @@ struct ArchivedScene {
 };
 ArchivedScene read_archived_scene(ArchiveReader& reader);
 
-std::string cache_folder();  // "" where there is neither a cache nor a home folder
+std::string cache_folder();  // "" if there is neither a cache nor a home folder
 
 }  // namespace orrery

@@ -54,7 +54,7 @@ std::string_view name_of(Phase phase) {
 
 std::string picosecond_text(Picoseconds t) { return time_text(seconds(t)); }
 
-// Details of a task, shown after a click. Keys are task * 2, plus 1 for the task's waiting bar.
+// Details of a task, shown when it is clicked. Keys are task * 2, plus 1 for the bar that shows the task waiting.
 class PlanDetails : public DetailSource {
  public:
   explicit PlanDetails(std::shared_ptr<const Step> step) : step_(std::move(step)) {}
@@ -134,7 +134,7 @@ class PlanDetails : public DetailSource {
   std::shared_ptr<const Step> step_;
 };
 
-// Place of a slot's ranks in the group that shares out the experts; -1 where each rank has all experts.
+// Index of a class of ranks in its expert-parallel group; -1 if each rank has all experts.
 std::int64_t expert_coordinate(const Plan& plan, const RankClass& slot) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
   const auto rank = static_cast<std::size_t>(slot.representative);
@@ -174,7 +174,7 @@ void add_memory(const Step& step, TimelineBuilder& builder) {
   }
 }
 
-// Threads by lane, made when first used.
+// The timeline's threads by lane, each added when the first event of the lane is.
 class Threads {
  public:
   Threads(TimelineBuilder& builder, std::size_t slots) : builder_(builder), known_(slots * kLanes, kNone) {}
@@ -233,7 +233,7 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   std::vector<std::uint32_t> waiting;
   for (const RankClass& slot : plan.classes) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.classes.size());
-  // steps of one spec are alike except for their memory
+  // All steps of one spec take the same times; only their memory differs.
   const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;
   builder.reserve(static_cast<std::size_t>(steps) * (plan.task_count() + plan.match_members.size()));
   const auto add_task = [&](TaskId t, Picoseconds begin) {

@@ -10,14 +10,14 @@
 
 namespace orrery {
 
-// A simulated step with its plan: the only source of dependencies and slack, which a trace does not contain.
+// A simulated step with its plan. Only the plan has dependencies and slack; a trace does not contain them.
 struct Step {
   Spec spec;
   Prediction prediction;
 };
 
-// The timeline of a simulated step, and the event that shows each task. Bars of transfers begin when both ends have
-// matched; before that a bar of kind `wait` shows how long this end waited for the others. Times are relative to the
+// The timeline of a simulated step, and the event that shows each task. The bar of a transfer begins when all its ranks
+// are ready; before it, a bar of kind `wait` shows how long this rank waited for the others. Times are relative to the
 // start of the step.
 struct StepTimeline {
   std::shared_ptr<const Step> step;
@@ -25,8 +25,8 @@ struct StepTimeline {
   std::vector<EventId> event_of_task;
 };
 
-// Options for opening a spec: keys set to other values ("strategy.tensor=4"), the path of a measured profile to use
-// instead of the built-in one, and whether to simulate every rank or one of each class.
+// Options for opening a spec: keys to set to other values ("strategy.tensor=4"), the path of a measured profile that
+// replaces the built-in one, and whether to simulate every rank or one of each class.
 struct SpecOptions {
   std::vector<std::string> overrides;
   std::string profile;
@@ -34,21 +34,21 @@ struct SpecOptions {
   bool operator==(const SpecOptions&) const = default;
 };
 
-// Simulates a step. The caller has already applied options.overrides when loading the spec.
+// Simulates a step of a spec, into which the caller has already loaded options.overrides.
 std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options = {});
 StepTimeline timeline_of(std::shared_ptr<const Step> step);
 
 Kind kind_of(const Op& op);
 
-// The events of the tasks on the critical path. slack: by event, how much longer it could take without making the step
-// longer; -1 for events that are no task (waiting).
+// The events of the tasks on the critical path. slack: by event, how much longer it could take without delaying the end
+// of the step; -1 for events that are not tasks (waiting).
 struct CriticalPath {
   std::vector<EventId> path;
   std::vector<Picoseconds> slack;
 };
 CriticalPath critical_path_of(const StepTimeline& s);
 
-// The largest buffers that are alive on a process at a time, as "1.50 GiB logits (activations)", the largest first.
+// The largest buffers that a process holds at a time, such as "1.50 GiB logits (activations)", the largest first.
 std::vector<std::string> alive_at(const StepTimeline& s, std::uint32_t process, Picoseconds time, std::size_t most);
 
 }  // namespace orrery

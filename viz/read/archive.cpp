@@ -9,9 +9,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 18;  // bytes that are summed and written at once; a multiple of 32
+constexpr std::size_t kPiece = 1 << 18;  // bytes that are checksummed and written at once; a multiple of 32
 
-// Checksum of a piece of data. Four independent sums run side by side, so that memory bandwidth is the limit.
+// Updates a checksum with a piece of data. Four independent sums run in parallel, so that memory bandwidth is the
+// limit.
 std::uint64_t sum_of(std::uint64_t seed, const char* data, std::size_t bytes) {
   std::array<std::uint64_t, 4> h = {seed, seed ^ 1, seed ^ 2, seed ^ 3};
   std::size_t i = 0;

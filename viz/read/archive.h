@@ -16,13 +16,14 @@ namespace orrery {
 
 inline constexpr std::uint64_t kSumStart = 0x6f727265727930ULL;  // checksum of an empty archive; an arbitrary number
 
-// Values one after the other in a file of this machine, written and read by one list of fields:
+// Writes values one after the other to a file for this machine. One function per type lists the fields to be written or
+// read:
 //
 //   template <class A> void fields(A& a, Part& p) { a(p.name); a(p.sizes); }
 //
-// Numbers and flat structs as they lie in memory, columns at a multiple of eight bytes, so that a reader maps them. A
-// sum of the bytes stands at the end: what is cut short or damaged is no archive. Written by hand, beside the Wire of a
-// search: cereal and Wire copy every value, while these columns stay in the mapped file.
+// Numbers and flat structs are stored as in memory, columns at a multiple of eight bytes, so that a reader can map
+// them. A checksum at the end reveals cut or damaged files. This is written by hand, beside the search's Wire
+// (sim/parallel/wire.h), because cereal and Wire copy every value, while columns here stay in the mapped file.
 class ArchiveWriter {
  public:
   explicit ArchiveWriter(const std::string& path) : file_(path) {}
@@ -50,7 +51,7 @@ class ArchiveWriter {
     put(blank, (8 - written_ % 8) % 8);
     put(column.data(), size * sizeof(T));
   }
-  void commit();  // gives the file its final name
+  void commit();  // completes the file and gives it the final name
 
  private:
   void put(const void* data, std::size_t bytes);
@@ -64,12 +65,12 @@ class ArchiveWriter {
 // The checksum at the end of an archive with these bytes.
 std::uint64_t archive_sum(std::string_view bytes);
 
-// Thrown by a reader for bytes that no writer wrote.
+// Thrown when bytes are read that no ArchiveWriter wrote.
 struct BrokenArchive {};
 
 class ArchiveReader {
  public:
-  // Throws BrokenArchive where there is no archive, or the checksum is wrong.
+  // Throws BrokenArchive if the file is not an archive, or if the checksum is wrong.
   explicit ArchiveReader(const std::string& path);
   ArchiveReader(std::shared_ptr<const void> owner, std::string_view bytes);
 
@@ -103,7 +104,7 @@ class ArchiveReader {
 
  private:
   const void* take(std::size_t bytes);
-  std::size_t count(std::size_t bytes_each);  // reads a count; throws if that many values cannot follow
+  std::size_t count(std::size_t bytes_each);  // reads a count; throws if fewer values than that follow
 
   std::shared_ptr<const void> file_;
   const char* data_ = nullptr;

@@ -8,14 +8,14 @@
 namespace orrery {
 namespace {
 
-// Compares with a literal whose length the compiler knows, so that no function is called.
+// Compares a key with a literal; the length is a constant, so that the compiler calls no function.
 template <std::size_t size>
 bool is(std::string_view key, const char (&name)[size]) {
   return key.size() == size - 1 && std::memcmp(key.data(), name, size - 1) == 0;
 }
 
-// The field of RawEvent that keeps the value of a key; nullptr for other keys. Compares length and one letter first,
-// because this runs ten times per event.
+// The field of RawEvent that stores the value of a key; nullptr for other keys. Compares length and one letter first,
+// because this runs about ten times per event.
 std::string_view* member_of(RawEvent& raw, std::string_view key) {
   if (key.size() == 2) {
     if (is(key, "ph")) return &raw.phase;

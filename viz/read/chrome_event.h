@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// An event of Chrome's JSON as views of the text: its members, those of its arguments that we know, and all of its text
-// as `object`. Nothing is converted.
+// An event of Chrome's trace JSON as views of the text: its members, the known members of its arguments, and as
+// `object` all of its text. No value is converted.
 struct RawEvent {
   struct Arguments {
     std::string_view op, phase, kind, group, layer, chunk, micro_batch, matched, ended, ranks, object;
@@ -19,15 +19,15 @@ struct RawEvent {
   std::size_t position = 0;  // offset of the event's opening bracket in the text
 };
 
-// Reads the event that begins at the scan's position; false where it is cut off or is not an event.
+// Reads the event at the scan's position; returns false if it is cut off or is not an event.
 bool read_event(JsonScan& scan, std::string_view text, RawEvent& raw);
 
-// The index of a rank in a list as profilers write them, "[0, 8, 16]"; -1 where it is not listed, or behind an omission
-// ("...").
+// The index of a rank in a list of ranks as profilers write it, "[0, 8, 16]"; -1 if the rank is not listed, or is
+// listed after an omission ("...").
 std::int64_t place_in_ranks(std::string_view list, std::int64_t rank);
 
-// Reads the ranks in a process name of our own traces, "stage 0 (ranks 0, 1, ... x16)", or the coordinates in those of
-// other tools, "[TP00-DP01-PP00-EP00]".
+// Reads the ranks from a process name of our own traces, "stage 0 (ranks 0, 1, ... x16)", or the coordinates from names
+// that other tools write, "[TP00-DP01-PP00-EP00]".
 void read_process_name(Process& process);
 
 template <class T>

@@ -12,11 +12,12 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kReportEvery = 1 << 16;  // events between two reports of progress
-constexpr std::size_t kReadAhead = 1 << 22;    // smallest text, in bytes, that is worth a second thread
-// microseconds from the first event: the clock can hold 46 days
+constexpr std::size_t kReportEvery = 1 << 16;  // events read between two reports of progress
+// Smallest text, in bytes, for which reading ahead in a second thread is worth its cost.
+constexpr std::size_t kReadAhead = 1 << 22;
+// Duration of the longest trace in microseconds, about 46 days: more could overflow times in picoseconds.
 constexpr std::int64_t kLongestTrace = 4'000'000'000'000;
-constexpr std::size_t kMostThreads = 1 << 16;  // a broken file may name a thread per event
+constexpr std::size_t kMostThreads = 1 << 16;  // most threads of a trace: a damaged file may name one per event
 constexpr std::size_t kMostSeries = 64;
 
 std::uint64_t mix(std::string_view text, std::uint64_t h) {
@@ -62,8 +63,8 @@ void ChromeReader::read(const LoadProgress& progress) {
   add_remarks();
 }
 
-// Names processes by rank: profilers call every rank's process "python", and a rank has several: its threads, and the
-// streams of its device.
+// Names processes by rank: profilers call the process of every rank "python", and a rank has several in a trace: one
+// for its threads, and one for the streams of its device.
 void ChromeReader::name_ranks() {
   std::map<std::int64_t, int> of_rank;
   for (const auto& [pid, process] : processes_) {
@@ -201,9 +202,9 @@ std::uint32_t ChromeReader::label_of(const RawEvent& raw, Kind& kind) {
   return found->second;
 }
 
-// Sets a rank's coordinate from its place in the list of a group's ranks, by the first event of every lane, since a
-// lane serves one group. The data coordinate is the place among all ranks that share one set of shards, including those
-// of a context group.
+// Sets a rank's coordinate (data, tensor, ...) to its index in the list of a group's ranks, from the first event of
+// every lane, since a lane serves one group. The data coordinate is the index among all ranks that share one set of
+// shards, including those of a context-parallel group.
 void ChromeReader::place_rank(const RawEvent& raw, std::uint32_t thread) {
   if (thread >= placed_.size()) placed_.resize(thread + 1);
   if (placed_[thread]) return;
@@ -309,8 +310,8 @@ void ChromeReader::take_name(const RawEvent& raw) {
   }
 }
 
-// Takes arrows between lanes of different processes; arrows from launches to kernels are dropped, since a click shows
-// the same.
+// Reads arrows between lanes of different processes; arrows from launches to kernels are ignored, since a click on a
+// kernel shows its launch.
 void ChromeReader::take_flow(const RawEvent& raw, bool start) {
   if (raw.category != "transfer") return;
   Picoseconds time = 0;

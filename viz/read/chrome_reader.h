@@ -16,18 +16,19 @@
 namespace orrery {
 
 // Reads a trace in Chrome's JSON (PyTorch's profiler, `orrery ... --trace`, chrome://tracing) into a builder: complete
-// and begin/end events, counters, names, arrows. Broken content is repaired where it can be, left out where not, and
-// counted in the timeline's remarks: no content makes it throw. From our own traces it takes the exact times in an
-// event's arguments, and lets transfers begin when they are matched.
+// and begin/end events, counters, names, arrows. Broken content never makes it throw: it is repaired or left out, and
+// counted in the timeline's remarks. In our own traces it uses the exact times in an event's arguments, and lets
+// transfers begin when all their ranks are ready.
 class ChromeReader {
  public:
-  // origin: the microsecond from which all files of a timeline count; set by the first event. name: name of the file.
+  // origin: the time, in microseconds, from which the times of all files of a timeline are counted; the first event
+  // sets it. name: name of the file.
   ChromeReader(TimelineBuilder& builder, std::string_view text, std::string name, std::uint64_t source,
                std::optional<std::int64_t>& origin);
   void read(const LoadProgress& progress);
 
  private:
-  struct Open {  // a begun event that waits for its end
+  struct Open {  // an event whose begin was read, not yet its end
     TimelineBuilder::Event event;
   };
   struct Flow {
@@ -60,12 +61,15 @@ class ChromeReader {
   std::uint64_t source_;
   std::optional<std::int64_t>& origin_;
   std::int64_t rank_ = -1;
-  std::unordered_map<std::string, std::uint32_t> processes_;           // by pid; iteration order affects no result
-  std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;  // by hash; only looked up, never iterated
+  // Processes by the trace's pid; the order of iteration affects no result.
+  std::unordered_map<std::string, std::uint32_t> processes_;
+  // Threads and labels by hash; these maps are never iterated over.
+  std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
-  std::unordered_map<std::uint64_t, std::vector<Open>> open_;  // begun events by thread
+  std::unordered_map<std::uint64_t, std::vector<Open>> open_;  // events of each thread whose ends are not read yet
   std::unordered_map<std::uint64_t, Flow> flows_;              // starts of arrows, by id
-  std::vector<bool> placed_;  // by thread: whether place_rank() has read the group of it
+  // Whether place_rank() has read a thread's group of ranks, by thread.
+  std::vector<bool> placed_;
   std::uint64_t last_thread_key_ = 0;
   std::uint32_t last_thread_ = 0;
   struct {
@@ -74,8 +78,8 @@ class ChromeReader {
   } count_;
 };
 
-// Details of events, read from a trace file at the kept offset of the event's text. A file that is not open is opened
-// when details are first asked for.
+// Details of events, read from the trace file at the offset of the event's text. If the file is not open, it is opened
+// when details are first needed.
 class FileDetails : public DetailSource {
  public:
   explicit FileDetails(std::shared_ptr<const MappedText> file) : file_(std::move(file)) {}

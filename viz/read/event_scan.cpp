@@ -5,25 +5,25 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kBatch = 256;  // events per batch: as many as stay in a core's cache
-constexpr std::size_t kBatches = 8;  // most batches that wait to be taken
+constexpr std::size_t kBatch = 256;  // number of events in a batch, which fits in a core's cache
+constexpr std::size_t kBatches = 8;  // number of batches that may be filled ahead
 
 struct Batch {
   std::vector<RawEvent> events = std::vector<RawEvent>(kBatch);
   std::size_t count = 0;
 };
 
-// A ring of batches: one thread fills them, another empties them.
+// A ring of batches of events: one thread fills them, another empties them.
 class Ring {
  public:
-  // The next batch to fill, or nullptr when the emptying thread has stopped.
+  // Returns the next batch to fill, or nullptr when the emptying thread has stopped.
   Batch* to_fill() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || filled_ - emptied_ < kBatches; });
     return stopped_ ? nullptr : &batches_[filled_ % kBatches];
   }
   void was_filled() { advance(filled_); }
-  // The next batch to empty; its count is 0 at the end.
+  // Returns the next batch to empty; its count is 0 at the end of the events.
   const Batch* to_empty() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return filled_ > emptied_; });

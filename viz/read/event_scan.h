@@ -14,15 +14,15 @@
 
 namespace orrery {
 
-// Reads the events of a JSON list one after the other. Elements that are no events are left out and counted; the scan
-// goes on at the next place that looks like an event.
+// Reads the events of a JSON list one after the other. Elements that are not events are left out and counted; reading
+// continues at the next text that looks like an event.
 class EventScan {
  public:
-  // scan: positioned at the list; after the last event it is behind the list.
+  // scan: positioned at the list; after the last event, it is positioned after the list.
   EventScan(JsonScan& scan, std::string_view text);
-  bool next(RawEvent& raw);  // false at the end of the list, or of the text
+  bool next(RawEvent& raw);  // reads an event; false at the end of the list or of the text
   std::uint64_t skipped() const { return skipped_; }
-  bool closed() const { return closed_; }  // whether the list ended with its bracket
+  bool closed() const { return closed_; }  // whether the list ended with a closing bracket
 
  private:
   void resynchronize();
@@ -33,7 +33,7 @@ class EventScan {
   bool closed_ = false;
 };
 
-// Both call `take` for every event of a scan, in order. The second one reads ahead in a separate thread, so that two
+// Both call `take` for every event of a scan, in order. take_events_ahead() reads in a separate thread, so that two
 // cores share the work; an exception from `take` stops it.
 using TakeEvent = std::function<void(const RawEvent&)>;
 void take_events(EventScan& scan, const TakeEvent& take);

@@ -12,25 +12,25 @@ namespace {
 constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
 constexpr std::uint64_t kHighs = 0x8080808080808080ULL;
 
-// A high bit in every byte of v that is zero, exact up to the first such byte (Mycroft's trick; Warren, Hacker's
-// Delight, 6-1).
+// Returns v with a high bit set in every byte that is zero, exact up to the first such byte (Mycroft's trick; Warren,
+// Hacker's Delight, 6-1).
 std::uint64_t zero_bytes(std::uint64_t v) { return (v - kOnes) & ~v & kHighs; }
 
-// Marks the bytes that end a run of plain characters of a string: quote, backslash, control characters; exact as in
-// zero_bytes().
+// Marks, by a high bit, the bytes of a string that are not plain characters: quote, backslash, control characters;
+// exact as in zero_bytes().
 std::uint64_t special_bytes(std::uint64_t v) {
   return zero_bytes(v ^ (kOnes * '"')) | zero_bytes(v ^ (kOnes * '\\')) | zero_bytes(v & (kOnes * 0xe0));
 }
 
-// Marks the bytes that end a number or a word: comma, brackets, blanks and control characters; exact as in
-// zero_bytes().
+// Marks, by a high bit, the bytes that end a number or a word: comma, brackets, blanks and control characters; exact as
+// in zero_bytes().
 std::uint64_t value_ends(std::uint64_t v) {
   return zero_bytes(v ^ (kOnes * ',')) | zero_bytes(v ^ (kOnes * '}')) | zero_bytes(v ^ (kOnes * ']')) |
          zero_bytes(v ^ (kOnes * ' ')) | zero_bytes(v & (kOnes * 0xe0));
 }
 
-// Advances i to the first byte that `marks` marks with a high bit, eight bytes at a time; the last eight bytes are left
-// to the caller.
+// Advances to the first byte that `marks` marks by a high bit, eight bytes at a time; the last eight bytes are left to
+// the caller.
 template <class Marks>
 const char* to_first(const char* at, const char* end, Marks marks) {
   std::uint64_t word = 0;
@@ -57,7 +57,7 @@ void append_utf8(std::string& out, std::uint32_t code) {
   }
 }
 
-// The code point of a \uXXXX escape; text[i] is the u. 0xfffd for invalid digits, and for surrogate halves.
+// Decodes a \uXXXX escape; text[i] is the u. Returns 0xfffd for invalid digits and for surrogate halves.
 std::uint32_t code_point(std::string_view text, std::size_t i) {
   std::uint32_t code = 0;
   for (std::size_t k = i; k < i + 4; ++k) {
@@ -146,7 +146,7 @@ bool parse_time(std::string_view text, ExactTime& time) {
   const std::size_t first = i;
   std::int64_t whole = 0;
   for (; i < text.size() && digit(text[i]); ++i) {
-    if (whole >= 900'000'000'000'000) return false;  // so that ten times the number stays below 2^53
+    if (whole >= 900'000'000'000'000) return false;  // ten times the number must stay below 2^53
     whole = whole * 10 + (text[i] - '0');
   }
   if (i == first) return false;
@@ -158,7 +158,7 @@ bool parse_time(std::string_view text, ExactTime& time) {
       fraction += unit * (text[i] - '0');
     }
   }
-  if (i < text.size()) {  // more text follows: an exponent, or the text is no number
+  if (i < text.size()) {  // an exponent follows, or the text is not a number
     const std::string copy(text);
     char* end = nullptr;
     const double value = std::strtod(copy.c_str(), &end);

@@ -8,10 +8,10 @@
 
 namespace orrery {
 
-// Walks over JSON text as profilers write it, broken or not, without building anything. It never reads outside the text
-// and every step goes forward, so that no input hangs it. Strings may hold control characters; numbers may be NaN.
-// Written by hand: simdjson and nlohmann's parser give up a text that is cut short, and a broken trace is shown as far
-// as it goes.
+// Goes through JSON text as profilers write it, without building a tree. It never reads outside the text, and every
+// step advances, so that no input, however broken, makes it hang. Strings may hold control characters; numbers may be
+// NaN. It is written by hand because simdjson and nlohmann's parser reject a text that is cut short, while the viewer
+// shows a broken trace up to there.
 class JsonScan {
  public:
   explicit JsonScan(std::string_view text, std::size_t at = 0)
@@ -20,19 +20,20 @@ class JsonScan {
   bool done() const { return at_ >= end_; }
   std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
   void move_to(std::size_t position) { at_ = begin_ + position; }
-  char peek() {  // the next character that is no blank; '\0' at the end
+  char peek() {  // the next character that is not blank; '\0' at the end
     while (at_ < end_ && blank(*at_)) ++at_;
     return at_ < end_ ? *at_ : '\0';
   }
-  bool take(char c) {  // moves past c if it is the next character
+  bool take(char c) {  // skips c if it is the next character
     if (peek() != c || done()) return false;
     ++at_;
     return true;
   }
-  std::string_view string();  // after '"': the text up to the closing quote, escapes unresolved; moves past both
-  std::string_view raw();     // the text of any value; a string without quotes
-  void skip();                // moves past any value
-  bool complete() const { return complete_; }                     // no value was cut off by the end of the text
+  std::string_view string();  // after '"': returns and skips the text and the closing quote; escapes are kept
+  std::string_view raw();     // returns and skips the text of any value; of a string, without quotes
+  void skip();                // skips any value
+  // Whether no value was cut off by the end of the text.
+  bool complete() const { return complete_; }
   std::uint64_t control_characters() const { return controls_; }  // number of control characters in strings
 
  private:
@@ -46,18 +47,18 @@ class JsonScan {
   std::uint64_t controls_ = 0;
 };
 
-// A decimal number of microseconds as whole microseconds and picoseconds. False if the text is no finite number, or
-// beyond 2^53 microseconds.
+// A decimal number of microseconds, split into whole microseconds and picoseconds. parse_time() returns false if the
+// text is not a finite number, or exceeds 2^53 microseconds.
 struct ExactTime {
   std::int64_t microseconds = 0;
-  std::int64_t picoseconds = 0;  // 0 to 999,999
+  std::int64_t picoseconds = 0;  // between 0 and 999,999
 };
 bool parse_time(std::string_view text, ExactTime& time);
 
-// The meaning of text between quotes: escapes resolved; control characters and invalid UTF-8 replaced.
+// Converts the text between quotes: resolves escapes, replaces control characters and invalid UTF-8.
 std::string unescaped(std::string_view text);
 
-// The members of an object, and, where it is not nested itself, of its member "args", as (name, text).
+// The members of a JSON object, and those of its member "args" unless `nested`, as pairs (name, text).
 Details members_of_object(std::string_view object, bool nested = false);
 
 }  // namespace orrery

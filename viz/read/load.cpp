@@ -76,7 +76,7 @@ Kind kind_of_share(std::string_view name) {
   return Kind::other;
 }
 
-// Details of a report, shown for every bar of it.
+// Details of a report, shown when any bar of it is clicked.
 class ReportDetails : public DetailSource {
  public:
   explicit ReportDetails(Details details) : details_(std::move(details)) {}
@@ -89,7 +89,7 @@ class ReportDetails : public DetailSource {
 constexpr std::int64_t kMostRanks = 10'000'000;
 constexpr Bytes kMostBytes = Bytes{1} << 60;
 
-// prefix: put before the names of the report's rank classes.
+// prefix: text before the names of the report's rank classes.
 void add_report_memory(const OrderedJsonValue& memory, Picoseconds end, const std::string& prefix,
                        TimelineBuilder& builder) {
   const Bytes capacity = memory.at("capacity_bytes").whole(0, kMostBytes);
@@ -112,7 +112,7 @@ void add_report_memory(const OrderedJsonValue& memory, Picoseconds end, const st
   }
 }
 
-// Adds a bar for each share of the step's time, one after the other, and the memory of the rank classes.
+// Adds a bar for each part of the step's time, one after the other, and the memory of each class of ranks.
 void add_report(const OrderedJsonValue& report, const std::string& name, const std::string& prefix,
                 TimelineBuilder& builder) {
   Details details;

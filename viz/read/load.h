@@ -12,32 +12,32 @@
 
 namespace orrery {
 
-// An opened input: a timeline, and the simulated step behind it if it was simulated here.
+// An opened input: a timeline and, if it was simulated here, the simulated step.
 struct Document {
   std::string name;
   Timeline timeline;
   std::shared_ptr<const Step> step;
   std::vector<EventId> event_of_task;
-  std::string cache_key;  // key of viz/draw/scene_cache.h; "" if the document is not to be cached
+  std::string cache_key;  // key in viz/draw/scene_cache.h; "": do not cache
 
   bool simulated() const { return step != nullptr; }
 };
 
 Document document_of(StepTimeline timeline);
 
-// The format of a file, recognised by its name and beginning.
+// The format of a file, recognised by its name and the begin of its content.
 enum class Format : std::uint8_t { trace, report, spec };
 struct Input {
-  std::vector<std::string> files;  // several if a trace has a file for each rank
+  std::vector<std::string> files;  // paths; several if a trace has a file per rank
   Format format = Format::spec;
 };
 
-// Turns the paths that a user names into inputs: files that differ only by a rank in their names are one trace; a
-// folder stands for the traces in it. Throws Error for files that cannot be read or have none of the formats.
+// Groups the paths that a user names into inputs: files whose names differ only by a rank are one trace; a folder
+// stands for the traces in it. Throws Error for files that cannot be read or have none of the formats.
 std::vector<Input> inputs_of(const std::vector<std::string>& paths);
 
-// Opens an input: a spec is simulated, the clocks of a trace's files are aligned. Throws Error for what cannot be
-// opened, Cancelled when progress says so.
+// Opens an input: simulates a spec, or reads a trace, aligning the clocks of its files. Throws Error for an input that
+// cannot be opened, Cancelled when `progress` returns false.
 Document open_input(const Input& input, const SpecOptions& options = {}, const LoadProgress& progress = {});
 std::vector<Document> open_inputs(const std::vector<std::string>& paths, const SpecOptions& options = {},
                                   const LoadProgress& progress = {});
@@ -45,12 +45,12 @@ std::vector<Document> open_inputs(const std::vector<std::string>& paths, const S
 // Opens one trace that consists of several files.
 Document open_trace(const std::vector<std::string>& files, const LoadProgress& progress = {});
 
-// A report, or the reports of a search's strategies, as a timeline with one bar per share of the step, in the order of
-// the report: a report contains no order of events.
+// Converts a report, or the reports of a search's strategies, to a timeline with one bar per part of the step time.
+// Bars are in the order of the report, which does not contain the order of events.
 Document document_of_report(const std::string& path, std::string_view text);
 
-// Removes the rank from a file name, "step_rank3.json.gz" -> "step_.json.gz": the part that the rank files of one trace
-// have in common.
+// Removes the rank from a file name, "step_rank3.json.gz" -> "step_.json.gz": the result is the same for all files of
+// one trace.
 std::string without_rank(const std::string& path);
 
 }  // namespace orrery

@@ -19,7 +19,7 @@
 namespace orrery {
 namespace {
 
-// Limits against decompression bombs: gzip shrinks traces by a factor of 10 to 40, a file of zeros by 1000.
+// Limits of decompression, against zip bombs: gzip shrinks traces by a factor of 10 to 40, a file of zeros by 1000.
 constexpr off_t kMostInflation = 200, kLeastInflated = off_t{256} << 20;
 
 [[noreturn]] void unreadable(const std::string& path, const char* reason) {
@@ -57,7 +57,7 @@ int nameless_file() {
 
 }  // namespace
 
-// Inflates the bytes into a separate nameless file, from its beginning.
+// Inflates a gzip file, from its beginning, into a new temporary file without a name.
 int MappedText::inflate(int file, const std::string& path, const LoadProgress& progress) {
   struct stat about {};
   fstat(file, &about);

@@ -9,15 +9,16 @@
 
 namespace orrery {
 
-// Called with the part of the work that is done, 0 to 1; returns whether to go on. Where it returns false, the work
-// throws Cancelled.
+// Called with the finished part of the work, 0 to 1; returns whether to continue. If it returns false, the work throws
+// Cancelled.
 using LoadProgress = std::function<bool(double)>;
 struct Cancelled {};
 
-// A file's bytes, mapped instead of read into memory; a gzip file is inflated into a nameless temporary file first. The
-// part of a cut or corrupt gzip file before the fault is kept, and `damage` says so. `damage` also says so when another
-// program cuts the file short while it is mapped and the missing part is read: it reads as zeros. Written by hand:
-// boost::iostreams maps a file by its name, and the inflated file has none; the program dies where a file is cut short.
+// A file's bytes, mapped instead of read into memory; a gzip file is first inflated into a temporary file without a
+// name. Of a cut or corrupt gzip file, the part before the fault is used, and `damage` tells so. If another program
+// cuts the file short while it is mapped, the missing part reads as zeros, and `damage` tells so. Written by hand:
+// boost::iostreams maps a file by its name, which the inflated file does not have, and the program dies if a file is
+// cut short.
 class MappedText {
  public:
   // Throws Error "path: cannot be read: reason".
@@ -35,10 +36,10 @@ class MappedText {
   const char* data_ = nullptr;
   std::size_t size_ = 0;
   std::string damage_;
-  std::unique_ptr<const MappingGuard> guard_;  // destroyed before the mapping
+  std::unique_ptr<const MappingGuard> guard_;  // guards the mapping; destroyed before the mapping
 };
 
-// The first bytes of a file, inflated if it is compressed; nothing more is read. Throws as MappedText does.
+// The first bytes of a file, inflated if it is compressed; the rest is not read. Throws as MappedText does.
 std::string beginning_of(const std::string& path, std::size_t bytes);
 
 }  // namespace orrery

@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// A guarded mapping, in a list that only grows, because a signal handler may walk it at any time. Free entries are used
-// again.
+// An entry for a guarded mapping, in a list that only grows because a signal handler may read it at any time; free
+// entries are reused.
 struct MappingGuard::Watched {
   std::atomic<bool> used = true;
   std::atomic<std::uintptr_t> begin = 0, end = 0;  // both 0 while the entry is free
@@ -19,7 +19,7 @@ struct MappingGuard::Watched {
   Watched* next = nullptr;
 };
 
-// The global state of the signal handler, which can only reach global variables.
+// State of the signal handler; it is global because a signal handler can only reach global variables.
 struct GuardHandler {
   using Watched = MappingGuard::Watched;
 
@@ -42,7 +42,7 @@ struct GuardHandler {
       return;
     }
     std::signal(SIGBUS, SIG_DFL);
-    std::raise(SIGBUS);  // ends the program when the handler returns
+    std::raise(SIGBUS);  // ends the program when this handler returns
   }
 
   static void install() {
@@ -59,7 +59,7 @@ struct GuardHandler {
     for (Watched* w = list().load(); w != nullptr; w = w->next) {
       if (!w->used.exchange(true)) return w;
     }
-    auto* const fresh = new Watched;  // never freed
+    auto* const fresh = new Watched;  // entries are never freed, as the list only grows
     fresh->next = list().load();
     while (!list().compare_exchange_weak(fresh->next, fresh)) {
     }

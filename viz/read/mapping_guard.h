@@ -4,15 +4,15 @@
 
 namespace orrery {
 
-// Guards a mapped file. When another program cuts the file short, the kernel ends a program that reads the missing
-// pages by SIGBUS; under a guard these pages read as zeros instead, and shrunk() says so. A fault outside any guarded
-// mapping ends the program as usual. Guards of any number of threads may come and go.
+// Guards a mapped file. When another program cuts the file short, reading the missing pages raises SIGBUS, which ends
+// the program; under a guard these pages read as zeros instead, and shrunk() tells so. A fault outside all guarded
+// mappings ends the program as usual. Any number of threads may create and destroy guards.
 class MappingGuard {
  public:
   MappingGuard(const void* begin, std::size_t bytes);
   MappingGuard(const MappingGuard&) = delete;
   MappingGuard& operator=(const MappingGuard&) = delete;
-  ~MappingGuard();  // must run before the file is unmapped
+  ~MappingGuard();  // must run while the file is still mapped
 
   bool shrunk() const;
 

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-// Reads an exact time from an event's details; false where there is none.
+// Reads an exact time from an event's details; returns false if there is none.
 bool exact_time(const Details& details, std::string_view key, Picoseconds& time) {
   ExactTime t;
   if (!parse_time(detail_named(details, key), t)) return false;
@@ -27,10 +27,10 @@ bool span_of(const Details& details, Span& span) {
          exact_time(details, "matched", span.matched) && exact_time(details, "ended", span.ended);
 }
 
-// rounding of event times in a trace, compared with the exact times in the arguments
+// Event times in a trace may differ from the exact times in the arguments by this much, because they are rounded.
 constexpr Picoseconds kTraceRounding = 1000;
 
-// Moves exact times, which were written before the clocks of several files were aligned.
+// Shifts exact times, which were written before the clocks of several files were aligned.
 void move(Span& span, Picoseconds by) {
   if (std::abs(by) < kTraceRounding) return;
   for (Picoseconds* time : {&span.issued, &span.entered, &span.matched, &span.ended}) *time += by;

@@ -9,16 +9,17 @@
 namespace orrery {
 
 // The measured step of a trace that Orrery wrote, task by task: every event of a task names the task and its exact
-// times. plan: the plan of all ranks. Where the timeline is not of this plan, `why_not` says so and the trace is empty.
+// times. plan: the plan of all ranks. If the timeline was not made by this plan, `why_not` says so and the trace is
+// empty.
 struct MeasuredTasks {
   Trace trace;
   std::string why_not;
 };
 MeasuredTasks tasks_of(const Plan& plan, const Timeline& timeline);
 
-// The errors of a prediction for a measured step, as `orrery validate` computes them (sim/validate/validation.h). step:
-// predicted over measured step time, minus 1. cost: relative error of durations, by kind of op, without sign. engine:
-// the step simulated with the measured durations over the measured step, minus 1.
+// The errors of a prediction of a measured step, as `orrery validate` computes them (sim/validate/validation.h). step:
+// predicted over measured step time, minus 1. cost: the sum over kinds of op of |predicted - measured| duration, over
+// the measured sum. engine: step time simulated with the measured durations over the measured one, minus 1.
 struct PredictionError {
   double step = 0, cost = 0, engine = 0;
 };

@@ -10,9 +10,11 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kFewest = 3;  // smallest number of common collectives from which a clock difference is estimated
+// Smallest number of common collectives from which a clock difference is estimated.
+constexpr std::size_t kFewest = 3;
 
-using Ends = std::map<std::uint32_t, std::vector<Picoseconds>>;  // ends of collectives by label, in order of time
+// End times of collectives by label, in order of time.
+using Ends = std::map<std::uint32_t, std::vector<Picoseconds>>;
 
 Ends ends_of(TimelineBuilder& builder, std::size_t first, std::size_t last) {
   Ends ends;
@@ -25,7 +27,7 @@ Ends ends_of(TimelineBuilder& builder, std::size_t first, std::size_t last) {
   return ends;
 }
 
-// Differences of the ends of collectives, for labels that occur equally often in both files.
+// Differences between the end times of collectives in two files, for labels that occur equally often in both.
 std::vector<Picoseconds> differences(const Ends& own, const Ends& reference) {
   std::vector<Picoseconds> result;
   for (const auto& [label, times] : own) {

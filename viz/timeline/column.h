@@ -19,7 +19,7 @@ class MappedColumn {
     values_ = *owner;
     owner_ = std::move(owner);
   }
-  // owner: object that keeps the values alive.
+  // owner: the object that keeps the values alive.
   MappedColumn(std::shared_ptr<const void> owner, std::span<const T> values)
       : owner_(std::move(owner)), values_(values) {}
 

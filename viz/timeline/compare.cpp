@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// Numbers labels so that equal labels of both timelines get the same number.
+// Numbers labels in such a way that equal labels of two timelines get the same number.
 class CommonLabels {
  public:
   std::vector<std::uint32_t> numbers_of(const Timeline& t) {

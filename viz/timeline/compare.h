@@ -7,16 +7,17 @@
 
 namespace orrery {
 
-// The matching of two timelines' events. Events match where process (by rank, else by order), label, micro-batch, layer
-// and chunk are the same; several events with the same identity match in order of time.
+// Pairs of corresponding events of two timelines a and b: events with the same process (by rank, else by order), label,
+// micro-batch, layer and chunk; several such events are paired in order of time.
 struct Matching {
-  std::vector<EventId> there;  // by event of a: the matching event of b, or kNoEvent
-  std::vector<EventId> back;   // by event of b: the matching event of a, or kNoEvent
+  std::vector<EventId> there;  // matching event of b (or kNoEvent), by event of a
+  std::vector<EventId> back;   // matching event of a (or kNoEvent), by event of b
   EventId matched = 0;
 };
 Matching match(const Timeline& a, const Timeline& b);
 
-// The difference in total duration of a label over all ranks; the largest differences come first.
+// Difference between two timelines in the total duration of a label, over all ranks; the largest differences come
+// first.
 struct Difference {
   std::string name;
   Kind kind = Kind::other;
@@ -26,8 +27,7 @@ struct Difference {
 };
 std::vector<Difference> differences(const Timeline& a, const Timeline& b);
 
-// Relative change of an event of a: its duration over that of the matching event of b, minus one; 0 where there is no
-// match.
+// Relative change of an event of a: its duration over that of the matching event of b, minus one; 0 without a match.
 double relative_change(const Timeline& a, const Timeline& b, const Matching& m, EventId e);
 
 }  // namespace orrery

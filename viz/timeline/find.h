@@ -7,16 +7,16 @@
 
 namespace orrery {
 
-// A search for the events whose name or kind contains a text, ignoring case; hits are in order of time. Labels are
-// compared first, events only where their label matches.
+// A search for events whose name or kind contains a text, ignoring case; hits are in order of time. Labels are compared
+// first, so that only events with a matching label are visited.
 struct Search {
-  std::vector<bool> labels;  // by label: whether the label matches
+  std::vector<bool> labels;  // whether a label matches, by label
   std::vector<EventId> hits;
 };
 inline constexpr std::size_t kMostHits = 1'000'000;
 Search search(const Timeline& timeline, std::string_view text);
 
-// The next (or previous) hit from the one at `current`, in the order of hits, wrapping around; kNoEvent without hits.
+// The hit after (or before) the event `current`, in order of time, wrapping around; kNoEvent if there are no hits.
 EventId next_hit(const Search& search, const Timeline& timeline, EventId current, bool forward);
 
 }  // namespace orrery

@@ -18,13 +18,13 @@ constexpr std::size_t kLongestShown = 60;  // most characters of a pattern that 
 
 using StateKind = Pattern::State::Kind;
 
-// A node of the parsed pattern: characters, begin and end are leaves, the other nodes have parts.
+// A node of the parsed pattern: characters, begin and end of text are leaves, the other nodes have children.
 struct Part {
   enum class Form : std::uint8_t { characters, begin, end, sequence, either, repeat };
   Form form = Form::sequence;
   std::bitset<256> characters;
   std::vector<Part> parts;
-  int least = 0, most = -1;  // bounds of a repeat; most -1: any number
+  int least = 0, most = -1;  // bounds of a repetition; most -1: unlimited
 };
 
 std::size_t code(char c) { return static_cast<unsigned char>(c); }
@@ -34,7 +34,7 @@ void insert_both_cases(std::bitset<256>& set, std::size_t c) {
   set.set(static_cast<std::size_t>(std::toupper(static_cast<int>(c))));
 }
 
-// Inserts the class \d, \w, \s or its complement; returns false where the letter names no class.
+// Adds the characters of the class \d, \w, \s or its complement to a set; returns false if the letter names no class.
 bool insert_class(std::bitset<256>& set, char letter) {
   int (*is)(int) = nullptr;
   const char small = static_cast<char>(std::tolower(letter));
@@ -118,7 +118,7 @@ class PatternParser {
     } else {
       return one;
     }
-    skip('?');  // a lazy repeat; only whether it matches counts, not where
+    skip('?');  // a lazy repeat is the same here: only whether the pattern matches counts
     if (one.form == Part::Form::begin || one.form == Part::Form::end) fail();
     if (peek() == '*' || peek() == '+' || peek() == '?' || peek() == '{') fail();
     all.parts.push_back(std::move(one));
@@ -150,7 +150,7 @@ class PatternParser {
     return inner;
   }
 
-  // The letter of an escape that stands for one character; 0 if the escape named a class, which is then in the set.
+  // Parses an escape: returns the character for which it stands, or 0 if it names a class, which is added to the set.
   char insert_escaped(std::bitset<256>& to) {
     char c = take();
     if (insert_class(to, c)) return 0;
@@ -187,7 +187,7 @@ class PatternParser {
   std::size_t at_ = 0;
 };
 
-// Builds states from the end of the pattern to the beginning: each state knows the states after it.
+// Builds the automaton's states from the end of the pattern to the beginning: each state needs the states after it.
 struct PatternStates {
   std::vector<Pattern::State> states;
 
@@ -233,12 +233,12 @@ struct PatternStates {
   }
 };
 
-// The set of states that the text read so far may have led to.
+// The set of the automaton's states that can be reached with the text read so far.
 class Reached {
  public:
   explicit Reached(const std::vector<Pattern::State>& states) : states_(&states), marks_(states.size()) {}
 
-  // Adds a state, and all states that are reached from it without a character.
+  // Adds a state, and all states that are reached from it without reading a character.
   void add(std::uint32_t state, bool at_begin, bool at_end) {
     waiting_.push_back(state);
     while (!waiting_.empty()) {

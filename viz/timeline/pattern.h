@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// A regular expression (ECMAScript's letters, groups, classes, | * + ? {m,n} ^ $ \d \w \s), upper and lower case alike.
-// Finding it takes time in proportion to the text, whatever the pattern: all ways through it are followed at once
-// (Thompson 1968), none is gone back on. It knows no back references and no looking ahead. Text is bytes.
+// A regular expression (ECMAScript's characters, groups, classes, | * + ? {m,n} ^ $ \d \w \s), ignoring case. Matching
+// takes time proportional to the text for every pattern: all alternatives are followed at once (Thompson 1968), without
+// backtracking. There are no back references and no lookahead. Text is bytes.
 class Pattern {
  public:
   explicit Pattern(const std::string& text);  // throws Error for an invalid or too large pattern
@@ -19,7 +19,7 @@ class Pattern {
   struct State {
     enum class Kind : std::uint8_t { characters, split, begin, end, accept };
     Kind kind = Kind::accept;
-    std::uint32_t next = 0, other = 0;  // other: second successor of a split
+    std::uint32_t next = 0, other = 0;  // next states; other: the second one after a split
     std::bitset<256> characters;
   };
 

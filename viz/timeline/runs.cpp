@@ -5,7 +5,8 @@
 namespace orrery {
 namespace {
 
-constexpr Picoseconds kLongPause = 4;  // a pause this many times as long as the run's compute time so far ends the run
+// A pause ends a run if it is this many times as long as the run's compute time so far.
+constexpr Picoseconds kLongPause = 4;
 
 }  // namespace
 

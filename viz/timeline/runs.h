@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-// A stretch of a lane in which it computes for one micro-batch in one direction: what a pipeline's diagram shows as a
-// box with a number.
+// A range of time in which a lane computes for one micro-batch in one direction: a pipeline diagram shows it as a box
+// with the micro-batch's number.
 struct Run {
   Picoseconds begin = 0, end = 0;
   std::int32_t micro_batch = -1;
@@ -15,8 +15,8 @@ struct Run {
   Kind kind = Kind::forward;
 };
 
-// The runs of a lane, in order of time. A pause does not end a run unless it is many times as long as the compute
-// before it (a layer recomputed long before its backward); another micro-batch, chunk or direction does.
+// The runs of a lane, in order of time. Another micro-batch, chunk or direction begins a new run; so does a pause that
+// is many times as long as the compute before it (a layer recomputed long before its backward pass).
 std::vector<Run> runs_of(const Timeline& timeline, const Track& track);
 
 }  // namespace orrery

@@ -14,8 +14,8 @@
 
 namespace orrery {
 
-// The kind of a bar of the timeline: compute by its part in the step, communication by its group, copies, waiting,
-// host.
+// The kind of an event, shown by the colour of its bar: compute by its part in the step, communication by its group,
+// copies, waiting, host work.
 enum class Kind : std::uint8_t {
   forward,
   backward,
@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
   expert,
   data,
   pipeline,
-  communication,  // communication of a group that the trace does not name
+  communication,  // transfers of a group that the trace does not name
   copy,
   wait,
   host,
@@ -37,13 +37,13 @@ std::string_view name_of(Kind kind);
 inline bool computes(Kind k) { return k <= Kind::optimizer || k == Kind::other; }
 inline bool communicates(Kind k) { return k >= Kind::tensor && k <= Kind::communication; }
 
-// A name and kind that several events share.
+// A name and a kind that several events share.
 struct Label {
   std::string name;
   Kind kind = Kind::other;
 };
 
-// The instance of an op that an event shows (micro-batch, layer, chunk), where the trace says so.
+// The task of which an event shows the op (micro-batch, layer, chunk), where the trace tells it.
 struct OpInstance {
   std::int32_t micro_batch = -1;
   std::int16_t layer = -1, chunk = 0;
@@ -52,8 +52,7 @@ struct OpInstance {
 using EventId = std::uint32_t;
 inline constexpr EventId kNoEvent = 0xffffffffU;
 
-// A row of events that do not overlap, sorted by time: a lane of a process, or the events nested `level` deep in the
-// lane.
+// A row of events that do not overlap, sorted by time: the events of a lane, or those nested `level` deep inside them.
 struct Track {
   std::uint32_t process = 0;
   std::string name;
@@ -61,29 +60,28 @@ struct Track {
   EventId first = 0, count = 0;
 };
 
-// A value over time, constant between samples: bytes by category (models/plan/plan.h), or one series of another
-// counter.
+// A value that changes over time, constant between samples: memory by category (models/plan/plan.h), or other counters.
 struct Counter {
   std::string name;
   std::vector<std::string> series;
   std::vector<Picoseconds> times;
-  std::vector<double> values;  // index (sample, series)
+  std::vector<double> values;  // values (samples, series), row-major
 };
 
-// A rank, or a class of ranks that do the same. Coordinates are -1 where they are unknown.
+// A rank, or a class of ranks that do the same. Coordinates are -1 if unknown.
 struct Process {
   std::string name;
   std::int64_t rank = -1, ranks = 1;
-  bool shares_rank = false;  // other processes of the trace have this rank too: their names tell them apart
+  bool shares_rank = false;  // other processes have this rank too, so names tell them apart
   std::array<std::int64_t, 5> coordinates = {-1, -1, -1, -1, -1};  // data, tensor, pipeline, context, expert
   std::vector<std::uint32_t> tracks;
   std::vector<Counter> counters;
-  Bytes capacity = 0, reserved = 0;  // bytes of the process's memory; 0: unknown
+  Bytes capacity = 0, reserved = 0;  // the process's memory in bytes; 0: unknown
   std::int64_t order = 0;
 };
 inline constexpr std::array<std::string_view, 5> kCoordinates = {"data", "tensor", "pipeline", "context", "expert"};
 
-// An arrow from a send to the receive.
+// An arrow from the send of a message to its receive.
 struct Arrow {
   std::uint32_t from_track = 0, to_track = 0;
   Picoseconds from = 0, to = 0;
@@ -91,29 +89,30 @@ struct Arrow {
 
 using Details = std::vector<std::pair<std::string, std::string>>;
 
-// A source of details of events beyond their columns: the simulated plan, or the trace file. `key`: Timeline::detail.
+// A source of further details of events: the simulated plan, or the trace file. `key`: Timeline::detail.
 class DetailSource {
  public:
   virtual ~DetailSource() = default;
   virtual Details details(std::uint64_t key) const = 0;
 };
 
-// A trace to be drawn: columns of events grouped by track, in picoseconds from the beginning of the trace. Immutable
-// once built; it contains no pixels and no colours.
+// A trace to be drawn: columns of events grouped by track, in picoseconds from the beginning of the trace. Constant
+// once built; independent of pixels and colours.
 struct Timeline {
   std::string title, source;
   Picoseconds end = 0;
   std::vector<Process> processes;
   std::vector<Track> tracks;
   std::vector<Label> labels;
-  MappedColumn<Picoseconds> begins, ends;  // by event
-  MappedColumn<std::uint32_t> label;       // by event: index into labels
+  MappedColumn<Picoseconds> begins, ends;  // times of events
+  MappedColumn<std::uint32_t> label;       // by event: index of its label in labels
   MappedColumn<std::uint64_t> detail;      // by event: key for sources[detail >> 56]
-  MappedColumn<OpInstance> places;         // by event; empty where no event has one
-  std::vector<Arrow> arrows;               // sorted by `from`
+  MappedColumn<OpInstance> places;         // op instances by event; empty if no event has one
+  std::vector<Arrow> arrows;               // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;
-  std::vector<std::string> remarks;  // remarks on content that was repaired or left out
-  std::string saved_view;            // the view stored in the trace file (viz/draw/saved_view.h), as JSON; "": none
+  std::vector<std::string> remarks;  // remarks on trace content that was repaired or left out
+  // The view that was saved in the trace file (viz/draw/saved_view.h), as JSON; "": none.
+  std::string saved_view;
 
   EventId events() const { return static_cast<EventId>(begins.size()); }
   Kind kind(EventId e) const { return labels[label[e]].kind; }
@@ -124,13 +123,13 @@ struct Timeline {
 std::uint32_t track_of(const Timeline& t, EventId e);
 // The first event of a track that ends after `time`; the track's end if none does.
 EventId first_after(const Timeline& t, const Track& track, Picoseconds time);
-// The event of a track at a time, or kNoEvent.
+// The event of a track at a time; kNoEvent if there is none.
 EventId event_at(const Timeline& t, std::uint32_t track, Picoseconds time);
 Details details_of(const Timeline& t, EventId e);
-// value of the detail with this key; "" if none
+// The value of the detail with this key; "" if there is none.
 std::string detail_named(const Details& details, std::string_view key);
-// All ends of the collective or message to which an event belongs: events of the same op and group that run at the
-// moment the event ends, including the event itself. Empty for events that do not communicate.
+// The events of all ranks that take part in the same collective or message as an event, including itself: events of the
+// same op and group that run when the event ends. Empty for events that do not communicate.
 std::vector<EventId> members_of(const Timeline& t, EventId e);
 
 }  // namespace orrery

@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint32_t kDeepestLevel = 32;  // events nested deeper share the last row
-// traces round times to nanoseconds, so that consecutive events may seem to overlap
+constexpr std::uint32_t kDeepestLevel = 32;  // events nested deeper than this share the last row
+// Traces round times to nanoseconds, so that consecutive events may seem to overlap by this much.
 constexpr Picoseconds kRounding = 2000;
 
 std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
@@ -23,11 +23,11 @@ template <class T>
 MappedColumn<T> in_place(std::vector<T>& column, const std::vector<std::uint32_t>& place) {
   std::vector<T> result(column.size());
   for (std::size_t i = 0; i < column.size(); ++i) result[place[i]] = column[i];
-  column = std::vector<T>();  // = {} would keep the memory
+  column = std::vector<T>();  // releases the memory, which assigning {} would keep
   return result;
 }
 
-constexpr std::size_t kWorthAThread = 1 << 20;  // fewest events that are worth a thread
+constexpr std::size_t kWorthAThread = 1 << 20;  // fewest events for which another thread is worth its cost
 
 }  // namespace
 
@@ -81,8 +81,8 @@ void TimelineBuilder::add(const Event& event, OpInstance place) {
   places_.back() = place;
 }
 
-// The events of each thread whose events did not come in order (by begin, and for equal begins the longer first),
-// sorted into that order. By thread; empty for threads already in order.
+// For each thread with events that were not added in order (by begin; for equal begins, the longer first): its events,
+// sorted. By thread; empty for threads already in order.
 std::vector<std::vector<EventId>> TimelineBuilder::out_of_order() const {
   struct Last {
     Picoseconds begin = INT64_MIN, end = INT64_MAX;
@@ -109,8 +109,8 @@ std::vector<std::vector<EventId>> TimelineBuilder::out_of_order() const {
   return events;
 }
 
-// Gives every event the first row of its thread that is free when it begins, and puts the row in thread_:
-// thread * kDeepestLevel + row.
+// Gives every event the first row of its thread that is free when it begins, and stores the row in thread_, as thread *
+// kDeepestLevel + row.
 void TimelineBuilder::lay_out(const std::vector<std::vector<EventId>>& sorted) {
   rows_.resize(threads_.size());
   const auto take = [&](EventId e) {
@@ -131,7 +131,7 @@ void TimelineBuilder::lay_out(const std::vector<std::vector<EventId>>& sorted) {
   }
 }
 
-// Makes a track of every row, threads in the order in which they are to be shown.
+// Makes a track of every row; threads are in the order in which they are to be shown.
 void TimelineBuilder::make_tracks() {
   std::vector<std::uint32_t> shown(threads_.size());
   std::iota(shown.begin(), shown.end(), 0U);
@@ -152,7 +152,7 @@ void TimelineBuilder::make_tracks() {
   }
 }
 
-// Computes every event's final index into thread_: row by row, within a row by time.
+// Computes the final index of every event, by row, then by time, and stores it in thread_.
 void TimelineBuilder::find_places(const std::vector<std::vector<EventId>>& sorted) {
   std::vector<EventId> next;
   for (const Track& track : timeline_.tracks) next.push_back(track.first);

@@ -12,9 +12,10 @@
 
 namespace orrery {
 
-// Collects events in any order and builds a Timeline: events grouped by thread, sorted by time, overlapping ones on
-// rows below each other. Columns are reserved once and moved to their places in the order of arrival, so that memory is
-// read and written in streams; ten million events take little more memory than the finished timeline.
+// Collects events in any order and builds a Timeline: events grouped by thread, sorted by time, overlapping events on
+// rows below each other. Columns are reserved once, and their elements are moved to their final indices in the order of
+// arrival, so that memory is accessed sequentially; ten million events take little more memory than the finished
+// timeline.
 class TimelineBuilder {
  public:
   struct Event {
@@ -32,14 +33,15 @@ class TimelineBuilder {
   std::uint32_t label(std::string_view name, Kind kind);
   void add(const Event& event);
   void add(const Event& event, OpInstance place);
-  // from and to are threads here; finish() replaces them by rows.
+  // from_track and to_track are threads here; finish() replaces them by tracks.
   void add_arrow(const Arrow& arrow) { timeline_.arrows.push_back(arrow); }
-  // returns the bits with which the keys of this source begin
+  // Returns the high bits of the keys of this source's details.
   std::uint64_t add_source(std::shared_ptr<DetailSource> source);
   std::size_t events() const { return begins_.size(); }
   Event event(std::size_t i) const { return {begins_[i], ends_[i], thread_[i], label_[i], detail_[i]}; }
-  void shift(std::size_t first, std::size_t last, Picoseconds by);  // moves events, and the counters of their processes
-  Timeline& timeline() { return timeline_; }                        // to set title, remarks, processes
+  // Shifts events in time, and the counters of their processes.
+  void shift(std::size_t first, std::size_t last, Picoseconds by);
+  Timeline& timeline() { return timeline_; }  // for setting title, remarks and processes
 
   // zero: the time that becomes 0; the begin of the first event if none is given.
   Timeline finish(std::optional<Picoseconds> zero = std::nullopt);
@@ -60,17 +62,19 @@ class TimelineBuilder {
 
   Timeline timeline_;
   std::vector<Thread> threads_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;  // only looked up, never iterated
+  // Labels by hash; this map is never iterated over.
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;
   std::vector<Picoseconds> begins_, ends_;
-  std::vector<std::uint32_t> thread_, label_;  // thread_: during finish() the event's row, then its index
+  // During finish(), thread_ becomes the event's row, and then the event's final index.
+  std::vector<std::uint32_t> thread_, label_;
   std::vector<std::uint64_t> detail_;
   std::vector<OpInstance> places_;
   struct RowEnd {
     Picoseconds end = 0;
     EventId count = 0;
   };
-  std::vector<std::vector<RowEnd>> rows_;   // rows of each thread
-  std::vector<std::uint32_t> first_track_;  // by thread
+  std::vector<std::vector<RowEnd>> rows_;   // ends of the rows of each thread
+  std::vector<std::uint32_t> first_track_;  // each thread's first track
 };
 
 }  // namespace orrery

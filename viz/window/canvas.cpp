@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kNamed = 30;         // a bar at least this many pixels wide carries its name
+constexpr double kNamed = 30;         // a bar at least this many pixels wide shows its event's name
 constexpr double kFramed = 6;         // a search hit at least this many pixels wide gets a frame
 constexpr EventId kMostNamed = 4000;  // most bars per row that are considered for drawing names
 
@@ -17,11 +17,12 @@ QRgb mixed(QRgb a, QRgb b, unsigned share) {
   return qRgb(channel(qRed(a), qRed(b)), channel(qGreen(a), qGreen(b)), channel(qBlue(a), qBlue(b)));
 }
 
-// Opacity of a pixel: sparsely filled pixels are drawn stronger, so that a lone event can be seen.
+// Opacity of a pixel, by the share of it that events cover: sparsely covered pixels are drawn stronger, so that a
+// single event can be seen.
 unsigned visible(unsigned share) { return share == 0 ? 0 : std::min(255U, 70 + share * 185 / 255); }
 
-// A table of colours: a pixel has one by the kind of its slice, the share of the pixel that slices cover, and whether
-// it lies on a slice's edge.
+// A table of colours of pixels: by the kind of the pixel's events, the share of the pixel that they cover, and whether
+// it is an event's edge.
 class CellColours {
  public:
   CellColours() : colours_(kKinds * 512) {
@@ -37,7 +38,7 @@ class CellColours {
   std::vector<QRgb> colours_;
 };
 
-constexpr int kHatch = 6;  // pixels between the stripes of waiting
+constexpr int kHatch = 6;  // pixels between the stripes of waiting events
 
 bool waiting(const Cell& c) { return c.share > 0 && c.kind == static_cast<std::uint8_t>(Kind::wait); }
 
@@ -100,7 +101,7 @@ void Canvas::paint_lane(QPainter& painter, const Scene& scene, const View& view,
   }
 }
 
-// Copies the row's colours into the lines of the image.
+// Copies the colours of a row's pixels into the lines of the image.
 void Canvas::copy_lane(int first, int last) {
   const QRgb hatch = hatch_colour();
   const bool waits = std::any_of(cells_.begin(), cells_.end(), waiting);
@@ -115,7 +116,7 @@ void Canvas::copy_lane(int first, int last) {
   }
 }
 
-// Draws a rectangle for every run of one colour.
+// Draws a rectangle for each run of pixels of one colour.
 void Canvas::draw_lane(QPainter& painter, int first, int last) {
   const auto runs = [&](auto same, auto draw) {
     for (std::size_t from = 0, to = 0; from < cells_.size(); from = to) {
@@ -130,7 +131,8 @@ void Canvas::draw_lane(QPainter& painter, int first, int last) {
   runs([&](std::size_t a, std::size_t b) { return waiting(cells_[a]) == waiting(cells_[b]); },
        [&](int from, int to) {
          if (!waiting(cells_[from])) return;
-         for (int c = (from + first) / kHatch * kHatch; c < to + last; c += kHatch) {  // pixels where x + y = c
+         // Stripes are the pixels with x + y = c.
+         for (int c = (from + first) / kHatch * kHatch; c < to + last; c += kHatch) {
            const int x1 = std::max(from, c - last), x2 = std::min(to, c - first);
            if (x1 < x2) painter.drawLine(left + x1, c - x1, left + x2, c - x2);
          }
@@ -149,7 +151,7 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
     const bool searched = !view.found.empty() && view.found[t.label[e]];
     if (!searched && t.ends[e] - t.begins[e] < shortest) continue;
     const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
-    if (searched && to - from < kFramed) {  // draws a tick, so that neighbours stay visible
+    if (searched && to - from < kFramed) {  // too narrow for a frame: draws a tick instead
       painter.fillRect(QRectF(CanvasFrame::kGutter + from, y + 1, std::max(1.0, to - from), 3), colours::kInk);
     } else if (searched) {
       painter.setPen(QPen(colours::kInk, 1));
@@ -182,7 +184,7 @@ void Canvas::paint_runs(QPainter& painter, const Scene& scene, const View& view,
   }
 }
 
-// Paints a lane by the change of every event against the other scene, instead of by kind.
+// Paints the events of a lane coloured by how they differ from the other scene's, instead of by kind.
 void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
   const Timeline& t = scene.timeline();
   const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
@@ -204,7 +206,7 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
   }
 }
 
-// Paints the background around a lane, not under it, because the lane covers its place.
+// Paints the background beside and between lanes; the lanes themselves cover their area.
 void Canvas::paint_background(QPainter& painter, const Row& row, int y) {
   const int width = painter.device()->width(), plot = width - CanvasFrame::kGutter;
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;

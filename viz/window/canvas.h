@@ -12,53 +12,53 @@
 
 namespace orrery {
 
-// A note as it is drawn: over the rows of one process, or of all (-1).
+// A note to be drawn over the rows of one process, or of all processes (-1).
 struct ShownNote {
   Picoseconds from = 0, to = 0;
   int process = -1;
   QString text;
 };
 
-// The part of a scene that is shown, and the settings: the whole state of the picture.
+// The part of a scene that is shown, and the settings that affect the picture.
 struct View {
   TimeScale scale;
-  int scroll = 0;  // pixels of rows above the visible part
+  int scroll = 0;  // scrolled distance of the rows in pixels
   Layout layout;
   EventId hovered = kNoEvent, selected = kNoEvent;
-  std::vector<EventId> lit;  // highlighted members of a collective
+  std::vector<EventId> lit;  // highlighted events: members of a collective
   Picoseconds area_from = 0, area_to = 0;
   Picoseconds marked = -1;    // time of the last click
-  std::vector<bool> found;    // by label: whether a search found it
+  std::vector<bool> found;    // labels that match a search, by label
   std::vector<EventId> path;  // events of the critical path, sorted; empty if not shown
   const std::vector<Picoseconds>* slack = nullptr;
   std::vector<ShownNote> notes;
   bool arrows = true;
-  const Scene* other = nullptr;        // the scene to compare with: colours then show changes
-  const Matching* matching = nullptr;  // matching of this scene's events with those of `other`
+  const Scene* other = nullptr;        // scene to compare with: colours then show differences
+  const Matching* matching = nullptr;  // pairs of events of this scene and of `other`
 };
 
-// Positions of the parts of a picture of a given size.
+// Positions of the parts of a picture (row names, ruler, legend, rows), for a given size.
 struct CanvasFrame {
   static constexpr int kGutter = 190, kRuler = 26, kLegend = 40;
   int width = 0, height = 0;
   int plot_width() const { return std::max(1, width - kGutter); }
   int rows_height() const { return std::max(1, height - kRuler - kLegend); }
 };
-// Pixel of the top of a row in the picture; pinned rows do not scroll.
+// Vertical pixel of the top of a row in the picture; pinned rows do not scroll.
 int top_of(const View& view, const Row& row);
-// The row at a pixel of the picture, or -1.
+// Index of the row at a pixel of the picture, or -1.
 int row_at_pixel(const View& view, const CanvasFrame& frame, int y);
-// The event at a pixel, or kNoEvent.
+// The event at a pixel of the picture, or kNoEvent.
 EventId event_at_pixel(const Scene& scene, const View& view, const CanvasFrame& frame, int x, int y);
 
-QFont canvas_font(bool bold = false);  // the built-in font, so that pictures are the same everywhere
+QFont canvas_font(bool bold = false);  // the same font on all machines, so that pictures are equal
 
-// Paints rows, ruler, legend and everything over them. A picture takes milliseconds whatever the number of events; no
-// widgets are used.
+// Paints rows, ruler, legend and everything over them. A picture takes milliseconds for any number of events; it needs
+// no widget.
 class Canvas {
  public:
   void paint(QImage& image, const Scene& scene, const View& view);
-  // Paints the same picture as rectangles, lines and text, for vector formats.
+  // Paints the same picture by rectangles, lines and text, for vector formats.
   void paint(QPainter& painter, const Scene& scene, const View& view);
 
  private:
@@ -73,14 +73,14 @@ class Canvas {
   void paint_background(QPainter& painter, const Row& row, int y);
   const QString& name_of_label(const Scene& scene, std::uint32_t label);
 
-  QImage* image_ = nullptr;  // the image that is painted on, or nullptr
+  QImage* image_ = nullptr;  // image to paint on; nullptr for vector formats
   std::vector<Cell> cells_;
   std::vector<QRgb> line_;
   ElidedTexts texts_{canvas_font()}, bold_texts_{canvas_font(true)};
-  std::vector<std::pair<std::string, QString>> names_;  // by label of the last painted scene
+  std::vector<std::pair<std::string, QString>> names_;  // names by label, of the scene painted last
 };
 
-// The other parts of a picture, painted over the rows.
+// Paint other parts of a picture, over the rows.
 void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
 void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);

@@ -1,4 +1,4 @@
-// Painting of notes, over everything else in the rows.
+// Painting of notes, over everything else in the area of rows.
 #include <algorithm>
 
 #include "viz/window/canvas.h"
@@ -7,10 +7,10 @@
 namespace orrery {
 namespace {
 
-constexpr int kWidest = 240, kHigh = 17;  // pixels of a note's box
-constexpr int kMostBelow = 8;             // most places that a box may be moved down
+constexpr int kWidest = 240, kHigh = 17;  // largest width, and the height, of a note's box in pixels
+constexpr int kMostBelow = 8;             // most positions by which a box is moved down to avoid others
 
-// Pixels from the top of the first row of a process to the bottom of its last row in view.
+// Vertical pixels of the visible rows of a process: the top of the first row, the bottom of the last.
 std::pair<int, int> rows_of(const View& view, const CanvasFrame& frame, int process) {
   const int top = CanvasFrame::kRuler, bottom = top + frame.rows_height();
   if (process < 0) return {top, bottom};

@@ -1,4 +1,4 @@
-// Painting of everything over the rows: curves, ruler, legend, arrows, marks.
+// Painting of everything over the rows: memory curves, ruler, legend, arrows, marks.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr int kArrowDistance =
-    5;  // average pixels per arrow below which no arrows are drawn, because they could not be told apart
+    5;  // average pixels per arrow below which arrows are not drawn: they could not be told apart
 
 TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
   TimeScale s = view.scale;
@@ -32,7 +32,7 @@ double sum_of(const Counter& c, std::ptrdiff_t sample) {
   return sum;
 }
 
-// For each pixel the highest sample that is valid within it, so that no peak is lost.
+// For each pixel the highest sample that holds within it, so that no peak is lost.
 std::vector<Highest> columns_of(const Counter& c, const TimeScale& scale) {
   std::vector<Highest> columns(static_cast<std::size_t>(scale.width));
   std::ptrdiff_t at = sample_at(c, scale.begin);
@@ -54,7 +54,7 @@ void dashed_line(QPainter& painter, double y, int from, int to, const QColor& co
   painter.drawLine(QPointF(from, std::floor(y) + 0.5), QPointF(to, std::floor(y) + 0.5));
 }
 
-// The point at which a line from a point outside the plot enters it: vector devices do not clip.
+// The point at which a line from a point outside the plot enters the plot: vector formats do not clip.
 QPointF cut(const QPointF& outside, const QPointF& other, const QRectF& plot) {
   const double x = outside.x() < plot.left() ? plot.left() : plot.right();
   if (other.x() == outside.x()) return outside;
@@ -79,7 +79,7 @@ QString time_label(Picoseconds t, Picoseconds step) {
   return QString::number(static_cast<double>(t) / static_cast<double>(unit->size), 'f', decimals) + " " + unit->name;
 }
 
-// Marks the time from which on a rank would be out of memory.
+// Marks the time from which on a rank would have run out of memory.
 static void paint_out_of_memory(QPainter& painter, const TimeScale& scale, Picoseconds time, int y, int height) {
   if (time < 0 || time > scale.end) return;
   const double x = CanvasFrame::kGutter + std::max(0.0, scale.x_of(time));
@@ -142,7 +142,8 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
   painter.setRenderHint(QPainter::Antialiasing, false);
 }
 
-// Writes the length of the selected area on the ruler between its edges, or beside them where it is narrow.
+// Writes the duration of the selected range of time on the ruler, between its edges or, if that is too narrow, beside
+// them.
 static void paint_measure(QPainter& painter, const TimeScale& scale, const View& view) {
   const double from = std::max(0.0, scale.x_of(view.area_from)), to = std::min(scale.width, scale.x_of(view.area_to));
   if (to <= from) return;
@@ -213,7 +214,7 @@ void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   const bool memory = std::any_of(view.layout.rows.begin(), view.layout.rows.end(),
                                   [&](const Row& row) { return row.kind == RowKind::counter && row.text == "memory"; });
   if (!memory) return;
-  x = 8;  // position of the second line
+  x = 8;  // the legend's second line begins at the left
   y += 18;
   for (const Process& p : scene.timeline().processes) {
     const Counter* counter = memory_of(p);
@@ -276,7 +277,8 @@ void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene
   if (!view.path.empty()) {
     double drawn = -1e9;
     int drawn_row = -1;
-    for (const EventId e : view.path) {  // bars at the foot of the events on the path, one per pixel and row
+    // Bars below the events on the critical path, at most one per pixel and row.
+    for (const EventId e : view.path) {
       const int index = view.layout.row_of_track[track_of(t, e)];
       if (index < 0 || t.ends[e] < scale.begin || t.begins[e] > scale.end) continue;
       const double from = scale.x_of(t.begins[e]), to = scale.x_of(t.ends[e]);

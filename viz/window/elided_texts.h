@@ -9,8 +9,9 @@
 
 namespace orrery {
 
-// Lines of text, cut with "..." to the width that they have, laid out once and kept: QPainter::drawText() lays a line
-// out whenever it draws it, which is most of what a picture with thousands of names takes.
+// Draws lines of text, shortened with "..." to the available width. Lines are laid out once and cached:
+// QPainter::drawText() lays a line out whenever it draws it, which takes most of the time of a picture with thousands
+// of names.
 class ElidedTexts {
  public:
   explicit ElidedTexts(QFont font) : font_(std::move(font)) {}
@@ -19,12 +20,12 @@ class ElidedTexts {
   int width_of(const QString& text);
 
  private:
-  // most lines that are kept; beyond that, they are of other names and are dropped
+  // Number of lines above which the cache is emptied, because most of them are then of names that are no longer shown.
   static constexpr qsizetype kMost = 20'000;
 
   QFont font_;
   QHash<QString, int> widths_;
-  QHash<std::pair<QString, int>, QStaticText> lines_;  // by text and width; -1: not cut
+  QHash<std::pair<QString, int>, QStaticText> lines_;  // layouts by text and width; -1: not shortened
 };
 
 }  // namespace orrery

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPieceBytes = 1 << 18;  // bytes that are written at once
+constexpr std::size_t kPieceBytes = 1 << 18;  // bytes of CSV text that are written at once
 
 std::string csv_text(const std::string& text) {
   std::string quoted = "\"";
@@ -20,11 +20,11 @@ std::string csv_text(const std::string& text) {
   return quoted + "\"";
 }
 
-// The built-in font is not installed where the picture will be viewed: viewers then use DejaVu, which contains it, or
-// similar fonts.
+// Font families in exported pictures: where a picture is viewed, the built-in font is not installed, and viewers use
+// DejaVu, which contains its letters, or similar fonts.
 constexpr const char* kFamilies = "Orrery Sans, DejaVu Sans, Verdana, sans-serif";
 
-// Writes through our own file class, because Qt does not report write errors.
+// Writes an SVG file by our own file class, because Qt does not report write errors.
 void export_svg(const std::string& path, const Scene& scene, const View& view, const QSize& size) {
   QBuffer buffer;
   QSvgGenerator generator;

@@ -14,16 +14,16 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kJsonPiece = 1 << 18;  // bytes that are written at once
+constexpr std::size_t kJsonPiece = 1 << 18;  // bytes of JSON text that are written at once
 
 std::string microseconds(Picoseconds t) {
   const Picoseconds size = t < 0 ? -t : t;
   return fmt::format("{}{}.{:06}", t < 0 ? "-" : "", size / 1'000'000, size % 1'000'000);
 }
 
-// The words with which an event is read back as its kind (viz/timeline/event_kind.h).
+// The texts from which the kind of an event is recognised when the file is read (viz/timeline/event_kind.h).
 struct Words {
-  std::string_view category, phase, operation;  // operation: "kind" of compute
+  std::string_view category, phase, operation;  // operation: the argument "kind" of compute events
 };
 Words words_of(Kind kind) {
   switch (kind) {
@@ -46,7 +46,7 @@ Words words_of(Kind kind) {
   }
 }
 
-// JSON for a detail: a number unchanged, other text as a string.
+// JSON for the value of a detail: a number unchanged, other text as a string.
 std::string json_value(const std::string& text) {
   ExactTime number;
   const bool plain = !text.empty() && text.find_first_not_of("0123456789.-") == std::string::npos &&
@@ -110,7 +110,8 @@ class JsonWriter {
     for (EventId e = track.first; e < track.first + track.count; ++e) write_event(track, id, e);
   }
 
-  // Writes an event with the details of its file; an event without details gets the words that make it read back alike.
+  // Writes an event with its original details; an event without details gets texts from which the same kind is
+  // recognised.
   void write_event(const Track& track, std::uint32_t id, EventId e) {
     const Details details = details_of(t_, e);
     std::string name = detail_named(details, "name"), category = detail_named(details, "cat"), arguments;

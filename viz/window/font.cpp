@@ -2,7 +2,7 @@
 
 #include "viz/window/canvas.h"
 
-static void initialize_fonts() { Q_INIT_RESOURCE(fonts); }  // must stand outside any namespace (Qt: Q_INIT_RESOURCE)
+static void initialize_fonts() { Q_INIT_RESOURCE(fonts); }  // must be outside any namespace (Qt: Q_INIT_RESOURCE)
 
 namespace orrery {
 namespace {

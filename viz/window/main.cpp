@@ -1,4 +1,4 @@
-// orrery-view: reads the command line, opens a window, or paints one into a file.
+// orrery-view: parses the command line, and opens a window or paints one into a picture file.
 #include <CLI/CLI.hpp>
 #include <QApplication>
 #include <QLayout>
@@ -47,7 +47,8 @@ int take_screenshot(const Options& o) {
   orrery::MainWindow window;
   window.set_options(o.spec);
   window.set_threads(o.threads);
-  window.layout()->setSizeConstraint(QLayout::SetNoConstraint);  // the window may be as small as the requested picture
+  // The layout must not enlarge the window: it may be smaller than its widgets ask for.
+  window.layout()->setSizeConstraint(QLayout::SetNoConstraint);
   window.setMinimumSize(1, 1);
   window.resize(size);
   window.pin_what_opens(o.pin);

@@ -100,7 +100,7 @@ void MainWindow::connect_timelines() {
   follow(second_, first_);
 }
 
-// Lets two compared timelines show the same time, ranks and lanes, and scroll together.
+// Connects two compared timelines, so that they show the same time, ranks and lanes and scroll together.
 void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   const auto comparing = [this] { return compare_action_->isChecked(); };
   connect(leader, &TimelineWidget::scale_changed, this, [=](Picoseconds begin, Picoseconds end) {
@@ -108,7 +108,7 @@ void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   });
   connect(leader, &TimelineWidget::scrolled, this, [=](int y) {
     if (!comparing()) return;
-    const QSignalBlocker shorter(follower);  // the other timeline may be shorter and stop before y
+    const QSignalBlocker shorter(follower);  // the follower may have fewer rows and stop before y
     follower->set_scroll(y);
   });
   connect(leader, &TimelineWidget::options_changed, this, [=](const LayoutOptions& options) {
@@ -218,7 +218,7 @@ void MainWindow::group_by(int index) {
   for (TimelineWidget* w : {first_, second_}) {
     LayoutOptions o = w->options();
     o.group_by = index - 1;
-    o.closed_groups.clear();  // the closed groups were values of another coordinate
+    o.closed_groups.clear();  // the closed groups were values of the previous coordinate
     w->set_options(o);
   }
 }
@@ -262,7 +262,7 @@ void MainWindow::compare(bool on) {
 void MainWindow::export_to(const QString& path) {
   if (first_->scene() == nullptr) throw Error(path.toStdString() + ": nothing is open to be exported");
   SavedView view = view_as_it_is();
-  view.inputs.clear();  // the view is stored in the trace, which needs no inputs
+  view.inputs.clear();  // the view is stored in the trace itself, so it needs no inputs
   view.options = {};
   export_scene(path, *first_->scene(), first_->view(), first_->size(), to_json(view));
   if (path.endsWith(".json") || path.endsWith(".json.gz")) kept_notes_ = notes_;

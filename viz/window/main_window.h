@@ -32,12 +32,12 @@ class MainWindow : public QMainWindow {
   ~MainWindow() override;
 
   void set_options(const SpecOptions& options) { options_ = options; }  // options for specs opened from now on
-  void set_threads(unsigned threads) { threads_ = threads; }  // threads that prepare opened traces for drawing
-  void open(const std::vector<std::string>& paths);           // opens the paths before returning
-  void open_later(const std::vector<std::string>& paths);     // opens in a thread, with a progress bar that can cancel
+  void set_threads(unsigned threads) { threads_ = threads; }            // threads that prepare traces for drawing
+  void open(const std::vector<std::string>& paths);                     // returns when the paths are open
+  void open_later(const std::vector<std::string>& paths);               // opens in a thread; can be cancelled
   void show_documents(std::vector<Document> documents);
   std::size_t documents() const { return scenes_.size(); }
-  // Shows one of view_names(); for another name throws Error that lists them.
+  // Shows the window in one of the states view_names(); for another name throws Error that lists them.
   void show_view(const std::string& name);
 
   TimelineWidget* first() const { return first_; }
@@ -48,25 +48,27 @@ class MainWindow : public QMainWindow {
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
-  void group_by(int index);             // index in kCoordinates, from 1; 0: no grouping
-  void export_to(const QString& path);  // format by the path's ending: png, svg, csv, json; throws Error
+  void group_by(int index);  // coordinate: index in kCoordinates, from 1; 0: none
+  // Writes a picture or table in the format of the path's ending: png, svg, csv, json; throws Error.
+  void export_to(const QString& path);
 
-  // The current view, to be kept and applied to this or another trace.
+  // The current state of the view, to be saved and applied to this or another trace.
   SavedView view_as_it_is() const;
   void apply(const SavedView& view);
-  void save_view(const QString& path);  // throws Error
+  void save_view(const QString& path);  // writes the view to a file; throws Error
   void add_note(const Note& note);
   void remove_note(int row);
   const std::vector<Note>& notes() const { return notes_; }
   bool notes_unsaved() const { return notes_ != kept_notes_; }
-  // Pins the lanes in which a pattern is found, none for ""; returns how many. Throws Error for an invalid pattern.
+  // Pins the lanes whose name matches a pattern, none for ""; returns how many. Throws Error for an invalid pattern.
   std::size_t pin(const std::string& pattern);
-  void pin_what_opens(const std::string& pattern) { pin_opened_ = pattern; }  // pin() for everything opened from now on
+  // Pins lanes by this pattern in everything that is opened from now on.
+  void pin_what_opens(const std::string& pattern) { pin_opened_ = pattern; }
 
   void closeEvent(QCloseEvent* event) override;
 
  private:
-  bool may_drop_notes();  // asks the user if notes are not saved in a file
+  bool may_drop_notes();  // asks the user if there are unsaved notes
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
   void show_step(std::shared_ptr<const Step> step);
   void opened(const Opening& opening);
@@ -89,10 +91,11 @@ class MainWindow : public QMainWindow {
 
   SpecOptions options_;
   unsigned threads_ = 2;
-  std::vector<std::string> inputs_;  // inputs as opened, with their options
+  std::vector<std::string> inputs_;  // paths of the inputs, as opened with their options
   SpecOptions inputs_options_;
-  bool step_changed_ = false;             // changed in the What-if panel: the step is no longer that of the inputs
-  std::vector<Note> notes_, kept_notes_;  // current notes, and the notes as last saved
+  // Whether the What-if panel has changed the step, which is then no longer that of the inputs.
+  bool step_changed_ = false;
+  std::vector<Note> notes_, kept_notes_;  // current notes, and those saved last
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
   Matching matching_, back_;
@@ -112,7 +115,7 @@ class MainWindow : public QMainWindow {
   QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
           *slowest_action_ = nullptr;
   std::thread loader_;
-  std::shared_ptr<std::atomic<bool>> cancelled_;  // tells the loading thread to stop
+  std::shared_ptr<std::atomic<bool>> cancelled_;  // set to make the loading thread stop
 };
 
 std::vector<std::string> view_names();

@@ -1,4 +1,4 @@
-// Opening of inputs, at once or in a thread, and showing them.
+// Opening inputs, at once or in a thread, and showing them.
 #include <QAction>
 #include <QComboBox>
 #include <QPointer>
@@ -25,7 +25,7 @@ std::vector<std::shared_ptr<const Scene>> scenes_of(std::vector<Document> docume
 
 MainWindow::~MainWindow() { stop_loading(); }
 
-// Stops the loading thread; a half-read input is dropped.
+// Stops the loading thread; an input that is only partly read is dropped.
 void MainWindow::stop_loading() {
   if (cancelled_) *cancelled_ = true;
   if (loader_.joinable()) loader_.join();
@@ -38,8 +38,8 @@ void MainWindow::open(const std::vector<std::string>& paths) {
   for (const auto& s : scenes_) put_in_cache(*s);
 }
 
-// Shows opened inputs. The first input, if it is a spec, can be changed in the What-if panel. A saved view is applied:
-// the one named beside the inputs, or else the one in the first input.
+// Shows opened inputs. If the first input is a spec, the What-if panel can change it. A saved view is applied: the one
+// given with the inputs, or else the one stored in the first input.
 void MainWindow::opened(const Opening& opening) {
   inputs_ = opening.inputs;
   inputs_options_ = opening.options;
@@ -59,7 +59,7 @@ void MainWindow::opened(const Opening& opening) {
   if (!pin_opened_.empty()) pin(pin_opened_);
 }
 
-// Replaces the first scene; the user goes on looking at the same ranks and lanes.
+// Replaces the first scene by a simulated step; the same ranks and lanes stay in view.
 void MainWindow::show_step(std::shared_ptr<const Step> step) {
   compare(false);
   step_changed_ = true;
@@ -89,7 +89,7 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
   cancelled_ = std::make_shared<std::atomic<bool>>(false);
   const auto cancelled = cancelled_;
   connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
-  // The thread touches no widget: it posts everything through the event loop.
+  // The thread uses no widget directly: it posts calls to the event loop instead.
   loader_ = std::thread([this, dialog, cancelled, opening, threads = threads_] {
     const auto later = [this](auto function) { QMetaObject::invokeMethod(this, function, Qt::QueuedConnection); };
     auto scenes = std::make_shared<std::vector<std::shared_ptr<const Scene>>>();

@@ -1,4 +1,4 @@
-// The panel at the right, with details of the clicked, selected or compared events.
+// The panel on the right, with details of the clicked, selected or compared events.
 #include <QAction>
 #include <QTabWidget>
 #include <QTableWidget>
@@ -19,9 +19,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostAlive = 12;  // most buffers listed after a click
+constexpr std::size_t kMostAlive = 12;  // most buffers listed for a clicked time
 constexpr int kMostDifferences = 500;
-constexpr std::size_t kMostRanks = 256;  // most ranks in the table of an area
+constexpr std::size_t kMostRanks = 256;  // most ranks listed for a selected area
 constexpr std::size_t kMostOnPath = 20;  // most ops listed for the critical path
 
 QTableWidgetItem* text_item(const QString& text) {
@@ -45,7 +45,7 @@ QString details_html(const std::string& title, const Details& details) {
   return html + "</table>";
 }
 
-// A column of an area's table of ranks; only kinds that occur on some rank have a column.
+// A column in the table of ranks for a selected area; only kinds of events that occur on some rank have a column.
 struct AreaColumn {
   std::string name;
   std::function<std::string(const AreaRow&)> text;
@@ -89,8 +89,8 @@ std::vector<AreaColumn> area_columns(const std::vector<AreaRow>& rows) {
 
 StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
 
-// Time on the critical path, by kind and by op, the longest first: an op made shorter by x may shorten the step by x,
-// until another path becomes the longest.
+// Time on the critical path, by kind and by op, the longest first: making an op shorter by x may shorten the step by x,
+// until another path is the longest.
 QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   std::array<Picoseconds, kKinds> by_kind{};
   struct OfLabel {
@@ -111,7 +111,7 @@ QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   }
   const Picoseconds tasks = std::accumulate(by_kind.begin(), by_kind.end(), Picoseconds{0});
   if (tasks < t.end)
-    kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));  // sim/report/critical_path.h
+    kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));  // as in sim/report/critical_path.h
   kinds.emplace_back("step", time_text(seconds(t.end)));
   std::vector<OfLabel> order;
   for (const auto& [label, of] : by_label) order.push_back(of);
@@ -165,8 +165,8 @@ void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
   panel_->setCurrentWidget(details_);
 }
 
-// Shows a selected area: for each rank (with very many ranks, the slowest) the sums, compute by its part in the step,
-// and the exposed and hidden communication of each group.
+// Shows a selected range of time: for each rank (of very many, the slowest) the total times, compute by part of the
+// step, and the exposed and hidden communication of each group.
 void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   if (to <= from || first_->scene() == nullptr) return;
   const Scene& s = *first_->scene();
@@ -222,12 +222,12 @@ void MainWindow::show_differences() {
                   prediction_text()));
 }
 
-// The text for two compared timelines: for a prediction and a trace of the same plan, the errors of step, cost and
-// engine; else how the steps differ.
+// The text for two compared timelines. For a prediction and a trace of the same plan: the prediction's errors of step
+// time, durations and engine; else how the step times differ.
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
-  // As in the table, the change is that of the second timeline relative to the first.
+  // The change is that of the second timeline relative to the first, as in the table.
   const double change = relative_error(static_cast<double>(b.end), static_cast<double>(a.end));
   const std::string step =
       fmt::format("the second's step {:+.1f} %, times in the table are sums over its ranks", 100 * change);

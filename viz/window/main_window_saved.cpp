@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kNoteColumns = 4;
 
-// A cell of the notes' table; only the text of notes is editable.
+// A cell in the table of notes; only the notes' texts can be edited.
 QTableWidgetItem* note_item(const std::string& text, bool editable) {
   auto* item = new QTableWidgetItem(QString::fromStdString(text));
   item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable | (editable ? Qt::ItemIsEditable : Qt::NoItemFlags));
@@ -92,7 +92,7 @@ void MainWindow::ask_for_note(Note note) {
   add_note(note);
 }
 
-// Adds a note; notes are kept in order of time.
+// Adds a note; notes are sorted by time.
 void MainWindow::add_note(const Note& note) {
   const auto later = [](const Note& a, const Note& b) { return a.from < b.from; };
   notes_.insert(std::upper_bound(notes_.begin(), notes_.end(), note, later), note);

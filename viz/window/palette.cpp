@@ -7,20 +7,20 @@ namespace orrery {
 
 QColor colour_of(Kind kind) {
   static constexpr std::array<QRgb, kKinds> colours = {
-      0xff2c6fb3,  // forward
-      0xff7cb9e8,  // backward
-      0xffb58bd6,  // recompute
-      0xff33308f,  // optimizer
-      0xffe69f00,  // tensor
-      0xfff0e442,  // context
-      0xffcc79a7,  // expert
-      0xff009e73,  // data
-      0xffd55e00,  // pipeline
-      0xff8c5a2b,  // communication
-      0xff6d7480,  // copy
-      0xffd4d7dc,  // wait
-      0xffc3b9a4,  // host
-      0xff4a8fc4,  // other
+      0xff2c6fb3,  // forward pass
+      0xff7cb9e8,  // backward pass
+      0xffb58bd6,  // recomputation
+      0xff33308f,  // optimizer step
+      0xffe69f00,  // tensor-parallel communication
+      0xfff0e442,  // context-parallel communication
+      0xffcc79a7,  // expert-parallel communication
+      0xff009e73,  // data-parallel communication
+      0xffd55e00,  // pipeline communication
+      0xff8c5a2b,  // other communication
+      0xff6d7480,  // copies
+      0xffd4d7dc,  // waiting
+      0xffc3b9a4,  // host work
+      0xff4a8fc4,  // other events
   };
   return QColor::fromRgba(colours[static_cast<std::size_t>(kind)]);
 }

@@ -7,14 +7,15 @@
 
 namespace orrery {
 
-// Colours that tell kinds apart, also without red or green: compute in blues of different lightness, each group of
-// communication in a colour of Okabe and Ito's set (Color Universal Design, 2008), waiting hatched grey.
+// Colours of the kinds of events, distinguishable without red or green too: compute in blues of different lightness,
+// each group of communication in a colour of Okabe and Ito's set (Color Universal Design, 2008), waiting as grey
+// hatching.
 QColor colour_of(Kind kind);
-// Colours of the memory categories (models/plan/plan.h) and other series: Paul Tol's bright scheme
+// Colours of the series of counters: memory categories (models/plan/plan.h) and others. Paul Tol's bright scheme
 // (personal.sron.nl/~pault).
 QColor colour_of_series(std::size_t series);
-// Colours of a relative change: red for slower, blue-green for faster, grey for equal; fully saturated at a change by
-// half.
+// Colour of a relative change in duration: red for slower, blue-green for faster, grey for equal; the strongest colour
+// is that of a change by half.
 QColor colour_of_change(double relative);
 QColor text_on(const QColor& background);
 

@@ -14,12 +14,14 @@
 namespace orrery {
 namespace {
 
-constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;  // zoom factor, and pan as part of the view, per key press
-constexpr double kWheelZoom = 1.2;                // zoom factor per notch of the wheel
-constexpr int kWheelScroll = 54;                  // pixels scrolled per notch of the wheel
-constexpr double kNotch = 120;                    // eighths of a degree per notch (QWheelEvent)
-constexpr double kGrip = 4;                       // pixels around an area's edge in which the mouse grips it
-constexpr int kDragStart = 3;                     // pixels of movement from which on a click is a drag
+// Zoom factor, and part of the view that is panned, per key press.
+constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;
+constexpr double kWheelZoom = 1.2;  // zoom factor per notch of the wheel
+constexpr int kWheelScroll = 54;    // pixels scrolled per notch of the wheel
+constexpr double kNotch = 120;      // wheel movement of one notch, in eighths of a degree (QWheelEvent)
+constexpr double kGrip = 4;         // pixels around an area's edge within which it can be dragged
+// Pixels that the mouse must move for a click to become a drag.
+constexpr int kDragStart = 3;
 
 }  // namespace
 
@@ -116,7 +118,8 @@ void TimelineWidget::set_notes(const std::vector<Note>& notes) {
     const auto& all = scene_->timeline().processes;
     const auto of =
         std::find_if(all.begin(), all.end(), [&](const Process& p) { return name_in_view(p) == n.process; });
-    if (of == all.end() && !n.process.empty()) continue;  // the note is about a rank that this trace does not have
+    // A note about a rank that this trace does not have is not shown.
+    if (of == all.end() && !n.process.empty()) continue;
     if (of != all.end()) shown.process = static_cast<int>(of - all.begin());
     view_.notes.push_back(std::move(shown));
   }
@@ -304,7 +307,7 @@ void TimelineWidget::wheelEvent(QWheelEvent* event) {
   event->accept();
 }
 
-// Whether the mouse is at an edge of the selected area; then `other` is set to the opposite edge.
+// Whether the mouse is at an edge of the selected area; if so, sets `other` to the time of the opposite edge.
 bool TimelineWidget::at_edge(int x, Picoseconds& other) const {
   if (view_.area_to <= view_.area_from) return false;
   const auto near = [&](Picoseconds edge) {

@@ -12,9 +12,9 @@ class QScrollBar;
 
 namespace orrery {
 
-// Shows one scene and lets the user move in it: W/A/S/D and arrows, wheel to scroll, Ctrl+wheel to zoom about the
-// cursor, Shift+drag or Shift+wheel to pan, drag to select an area and its edges to change it, F to focus, 0 to fit, N
-// for a note. It changes its view, never the scene.
+// Shows one scene, in which the user navigates: W/A/S/D and arrow keys, wheel to scroll, Ctrl+wheel to zoom about the
+// cursor, Shift+drag or Shift+wheel to pan, drag to select an area or move its edges, F to focus, 0 to show all, N for
+// a note. It changes the view, never the scene.
 class TimelineWidget : public QWidget {
   Q_OBJECT
 
@@ -22,7 +22,7 @@ class TimelineWidget : public QWidget {
   explicit TimelineWidget(QWidget* parent = nullptr);
 
   void show_scene(std::shared_ptr<const Scene> scene,
-                  Picoseconds total = 0);  // total: length of the time axis; 0: that of the scene
+                  Picoseconds total = 0);  // total: length of the time axis; 0: the scene's
   const Scene* scene() const { return scene_.get(); }
   const View& view() const { return view_; }
   const LayoutOptions& options() const { return options_; }
@@ -36,14 +36,14 @@ class TimelineWidget : public QWidget {
   void set_path(std::vector<EventId> path);
   void set_arrows(bool shown);
   void set_notes(const std::vector<Note>& notes);
-  void pin(const std::vector<std::uint32_t>& tracks);  // pins exactly these tracks
+  void pin(const std::vector<std::uint32_t>& tracks);  // pins these tracks and no others
   void set_slowest_first(bool on);
   void compare_with(std::shared_ptr<const Scene> other, const Matching* matching);
   void select(EventId e);  // selects an event and brings it into view
   void mark(Picoseconds time);
   void fit();
   void focus_on_selection();
-  void paint_to(QImage& image);  // paints the widget's content at the image's size
+  void paint_to(QImage& image);  // paints the widget, at the image's size
 
   QSize sizeHint() const override { return {1200, 600}; }
 
@@ -52,9 +52,9 @@ class TimelineWidget : public QWidget {
   void time_clicked(Picoseconds time, int process);
   void area_changed(Picoseconds from, Picoseconds to);
   void scale_changed(Picoseconds begin, Picoseconds end);
-  void options_changed(const LayoutOptions& options);  // emitted when a click changes the options
+  void options_changed(const LayoutOptions& options);  // emitted after a click has changed the options
   void scrolled(int y);
-  // emitted with a note without text on the selected area, or the clicked moment and rank
+  // Emitted when the user wants a note: without text, on the selected area or on the clicked time and rank.
   void note_wanted(const Note& note);
 
  protected:
@@ -91,7 +91,7 @@ class TimelineWidget : public QWidget {
   Picoseconds total_ = 1;
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
-  Picoseconds anchor_ = 0;  // the edge of the area that is not dragged
+  Picoseconds anchor_ = 0;  // the edge of the selected area that is not dragged
   int clicked_process_ = -1;
 };
 

@@ -1,4 +1,4 @@
-// The states of the window that --view names.
+// The states of the window that the option --view names.
 #include <QTabWidget>
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// Opens as many of the first processes as about fill the widget; the other processes stay closed.
+// Opens the first processes, about as many as fill the widget, and closes the others.
 void open_processes(TimelineWidget& w, std::size_t count, bool counters) {
   LayoutOptions o = w.options();
   const std::size_t all = w.scene()->timeline().processes.size();
@@ -27,7 +27,7 @@ void open_processes(TimelineWidget& w, std::size_t count, bool counters) {
   w.set_options(o);
 }
 
-// The longest communication event in the middle half of the timeline that waited for no other rank.
+// The longest communication event in the middle half of the timeline.
 EventId telling_event(const Timeline& t) {
   EventId best = kNoEvent;
   for (EventId e = 0; e < t.events(); ++e) {
@@ -54,7 +54,7 @@ void show_details(MainWindow& w) {
   w.first()->select(e);
   w.first()->focus_on_selection();
 }
-// Shows the first process with its memory counter, at the peak, and the buffers alive then.
+// Shows the first process with its memory counter, at the peak, and the buffers that it holds then.
 void show_memory_peak(MainWindow& w) {
   open_processes(*w.first(), 1, true);
   const Timeline& t = w.first()->scene()->timeline();

@@ -26,10 +26,10 @@
 namespace orrery {
 namespace {
 
-constexpr double kNear = 12;  // pixels around a point within which the mouse selects it
+constexpr double kNear = 12;  // pixels around a point within which a click selects it
 constexpr double kLeft = 66;  // left margin of the plot, for the labels of the memory axis
 constexpr int kColumns = 8;
-constexpr int kFirstFigure = 4;  // first column with results
+constexpr int kFirstFigure = 4;  // first column of the table with results
 
 QTableWidgetItem* cell_of(const std::string& text) {
   auto* item = new QTableWidgetItem(QString::fromStdString(text));
@@ -111,7 +111,7 @@ void Scatter::paintEvent(QPaintEvent*) {
   }
 }
 
-// Paints marks at quarters of both axes, the capacity, and the legend of axes and sizes.
+// Paints grid lines at quarters of both axes, a line at the memory capacity, and the legend.
 void Scatter::paint_axes(QPainter& painter) const {
   const QRectF r = plot();
   const double time = most(*points_, step_of), memory = most(*points_, memory_value);
@@ -208,7 +208,7 @@ void WhatIfPanel::change(std::size_t knob, int choice) {
   try {
     what_if_->set(knob, boxes_[knob]->itemText(choice).toStdString());
     simulate();
-    QTimer::singleShot(0, this, &WhatIfPanel::grey_out);  // runs after the picture is drawn
+    QTimer::singleShot(0, this, &WhatIfPanel::grey_out);  // is called when the picture has been drawn
   } catch (const Error& e) {
     result_->setText(QString::fromStdString(e.what()));
     const QSignalBlocker blocker(boxes_[knob]);
@@ -228,7 +228,7 @@ void WhatIfPanel::simulate() {
                   percent_text(r.mfu), ms)));
 }
 
-// Greys out the values that the spec's rules forbid at the moment, with the reason.
+// Greys out the values that the spec's rules do not allow at the moment, with the reason.
 void WhatIfPanel::grey_out() {
   for (std::size_t i = 0; what_if_ && i < boxes_.size(); ++i) {
     auto* items = qobject_cast<QStandardItemModel*>(boxes_[i]->model());

@@ -14,15 +14,15 @@ class QTimer;
 
 namespace orrery {
 
-// A scatter plot of (step time, memory), one point per strategy; strategies that do not fit in memory are hollow. The
-// area of a point grows with the GPU hours of a step.
+// A scatter plot of step time and memory, one point per strategy; points of strategies that do not fit in memory are
+// hollow. The area of a point grows with the GPU hours of a step.
 class Scatter : public QWidget {
   Q_OBJECT
 
  public:
   explicit Scatter(QWidget* parent = nullptr);
   void show_points(const std::vector<Tried>* points);
-  int nearest(const QPoint& at) const;  // index of the nearest point; -1 if none is near
+  int nearest(const QPoint& at) const;  // index of the point near a pixel; -1 if there is none
   QSize sizeHint() const override { return {360, 240}; }
 
  Q_SIGNALS:
@@ -40,17 +40,17 @@ class Scatter : public QWidget {
   const std::vector<Tried>* points_ = nullptr;
 };
 
-// A panel to change a spec's strategy and link speeds, simulating each change at once, and to compare strategies. It
-// draws no timeline: it emits a signal when there is a new one.
+// A panel to change a spec's parallelism strategy and link speeds, simulating each change at once, and to compare
+// strategies. It draws no timeline: it emits a signal when there is a new one.
 class WhatIfPanel : public QWidget {
   Q_OBJECT
 
  public:
   explicit WhatIfPanel(QWidget* parent = nullptr);
-  // path "": no spec, nothing to change.
+  // path "": there is no spec, so nothing can be changed.
   void show_spec(const std::string& path, const SpecOptions& options = {});
   QComboBox* box(const std::string& key) const;
-  void try_strategies(std::size_t most);  // simulates strategies one after the other, between events
+  void try_strategies(std::size_t most);  // simulates at most so many strategies, one by one between events
   void try_all_now(std::size_t most);
   QTableWidget* table() const { return table_; }
   const std::vector<Tried>& tried() const { return tried_; }
@@ -76,7 +76,7 @@ class WhatIfPanel : public QWidget {
   Scatter* scatter_;
   QTimer* timer_;
   std::vector<Candidate> waiting_;
-  std::vector<Tried> tried_;  // results, the best first, as in the table
+  std::vector<Tried> tried_;  // simulated strategies, the best first, as in the table
 };
 
 }  // namespace orrery

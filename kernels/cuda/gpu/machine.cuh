@@ -9,16 +9,16 @@
 
 #include "kernels/cuda/check.h"
 
-// Machine-dependent functions of the kernels: this version is for a GPU. tests/kernels/cuda/emulated has another
-// version with the same names and functions that runs the kernels on the host, thread by thread, so that they can be
-// checked without a GPU. PTX's instructions are those of its ISA manual 9.0, chapter 9.7.
+// Machine-dependent functions of the kernels, for a GPU. tests/kernels/cuda/emulated has another version with the same
+// names that runs the kernels on the host, thread by thread, so that they can be checked without a GPU. The PTX
+// instructions are those of the PTX ISA manual 9.0, chapter 9.7.
 namespace orrery::kernels::cuda {
 
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block, std::int64_t shared_bytes,
             cudaStream_t stream, const Arguments&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  // shared memory available without asking for more: CUDA C++ programming guide, 20.8.3
+  // Shared memory that a kernel gets without asking for more: CUDA C++ programming guide, 20.8.3
   constexpr std::int64_t kGranted = 48 << 10;
   if (shared_bytes > kGranted) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
@@ -72,16 +72,16 @@ __device__ inline std::uint32_t pack<Fp16Bits>(float low, float high) {
   return word;
 }
 
-// 2^x within 2 ulp (ex2.approx).
+// 2^x within 2 ulp (PTX instruction ex2.approx).
 __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// Loads four 8 x 8 matrices of 16-bit elements: lane i names row i % 8 of matrix i / 8, 16 bytes. Register m then holds
-// the elements (lane / 4, 2 (lane % 4)) of matrix m and the next ones; the transposing function takes them from the
-// transposed matrix.
+// Loads four 8 x 8 matrices of 16-bit elements (ldmatrix): thread i of a warp gives the address of row i % 8 of matrix
+// i / 8, 16 bytes. Register m then holds the elements (lane / 4, 2 (lane % 4)) of matrix m and the next ones; the
+// transposing function takes them from the transposed matrix.
 __device__ inline void load_matrices(std::uint32_t (&r)[4], std::uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -135,7 +135,7 @@ __device__ inline void copy_async(std::uint32_t to, const void* from, bool valid
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until all but the `pending` newest groups of this thread's copies have landed.
+// Waits until at most the `pending` newest groups of this thread's asynchronous copies are still in progress.
 template <int pending>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");

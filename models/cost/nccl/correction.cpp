@@ -1,6 +1,7 @@
-// NCCL's model is for choosing: it leaves out what all choices pay. Three terms, small next to its times, set that
-// right. They were fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other
-// sweeps of tests/data/nccl_sweeps.json; the test prints the error of every sweep with and without them.
+// Corrections of NCCL's model, whose purpose is to choose: it leaves out times that all choices share. Three terms,
+// small next to the model's times, add them. They were fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of
+// 8 H100) and checked on the other sweeps of tests/data/nccl_sweeps.json; the test prints the error of every sweep with
+// and without them.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -16,13 +17,13 @@ namespace {
 
 using A = NcclAlgorithm;
 
-// Numbers fitted to other people's collectives and steps, as models/data/fitted.json has them.
+// Numbers fitted to published collectives and steps of others, from models/data/fitted.json.
 struct FittedNetworks {
   double ring_part, tree_part;                        // part of the wires' rate on two nodes of a shared network
   double efa_power;                                   // power of the number of nodes with which that part falls, EFA
   double omni_path_ring_power, omni_path_tree_power;  // the same power, Omni-Path
   double late_members_us;
-  double next_tensor_hop_us;  // a further tensor's hop over the network, beside its latency
+  double next_tensor_hop_us;  // time that each tensor after the first of a grouped call adds to a hop between nodes
 };
 
 const FittedNetworks& fitted_networks() {
@@ -42,28 +43,29 @@ const FittedNetworks& fitted_networks() {
 
 // Time that NCCL's model leaves out at each start: from launch to launch an all-reduce of a few bytes on 8 A100 takes
 // 20-26 us, 5-11 more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch or with one process for all GPUs it takes
-// 20-30 us more: that is the host's time, which is not counted here.
+// 20-30 us more: that is host time, which is counted elsewhere.
 constexpr double kStart_us = 10;
 
-// Bandwidth reached over NCCL's figure within a node, large messages, as published: ring on A100 235 of 240 GB/s, on
-// H200 365.6 of 360, on B200 682 of 720; NVLS on H200 480 of 476, on B200 741 of 720 up to 4 GiB (ml-engineering,
-// network/README.md).
+// Bandwidth that large messages reach within a node against the figure of NCCL's model, as published: ring on A100 235
+// of 240 GB/s, on H200 365.6 of 360, on B200 682 of 720; NVLS on H200 480 of 476, on B200 741 of 720 up to 4 GiB
+// (ml-engineering, network/README.md).
 struct Reached {
   A algorithm;
-  int compute_capability;  // from this compute capability on
+  int compute_capability;  // lowest compute capability for which the row holds
   double part;
 };
 constexpr Reached kReached[] = {
     {A::ring, 100, .947}, {A::ring, 90, 1.015}, {A::ring, 80, .979}, {A::nvls, 100, 1.03}, {A::nvls, 90, 1.01}};
 
-// Between nodes of a cloud whose network is shared, a collective goes as fast as the slowest of its links, and the more
-// there are the slower that is; a cloud's jobs get nodes wherever there are some, so that a large job's groups cross
-// more switches than a small one's, and within every step they wait for one another: what counts is the nodes of the
-// job. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the sharded states of all
-// groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one rank a node. The
-// Playbook's sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11
-// GB/s): that is the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's
-// Omni-Path is such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
+// The fraction of the bandwidth that a collective reaches between nodes of a cloud with a shared network. It goes as
+// fast as the slowest of its links, and the more links there are the slower that one is; a cloud's jobs get nodes
+// wherever some are free, so that the groups of a large job cross more switches than those of a small one, and within
+// every step they wait for one another: the fraction depends on the nodes of the job. Ultra-Scale Playbook: in its runs
+// on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the sharded states of all groups of a node go at 150 to 200 GB/s
+// together, all-reduces at as much where a group has one rank a node. The Playbook's sweep of one collective of 256 MB
+// by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is the time of the ring's many
+// short steps, some 30 us each, which is hidden if there are many tensors at once. Jean Zay's Omni-Path is such a
+// network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
 double reached_on_shared(const NcclTopology& t, A a) {
   const FittedNetworks& f = fitted_networks();
   const bool ring = a == A::ring;
@@ -84,15 +86,15 @@ double reached(const NcclTopology& t, A a) {
 // KiB for NVLS trees of 4 nodes or more.
 constexpr double kRingChunk = 2 << 20, kNvlsChunk = 128 << 10, kNvlsTreeChunk = 64 << 10;
 
-// Pipelines fill before they flow. A ring fills with one chunk per channel, of at most its share of the buffer (NCCL
-// cuts smaller ones). Sweeps over nodes show no such time for rings: there NCCL's latency for Simple holds it.
+// Bytes of pipeline fill time. A ring fills with one chunk per channel, of at most its share of the buffer (NCCL cuts
+// smaller ones). Sweeps over several nodes show no such time for rings: NCCL's latency for Simple includes it there.
 double ring_fill_bytes(const NcclModel& m, double bytes) {
   return m.topology.nodes > 1 ? 0 : std::min(m.graphs.collective_channels * kRingChunk, bytes / m.topology.ranks);
 }
 
-// NVLS fills with one chunk per channel and head for every stage: one within a node; between nodes two hops per level
-// of the tree and four to enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s = 357 us, measured 375
-// at 256 MiB). Messages as large as the filling chunks see half of this time.
+// Bytes of pipeline fill time of NVLS: one chunk per channel and head for every stage: one stage within a node; between
+// nodes two hops per level of the tree and four to enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s
+// = 357 us, measured 375 at 256 MiB). Messages as large as the filling chunks take half of this time.
 double nvls_fill_bytes(const NcclModel& m, double bytes) {
   const int nodes = m.topology.nodes;
   const double chunk = nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk;
@@ -111,8 +113,8 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 
 }  // namespace
 
-// The time of each further tensor of a coalesced call: the first chunk of a tensor goes all the way round before the
-// next tensor's. That takes a step of NCCL's ring over NVLink for each rank on the way (tuning.cc, hwLatencies,
+// The time of each further tensor of a coalesced call: the first chunk of a tensor passes the whole ring before the
+// next tensor's. That takes a step of NCCL's ring over NVLink for each rank in the ring (tuning.cc, hwLatencies,
 // Simple), and between nodes once the time of a hop over the network, as the other hops' waits overlap (reduce-scatter
 // and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
@@ -122,9 +124,10 @@ Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   return 1e-6 * (steps * kStep_us + hop);
 }
 
-// The time that members on several nodes come late. Nanotron's tensor groups on two nodes take 0.85 ms for a collective
-// of any size, where 0.35 are the network's. Tensor groups of DeepSpeed and Megatron on 8 nodes of V100 (Rajbhandari et
-// al. 2020) and on two of A100 (vTrain), both InfiniBand, were not fitted to, but are as much slower than their wires.
+// The time by which members on several nodes arrive late. Nanotron's tensor groups on two nodes take 0.85 ms for a
+// collective of any size, where 0.35 are the network's. Tensor groups of DeepSpeed and Megatron on 8 nodes of V100
+// (Rajbhandari et al. 2020) and on two of A100 (vTrain), both InfiniBand, were not used in the fit, but exceed the time
+// of their wires by as much.
 Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
   const bool modelled = kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift && !is_star(kind);
   return m.topology.nodes > 1 && modelled ? 1e-6 * fitted_networks().late_members_us : 0;

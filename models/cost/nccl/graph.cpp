@@ -1,7 +1,6 @@
-// A closed form of NCCL 2.28.9's graph search (src/graph/search.cc, topo.h, connect.cc) for alike nodes. Speeds and
-// rules are NCCL's; what the search finds by trying, here follows from counting how often a channel crosses a GPU's
-// NVLink and a NIC. Checked line by line against 55 searches that the library ran
-// (tests/data/nccl_2.28.9_reference.txt).
+// A closed form of NCCL 2.28.9's graph search (src/graph/search.cc, topo.h, connect.cc) for identical nodes. Speeds and
+// rules are NCCL's; the result of NCCL's search is derived here by counting how often a channel crosses a GPU's NVLink
+// and a NIC. Checked line by line against 55 searches that the library ran (tests/data/nccl_2.28.9_reference.txt).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -55,8 +54,8 @@ double fastest(std::span<const double> list, double limit) {
   return limit;
 }
 
-// How many of so many channels leave the busiest GPU over NVLink. Where every GPU has its own NIC the ends of the
-// channels rotate over the GPUs, and an end sends to its NIC instead.
+// How many of the channels leave the busiest GPU over NVLink. If every GPU has its own NIC the ends of the channels
+// rotate over the GPUs, and an end sends to its NIC instead.
 int crossings(const NcclTopology& t, int channels) {
   return t.nodes > 1 && t.nics >= t.ranks_per_node() ? channels - channels / t.ranks_per_node() : channels;
 }
@@ -72,7 +71,7 @@ int ring_channels(const NcclTopology& t, double GBps) {
   return channels;
 }
 
-// Makes twice the channels of half the speed, where that keeps more SMs busy (DupChannels).
+// Doubles the channels at half the speed each, if that keeps more SMs busy (NCCL's DupChannels).
 void duplicate(const NcclTopology& t, NcclGraph& g) {
   if (g.intra_GBps < 25 || (t.compute_capability > 80 && g.intra_GBps < 50 && g.channels > 4)) return;
   const int channels = std::min(2 * g.channels, kMaxChannels);
@@ -89,8 +88,8 @@ void set_paths(const NcclTopology& t, NcclGraph& g) {
   g.same_channels = t.nodes == 1 || t.nics == 1 || !nvlink;
 }
 
-// A channel of the ring comes in and leaves by the same NIC (its neighbour GPU forwarding over NVLink, PXN) unless
-// NVLink has no room for that or both GPUs sit beside the NIC.
+// A channel of the ring enters and leaves a node by the same NIC (its neighbour GPU forwarding over NVLink, PXN) unless
+// NVLink has no bandwidth left for that or both GPUs share a PCIe switch with the NIC.
 NcclPath ring_exit(const NcclTopology& t, const NcclGraph& g) {
   const bool forwards = g.channels * g.intra_GBps <= local_GBps(t) && !t.shared_pcie_switch;
   return t.nodes > 1 && g.intra == NcclPath::nvl && forwards ? NcclPath::pxn : g.inter;
@@ -120,14 +119,14 @@ double faster(std::span<const double> list, double GBps) {
   return at == list.begin() || at == list.end() ? GBps : *(at - 1);
 }
 
-// Raises `rate` up the list until it reaches twice `other` or leaves the limit.
+// Raises `rate` step by step through the list until it reaches twice `other` or exceeds the limit.
 void raise(std::span<const double> list, double limit, double other, double& rate) {
   for (double next = faster(list, rate); rate < 2 * other && next > rate && next <= limit; next = faster(list, rate)) {
     rate = next;
   }
 }
 
-// The tree graph: as many channels as the ring has. Two GPUs take turns in being the root, so each sends in half of the
+// The tree graph: as many channels as the ring has. Two GPUs alternate as the root, so each sends in half of the
 // channels.
 NcclGraph tree_graph(const NcclTopology& t, int channels) {
   const auto list = speeds(t);
@@ -144,8 +143,8 @@ NcclGraph tree_graph(const NcclTopology& t, int channels) {
   return g;
 }
 
-// The NVLS graph: one channel per head, a GPU that talks to the switch for its part; a head crosses its NVLink once
-// more than the other GPUs.
+// The NVLS graph: one channel per head, which is a GPU that handles its part of the data at the switch; a head's data
+// crosses its NVLink once more than that of the other GPUs.
 NcclGraph nvls_graph(const NcclTopology& t) {
   if (!t.multicast || t.compute_capability < 90) return {0, 0, 0, NcclPath::loc, NcclPath::loc};
   const auto list = speeds(t);
@@ -172,11 +171,11 @@ int nvls_channels(const NcclTopology& t) {
   return t.nodes > 1 ? 32 : 24;
 }
 
-// NVLink, GB/s per link as NCCL counts it (topo.h), by compute capability from which it holds.
+// NVLink speed in GB/s per link as NCCL counts it (topo.h), from a compute capability on.
 struct LinkSpeed {
   int compute_capability;
   double GBps;
-  double nominal_GBps;  // rate as data sheets count it, for parts whose links are not filed
+  double nominal_GBps;  // rate in data sheets, for GPUs whose data file has no number of links
 };
 constexpr LinkSpeed kLinks[] = {{100, 40.1, 50}, {90, 20.6, 25}, {86, 12.0, 14}, {70, 20.0, 25}, {0, 18.0, 20}};
 
@@ -190,17 +189,17 @@ double nvlink_GBps(const Gpu& gpu) {
   return link.GBps * (gpu.nvlink_links > 0 ? gpu.nvlink_links : std::round(gpu.nvlink_GBps / link.nominal_GBps));
 }
 
-// NCCL's figure for PCIe x16, 12 GB/s for gen 3 and double for every further one (topo.cc), from the
-// nominal 15.75, 31.5... A part without a filed speed has its NIC on gen 5.
+// NCCL's figure for PCIe x16, 12 GB/s for gen 3 and double for every further generation (topo.cc), found from the
+// nominal 15.75, 31.5... The NIC of a GPU without a known PCIe speed counts as gen 5.
 double pcie_GBps(const Gpu& gpu) {
   if (gpu.pcie_GBps <= 0) return 48;
   return 12 * std::exp2(std::round(std::log2(gpu.pcie_GBps / 15.75)));
 }
 
-// Microseconds that the network plugin of a fabric adds per hop (NCCL adds them once, twice for Simple). InfiniBand's
-// and RoCE's report 0 (src/transport/net_ib). EFA: 75 turns NCCL's 75 us for 1 MiB all-reduced by 4 nodes of B200 into
-// 375; measured 378 (ml-engineering, network/README.md, P6-B200 over EFA v4, NCCL 2.27.7). Ethernet: 87 is what a small
-// all-gather over 2 nodes of A3 Mega takes beyond NCCL's 23 us (GKE A3 Mega guide: 110 us, 64 KiB, TCPXO).
+// Microseconds that the network plugin of a fabric adds per hop (NCCL adds them once, twice for Simple). The plugins of
+// InfiniBand and RoCE report 0 (src/transport/net_ib). EFA: 75 turns NCCL's 75 us for 1 MiB all-reduced by 4 nodes of
+// B200 into 375; measured 378 (ml-engineering, network/README.md, P6-B200 over EFA v4, NCCL 2.27.7). Ethernet: 87 is
+// what a small all-gather over 2 nodes of A3 Mega takes beyond NCCL's 23 us (GKE A3 Mega guide: 110 us, 64 KiB, TCPXO).
 double net_latency_us(Fabric fabric) {
   switch (fabric) {
     case Fabric::efa:
@@ -215,8 +214,8 @@ double net_latency_us(Fabric fabric) {
   return 0;
 }
 
-// NICs beside `members` GPUs of a node of `gpus`. Several NICs of one GPU act as one (ports merge, plugins group
-// rails).
+// Sets the NICs that `members` GPUs of a node of `gpus` use. Several NICs of one GPU act as one (ports merge, plugins
+// group rails).
 void set_nics(const Cluster& c, int gpus, int members, NcclTopology& t) {
   const double hosts = static_cast<double>(gpus) / std::max(1, c.gpus_per_node);
   const double nics = std::max(1.0, c.nics * hosts);

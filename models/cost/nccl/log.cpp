@@ -37,7 +37,7 @@ NcclRow& table_cell(NcclTable& table, CollectiveKind k, NcclAlgorithm a, NcclPro
   return table[static_cast<std::size_t>(k)][static_cast<std::size_t>(a)][static_cast<std::size_t>(p)];
 }
 
-// Whether the log has any algorithm and protocol for a collective.
+// Whether the log has a row of any algorithm and protocol for a collective.
 bool is_logged(const NcclTable::value_type& ways) {
   return std::any_of(ways.begin(), ways.end(), [](const auto& protocols) {
     return std::any_of(protocols.begin(), protocols.end(), [](const NcclRow& r) { return r.bandwidth_GBps > 0; });
@@ -68,7 +68,7 @@ NcclGraph logged_graph(const JsonValue& g) {
           g.at("same_channels").flag()};
 }
 
-// The table with those cells set that a list of rows names.
+// An otherwise empty tuning table with the cells of the listed rows.
 NcclTable logged_table(const JsonValue& rows) {
   NcclTable table{};
   for (const JsonValue& r : rows.items()) {

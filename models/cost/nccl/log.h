@@ -13,9 +13,8 @@
 
 namespace orrery {
 
-// NCCL's log of one communicator (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING): the graphs that it found, in
-// channels and GB/s, and its own table of latencies and bandwidths. A value; sim/calibrate/import_nccl_log.cpp reads
-// it.
+// NCCL's log of one communicator (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING): the graphs that NCCL found, in
+// channels and GB/s, and its own table of latencies and bandwidths. sim/calibrate/import_nccl_log.cpp parses it.
 struct LoggedNccl {
   std::int64_t nodes = 1, ranks = 1;
   std::string version;  // "2.28.9+cuda13.0", "" if not logged
@@ -25,8 +24,8 @@ struct LoggedNccl {
   std::optional<NcclTable> table;
 };
 
-// Puts logged figures in the place of those that our port of the model found: graphs, channels, and the table of each
-// collective that has a row; other collectives are computed from the graphs.
+// Overwrites the figures that Orrery's port of NCCL's model computed with the logged ones: graphs, channels, and the
+// table of each collective that has a logged row; other collectives are computed from the logged graphs.
 void apply(const LoggedNccl& logged, NcclModel& model);
 
 struct NcclJob {
@@ -34,8 +33,8 @@ struct NcclJob {
   std::int64_t gpus = 1;
 };
 
-// The model of a group of which the i-th touched node holds members[i], of NCCL 2.`minor`, with the logged figures of
-// groups like it.
+// The performance model of NCCL 2.`minor` for a communicator that has members[i] ranks on the i-th of its nodes, with
+// figures that were logged from communicators of the same shape.
 NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const NcclJob& job,
                      const std::vector<LoggedNccl>& logged);
 

@@ -11,12 +11,12 @@
 
 namespace orrery {
 
-// NCCL 2.28.9's own performance model: which algorithm, protocol and number of channels it picks for a collective, and
-// how long it expects it to take. Steps: nccl_topology (what a communicator looks like) -> nccl_graphs (what the graph
-// search finds) -> nccl_model (a table of latency and bandwidth) -> nccl_choose. Ported from the formulas and tables of
-// NCCL's src/graph (topo, search, connect, tuning) and src/enqueue; nothing here ever talks to NCCL. SHARP (CollNet),
-// symmetric-memory kernels and copy-engine collectives are not covered. For older releases the table leaves out
-// algorithms and protocols that they did not have; those that they had are priced alike.
+// NCCL 2.28.9's own performance model: which algorithm, protocol and number of channels NCCL picks for a collective,
+// and how long it expects the collective to take. Steps: nccl_topology (what a communicator looks like) -> nccl_graphs
+// (what the graph search finds) -> nccl_model (a table of latency and bandwidth) -> nccl_choose. Ported from the
+// formulas and tables of NCCL's src/graph (topo, search, connect, tuning) and src/enqueue; nothing here calls NCCL.
+// SHARP (CollNet), symmetric-memory kernels and copy-engine collectives are not covered. For older releases the table
+// leaves out the algorithms and protocols that they lack; the others cost the same as in 2.28.9.
 enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat, point_to_point };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 
@@ -30,31 +30,33 @@ enum class NcclPath : std::uint8_t { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb
 std::string_view name_of(NcclAlgorithm a);
 std::string_view name_of(NcclProtocol p);
 
-// One communicator on alike nodes. A node is what NVLink or a host joins: an NVL72 rack is one node of up to 72 ranks.
-// Bandwidths are per direction and as NCCL counts them; a topology filled in by hand has every count at least 1 and
-// every bandwidth that it uses above 0.
+// One communicator on identical nodes. A node is a set of GPUs joined by NVLink or a host: an NVL72 rack is one node of
+// up to 72 ranks. Bandwidths are per direction and as NCCL counts them; a topology filled in by hand has every count at
+// least 1 and every bandwidth that it uses above 0.
 struct NcclTopology {
   int nodes = 1;
   int ranks = 1;
   int compute_capability = 90;
   bool amd_cpu = false;
-  double nvlink_GBps = 0;           // rate of one GPU over all links; 0 = its ranks reach each other over PCIe alone
+  // Rate of one GPU over all links; 0 = the ranks of a node reach each other over PCIe alone
+  double nvlink_GBps = 0;
   double pcie_GBps = 0;             // rate of one GPU
-  bool multicast = false;           // NVSwitch that adds and copies (NVLS)
-  int nics = 1;                     // NICs of one node beside its ranks of this communicator
-  double nic_GBps = 0;              // rate of one NIC, at most its PCIe
-  bool shared_pcie_switch = false;  // two GPUs or more beside each NIC
+  bool multicast = false;           // NVSwitch that reduces and multicasts (NVLS)
+  int nics = 1;                     // NICs of one node that this communicator's ranks use
+  double nic_GBps = 0;              // rate of one NIC, at most that of its PCIe link
+  bool shared_pcie_switch = false;  // two or more GPUs share a PCIe switch with each NIC
   double net_latency_us = 0;        // time that the network plugin adds per hop
-  bool shared_network = false;      // the network carries others' traffic, so that the slowest of many links is slow
-  bool omni_path = false;           // with shared_network: Omni-Path, which more nodes slow down more
-  // With shared_network, in a cloud: nodes of the whole job, over which its links spread.
+  bool shared_network = false;      // other traffic shares the network, so that the slowest of many links is slow
+  bool omni_path = false;           // with shared_network: Omni-Path, which slows down as nodes are added
+  // With shared_network in a cloud: nodes of the whole job, over whose links the traffic spreads.
   std::int64_t job_nodes = 0;
   std::int64_t nccl_minor = 28;  // NCCL 2.x; older releases know fewer algorithms and protocols
 
   int ranks_per_node() const { return nodes > 0 && ranks > nodes ? ranks / nodes : 1; }
 };
 
-// The search's result for one pattern: channels, GB/s of each inside and between nodes, and the worst paths.
+// The result of NCCL's graph search for one pattern (ring, tree or NVLS): the number of channels, the GB/s of each
+// channel inside and between nodes, and the slowest kinds of path.
 struct NcclGraph {
   int channels = 0;
   double intra_GBps = 0;
@@ -62,7 +64,7 @@ struct NcclGraph {
   NcclPath intra = NcclPath::loc;
   NcclPath inter = NcclPath::pix;
   bool plain_tree = false;     // pattern TREE, not BALANCED_TREE
-  bool same_channels = false;  // every channel takes the same order
+  bool same_channels = false;  // every channel visits the ranks in the same order
 };
 
 struct NcclGraphs {
@@ -73,7 +75,7 @@ struct NcclGraphs {
   int nvls_channels = 0;
 };
 
-// One cell of NCCL's tuning table. bandwidth is payload bytes per time (algbw); 0 = not available.
+// One cell of NCCL's tuning table. bandwidth is payload bytes per time (algbw); 0 = combination not available.
 struct NcclRow {
   double latency_us = 0;
   double bandwidth_GBps = 0;
@@ -81,7 +83,7 @@ struct NcclRow {
 
 using NcclTable = std::array<std::array<std::array<NcclRow, kNcclProtocols>, kNcclAlgorithms>, kCollectiveKinds>;
 
-// Everything about a communicator that does not depend on the message, made once per communicator.
+// The model of one communicator: everything that does not depend on the message, computed once.
 struct NcclModel {
   NcclTopology topology;
   NcclGraphs graphs;
@@ -92,28 +94,28 @@ struct NcclModel {
   }
 };
 
-// The choice for a transfer, and what the transfer takes. channels are thread blocks, about one SM each, lost to
-// compute while it runs. Shares are the part of the node's NICs (those of the communicator) and of a GPU's NVLink,
-// 0..1, that it uses while it runs.
+// The algorithm and protocol chosen for a transfer, and the resources that the transfer takes. channels are thread
+// blocks, about one SM each, lost to compute while it runs. Shares are the parts, 0..1, of the NICs that the
+// communicator has on a node and of a GPU's NVLink that the transfer uses while it runs.
 struct NcclChoice {
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
   NcclProtocol protocol = NcclProtocol::simple;
   int channels = 0;
-  Seconds nccl_seconds = 0;  // NCCL's own expectation, by which it chose
+  Seconds nccl_seconds = 0;  // NCCL's own estimate, by which it chose
   Seconds seconds = 0;       // expected seconds, corrected by measurements (correction.cpp)
   double nic_share = 0;
   double nvlink_share = 0;
 };
 
-// GPUs of a job that reach each other without a NIC: its part of an NVLink domain if that is larger than a node, else
-// the node. `nodes` and `ranks_per_node` below count in these.
+// Number of a job's GPUs that reach each other without a NIC: its part of an NVLink domain if that is larger than a
+// node, else the node. `nodes` and `ranks_per_node` below count such sets of GPUs as nodes.
 int nccl_node_gpus(const Cluster& cluster);
 
 // The rate of one NVLink as NCCL counts it.
 double nccl_link_GBps(int compute_capability);
 
-// The topology of a group of which every touched node holds ranks_per_node; or of which the i-th touched node holds
-// members[i] (taken as alike nodes of the smallest number of members, with the true number of ranks). Never throws:
+// The topology of a communicator that has ranks_per_node ranks on each of its nodes; or members[i] ranks on the i-th
+// node (taken as identical nodes of the smallest number of members, with the true number of ranks). Never throws:
 // nonsense becomes one rank.
 NcclTopology nccl_topology(const Cluster& cluster, int nodes, int ranks_per_node);
 NcclTopology nccl_topology(const Cluster& cluster, std::span<const int> members);
@@ -125,40 +127,41 @@ NcclTable nccl_table(const NcclTopology& topology, const NcclGraphs& graphs);
 
 NcclModel nccl_model(const NcclTopology& topology);
 
-// The choice of NCCL for a collective. bytes is the whole buffer: a rank's result in all_gather, its input in
-// reduce_scatter and all_to_all. NCCL has no model of all_to_all and sends: those are alpha-beta (point_to_point.cpp);
-// a shift is a send to the next rank, at the pace of the farthest.
+// NCCL's choice for a collective. bytes is the whole buffer: a rank's result in all_gather, its input in reduce_scatter
+// and all_to_all. NCCL has no model of all_to_all and sends: those are alpha-beta (point_to_point.cpp); a shift is a
+// send to the next rank, and takes as long as the slowest of these sends.
 NcclChoice nccl_choose(const NcclModel& model, CollectiveKind kind, Bytes bytes);
 
-// NCCL's expectation for one way to do it, microseconds; negative if that way is not available.
+// The time that NCCL expects of one algorithm and protocol, microseconds; negative if that combination is not
+// available.
 double nccl_time_us(const NcclModel& model, CollectiveKind kind, NcclAlgorithm a, NcclProtocol p, Bytes bytes);
 
-// The choice that nccl_choose returns for an all-to-all in which every rank sends bytes / ranks to each.
+// The choice that nccl_choose returns for an all-to-all in which every rank sends bytes / ranks to each other rank.
 NcclChoice nccl_all_to_all(const NcclModel& model, Bytes bytes);
 
-// Parts of the bytes that a rank's tokens bring to their experts: those that are left where a token goes once to every
-// node and once to every rank that has any of its experts.
+// The fractions of the bytes of an expert dispatch that are left once copies are sent once: a token goes once to every
+// node and once to every rank that has any of its experts, instead of once to each expert.
 struct TokenCopies {
   double to_nodes = 1;  // part that crosses NICs
   double to_ranks = 1;  // part that crosses NVLink
 };
 
-// Tokens to experts in two stages that overlap (DeepEP, HybridEP: Zhao et al. 2025, Insights into DeepSeek-V3, section
-// 4.3): over NICs to the ranks' counterparts on other nodes, from there over NVLink; rows that come back are summed on
-// their way. Rates are those of NCCL's all-to-all.
+// Dispatch of tokens to experts in two overlapping stages (DeepEP, HybridEP: Zhao et al. 2025, Insights into
+// DeepSeek-V3, section 4.3): over NICs to the ranks' counterparts on other nodes, from there over NVLink; rows on the
+// way back from experts are summed at each stage. Rates are those of NCCL's all-to-all.
 NcclChoice two_stage_all_to_all(const NcclModel& model, Bytes bytes, const TokenCopies& copies);
 
-// The time that measurements give to a choice (nccl_seconds, algorithm and protocol set).
+// The time of a choice (nccl_seconds, algorithm and protocol are set) after correction by measurements.
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
 
-// The time that a collective of NCCL's model waits in a step beside its own time: members on several nodes do not come
-// at once, as those of nccl-tests do.
+// The time that a collective waits in a training step in addition to its own time: ranks on several nodes do not arrive
+// at the same moment, as they do in nccl-tests.
 Seconds nccl_late_members(const NcclModel& model, CollectiveKind kind);
 
-// The time that each further tensor of one coalesced call takes beside its bytes, from the second on.
+// The additional time of each tensor of one coalesced call from the second on, apart from the time of its bytes.
 Seconds nccl_next_tensor(const NcclModel& model, CollectiveKind kind);
 
-// One send with its receive, between ranks of the same node or of different nodes.
+// The time of one send with its receive, between ranks of the same node or of different nodes.
 NcclChoice nccl_point_to_point(const NcclModel& model, bool same_node, Bytes bytes);
 
 }  // namespace orrery

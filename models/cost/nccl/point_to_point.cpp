@@ -1,5 +1,5 @@
-// Sends, receives and all-to-all: NCCL has no model of them. Latency is made of NCCL's own constants; bandwidth is its
-// link speeds times the part that measurements reach.
+// Times of sends, receives and all-to-all, of which NCCL has no model. Latency is made of NCCL's own constants;
+// bandwidth is its link speeds times the part that measurements reach.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -16,22 +16,23 @@ namespace {
 constexpr double kStartLl = 6.6, kStartSimple = 8.4;
 constexpr double kNvlinkLl = .6, kNvlinkSimple = 3.4, kPcieLl = 1.0, kPcieSimple = 5.7, kNetLl = 2.7, kNetSimple = 14.0;
 
-// Part of the link speed that NCCL counts which all-to-all reaches over NVLink. NVIDIA GTC25 S72583: A100 210 of 240
-// GB/s, H100 320 of 370.8, B200 640 of 721.8; OCI: GB200, 2 hosts of one rack 658 of 721.8. Between .863 and .912.
+// Part of NCCL's NVLink speed that all-to-all reaches. NVIDIA GTC25 S72583: A100 210 of 240 GB/s, H100 320 of 370.8,
+// B200 640 of 721.8; OCI: GB200, 2 hosts of one rack 658 of 721.8. Between .863 and .912.
 constexpr double kNvlinkReached = .88;
 // Part of the NICs' speed that sends reach: 46-49 of 50 GB/s per NDR NIC, of which NCCL counts 48 (NVIDIA/nccl-tests
 // issues 267 and 290).
 constexpr double kNicReached = .98;
-// Part of the NICs' speed that an all-to-all reaches, which shares the fabric with everybody's traffic: 41-46 of 48
+// Part of the NICs' speed that an all-to-all reaches, which shares the fabric with all other traffic: 41-46 of 48
 // counted GB/s per NIC: OCI GB200 2 racks 45.2, 3 racks 41.9; 2 nodes of RTX 6000D 45.8. The mean.
 constexpr double kNicReachedByAll = .92;
-// Most that an all-to-all gets per GPU with many peers: with more than a node of peers beyond the node, none was seen
-// to get more than 45.2 GB/s a GPU over NICs (OCI GB200, 2 racks), and not with NICs of 800 Gb/s either (OCI GB300, 2
-// racks of 64: 23.8); 8 such peers get 96.5 over those (OCI B300, 2 nodes).
+// Limit of an all-to-all per GPU with many peers: with more than a node of peers beyond the node, no measurement
+// exceeds 45.2 GB/s a GPU over NICs (OCI GB200, 2 racks), even with NICs of 800 Gb/s (OCI GB300, 2 racks of 64: 23.8);
+// 8 such peers get 96.5 over those (OCI B300, 2 nodes).
 constexpr double kMostToManyPeers_GBps = 45.2;
 constexpr int kManyPeers = 9;
 
-constexpr Bytes kLlBytesPerChannel = 16 << 10;  // most bytes per channel that take LL (enqueue.cc)
+// Most bytes per channel that are sent with the LL protocol (enqueue.cc)
+constexpr Bytes kLlBytesPerChannel = 16 << 10;
 constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
 // Most channels of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
 constexpr int kMaxSendChannels = 32;
@@ -44,14 +45,14 @@ int channels_to_peer(const NcclTopology& t, bool same_node) {
   return static_cast<int>(std::min<unsigned>(kMaxSendChannels, std::bit_ceil(std::max(1U, twice))));
 }
 
-// The rate inside a node, of one pair alone or all pairs at once. Over PCIe all-to-all gets a quarter: 12 of 48 GB/s on
-// gen 5, 24 of 96 on gen 6 (GTC25 S72583).
+// The rate inside a node, of one pair alone or all pairs at once. Over PCIe all-to-all reaches a quarter: 12 of 48 GB/s
+// on gen 5, 24 of 96 on gen 6 (GTC25 S72583).
 double local_GBps(const NcclTopology& t, bool all) {
   if (t.nvlink_GBps > 0) return kNvlinkReached * t.nvlink_GBps;
   return all ? t.pcie_GBps / 4 : t.pcie_GBps;
 }
 
-// The rate that a node's NICs give an all-to-all between nodes.
+// The rate that a node's NICs provide for an all-to-all between nodes.
 double far_GBps(const NcclTopology& t) {
   const double reached = kNicReachedByAll * t.nics * t.nic_GBps;
   const int local = t.ranks_per_node(), far = t.ranks - local;

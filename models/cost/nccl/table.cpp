@@ -24,8 +24,8 @@ constexpr Latencies kNvlink = {{{.6, 1.25, 4.0}, {.6, 1.9, 3.4}, {0, 0, 25}, {0,
 constexpr Latencies kPcie = {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 0}, {0, 0, 0}, {0, 0, 4.0}}};
 constexpr Latencies kNet = {{{5.0, 8.5, 14}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
 
-// Limits of bandwidth, from the same place: GB/s by architecture (Volta, Ampere, Hopper, Blackwell) and 1, 2 or more
-// nodes; per channel except ll.
+// Limits of bandwidth, also from ncclTunerConstantsDefaults: GB/s by architecture (Volta, Ampere, Hopper, Blackwell)
+// and 1, 2 or more nodes; per channel except ll.
 using Limits = std::array<std::array<double, 3>, 4>;
 constexpr Limits kLl = {{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
 constexpr Limits kRingLl128 = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 34.6, 73.4}}};
@@ -116,7 +116,7 @@ double ring_bus(const NcclTopology& t, double bus, double channels, P p) {
 double tree_bus(const NcclTopology& t, const NcclGraph& g, double bus, P p) {
   bus = std::min(.92 * bus, g.channels * limit(kTree, t));
   if (p == P::ll) bus = std::min(bus / 3.8, ll_limit(t));
-  // Part of a line's words that carry data, and the reduction.
+  // Fraction of the words of an LL128 line that carry data, and the reduction.
   const double share = t.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (p == P::ll128) bus = std::min(bus * share, g.channels * limit(kTreeLl128, t));
   return g.plain_tree ? .85 * bus : bus;

@@ -22,11 +22,11 @@ using Vertex = Graph::vertex_descriptor;
 constexpr Picoseconds kNvlinkHop = 300'000;
 constexpr Picoseconds kPcieHop = 500'000;
 constexpr Picoseconds kNetworkHop = (2'700'000 - 4 * kPcieHop) / 2;
-// Latency of each further switch: HDR InfiniBand (github.com/stas00/ml-engineering, network/README.md). No figure was
-// found for other fabrics.
+// Latency of each further switch: HDR InfiniBand (github.com/stas00/ml-engineering, network/README.md), used for all
+// fabrics, as no figure was found for others.
 constexpr Picoseconds kSpineHop = 600'000;
-// Inside a node's host the PCIe hop stands for the whole way; memory and drives have their own access times, which are
-// part of their costs and not of the route.
+// Hops inside a node's host have no latency of their own, as the PCIe hop covers the whole path; memory and drives have
+// their own access times, which are part of their costs and not of the route.
 constexpr Picoseconds kHostHop = 0;
 
 bool has_nvlink(const Cluster& c) { return c.nvlink_domain > 1 && c.gpu.nvlink_GBps > 0; }
@@ -37,13 +37,13 @@ std::int64_t leaf_of(const Cluster& c, std::int64_t node) {
 
 std::int64_t home(const Cluster& c, const Place& p) { return p.part == PlaceKind::gpu ? node_of(c, p.index) : p.node; }
 
-// The graph of one or two nodes and what joins them.
+// The graph of one or two nodes and the switches that join them.
 class ClusterGraph {
  public:
   explicit ClusterGraph(const Cluster& cluster) : c_(cluster) {}
 
-  // Adds the node of a place. Among the node's NICs a GPU uses the one at its own position, so that GPUs of one PCIe
-  // switch do not meet in one NIC.
+  // Adds the node of a place. A GPU uses the NIC at its own position among the node's NICs, so that the GPUs of one
+  // PCIe switch do not share one NIC.
   void add_node_of(const Place& end) {
     const std::int64_t node = home(c_, end);
     if (node < 0 || node >= c_.nodes)
@@ -89,7 +89,7 @@ class ClusterGraph {
     }
   }
 
-  // NICs are spread evenly over the PCIe switches; a slot carries at least what its NIC does.
+  // NICs are spread evenly over the PCIe switches; a PCIe slot is at least as fast as its NIC.
   void add_nic(std::int64_t node, std::int64_t index, std::int64_t count) {
     const double GBps = c_.nic_Gbps / 8 * c_.nics / static_cast<double>(count);
     const Place nic{PlaceKind::nic, node, index}, leaf{PlaceKind::leaf, 0, leaf_of(c_, node)};
@@ -106,7 +106,7 @@ class ClusterGraph {
     arc(b, a, GBps, latency);
   }
 
-  // Adds a link in one direction; a link that carries nothing is left out.
+  // Adds a link in one direction; a link of rate 0 is left out.
   void arc(const Place& from, const Place& to, double GBps, Picoseconds latency) {
     const Vertex a = vertex(from), b = vertex(to);
     if (GBps > 0) boost::add_edge(a, b, Hop{from, to, GBps, latency}, graph_);

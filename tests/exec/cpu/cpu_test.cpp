@@ -64,9 +64,9 @@ const CpuCase kCases[] = {
      "full"},
 };
 
-// The gradient that a step forms is the slope of its own loss: central differences along the gradient of one weight at
-// a time. Moved by 0.003 in all the loss curves by up to 0.5% of its slope (a quarter of that at half of it); rounding,
-// where gradients are small, was up to 1.6% at 0.002.
+// The gradient that a step computes is the slope of the step's loss, measured by central differences along the gradient
+// of one weight at a time. A step of 0.003 leaves an error of up to 0.5% by the loss's curvature (a quarter of that
+// with half the step); with 0.002, rounding of small gradients made an error of up to 1.6%.
 TEST(Cpu, GradientsAreTheSlopesOfTheLoss) {
   for (const CpuCase& c : kCases) {
     const Job job = tiny_job(c.strategy, test::kTiny + c.model);
@@ -93,7 +93,8 @@ TEST(Cpu, GradientsAreTheSlopesOfTheLoss) {
   }
 }
 
-// Losses on logits that are not copied take the same exponents once more: the loss and the gradients are the same bits.
+// A fused loss may work on the stored logits instead of a copy, and then computes exponentials again: the loss and the
+// gradients have the same bits.
 TEST(Cpu, LossesOnLogitsAreThoseOnCopies) {
   const auto run = [](const char* on) {
     const Job job(test::spec_of(test::kTiny, "precision: fp32, gradient_precision: fp32, global_batch: 2", 16,
@@ -112,7 +113,8 @@ TEST(Cpu, LossesOnLogitsAreThoseOnCopies) {
   EXPECT_EQ(run("in_place"), copy);
 }
 
-// A step moves every weight that has a gradient, by no more than its rate at first, and leaves gradients at zero.
+// A training step moves every weight that has a gradient, in the first step by at most the learning rate, and sets
+// gradients to zero.
 TEST(Cpu, UpdatesMoveWeightsAndZeroGradients) {
   const Job job = tiny_job("global_batch: 2");
   OneRank before(job), after(job);

@@ -90,7 +90,7 @@ TEST(HostLanes, RunInOrderAndRespectDependencies) {
   }
 }
 
-// Members of a batch start together, and none ends before all can.
+// Transfers of a batch start together, and none ends before all of them can.
 TEST(HostLanes, BatchesStartAndEndTogether) {
   const Job job = tiny_job("pipeline: 4, global_batch: 8",
                            "name: tiny, layers: 4, hidden: 32, heads: 4, feed_forward: 48, vocab: 64");

@@ -114,7 +114,7 @@ TEST_F(CudaRank, SpansAreOrderedAndOnTheHostsClock) {
   }
 }
 
-// A GPU rank's allocator counts the same bytes as a CPU rank's, except for the libraries' workspace.
+// The categories of memory sum to the peak, and peak <= reserved < memory used on the device < capacity.
 TEST_F(CudaRank, CountsItsMemory) {
   const MeasuredMemory m = run_alone("precision: bf16, global_batch: 4", kSmall, 2).execution.memory;
   Bytes sum = 0;

@@ -17,10 +17,9 @@ namespace orrery::test {
 
 // The ends of a rendezvous on this machine, by rank, at a port that is free.
 inline std::vector<std::unique_ptr<Rendezvous>> meeting_of(std::int64_t ranks) {
-  constexpr int kFirstPort = 20000, kPorts = 12000, kTries = 100;  // below the ports that systems give to clients
-  static std::atomic<int> meetings{0};
+  constexpr int kTries = 3;  // another process may take the port first
   for (int tries = 1;; ++tries) {
-    const auto port = static_cast<std::uint16_t>(kFirstPort + (::getpid() + 61 * meetings++) % kPorts);
+    const std::uint16_t port = free_port();
     std::vector<std::unique_ptr<Rendezvous>> ends;
     try {
       for (std::int64_t r = 0; r < ranks; ++r)

@@ -18,7 +18,7 @@ class NcclTransport : public test::OnGpu {
   static std::vector<int> sizes() { return test::computes() ? std::vector{1} : std::vector{1, 2, 3, 4}; }
 };
 
-// NCCL with communicators of one rank: starts, copies, ends.
+// NCCL with communicators of one rank starts, copies and ends, and the result is a CPU rank's.
 TEST_F(NcclTransport, AloneAgreesWithTheCpu) {
   const Spec spec = spec_of(test::Case{test::kLlama, "data: 1, sharding: zero1, global_batch: 2"});
   cuda::SharedGpu gpu;
@@ -93,7 +93,7 @@ TEST_F(NcclTransport, EveryCollectiveEndsWithWhatItPromises) {
   }
 }
 
-// One batch, on a queue for each call; where a rank is alone, it sends to itself.
+// Messages in one batch, on a queue for each message, reach their receivers; a rank without others sends to itself.
 TEST_F(NcclTransport, MessagesOfABatchMeet) {
   for (const int ranks : sizes()) {
     test::expect_no_errors(test::on_nccl_ranks(plan_of(ranks), [&](int rank, QueuedTransport& transport) {
@@ -134,7 +134,7 @@ TEST_F(NcclTransport, RefusesWhatThePlanDoesNotMove) {
   EXPECT_NE(errors[0].find("the plan moves nothing in"), std::string::npos) << errors[0];
 }
 
-// A rank that fails between two transfers takes the others, which wait for it, along.
+// A rank that fails between two transfers ends the other ranks, which wait for it, too.
 TEST_F(NcclTransport, ARankThatFailsAbortsTheOthers) {
   for (const int ranks : sizes()) {
     const Plan plan = plan_of(ranks);

@@ -14,7 +14,7 @@ using test::OnGpu;
 
 class CudaStrategies : public OnGpu, public testing::WithParamInterface<Case> {};
 
-// fp32 throughout.
+// Strategies in fp32 agree with one CPU rank.
 TEST_P(CudaStrategies, AgreeWithOneCpuRank) {
   const Spec spec = spec_of(GetParam());
   cuda::SharedGpu gpu;
@@ -23,8 +23,8 @@ TEST_P(CudaStrategies, AgreeWithOneCpuRank) {
 
 INSTANTIATE_TEST_SUITE_P(All, CudaStrategies, testing::ValuesIn(test::kStrategies));
 
-// A delayed update against a CPU rank that delays it too, which tests/exec/mpi/offload_test.cpp holds to a delay made
-// by hand.
+// A GPU rank with delayed optimizer updates agrees with a CPU rank that delays them too;
+// tests/exec/mpi/offload_test.cpp compares the latter with updates delayed by hand.
 TEST_F(OnGpu, DelayedUpdatesAgreeWithACpuRank) {
   for (const char* strategy :
        {"data: 1, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true, tile: 9001}}",

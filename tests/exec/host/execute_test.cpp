@@ -89,7 +89,8 @@ TEST(Execute, SpansAreOrdered) {
   }
 }
 
-// Peaks: never below what the states need; of the first step at most that of all; the parts sum to the whole.
+// Memory peaks are at least the size of the states; the first step's is at most the run's; the categories sum to the
+// peak.
 TEST(Execute, ReportsItsMemory) {
   const Job job = tiny_job("global_batch: 2");
   const MeasuredMemory m = run(job, 2).execution.memory;
@@ -140,7 +141,8 @@ TEST(Execute, RefusesWhatCpuRanksCannotRun) {
   EXPECT_EQ(refusal(spec_of(test::kTiny, "precision: bf16, gradient_precision: bf16")), "");
 }
 
-// A GPU's flash attention takes packs of 8 elements and rows of at most 256.
+// Models are refused if the GPU's flash attention does not support their head size: multiples of 8 up to 256 are
+// supported.
 TEST(Execute, RefusesHeadsThatNoKernelTakes) {
   const auto refusal = [](std::int64_t head_dim, const std::string& strategy, std::string_view ranks = "GPU") {
     try {
@@ -189,7 +191,7 @@ class SmallDevice final : public RankDevice {
   int left_;
 };
 
-// Whatever it lacks memory for: its first buffer, before there are lanes to wait for, or one of a step.
+// Whichever allocation fails for lack of memory, the first buffer or one during a step, the error says "out of memory".
 TEST(Execute, SaysThatThereIsNoMemory) {
   const Job job(spec_of("name: wide, layers: 1, hidden: 512, heads: 4, kv_heads: 4, feed_forward: 2048, vocab: 2048",
                         "global_batch: 4, precision: fp32, gradient_precision: fp32", 256));

@@ -46,7 +46,8 @@ TEST(Call, NormStretchesCoverEveryWeightOnce) {
   EXPECT_EQ(counted("pipeline: 2, data: 1, global_batch: 2"), one);
 }
 
-// A mask's numbers depend on where an element stands in the step's whole batch, not on who holds it.
+// The dropout mask of an element depends on its position in the global batch of the step, not on the rank that holds
+// it.
 TEST(Call, MasksOfASampleAreTheSameOnWhicheverRankItIs) {
   const auto firsts = [](const std::string& strategy) {
     const test::Job job = test::tiny_job(strategy, kCallModel);

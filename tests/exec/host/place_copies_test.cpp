@@ -54,8 +54,8 @@ std::vector<Bytes> moved_by(const Rank& rank, const Text& text) {
   return moved;
 }
 
-// Every copy moves what its work says: of activations all of it, of states what the rank owns, so that all data ranks
-// together move every element of a chunk once.
+// Copies between device, host and disk move the bytes that their op states: activations whole, of weights and states
+// the part that a rank owns, so that all data-parallel ranks together move every element of a chunk once.
 TEST(PlaceCopies, MoveWhatARankOwns) {
   for (const char* strategy :
        {"data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, tile: 1001}, gradients: cpu}",

@@ -134,7 +134,8 @@ TEST(Calls, StayInsideTheirBuffers) {
   EXPECT_GT(messages, 100);
 }
 
-// Padded experts' rows go by nodes as others do: each with its token, those that only pad with none.
+// Rows of experts padded to their capacity are sent node by node, each with the number of its token; padding rows have
+// none.
 TEST(Calls, PaddedRowsHaveTheirTokens) {
   const Job job = tiny_job("data: 4, expert: 4, global_batch: 4, micro_batch: 1",
                            test::kTiny +
@@ -167,8 +168,8 @@ TEST(Calls, PaddedRowsHaveTheirTokens) {
   EXPECT_EQ(back, 4);
 }
 
-// Packed data has the same size on all ranks of a group: the ranks that share key/value heads, norms under sequence
-// parallelism, the tied table of both ends.
+// Scattered data that are packed for a collective have the same size on all ranks of the group: for shared key/value
+// heads, for norms under sequence parallelism, and for a tied embedding table on both end stages.
 TEST(Calls, MembersPackTheSame) {
   const std::string model =
       "name: tiny, layers: 4, hidden: 33, heads: 4, head_dim: 6, kv_heads: 2, feed_forward: 44, vocab: 67, "

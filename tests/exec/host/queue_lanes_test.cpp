@@ -20,7 +20,7 @@ std::unique_ptr<RankDevice> on_host(const Rank& rank, QueuedTransport& transport
 
 class QueuedStrategies : public testing::TestWithParam<Case> {};
 
-// The path of a GPU's ranks, with the CPU's kernels: lanes as queues, ranks as threads of one process.
+// Ranks with queues, as GPU ranks have, but as threads with the CPU's kernels, agree with one CPU rank.
 TEST_P(QueuedStrategies, AgreeWithOneRank) {
   const Spec spec = spec_of(GetParam());
   expect_close(distance(spec, test::run_on_threads(spec, on_host), test::on_one_cpu_rank(spec)));
@@ -77,8 +77,8 @@ constexpr const char* kStrategies[] = {"data: 2, global_batch: 4", "data: 2, glo
                                        "pipeline: 2, global_batch: 4",
                                        "pipeline: 2, virtual_stages: 2, global_batch: 4"};
 
-// Lanes have queues of their own; a task waits for the last of each other queue that it depends on, and its span says
-// so.
+// Lanes have separate queues: a task waits for the last task that it depends on in each other queue, and its span shows
+// that.
 TEST(QueueLanes, WaitForWhatTasksDependOn) {
   for (const char* strategy : kStrategies) {
     SCOPED_TRACE(strategy);
@@ -117,8 +117,7 @@ TEST(QueueLanes, OneQueueRunsEveryTaskAlone) {
   }
 }
 
-// The bytes that an allocator hands out do not depend on which other ranks run: a rank alone counts the same as among
-// others.
+// Memory does not depend on which other ranks run: a rank that runs alone allocates as many bytes as one among others.
 TEST(QueueLanes, ARankAloneHoldsAsMuchMemory) {
   for (const char* strategy : kStrategies) {
     const test::Job job = tiny_job(strategy);

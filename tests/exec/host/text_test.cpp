@@ -23,7 +23,7 @@ std::string alphabet(std::size_t size) {
   return s;
 }
 
-// Labels are the tokens that follow, samples follow each other, and begin again at the end.
+// Labels are the tokens after the inputs; samples follow each other, and begin again at the end of the text.
 TEST(Text, CutsSamplesOneAfterAnother) {
   for (std::int64_t sequence = 1; sequence < 12; ++sequence) {
     const Text text = checked_text(alphabet(23), 256, sequence);

@@ -159,7 +159,7 @@ TEST(Buffers, NothingIsTakenThatMayStillBeInUse) {
   EXPECT_GT(tried, 10);
 }
 
-// Moments appear at the first update and stay; nothing else is left behind by a step.
+// Optimizer moments are allocated at the first update and stay; all other memory of a step is freed.
 TEST(Buffers, AStepLeavesWhatItFound) {
   for (const char* sharding : {"none", "zero1", "zero2", "zero3", "fsdp"}) {
     SCOPED_TRACE(sharding);
@@ -186,7 +186,7 @@ TEST(Buffers, AStepLeavesWhatItFound) {
   }
 }
 
-// States begin as zeros. Buffers for sums and for moments must be zeroed as a whole by their first task.
+// Weights and states begin as zeros; buffers for sums and moments must be cleared as a whole by their first task.
 TEST(Buffers, SumsBeginAtZero) {
   const Job job = tiny_job("data: 2, global_batch: 4, sharding: fsdp");
   const Rank rank = job.rank(1);
@@ -214,7 +214,7 @@ TEST(Buffers, SumsBeginAtZero) {
   }
 }
 
-// The memory of a sent buffer comes back only when the message has arrived: until then no other buffer gets it.
+// The memory of a sent buffer is reused only after the message has arrived.
 TEST(Buffers, WhatIsSentStaysUntilItHasArrived) {
   const Job job = tiny_job("pipeline: 2, global_batch: 4");
   const Rank rank = job.rank(0);
@@ -236,7 +236,7 @@ TEST(Buffers, WhatIsSentStaysUntilItHasArrived) {
       const Argument& a = launch.arguments.front();
       sent[t] = {a.data, a.data + a.bytes};
     }
-    if (t % 7 != 0) continue;  // now and then everything arrives
+    if (t % 7 != 0) continue;  // every seventh task waits for all copies that are under way
     for (const auto& [task, range] : sent) arrived.insert(task);
     sent.clear();
   }

@@ -146,7 +146,7 @@ TEST(CachingMemory, GivesAllSegmentsBack) {
   EXPECT_EQ(segments.held, 0);
 }
 
-// The rules of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp): sizes of segments.
+// Sizes of memory segments follow the rules of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp).
 TEST(CachingMemory, RoundsSegments) {
   const std::pair<Bytes, Bytes> cases[] = {{1, 2 * kMiB},          {kMiB, 2 * kMiB},
                                            {kMiB + 1, 20 * kMiB},  {10 * kMiB - 512, 20 * kMiB},
@@ -158,7 +158,7 @@ TEST(CachingMemory, RoundsSegments) {
   }
 }
 
-// Neighbours that come back become one block, in whatever order.
+// Neighbouring blocks that are freed become one block, in whichever order they are freed.
 TEST(CachingMemory, JoinsNeighbours) {
   std::vector<int> order = {0, 1, 2, 3};
   do {
@@ -172,7 +172,7 @@ TEST(CachingMemory, JoinsNeighbours) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// The smallest free block that fits, and a pool never takes another's.
+// An allocation gets the smallest free block of its pool that fits, and never a block of another pool.
 TEST(CachingMemory, TakesTheBestFitOfItsPool) {
   CachingMemory memory(host_segments());
   std::byte* large = memory.allocate(40 * kMiB, 0);

@@ -13,8 +13,8 @@ namespace {
 
 using test::random_job;
 
-// Every rank sits in each of its groups at its own place, and the data-parallel copies are told apart as the layout
-// does.
+// Every rank has its own index in each of its groups, and data-parallel replicas have the numbers that the layout gives
+// them.
 TEST(Rank, SitsInItsGroups) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const auto job = random_job(seed);
@@ -39,7 +39,7 @@ TEST(Rank, SitsInItsGroups) {
   }
 }
 
-// A chunk's flat buffers hold whole elements of the width that the rank reads them with.
+// A chunk's flat buffers hold a whole number of elements of the width with which the rank reads them.
 TEST(Rank, WidthsFitTheBuffers) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const auto job = random_job(seed);

@@ -21,7 +21,7 @@ TEST(Clock, FindsNoOffsetWhereThereIsOneClock) {
   EXPECT_LT(clock.uncertainty, 1'000'000'000'000);
 }
 
-// No rank leaves before the last has come.
+// The collective measurement of clocks returns on no rank before the last rank has called it.
 TEST(Clock, EndsTogether) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

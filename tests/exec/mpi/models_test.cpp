@@ -88,7 +88,7 @@ const Case kLatentContext[] = {
     {kDeepSeekV3, "context: 2, context_kind: ulysses, data: 2, expert: 4, sharding: zero1, global_batch: 2"},
 };
 
-// Dispatch over nodes of two ranks, and of three (the last has two): what goes to another node goes there first.
+// Tokens are dispatched over nodes of two ranks, and of three (the last has two): data for another node go there first.
 TEST(HierarchicalDispatch, AgreesWithOneRank) {
   const std::pair<const char*, const char*> cases[] = {
       {"experts: 8, top_k: 2, feed_forward: 48", "data: 4, expert: 4, global_batch: 4"},
@@ -146,7 +146,7 @@ const Case kPredictions[] = {
     {kDeepSeekV3, "pipeline: 2, data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 8"},
 };
 
-// Before anything is learnt every prediction costs about log(vocabulary); further ones count 0.3 of that together.
+// Before training, the loss of every prediction is about log(vocabulary); further predictions add 0.3 of that together.
 TEST(Predictions, AddToTheLoss) {
   for (const std::string& model : {kPredicts, kPredictsTwo}) {
     const Spec spec = spec_of({model, "data: 1, global_batch: 2"});

@@ -278,7 +278,8 @@ TEST(DelayedUpdate, AgreesWithADelayMadeByHand) {
   }
 }
 
-// A tile that is not gathered, or whose gradient is not reduced, shows; so does a fused buffer that is not emptied.
+// The comparison with a reference detects a tile that is not gathered or not reduced, and a fused buffer that is not
+// emptied.
 TEST(Faults, LostTilesAndBuffersShow) {
   const std::pair<const char*, const char*> cases[] = {
       {"reduce unit", "data: 2, sharding: zero3, global_batch: 4, offload: {tiling: 4}"},
@@ -302,7 +303,7 @@ TEST(Faults, LostTilesAndBuffersShow) {
   }
 }
 
-// A copy to the device that is left out or comes late changes the results.
+// The comparison with a reference detects a copy to the device that is left out or comes too late.
 TEST(Faults, LostCopiesShow) {
   const Spec spec = spec_of(
       {kLlama, "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu}, gradients: cpu}"});

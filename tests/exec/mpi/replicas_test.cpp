@@ -75,7 +75,7 @@ const Case kCases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(All, Replicas, testing::ValuesIn(kCases));
 
-// A slice that its receiver takes for another one is detected.
+// A slice of a micro-batch that is sent or received at the wrong offset is detected.
 TEST(Slices, InTheWrongPlaceShow) {
   const Spec spec = spec_of(kCases[0]);
   const auto mistaken = [](Plan& plan) {

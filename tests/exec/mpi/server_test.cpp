@@ -338,7 +338,7 @@ TEST(Servers, BoundedStalenessHoldsFastWorkersBack) {
   }
 }
 
-// Without a bound nobody waits for a worker of a quarter of the others' speed.
+// With asynchronous updates and no bound on staleness, no worker waits for one that has a quarter of the others' speed.
 TEST(Servers, AsynchronousWorkersLeaveStragglersBehind) {
   Spec spec = served_spec("{mode: async}", "sgd");
   spec.cluster.stragglers = {{0, 8.0}};

@@ -81,7 +81,7 @@ TEST(MpiTransport, EverySizeIsCutRight) {
   }
 }
 
-// All lanes of all groups at once; each rank starts them in another order, and polls them the other way round.
+// Lanes of all groups run transfers at once; each rank starts them in another order, and polls them in reverse order.
 TEST(MpiTransport, LanesAndGroupsProgressIndependently) {
   const Plan plan = plan_of(size_of_world());
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
@@ -108,7 +108,7 @@ TEST(MpiTransport, LanesAndGroupsProgressIndependently) {
   }
 }
 
-// Two calls on one lane, of which the second may end first.
+// Two calls on one lane do not mix, even if the second ends first.
 TEST(MpiTransport, CallsOnOneLaneDoNotMix) {
   const Plan plan = plan_of(size_of_world());
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
@@ -149,7 +149,8 @@ MessageCall message(bool send, int peer, std::vector<float>& data) {
   return {send, peer, data.data(), static_cast<Bytes>(data.size() * sizeof(float))};
 }
 
-// Both ways round the ring at once, three messages each way in order, the lanes of one direction in any order.
+// Messages go around a ring in both directions, three each way and in order; lanes of one direction are used in any
+// order.
 TEST(MpiTransport, MessagesMeetByDirectionAndOrder) {
   const Plan plan = plan_of(size_of_world());
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
@@ -252,7 +253,7 @@ std::int64_t crossed_by(Transport& transport, const CollectiveCall& call) {
   return sum;
 }
 
-// A token's row crosses once for each node that it goes to, whoever gets it there, and one sum comes back.
+// A token's row is sent once to each node that needs it, whichever experts there get it, and one sum comes back.
 TEST(MpiTransport, TokensCrossOnceForEachNode) {
   const int ranks = size_of_world(), me = rank_of_world();
   if (ranks == 1) GTEST_SKIP() << "one rank sends nothing";

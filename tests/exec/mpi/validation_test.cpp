@@ -218,8 +218,8 @@ TEST_P(Faults, AGradientOfOneRankAloneShows) {
 
 INSTANTIATE_TEST_SUITE_P(Precisions, Faults, testing::Values("fp32", "bf16"));
 
-// The only gradient that is not finite is one stage's: no stage updates. The same as a step whose gradients are zero,
-// of an optimizer without moments.
+// If one stage's gradient is not finite, no stage updates its weights: the result is that of a step with zero
+// gradients, for an optimizer without moments.
 TEST(Validation, LeavesOutAnUpdateThatIsNotFinite) {
   const ValidatedCase c = {{kLlama, "pipeline: 4, data: 1, schedule: zb-h2, global_batch: 8", "sgd"}, 1.0};
   for (const int stage : {0, 2, 3}) {

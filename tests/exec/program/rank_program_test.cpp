@@ -17,14 +17,14 @@ std::vector<std::int64_t> first_sample(const Text& text, std::int64_t sequence) 
   return tokens;
 }
 
-// The built-in text is repeated for a sample that is longer.
+// The built-in text is repeated if a sample is longer than it.
 TEST(RankProgram, TheBuiltInTextIsRepeated) {
   const Spec spec = test::spec_of(test::kTiny, "global_batch: 1", 16);
   const std::vector<std::int64_t> tokens = first_sample(text_of({}, spec, "abcde"), 16);
   for (std::size_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(tokens[i], ("abcde"[i % 5]) % 64);
 }
 
-// A text given by the user is not repeated.
+// A text given by the user is not repeated: it is refused if a sample is longer.
 TEST(RankProgram, ATextOfTheUsersMustHoldASample) {
   const Spec spec = test::spec_of(test::kTiny, "global_batch: 1", 16);
   const test::TemporaryFolder folder;

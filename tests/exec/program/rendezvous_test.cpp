@@ -18,12 +18,6 @@
 namespace orrery {
 namespace {
 
-// Ports that no other test of this machine takes: by process.
-std::uint16_t free_port() {
-  static int next = 0;
-  return static_cast<std::uint16_t>(20000 + (::getpid() * 8 + next++) % 20000);
-}
-
 template <class F>
 void on_ranks(std::int64_t ranks, std::uint16_t port, const F& f) {
   std::vector<std::thread> threads;
@@ -97,7 +91,7 @@ TEST(Rendezvous, TakesNoMoreThanAJobNeeds) {
       Error);
 }
 
-// On one machine there is one clock.
+// On one machine there is one clock, so the measured offset must be within the stated uncertainty.
 TEST(Rendezvous, ClocksAgreeWithinTheirUncertainty) {
   on_ranks(2, free_port(), [&](const Placement& p) {
     Rendezvous rendezvous(p, 20);
@@ -126,7 +120,7 @@ TEST(Rendezvous, TellsWhoDidNotCome) {
   }
 }
 
-// A rank that waits for the others is not let through a barrier because rank 0 leaves.
+// A rank that waits at a barrier gets an error when rank 0 ends, and is not let through.
 TEST(Rendezvous, TellsThatRank0IsGone) {
   on_ranks(2, free_port(), [](const Placement& p) {
     Rendezvous rendezvous(p, 20);

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// Among all members at once, every algorithm does what its kind promises, for every size.
+// Every collective algorithm, carried out for all members at once, computes the collective's result, for every size.
 TEST(JointMoves, EndWithWhatTheKindPromises) {
   for (const int ranks : {1, 2, 3, 5, 8}) {
     const Plan plan = plan_of(ranks);

@@ -41,7 +41,8 @@ void expect_none(const std::vector<std::string>& errors) {
   for (const std::string& e : errors) EXPECT_EQ(e, "");
 }
 
-// The transport of threads passes the tests of the transport of processes (tests/exec/mpi/transport_test.cpp).
+// The transport between threads passes the tests of the transport between processes
+// (tests/exec/mpi/transport_test.cpp).
 TEST(ThreadsTransport, EveryCollectiveEndsWithWhatItPromises) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     const Plan plan = plan_of(ranks);
@@ -58,7 +59,7 @@ TEST(ThreadsTransport, EveryCollectiveEndsWithWhatItPromises) {
   }
 }
 
-// Several calls in one batch, on queues of their own, which every rank names in another order.
+// A batch may hold several calls on separate queues, which every rank lists in another order.
 TEST(ThreadsTransport, BatchesMayBeMutual) {
   constexpr int kRanks = 4;
   const Plan plan = plan_of(kRanks);
@@ -89,7 +90,7 @@ QueuedCall message(LaneKind lane, HostQueue& queue, bool send, int peer, Values&
   return {lane, &queue, MessageCall{send, peer, data.data(), static_cast<Bytes>(data.size() * sizeof(float))}};
 }
 
-// Around the ring both ways, several messages in order.
+// Messages go around a ring in both directions, several each way and in order.
 TEST(ThreadsTransport, MessagesMeetByDirectionAndOrder) {
   constexpr int kRanks = 3;
   expect_none(on_all_ranks(kRanks, [&](int rank, QueuedTransport& transport) {

@@ -77,7 +77,7 @@ void expect_reference(const Shape& shape) {
   EXPECT_LT(relative_error(f.dkey, d.dkey), kFloatError);
 }
 
-// The meaning of a mask, query by query and key by key.
+// The mask is compared with its definition, query by query and key by key.
 TEST(Attention, AQuerySeesItselfAndWhatIsBeforeItInTheWindow) {
   for (const Shape& shape : kShapes) {
     const CausalMask& m = shape.mask;
@@ -179,7 +179,7 @@ TEST(Attention, QueriesSplitOverRanksGiveTheWhole) {
   EXPECT_LT(relative_error(out, c.out), kFloatError);
 }
 
-// A ring: keys come in parts, in any order, some of which a query does not see at all.
+// Ring attention: keys come in parts, in any order, and a query may see no key of a part.
 TEST(Attention, KeysInPartsGiveTheWhole) {
   Case<float> whole({1, 150, 150, 1, 1, 8}), parts(whole.shape);
   for (const std::int64_t window : {0, 40}) {

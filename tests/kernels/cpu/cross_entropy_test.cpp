@@ -101,7 +101,8 @@ TEST(CrossEntropy, OverOneTwoAndFourRanksMatchesItsReference) {
   }
 }
 
-// For y = x W^T with exponentials E: scale (f / sum E W - W of the label) is the product of the gradient with W.
+// The gradient of x for y = x W^T with exponentials E can be formed after the product: scale (f / sum E W - W of the
+// label) equals the gradient of y times W.
 TEST(CrossEntropy, CombinesWhatWasMultipliedBefore) {
   const std::vector<float> product = {2, 4, 6, 8}, labels = {1, 0, 0, 1}, sums = {4, 2}, factors = {0.5F, 1};
   std::vector<float> y(4);

@@ -47,8 +47,8 @@ TEST(Experts, WeightsMatchTheReference) {
   }
 }
 
-// DeepSeek-V2 (arXiv:2405.04434, section 2.1.2.2) and V3 (2412.19437, section 2.1.2): of groups of experts the best, by
-// their best expert, or with a correction by their two best.
+// A token's experts are in the best groups of experts: groups are compared by their best expert (DeepSeek-V2,
+// arXiv:2405.04434, section 2.1.2.2) or, with a correction bias, by their two best (V3, 2412.19437, section 2.1.2).
 TEST(Experts, ATokensExpertsAreOfItsBestGroups) {
   GateShape s = {.experts = 8, .top_k = 2, .expert_groups = 4, .top_groups = 1};
   std::vector<float> logits;
@@ -124,7 +124,8 @@ TEST(Experts, TheGradientIsTheDerivative) {
   }
 }
 
-// Two ranks with half of the tokens each, who know how often each expert was chosen in all, compute what one rank does.
+// Two ranks with half of the tokens each, who know how often each expert was chosen on both, compute the gradients of
+// one rank.
 TEST(Experts, RanksThatShareTokensBalanceAllOfThem) {
   const GateShape s = {.experts = 6, .top_k = 2, .aux_loss = 0.5};
   Chosen all = chosen(s);

@@ -62,7 +62,7 @@ TEST(Norm, LayerMatchesItsReference) {
   }
 }
 
-// A row's pieces on two ranks, whose sums are added in between, give what the row gives.
+// A row split over two ranks, which add up their sums in between, gives the same norm as the whole row.
 TEST(Norm, PiecesOfRowsGiveTheWhole) {
   for (const bool layer : {false, true}) {
     const std::int64_t rows = 5, columns = 12, half = columns / 2;

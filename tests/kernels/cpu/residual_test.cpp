@@ -71,7 +71,8 @@ TEST(Dropout, DiffersBetweenStreams) {
   }
 }
 
-// (samples 4, sequence 6, columns 10), cut in each of the ways in which ranks hold it.
+// A rank's part of a tensor (samples 4, sequence 6, columns 10), cut in each of the possible ways, gets its part of the
+// whole dropout mask.
 TEST(Dropout, APartDrawsWhatTheWholeDraws) {
   const std::int64_t samples = 4, sequence = 6, columns = 10;
   const DropoutStream stream = {9, 8, 7, 6};

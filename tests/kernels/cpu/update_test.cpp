@@ -71,8 +71,8 @@ TEST(Update, NarrowGradientsAndCopiesAreRoundedOnce) {
   for (std::int64_t i = 0; i < kWeights; ++i) EXPECT_EQ(narrow.forward[i].bits, to_bf16(narrow.weights[i]).bits);
 }
 
-// Taken back and made again with clipped gradients, an update leaves what the clipped one does, but for the rounding of
-// moments that a part of a gradient has passed through.
+// An optimizer step that is undone and made again with clipped gradients gives the same weights as the clipped step
+// alone, except for rounding.
 TEST(Update, CanBeTakenBackAndMadeAgain) {
   for (const Kind kind : {Kind::adamw, Kind::adam, Kind::sgd}) {
     const UpdateRule rule = {.kind = kind, .learning_rate = 0.01, .beta2 = 0.95, .weight_decay = 0.1};

@@ -101,8 +101,8 @@ void expect_log_sum_exp(Case& c) {
   }
 }
 
-// Roundings on the way: the probabilities and the result; for gradients also the saved output, through the row's
-// products, and the scores' gradients. Each is at most one of the type's.
+// Tolerance: rounding of the probabilities and the result; for gradients also of the saved output, through the dot
+// products of rows, and of the scores' gradients. Each is at most one rounding of the storage type.
 TEST_F(Attention, MatchesItsReference) {
   for (const Type type : kTypes) {
     for (const Shape& shape : kShapes) {

@@ -28,8 +28,8 @@ TEST(Collectives, EveryAlgorithmIsRightOnIntegers) {
   }
 }
 
-// Collectives around one rank, or between workers and servers: correct for every number of ranks, and found to be wrong
-// without any one of their moves.
+// Collectives around one root rank, or between workers and servers, are correct for every number of ranks, and leaving
+// out any one of their moves is found to be wrong.
 TEST(Collectives, StarsAreRightOnIntegers) {
   const auto expect_right = [](CollectiveKind kind, int n, int servers) {
     const Moves good = star_moves(kind, n, servers);
@@ -48,7 +48,7 @@ TEST(Collectives, StarsAreRightOnIntegers) {
   }
 }
 
-// Chains end with the sum on every copy, and give what the last one has.
+// Chains of servers end with the sum on every copy, and workers get the last server's data.
 TEST(Collectives, ChainsAreRightOnIntegers) {
   for (int workers = 1; workers <= 4; ++workers) {
     for (int pieces = 1; pieces <= 3; ++pieces) {
@@ -73,7 +73,8 @@ TEST(Collectives, ChainsAreRightOnIntegers) {
   EXPECT_EQ(pulled, (std::vector<double>{0, 0, 0, 0, 0, 0, 0, 0, 400, 400}));
 }
 
-// Every worker sends Psi bytes, every server receives W/S times Psi, and the same back.
+// For Psi bytes of weights, each of W workers pushes Psi bytes, each of S servers receives Psi W / S, and pulls move
+// the same.
 TEST(Collectives, ServersMoveWhatTheyAreSaidTo) {
   const int workers = 6, servers = 3;
   const std::vector<double> pushed = bytes_sent(star_moves(CollectiveKind::push, workers + servers, servers), 300);

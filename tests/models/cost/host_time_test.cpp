@@ -34,5 +34,26 @@ TEST(HostTime, GraphsAndCompilersSaveCalls) {
   EXPECT_EQ(host_time(product(Phase::forward), software), 0);
 }
 
+// A layer's ops run again in full cost the layer's time again, whether or not its activations leave the device.
+TEST(HostTime, OffloadedActivationsLeaveALayersTimeAlone) {
+  Plan plan;
+  plan.ops = {product(Phase::forward),
+              product(Phase::backward),
+              {.name = "down", .work = PlaceCopy{64, MemoryTier::device, MemoryTier::host}},
+              {.name = "left", .work = Wait{}}};
+  plan.ops[1].recompute = true;
+  Block kept, leaves;
+  kept.role = leaves.role = BlockRole::layer;
+  kept.forward = {0};
+  leaves.forward = {0, 2, 3};
+  kept.backward = leaves.backward = {1};
+  Software software = stack();
+  software.host.layer_us = 100;
+  for (const Block& block : {kept, leaves}) {
+    EXPECT_NEAR(layer_host_time(plan, block, software).forward, 100e-6, 1e-12);
+    EXPECT_NEAR(layer_host_time(plan, block, software).backward, 200e-6, 1e-12);
+  }
+}
+
 }  // namespace
 }  // namespace orrery

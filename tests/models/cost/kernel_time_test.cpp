@@ -42,8 +42,8 @@ TEST_F(KernelTime, ProductsNeverGetFasterWithSize) {
   }
 }
 
-// On 132 multiprocessors one tile more than a full wave costs a step; further tiles in that wave cost only their
-// smoothed share.
+// Tiles are computed in waves: on 132 multiprocessors one tile more than a full wave costs another step; further tiles
+// in that wave cost only their smoothed share.
 TEST_F(KernelTime, WavesShowAtTheEdges) {
   profile.gemm.tiles = {{128, 128, 0.8}};
   profile.gemm.smoothing = profile.gemm.exposed_result = 0;
@@ -57,8 +57,8 @@ TEST_F(KernelTime, WavesShowAtTheEdges) {
   EXPECT_DOUBLE_EQ(tiles(198), 1.5 * tiles(132));
 }
 
-// On Hopper part of a tile's result is stored after its products are done, also for accumulated sums; on Blackwell
-// results leave tensor memory during the next tile's products.
+// On Hopper, part of a tile's result is stored after its products are done, also for sums that accumulate; on
+// Blackwell, results are stored from tensor memory during the next tile's products.
 TEST_F(KernelTime, ResultsLeaveAfterTheProducts) {
   Gemm g = {.m = 8192, .n = 8192, .k = 4096, .role = Gemm::Role::weight_gradient, .result_bytes = 4};
   const auto sums_cost = [&](const char* name) {
@@ -127,6 +127,50 @@ TEST_F(KernelTime, RandomNumbersSlowAFastAttentionKernel) {
   const Seconds dropping = time(a, "cudnn");
   a.drops = false;
   EXPECT_NEAR(dropping / time(a, "cudnn"), 1 / 0.65, 0.01);
+}
+
+// A profile whose only sample of each work took `slower` times what the formulas say of it.
+class SampledKernelTime : public KernelTime {
+ protected:
+  void sample(const Work& work, double slower) {
+    const WorkShape shape = shape_of(work, 2);
+    const Seconds seconds = slower * kernel_time(op(work), 2, gpu, find_profile(gpu), "cudnn");
+    profile.measured.ops.push_back({shape.kind, {{shape.sizes, shape.amount, seconds}}});
+  }
+  // The time of a work over what the formulas say of it.
+  double ratio(const Work& work) const {
+    return time(work, "cudnn") / kernel_time(op(work), 2, gpu, find_profile(gpu), "cudnn");
+  }
+};
+
+TEST_F(SampledKernelTime, PiecesAndDropoutCostWhatTheFormulasSayOfThem) {
+  Gemm product = gemm(4096, 2560, 8192);
+  FlashAttention attention = {
+      .batch = 1, .heads = 32, .kv_heads = 32, .query = 8192, .key = 8192, .head_dim = 128, .value_dim = 128};
+  sample(product, 1.25);
+  sample(attention, 1.5);
+  product.m = 1024;
+  product.pieces = 4;
+  attention.drops = true;
+  EXPECT_NEAR(ratio(product), 1.25, 1e-9);
+  EXPECT_NEAR(ratio(attention), 1.5, 1e-9);
+}
+
+TEST_F(SampledKernelTime, AttentionWithoutAnyVisibleKeyTakesItsStart) {
+  FlashAttention attention = {
+      .batch = 1, .heads = 32, .kv_heads = 32, .query = 8192, .key = 8192, .head_dim = 128, .value_dim = 128};
+  sample(attention, 1.5);
+  attention.pairs = 0;
+  const Seconds taken = time(attention, "cudnn");
+  EXPECT_GE(taken, 0);
+  EXPECT_LT(taken, 1e-4);
+}
+
+TEST_F(SampledKernelTime, SamplesWithOtherSizesAreNoSamples) {
+  const Gemm product = gemm(4096, 2560, 8192);
+  sample(product, 1.25);
+  profile.measured.ops.front().samples.front().sizes.pop_back();
+  EXPECT_NEAR(ratio(product), 1, 1e-9);
 }
 
 TEST_F(KernelTime, HeadsBetweenThoseMeasuredLieBetween) {

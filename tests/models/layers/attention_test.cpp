@@ -17,8 +17,8 @@ std::string with_heads(int kv) {
       "name: m, layers: 2, hidden: 64, heads: 16, kv_heads: {}, head_dim: 8, feed_forward: 64, vocab: 64", kv);
 }
 
-// nanotron copies the packed projection, then its keys and values: queries stay where all three stand, until
-// attention's backward has read them.
+// nanotron copies the packed projection of queries, keys and values, then the keys and values: the queries stay in the
+// packed copy until the backward pass of attention has read it.
 TEST(Attention, QueriesStayBesideKeysThatWereCopied) {
   for (const int copies : {0, 1, 3}) {
     const Plan plan = make_plan(
@@ -45,7 +45,7 @@ TEST(Attention, QueriesStayBesideKeysThatWereCopied) {
   }
 }
 
-// Query heads are cut over the ranks; key/value heads too, but never below one.
+// Query heads are divided over the tensor-parallel ranks; key/value heads too, but each rank has at least one.
 TEST(Attention, HeadsAreCut) {
   for (const int kv : {1, 2, 4, 16}) {
     for (const int t : {1, 2, 4, 8, 16}) {
@@ -70,7 +70,7 @@ TEST(Attention, HeadsAreCut) {
   }
 }
 
-// Selective recomputation runs the core again, with flash attention or without, and nothing else.
+// Selective recomputation runs only the core of attention again, with flash attention or without.
 TEST(Attention, SelectiveRunsTheCoreAgain) {
   for (const char* attention : {"flash", "unfused"}) {
     const auto ops = layer_ops(test::spec_of(with_heads(16) + ", dropout: 0.1",
@@ -85,7 +85,7 @@ TEST(Attention, SelectiveRunsTheCoreAgain) {
   }
 }
 
-// A window narrows every layer but each `every`th.
+// A sliding window is used in every layer except each `every`th.
 TEST(Attention, WindowsAlternate) {
   const Spec spec = test::spec_of(
       "name: m, layers: 6, hidden: 64, heads: 8, feed_forward: 64, vocab: 64, sliding_window: {window: 16, every: 3}",

@@ -51,7 +51,7 @@ TEST(BlockBuilder, BackwardRunsFromTheLast) {
   EXPECT_EQ(names(ops, block.backward), (Names{"b gradient", "a gradient"}));
 }
 
-// A region runs again, whole and once, before the first op that misses what it wrote.
+// A region of recomputed ops runs again, whole and once, before the first op that needs an output that was not kept.
 TEST(BlockBuilder, RegionsRunAgain) {
   std::vector<Op> ops;
   const Block block = two_ops(true, ops);
@@ -61,7 +61,8 @@ TEST(BlockBuilder, RegionsRunAgain) {
     EXPECT_EQ(ops[id].recompute, ops[id].name.find("again") != std::string::npos);
 }
 
-// Recomputation waits for the gradient with which backward of its region begins, though it does not read that gradient.
+// Recomputation waits for the gradient with which the backward pass of the region begins, though it does not read that
+// gradient.
 TEST(BlockBuilder, RegionsWaitForTheirGradient) {
   std::vector<Op> ops;
   const Block block = two_ops(true, ops);
@@ -80,7 +81,7 @@ Names freed(const Block& block, const Op& op) {
   return result;
 }
 
-// Kept values go with their last use in backward; recomputed ones after their last use in either pass.
+// A kept activation is freed after its last use in the backward pass, others after their last use in either pass.
 TEST(BlockBuilder, LifetimesFollowUses) {
   std::vector<Op> kept_ops, again_ops;
   const Block kept = two_ops(false, kept_ops), again = two_ops(true, again_ops);

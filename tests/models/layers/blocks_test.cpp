@@ -31,7 +31,8 @@ Made make(Block (*block)(const BlockContext&, std::vector<Op>&), const Spec& spe
   return made;
 }
 
-// Only rows of b s values travel, one for the row maxima and two for the sums, never the b s V logits.
+// The loss over a divided vocabulary reduces only rows of b s values, one for the row maxima and two for the sums,
+// never the b s V logits.
 TEST(Blocks, LossReducesRowsAlone) {
   for (const int t : {1, 2, 8}) {
     const Spec spec =

@@ -41,7 +41,8 @@ const std::vector<std::string> kLayouts = {
     "context: 4, recompute: full",
 };
 
-// Ranks that do the same are one class; where they do not, each block of the ring is one of its own.
+// Ranks with the same work are one class: with a zigzag layout all ranks of a stage, otherwise those of each block of
+// the ring.
 TEST(ContextAttention, ClassesAreThoseThatDiffer) {
   for (const std::string& layout : kLayouts) {
     const Spec spec = context_spec(2, layout);
@@ -59,7 +60,8 @@ TEST(ContextAttention, ClassesAreThoseThatDiffer) {
   }
 }
 
-// Whatever the layout, all ranks together see the pairs of the whole sequence in every layer, forward and back.
+// In every layout, all ranks together compute the (query, key) pairs of the whole sequence in every layer, forward and
+// backward.
 TEST(ContextAttention, EveryPairIsSeenOnce) {
   for (const char* window : {"", ", sliding_window: {window: 20, every: 2}"}) {
     for (const std::string& layout : kLayouts) {
@@ -124,7 +126,8 @@ TEST(ContextAttention, UnfusedAttentionWorksOnExchangedHeads) {
   }
 }
 
-// Keys and values arrive under the attention of those before: no attention waits for the transfer issued with it.
+// Transfers of keys and values run beside the attention of the previous ones: no attention waits for a transfer issued
+// with it.
 TEST(ContextAttention, TransfersRunUnderAttention) {
   const Plan plan = make_plan(context_spec(2, "context: 4"));
   TaskId last_transfer = kNone;

@@ -66,8 +66,8 @@ TEST(ExpertSizes, AFileGivesEachLayerItsLoads) {
   EXPECT_EQ(expert_sizes(spec, 1, 100).received, 200);
 }
 
-// Experts of a token that lie in one part count once: all of them in one part, none in as many parts as experts; drawn
-// by hand where the experts are of few groups.
+// The number of parts (groups of ranks) that hold a token's experts, over top_k: 1 / top_k with one part, and 1 with a
+// part per expert; computed by hand where the experts are of few groups.
 TEST(ExpertSizes, PartsThatATokensExpertsMeet) {
   Moe moe;
   moe.experts = 64;
@@ -88,7 +88,8 @@ TEST(ExpertSizes, PartsThatATokensExpertsMeet) {
   EXPECT_LT(parts_met(moe, 8), 0.75 * any);
 }
 
-// Parts that cut groups, as DeepSeek-V2's over 40 and 80 ranks do: shares of a million tokens drawn at random.
+// Parts that cut groups of experts, like DeepSeek-V2's over 40 and 80 ranks: compared with a million tokens drawn at
+// random.
 TEST(ExpertSizes, PartsThatCutGroups) {
   Moe moe;
   moe.experts = 160;

@@ -82,7 +82,7 @@ TEST(Experts, AllToAllsMoveTheChosenRows) {
   }
 }
 
-// Products of experts: 2 * rows * weights forward, twice that backward.
+// The matrix products of experts are those of the busiest rank's rows: 2 * rows * weights forward, twice that backward.
 TEST(Experts, ProductsFollowTheBusiestRanksRows) {
   for (const ExpertLayout& l : kExpertLayouts) {
     const Spec spec = spec_for(l);
@@ -126,7 +126,7 @@ TEST(Experts, GradientsAreReducedOnALaneOfTheirOwn) {
   }
 }
 
-// A stack that waits for each reduction makes them one after the other.
+// If a stack waits for each reduction, expert gradients and the other gradients are reduced one after the other.
 TEST(Experts, GradientsTakeTurnsWhereNothingOverlaps) {
   for (const char* overlap : {"true", "false"}) {
     const Plan plan = make_plan(spec_for({1, 4, 2, 1, ""}, fmt::format(", overlap: {{gradient_reduce: {}}}", overlap)));
@@ -136,7 +136,7 @@ TEST(Experts, GradientsTakeTurnsWhereNothingOverlaps) {
   }
 }
 
-// States: experts are cut over the ranks that hold them, the rest over all data ranks.
+// Optimizer states of experts are divided over the ranks that hold them, the others over all data-parallel ranks.
 TEST(Experts, StatesAreCutOverTheRanksThatHoldThem) {
   for (const ExpertLayout& l : kExpertLayouts) {
     for (const char* sharding : {"none", "zero1", "zero2", "zero3", "fsdp"}) {
@@ -190,7 +190,7 @@ TEST(Experts, BusyRanksStandApart) {
   EXPECT_NO_THROW(check_plan(unfold(plan)));
 }
 
-// A multi-token-prediction module has the ops of a layer, and its rows join the output's.
+// A multi-token-prediction module has the ops of a layer, and its rows are added to those of the output layer.
 TEST(Experts, PredictionModulesStandBeforeTheOutput) {
   Spec spec = spec_for(kExpertLayouts[0]);
   spec.model.mtp_layers = 1;
@@ -253,7 +253,7 @@ TEST(Experts, ShardsHaveReplicas) {
   EXPECT_EQ((elements.at({Dimension::expert_data, CollectiveKind::all_gather})), 2 * 2 * experts);
 }
 
-// Qwen1.5-MoE: one column decides how much the shared experts count, for every token.
+// Shared experts may have a gate (Qwen1.5-MoE): one output column scales their result, for every token.
 TEST(Experts, SharedOnesMayBeGated) {
   const ExpertLayout layout = {2, 2, 2, 1, ", shared_feed_forward: 64, shared_gate: true"};
   const Plan plan = make_plan(spec_for(layout));

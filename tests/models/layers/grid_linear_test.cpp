@@ -66,7 +66,8 @@ TEST(Grid, HoldsAPthOfEveryMatrixAndAQthOfEveryVector) {
   }
 }
 
-// A rank keeps (34 s b h + 5 a s^2 b) / p: only the statistics of norms are held more than once.
+// With p ranks in a tensor-parallel grid, a rank keeps (34 s b h + 5 a s^2 b) / p activations: only the statistics of
+// norms are held more than once.
 TEST(Grid, KeepsAPthOfALayersActivations) {
   const std::int64_t sbh = kGridSequence * kGridBatch * kGridHidden,
                      scores = 5 * 8 * kGridSequence * kGridSequence * kGridBatch;
@@ -148,7 +149,7 @@ TEST(Grid, ACubeGathersAndScattersAlongThreeAxes) {
   }
 }
 
-// Panels come while the ones before are multiplied: of each matrix two at a time, and no more.
+// SUMMA receives the next panel while one is multiplied: of each matrix two panels are held at a time.
 TEST(Grid, HoldsTwoPanelsOfAMatrixAtATime) {
   const Plan plan = plan_on_grid(grids()[1]);
   std::map<std::pair<std::uint32_t, std::string>, int> alive;  // by frame and matrix

@@ -121,7 +121,7 @@ TEST(Placement, UncutIndexIsABijectionOverTheGroup) {
   }
 }
 
-// Halves: the first half of a rank's rows are gates, the second ups, of the same columns of the model.
+// Gated layers: the first half of a rank's rows are gates, the second half ups, of the same columns of the model.
 TEST(Placement, HalvesStayTogether) {
   const Model model;
   const LocalParameter p = parameter(Cut::halves, 8, 1);

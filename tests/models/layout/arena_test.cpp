@@ -43,7 +43,8 @@ TEST(Arena, IsThereOnlyWhenAsked) {
   }
 }
 
-// CB (section 6.2): a fused buffer as large as all gradients (12 GB for 3 B parameters in fp32), or a bucket.
+// ZeRO-R's constant-size buffers (CB, section 6.2): a fused buffer is as large as all gradients (12 GB for 3 B
+// parameters in fp32), or as one bucket.
 TEST(FusedBuffer, IsAsLargeAsABucket) {
   const auto buffer = [](const char* sharding, double bucket) {
     const Spec spec = spec_of(kSmall, fmt::format("data: 4, sharding: {}, global_batch: 4, gradient_precision: fp32, "
@@ -61,7 +62,7 @@ TEST(FusedBuffer, IsAsLargeAsABucket) {
   }
 }
 
-// Every bucket is copied in, reduced there, and what the rank owns of it copied out, in order on one lane.
+// Every bucket is copied into the fused buffer, reduced there, and this rank's part copied out, in order on one lane.
 TEST(FusedBuffer, IsFilledReducedAndEmptied) {
   const Plan plan =
       make_plan(spec_of(kSmall, "data: 4, sharding: zero1, global_batch: 8, fused_buffers: true, bucket_MiB: 0.1"));

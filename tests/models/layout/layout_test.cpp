@@ -116,7 +116,7 @@ TEST(Layout, GradientShardsMayBeWidened) {
   EXPECT_EQ(held(sharded + "gradient_precision: fp32", software, kWidenedShard), 0);
 }
 
-// One 16-bit tensor for each shape of the layers' matrices, however many layers and chunks there are.
+// Dummy gradients: one 16-bit tensor for each shape of the layers' matrices, for any number of layers and chunks.
 TEST(Layout, DummyGradientsAreKeptByShape) {
   const Bytes shapes = 2 * (192 * 64 + 64 * 64 + 512 * 64 + 64 * 256);
   const std::string software = "profile: orrery, dummy_gradients: true";
@@ -127,7 +127,7 @@ TEST(Layout, DummyGradientsAreKeptByShape) {
   EXPECT_EQ(held("data: 2, sharding: fsdp", software, kDummyGradients), 0);
 }
 
-// Layers that only a later chunk has are counted there.
+// Shapes of dummy gradients that only occur in layers of a later chunk are counted too.
 TEST(Layout, DummyGradientsAreThoseOfAllChunks) {
   const std::string model =
       std::string(test::kSmall) + ", moe: {experts: 4, top_k: 2, feed_forward: 128, first_layer: 4}";

@@ -65,7 +65,7 @@ TEST(Replicas, OfAllStagesAlikeAreDataParallel) {
     EXPECT_EQ(flops_of(shared, slot), flops_of(plain, plain.classes[slot.stage]));
 }
 
-// A stage reduces its gradients over its own ranks alone.
+// Each stage reduces gradients only over its own ranks, of which stages may have different numbers.
 TEST(Replicas, ReduceTheirOwnStage) {
   const Plan plan =
       plan_with("pipeline: 2, stage_replicas: [4, 1], schedule: dapple, micro_batch: 4, global_batch: 16");
@@ -82,7 +82,7 @@ TEST(Replicas, ReduceTheirOwnStage) {
   }
 }
 
-// The states of a sharded stage are cut over the ranks that it has.
+// The optimizer states of a stage are divided over the ranks of that stage.
 TEST(Replicas, ShardTheirOwnStage) {
   const Plan plan = plan_with(
       "pipeline: 2, stage_replicas: [4, 2], sharding: zero1, stage_layers: [4, 4], micro_batch: 4, global_batch: 16");

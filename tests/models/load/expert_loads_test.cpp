@@ -34,7 +34,7 @@ TEST(ExpertLoads, ARowForEachExpertLayerOrOneForAll) {
   }
 }
 
-// A model whose layers are counted in billions is refused by other rules: the file is read in a moment all the same.
+// A file with a layer count of billions is refused quickly: no loop runs over all layers before.
 TEST(ExpertLoads, DoNotCountLayersOneByOne) {
   const test::TemporaryFolder folder;
   Model m = with_loads(folder.path("loads.json"));

@@ -44,7 +44,7 @@ TEST(Stages, DappleCutsForTheLeastLatency) {
   EXPECT_EQ(planned("dapple", "", 8, 4), (Cut{2, 2, 2, 2}));
 }
 
-// With a vocabulary shared by all stages, no stage has a larger part of it than another.
+// If all stages share the vocabulary, none has more of it than another, so layers are divided as evenly as possible.
 TEST(Stages, ThatShareTheVocabularyHaveAsManyLayers) {
   EXPECT_EQ(planned("vocab-1f1b", "", 6, 4), (Cut{2, 2, 1, 1}));
   EXPECT_EQ(planned("1f1b", "", 6, 4), (Cut{1, 2, 2, 1}));
@@ -64,7 +64,7 @@ double best_of_all(int layers, int stage, int stages, double embedding, double l
   return best;
 }
 
-// The rules that balance cost leave no better cut, whatever embedding and head weigh.
+// Rules that balance cost find a division of layers that no other improves, whatever embedding and output layer cost.
 TEST(Stages, NoCutIsBetter) {
   for (const char* rule : {"by_cost", "by_parameters"}) {
     const bool parameters = std::string(rule) == "by_parameters";

@@ -51,7 +51,7 @@ TEST(Moves, EveryStageHasItsOwnPartner) {
   EXPECT_EQ(offsets.at(1), std::set<std::int64_t>{3});
 }
 
-// A plan without evicted activations is that of 1F1B.
+// With two stages, BPipe evicts no activations: the plan is that of 1F1B.
 TEST(Moves, TwoStagesHaveNothingToBalance) {
   const auto tasks = [](const std::string& schedule) {
     return make_plan(spec_of(kSmall, "pipeline: 2, global_batch: 8, schedule: " + schedule)).task_count();

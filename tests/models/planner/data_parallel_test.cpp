@@ -81,7 +81,7 @@ TEST(DataParallel, Volumes) {
   }
 }
 
-// Reductions travel in the gradients' width, gathers in that of the parameters.
+// Reductions send the gradients' width, gathers the parameters' width.
 TEST(DataParallel, Widths) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const Spec spec = test::random_spec(seed);

@@ -23,8 +23,8 @@ Sent sent(const Plan& plan, std::uint32_t slot) {
   return s;
 }
 
-// s b h activations forward and as many gradients back per boundary and micro-batch, over t ranks under sequence
-// parallelism; v times as much when interleaved.
+// A micro-batch of b samples of s tokens sends s b h activations forward over each boundary of two stages and as many
+// gradients back, v times where each stage has v chunks; sequence parallelism divides them among t tensor ranks.
 TEST(Emit, PointToPointVolume) {
   for (const int p : {2, 4}) {
     for (const int v : {1, 2}) {

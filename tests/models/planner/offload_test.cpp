@@ -11,7 +11,7 @@ namespace {
 
 using namespace test;
 
-// Bytes that a slot's tasks copy from one place to another in a step.
+// Bytes that one rank of the plan's first class copies from one memory tier to another in a step.
 Bytes copied(const Plan& plan, MemoryTier from, MemoryTier to) {
   Bytes sum = 0;
   for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {

@@ -17,7 +17,7 @@ Spec spec_on(const std::string& cluster) {
 const Op kProduct = {.name = "product", .work = Gemm{.m = 4096, .n = 4096, .k = 4096}};
 const Op kSum = {.name = "sum", .work = Collective{.kind = CollectiveKind::all_reduce, .bytes = 50'000'000}};
 
-// A kernel's weight in an order is the simulator's time for it.
+// The duration of a kernel that orders of a pipeline assume is the duration that the simulator computes.
 TEST(OrderTime, IsThatOfTheBuiltInProfile) {
   const Spec spec = spec_on("{node: dgx-h100, nodes: 4}");
   const Plan plan = make_plan(spec);

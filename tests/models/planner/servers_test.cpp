@@ -34,7 +34,7 @@ Bytes state_bytes(const Plan& plan, std::uint32_t slot, Category category) {
   return sum;
 }
 
-// 2 Psi per worker, into and out of the servers.
+// Each worker pushes and pulls every weight once: 2 Psi bytes per worker, to and from the servers.
 TEST(Servers, WorkersPushAndPullEveryWeightOnce) {
   for (const char* more : {"", ", bucket_MiB: 0.05", ", overlap: {gradient_reduce: false, parameter_gather: false}"}) {
     const Plan plan = servers_plan("{servers: 3}", fmt::format("data: 4, global_batch: 8{}", more));
@@ -46,7 +46,7 @@ TEST(Servers, WorkersPushAndPullEveryWeightOnce) {
   }
 }
 
-// Every weight is updated by one server, by no worker; servers hold equal ranges of every bucket, on their hosts.
+// Every weight is updated by one server and by no worker; servers hold equal ranges of every bucket in host memory.
 TEST(Servers, HoldEveryWeightOnce) {
   const Plan plan = unfold(servers_plan("{servers: 3}", "data: 4, global_batch: 8, bucket_MiB: 0.05"));
   ASSERT_EQ(plan.ranks, 7);

@@ -11,8 +11,8 @@ namespace {
 
 using namespace test;
 
-// The gradients of norms are summed over tensor ranks in each rank's shards before they are offloaded; where gradients
-// stay on the device until the end, those of the whole chunk are summed.
+// The gradients of norms are summed over tensor ranks before they are offloaded, in each rank's shards; if gradients
+// stay on the device to the end, those of the whole chunk are summed.
 TEST(SharedGradients, AreSummedBeforeTheyLeave) {
   const std::string small = "name: s, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 256";
   for (const char* offload : {"optimizer: cpu, gradients: cpu", "optimizer: cpu"}) {

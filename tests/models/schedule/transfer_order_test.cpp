@@ -133,7 +133,7 @@ TEST(TransferOrder, FollowTheTimesOfPhases) {
     const std::vector<PhaseTimes> even(p * chunks + 2, PhaseTimes{}), uneven(p * chunks + 2, PhaseTimes{3, 17, 2});
     const Schedule schedule = make_schedule(name, {p, 2 * p, chunks, uneven});
     const auto places = [](const TransferOrder& transfer_order) {
-      std::vector<std::tuple<std::size_t, std::size_t, int, int, bool>> all;  // stage, turn, and what crosses
+      std::vector<std::tuple<std::size_t, std::size_t, int, int, bool>> all;  // stage, place in its order, transfer
       for (std::size_t s = 0; s < transfer_order.size(); ++s) {
         for (std::size_t i = 0; i < transfer_order[s].size(); ++i) {
           for (const StageTransfer& c : transfer_order[s][i])

@@ -8,7 +8,8 @@
 namespace orrery {
 namespace {
 
-// PipeDream (Narayanan et al. 2019, section 3.3): gradients of stage i are of weights p - 1 - i updates old.
+// PipeDream (Narayanan et al. 2019, section 3.3): stage i of p computes gradients with weights that are p - 1 - i
+// updates old.
 TEST(WeightVersions, OfPipedreamAreAsManyAsStagesFollow) {
   for (const std::int64_t p : {1, 2, 3, 4, 8}) {
     const Schedule s = make_schedule("pipedream", {p, 5 * p, 1, {}});
@@ -21,7 +22,7 @@ TEST(WeightVersions, OfPipedreamAreAsManyAsStagesFollow) {
   }
 }
 
-// All stages take the first one's: w(t - p + 1) on each.
+// With PipeDream's vertical sync all stages use the weights that the first stage uses: w(t - p + 1).
 TEST(WeightVersions, OfVerticalSyncAreOneForAllStages) {
   for (const std::int64_t p : {1, 2, 4, 8}) {
     const Schedule s = make_schedule("pipedream", {p, 5 * p, 1, {}});
@@ -34,7 +35,8 @@ TEST(WeightVersions, OfVerticalSyncAreOneForAllStages) {
   }
 }
 
-// PipeDream-2BW (Narayanan et al. 2021, section 3.1): W(t + 1) = W(t) - gradient of W(t - 1), for m >= p.
+// PipeDream-2BW (Narayanan et al. 2021, section 3.1) uses weights that are one update old: W(t + 1) = W(t) - gradient
+// of W(t - 1), for m >= p.
 TEST(WeightVersions, OfTwoBuffersAreOneUpdateOld) {
   for (const std::int64_t p : {2, 3, 4, 8}) {
     for (const std::int64_t m : {p, p + 1, 3 * p}) {

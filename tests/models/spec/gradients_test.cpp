@@ -26,7 +26,8 @@ TEST(Gradients, AreReducedUnitByUnitWhereTheyAreShardedOrLeave) {
   EXPECT_TRUE(units(whole));
 }
 
-// A stack's habit counts among several data ranks, and not where servers or unlike stages take the mean.
+// A stack's way of averaging gradients is used with several data-parallel ranks, unless parameter servers average them,
+// or stages have different numbers of replicas.
 TEST(Gradients, BecomeTheirMeanAsTheStackDoes) {
   Spec spec = spec_of(Sharding::none);
   const auto way = [&] { return averaging(spec, row_of(spec.strategy.sharding)); };

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
-#include "models/load/hugging_face.h"
+#include "models/families/hugging_face.h"
 #include "models/spec/spec.h"
 
 namespace orrery {

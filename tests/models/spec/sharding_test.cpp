@@ -81,7 +81,7 @@ TEST(Sharding, OfOneRankIsNone) {
                                  [](const Origin& o) { return o.key == "strategy.sharding"; });
   ASSERT_NE(told, spec.origins.end());
   EXPECT_EQ(told->value, "none");
-  EXPECT_EQ(told->asked, "zero3");
+  EXPECT_EQ(told->asked, "zero3 over one rank");
   EXPECT_EQ(test::spec_of(test::kSmall, "data: 2, sharding: zero3").strategy.sharding, find_sharding("zero3"));
 }
 

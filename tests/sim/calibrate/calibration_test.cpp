@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -60,7 +61,7 @@ TEST(Calibration, KnowsHowManyRowsExpertsGot) {
   EXPECT_GE(grouped, 12);  // two shapes, three products, several numbers of rows
 }
 
-// Calibration also works where the host copies and updates beside compute, each slowed by the other.
+// Calibration also works if the host copies and updates while the device computes, and both slow each other.
 TEST(Calibration, FindsWhatTheHostDoesBeside) {
   std::string text = kSpec;
   text.replace(text.find("data: 2"), 7, "data: 2, sharding: zero2, offload: {optimizer: cpu, gradients: cpu}");
@@ -101,7 +102,7 @@ std::set<std::string> kinds_of(const Plan& plan) {
   return kinds;
 }
 
-// Whatever the specs of benchmarks/ do, a calibration measures.
+// Calibration runs measure every kind of op in the validation specs of benchmarks/.
 TEST(Calibration, HoldsTheKindsOfTheValidationSpecs) {
   std::set<std::string> measured;
   for (const CalibrationSpec& c : calibration_specs(2, false))
@@ -118,6 +119,26 @@ TEST(Calibration, HoldsTheKindsOfTheValidationSpecs) {
     }
     EXPECT_GE(specs, 6);
   }
+}
+
+// Each kind of spec for a GPU measures what it is there for: a sharding that one rank drops, for one, would not.
+TEST(Calibration, GpuSpecsHoldTheKindsTheyAreFor) {
+  std::map<std::string, std::set<std::string>> kinds;
+  for (const CalibrationSpec& c : gpu_calibration_specs(false))
+    kinds[c.name.substr(0, c.name.find(':'))].merge(kinds_of(make_plan(parse_spec(c.text, c.name))));
+  const std::pair<const char*, const char*> aims[] = {
+      {"llama", "gemm/weight_gradient/add/4 bf16"},
+      {"llama", "embedding/backward/4 bf16"},
+      {"units", "gemm/weight_gradient bf16"},
+      {"units", "cast/4-2 bf16"},
+      {"narrow", "gemm/weight_gradient/add bf16"},
+      {"narrow", "embedding/backward bf16"},
+      {"dropout", "residual/bias/dropout/forward bf16"},
+      {"unfused", "softmax/forward bf16"},
+  };
+  for (const auto& [spec, kind] : aims)
+    EXPECT_TRUE(kinds[spec].contains(kind))
+        << spec << ": " << kind << " is not in " << fmt::format("{}", fmt::join(kinds[spec], ", "));
 }
 
 // Calibration reports noisy repetitions.

@@ -61,8 +61,8 @@ TEST(ImportNcclTests, TakesTheOutOfPlaceTimes) {
   EXPECT_EQ(file.fingerprint.at("nccl"), "22809");
 }
 
-// Old output: no text in the operator column, an error instead of a count, no name of the collective except in the file
-// name, a launcher's prefix.
+// Old output of nccl-tests: the operator column is empty, an error replaces a count, the collective's name is only in
+// the file name, and a launcher has prefixed the lines.
 TEST(ImportNcclTests, ReadsOldOutputUnderMpirun) {
   const Imported file = import_file(kImports + "all_gather_old.txt");
   ASSERT_EQ(file.transfers.size(), 2U);
@@ -111,7 +111,8 @@ TEST(ImportNcclTests, KnowsProgramsByTheirNames) {
   for (const auto& [program, kind] : names) EXPECT_EQ(nccl_tests_kind(program), kind) << program;
 }
 
-// The log holds the table that NCCL 2.28.9 computed for two nodes of eight H100: it is the one that our port finds.
+// The log contains the tuning table that NCCL 2.28.9 computed for two nodes of eight H100: our port computes the same
+// one.
 TEST(ImportNcclLog, TheTableIsThePortsOwn) {
   const Imported file = import_file(kImports + "nccl_h100_2.log");
   ASSERT_EQ(file.nccl.size(), 1U);
@@ -157,7 +158,7 @@ TEST(ImportNcclLog, OutlivesTheProfile) {
   EXPECT_EQ(to_json(again), to_json(p));
 }
 
-// Two ranks: a collective took as long as on the rank that came last.
+// The duration of a collective on two ranks is that on the rank that entered last.
 TEST(ImportKineto, CollectivesTakeTheShorterEnd) {
   const Profile p = profile_of_files({"kineto_rank0.json", "kineto_rank1.json"});
   const TransferTable& table = table_of(p, "all_reduce", 2, 1);
@@ -215,7 +216,7 @@ TEST(ImportKineto, OurOwnTraces) {
   EXPECT_EQ(file.fingerprint.at("device"), "a device");
 }
 
-// Times of a table come back as the prediction of those sizes, and of no others.
+// An imported table of times is used for predictions of the imported sizes, and of no others.
 TEST(ImportProfile, RoundTripThroughAPrediction) {
   const std::string path = testing::TempDir() + "cluster" + std::to_string(::getpid()) + ".json";
   const Outcome outcome =

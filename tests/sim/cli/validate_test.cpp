@@ -42,7 +42,8 @@ class CommandValidate : public testing::Test {
   std::string folder_;
 };
 
-// The fake's durations have nothing to do with the profile's: the step is off, the engine is not.
+// The fake program's durations are unrelated to the profile's: the predicted step is out of tolerance, the engine's is
+// not.
 TEST_F(CommandValidate, ExitsWithFourWhereAStepIsOutOfTolerance) {
   ValidateOptions strict = options(), lenient = options();
   strict.tolerance = 1e-6;

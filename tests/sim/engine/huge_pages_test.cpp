@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// A hint: memory of any size and place keeps what it holds.
+// Asking for huge pages changes no content of memory, of any size and at any address.
 TEST(HugePages, ChangeNoByte) {
   for (const std::size_t size : {0UL, 1UL, 4096UL, 2UL << 20, 9'000'001UL}) {
     std::vector<std::uint8_t> bytes(size, 7);

@@ -67,7 +67,7 @@ TEST(Simulate, EndsWhenTheUserStopsIt) {
   EXPECT_THROW(simulate(p.plan(), p.timing(), &stop), Stopped);
 }
 
-// Two stages, two micro-batches, 1F1B: F 10, B 20, a transfer 3.
+// A small case computed by hand: two stages, two micro-batches, 1F1B: F 10, B 20, a transfer 3.
 TEST(Simulate, GoldenOneFOneB) {
   TinyPlan p;
   const auto f = p.op("F", LaneKind::compute, {.duration = 10});

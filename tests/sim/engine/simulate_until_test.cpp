@@ -5,7 +5,7 @@
 namespace orrery {
 namespace {
 
-// A kernel beside a transfer that slows it: when that has ended, it goes on faster, and ends before it was to.
+// A kernel that a transfer slows down goes on faster when the transfer has ended, and may still end in time.
 TEST(SimulateUntil, IsNotLateWhereItEndsInTime) {
   TinyPlan p;
   const auto kernel = p.op("kernel", LaneKind::compute, {.duration = 100});

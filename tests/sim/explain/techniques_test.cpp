@@ -157,7 +157,7 @@ TEST(Techniques, OfServersAndGridsAreWorthWhatSimulationSays) {
   }
 }
 
-// One GPU, one node, no NVLink, no InfiniBand.
+// The effects of the usual situations are computed: one GPU, one node, no NVLink, no InfiniBand.
 TEST(Techniques, KnowTheUsualSituations) {
   const Spec spec = cut_in_two({});
   const Prediction p = predict(spec);

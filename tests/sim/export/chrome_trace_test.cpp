@@ -159,7 +159,7 @@ TEST_F(ChromeTrace, HoldsEveryTaskOnce) {
   }
 }
 
-// Names and places by which Holistic Trace Analysis finds its way.
+// The trace has the names and arguments that Meta's Holistic Trace Analysis needs.
 TEST_F(ChromeTrace, SuitsHolisticTraceAnalysis) {
   const Plan plan = small_plan(small_strategies()[1]);
   write_chrome_trace(path("a.json"), plan, simulate(plan, random_timing(plan, 5, 1'000'000)), {},

@@ -31,6 +31,13 @@ TEST(PyTorchOps, ProductsTakeTheirRoleFromTheirShape) {
   EXPECT_NE(kind_or_reason(recognise(mm(7, 8, 9), true, forward)).find("cannot be told"), std::string::npos);
 }
 
+// Plans ask for an fp32 product whose result is fp32 too under this name.
+TEST(PyTorchOps, ResultsAreAsWideAsInputs) {
+  json op = mm(4096, 512, 1536);
+  for (json& type : op["args"]["Input type"]) type = "float";
+  EXPECT_EQ(kind_or_reason(recognise(op, false, {})), "gemm/output fp32");
+}
+
 TEST(PyTorchOps, RefusalsSayWhy) {
   const auto reason = [](const json& op) { return kind_or_reason(recognise(op, false, {})); };
   EXPECT_NE(reason({{"name", "aten::sort"}}).find("no op of a plan"), std::string::npos);

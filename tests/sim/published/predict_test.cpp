@@ -208,7 +208,8 @@ TEST_F(Published, ComposedStepsSayNothingOfMemory) {
   EXPECT_FALSE(json["rows"][1]["fits"].contains("measured"));
 }
 
-// A source's GB may be 2^30 bytes; a key of a map that the spec has not begun makes it; notes are words too.
+// Texts of a published row are interpreted: a source's GB may be 2^30 bytes; notes may set keys, also in a map that the
+// row's spec does not have yet.
 TEST_F(Published, WordsSayUnitsAndFeatures) {
   nlohmann::json row = row_of("u", 1, 1);
   row["measured"]["peak_memory_bytes"] = 10e9;
@@ -220,7 +221,7 @@ TEST_F(Published, WordsSayUnitsAndFeatures) {
   EXPECT_DOUBLE_EQ(*read().peak_memory_bytes, 10 * 1073741824.0);
 }
 
-// Bubbles, which may be none, are judged by their difference, without launches and transfers.
+// Bubbles, which may be zero, are judged by their difference, not their ratio, without launches and transfers.
 TEST_F(Published, BubblesAreComparedInPoints) {
   nlohmann::json row = row_of("b", 1, 1);
   row["spec"]["strategy"] = {{"pipeline", 4}, {"data", 2}, {"global_batch", 16}, {"clip", 0}};

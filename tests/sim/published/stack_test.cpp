@@ -35,7 +35,8 @@ TEST(PublishedStack, OthersGoByTheirWordsAndTheirGpusAge) {
   EXPECT_EQ(profile("something", nullptr, "h800-sxm"), "megatron-core");
 }
 
-// Nobody who publishes a step ran this program's executor.
+// A published step that names no software stack gets one by sharding and by the GPU's age, never the default stack,
+// which is this program's own executor.
 TEST(PublishedStack, SilentRowsGoByTheirShardingAndTheirGpusAge) {
   const auto silent = [](const std::string& gpu, const std::string& sharding) {
     nlohmann::json row;

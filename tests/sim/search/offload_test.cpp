@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-// A name for every place of optimizer, gradients and parameters, and back.
+// Each combination of memory tiers for optimizer, gradients and parameters has a name, from which it can be read again.
 TEST(SearchOffload, NamesSayWhereStatesLie) {
   std::set<std::string_view> seen;
   for (const std::string_view name : offload_names()) {

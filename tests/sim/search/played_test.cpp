@@ -24,9 +24,9 @@ constexpr std::string_view kLadders =
     " sharding: [zero1, fsdp], offload: [none], offload_activations: [none], recompute: [none, full, selective, "
     "mlp]}\n";
 
-// Recomputation in backward changes nothing before it, so that one forward bounds the time of all members of a family.
-TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
-  const Space space(parse_open_spec(std::string(kLadders), "t.yaml"), 16);
+// Compares the turn of every point of a space with that of its family. Returns how many points have one.
+int expect_shared_forwards(const std::string& text) {
+  const Space space(parse_open_spec(text, "t.yaml"), 16);
   const Profile profile = profile_for(space.base(), "");
   StackCosts costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
@@ -50,7 +50,21 @@ TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
         << space.text_of(p);
     shared += fresh ? 0 : 1;
   }
-  EXPECT_GT(shared, 100);
+  return shared;
+}
+
+// Recomputation in backward changes nothing before it, so that one forward bounds the time of all members of a family.
+TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
+  EXPECT_GT(expect_shared_forwards(std::string(kLadders)), 100);
+}
+
+// A schedule that runs every forward first does so without a pipeline too.
+TEST(SearchPlayed, OneStageOfAScheduleThatRunsAllForwardsFirstIsBounded) {
+  std::string text(kLadders);
+  const auto set = [&](std::string_view old, std::string_view now) { text.replace(text.find(old), old.size(), now); };
+  set("[1f1b, gpipe, interleaved, zb-h1]", "[gpipe]");
+  set("global_batch: 16", "global_batch: 64");
+  EXPECT_GT(expect_shared_forwards(text), 20);
 }
 
 // Offloaded activations and states make no forward shorter: the forward of a strategy without offloading bounds them.

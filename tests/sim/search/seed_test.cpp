@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "models/spec/cluster.h"
 #include "sim/predict/predict.h"
 #include "tests/sim/small_space.h"
 
@@ -59,7 +60,7 @@ TEST(SearchLook, TakesOneLayoutOfEachSiteWithItsLeastMicroBatch) {
   EXPECT_EQ(seen, all);
 }
 
-// Points of the space, in the order of their bounds, that have the room that is asked for.
+// The search's look at likely strategies finds some that need at most the given memory, in the order of their bounds.
 TEST(SearchLook, FindsPointsWithRoom) {
   std::size_t points = 0;
   for (const std::uint64_t seed : {7, 104, 113, 120, 131}) {
@@ -77,6 +78,38 @@ TEST(SearchLook, FindsPointsWithRoom) {
     }
   }
   EXPECT_GT(points, 10U);
+}
+
+Space open_space(const std::string& model, std::int64_t nodes) {
+  return Space(parse_open_spec("model: " + model + "\nsequence: 4096\ncluster: {node: dgx-h100, nodes: " +
+                                   std::to_string(nodes) + "}\nstrategy: {global_batch: 256}\n",
+                               "t.yaml"),
+               8 * nodes);
+}
+
+// 8 billion weights take 6 bytes each and 12 for eight ranks: one rank holds a whole model. 70 billion do not fit on
+// eight GPUs with whole weights, so every guess shards them.
+TEST(SearchLook, FirstGuessesTakeAsFewRanksOfAModelAsHoldItsStates) {
+  const Bytes room = find_gpu("h100-sxm").memory_bytes;
+  const Space small = open_space("llama-3.1-8b", 1), large = open_space("llama-3.1-70b", 1);
+  const auto layouts = small.layouts();
+  const FirstGuess first = first_guesses(small, layouts, room).front();
+  EXPECT_EQ(first.states, StatesLie::whole_weights);
+  EXPECT_EQ(layouts[first.layout].tensor * layouts[first.layout].pipeline * layouts[first.layout].context, 1);
+  const std::vector<FirstGuess> guesses = first_guesses(large, large.layouts(), room);
+  EXPECT_FALSE(guesses.empty());
+  for (const FirstGuess& guess : guesses) EXPECT_NE(guess.states, StatesLie::whole_weights);
+}
+
+// A mixture of experts on 16 GPUs has thousands of layouts, whose bounds take most of a minute: none is looked at
+// before the first strategy is there.
+TEST(SearchLook, AnyStrategyIsThereBeforeBoundsAre) {
+  const Space space = open_space("mixtral-8x7b", 2);
+  const SearchResult found = search(space, profile_for(space.base(), ""), {.top = 1, .any = true});
+  ASSERT_EQ(found.best.size(), 1U);
+  EXPECT_TRUE(found.best.front().report.memory.fits);
+  EXPECT_EQ(found.counts.points, 0U);
+  EXPECT_LE(found.counts.simulated, 3U);
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ TEST(SearchSpace, SchedulesObeyTheirRules) {
   EXPECT_FALSE(of("llama-2-7b", 4, 16).contains("dualpipe"));
   EXPECT_FALSE(of("llama-2-7b", 4, 7).contains("chimera"));
   EXPECT_FALSE(of("llama-2-7b", 3, 16).contains("chimera"));
-  EXPECT_TRUE(of("gpt2", 4, 16).contains("chimera"));  // tied embeddings
+  EXPECT_TRUE(of("gpt2", 4, 16).contains("chimera"));  // although its embeddings are tied
 }
 
 // States that every rank has whole stay on the device; FSDP's shards do not go to disks.

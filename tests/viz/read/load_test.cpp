@@ -91,7 +91,7 @@ TEST(Load, ReportsAreBarsOfShares) {
   EXPECT_EQ(report[0].timeline.remarks.size(), 1u);
 }
 
-// orrery search --json: the strategies below each other.
+// The output of `orrery search --json` is shown as the reports of its strategies, one below the other.
 TEST(Load, SearchesAreTheReportsOfTheirStrategies) {
   const TemporaryFolder folder;
   const auto d = open_inputs({kSpec});

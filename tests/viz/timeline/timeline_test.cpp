@@ -42,7 +42,7 @@ TEST(Timeline, MembersOfACollectiveAreThoseOfItsMatch) {
   EXPECT_EQ(members_of(t, 2), (std::vector<EventId>{2}));
 }
 
-// As PyTorch describes them: every rank's group of a kind has the same name.
+// PyTorch gives the groups of one kind the same name on all ranks, so groups are distinguished by their lists of ranks.
 TEST(Timeline, MembersOfAGroupAreToldByTheirRanks) {
   class ByRank : public DetailSource {
    public:

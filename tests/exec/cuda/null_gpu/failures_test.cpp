@@ -104,7 +104,8 @@ TEST(Failures, OfARankAlone) {
                             kTinyLlama, "data: 1, global_batch: 1, offload: {optimizer: {device: cpu, tile: 501}}"}));
 }
 
-// A fault of the device is told by the next call that waits; where that is after each task, the error names it.
+// A fault of the device is reported by the next call that waits; if the host waits after each task, the error names the
+// task.
 TEST(Failures, NameTheTaskWhereTheHostWaitsForEach) {
   const Spec spec = spec_of(test::Case{kTinyLlama, "data: 1, global_batch: 1"});
   EXPECT_EQ(alone(spec)[0], "");

@@ -53,7 +53,7 @@ TEST_F(Planted, AccessesWithoutAnOrder) {
   expect_complaint("a clearing writes what a clearing writes");
 }
 
-// Orders by an event, by one event after another, by a host that has waited, and of one stream.
+// The check accepts accesses that are ordered by an event, a chain of events, a host that has waited, or one stream.
 TEST_F(Planted, OrderedAccessesAreRight) {
   const Event first(false), second(false);
   clear(a, one);
@@ -70,7 +70,7 @@ TEST_F(Planted, OrderedAccessesAreRight) {
   EXPECT_THAT(null_gpu::complaints(), testing::IsEmpty());
 }
 
-// An event orders what its stream held when it was recorded, not what came later.
+// An event orders only the work that was in its stream when it was recorded, not later work.
 TEST_F(Planted, AccessBehindTheEventThatIsWaitedFor) {
   const Event event(false);
   ORRERY_CHECK_CUDA(cudaEventRecord(event.get(), one.get()));

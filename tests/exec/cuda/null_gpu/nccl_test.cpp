@@ -83,7 +83,7 @@ TEST_F(PlantedNccl, OrdersOverCommunicatorsThatDiffer) {
                                                HasSubstr("rank 1 of 2 waits in"))));
 }
 
-// In one NCCL group the order is free.
+// Ranks may make the calls of one NCCL group in different orders.
 TEST_F(PlantedNccl, OrdersInAGroupMayDiffer) {
   both([](int rank, const Member& m) {
     const cuda::Memory other(cuda::Memory::Place::device, 256);

@@ -41,8 +41,9 @@ Found leave_out_some(const Spec& spec, std::int64_t every) {
   return result;
 }
 
-// A single wait need not matter: another may order the same accesses, or the host may have seen the end, which depends
-// on how fast it is. So the share that is found is printed and not judged; none found means that the check is blind.
+// Waits of one stream for another are left out, and the check for races should find that. It cannot find all: another
+// wait may order the same accesses, or the host may have seen the end. So the share found is only printed; but none
+// found means that the check does not work.
 TEST(Order, AWaitThatIsLeftOutIsFound) {
   for (const char* strategy :
        {"data: 2, sharding: zero3, global_batch: 2", "pipeline: 2, data: 1, sharding: none, global_batch: 2",

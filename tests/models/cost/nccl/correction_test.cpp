@@ -94,7 +94,7 @@ TEST(NcclCorrection, LargeJobsOfACloudAreSlower) {
   EXPECT_EQ(seconds("dgx-h100", 64), seconds("dgx-h100", 2));
 }
 
-// Members on several nodes come late, whatever the network.
+// Members of a group over several nodes are late by the same time, whatever the network.
 TEST(NcclCorrection, MembersOnSeveralNodesComeLate) {
   const auto late = [](int nodes, CollectiveKind kind) {
     return nccl_late_members(nccl_model(nccl_topology(find_cluster("dgx-h100", 2), nodes, 8)), kind);
@@ -105,7 +105,7 @@ TEST(NcclCorrection, MembersOnSeveralNodesComeLate) {
   EXPECT_EQ(late(2, CollectiveKind::shift), 0);
 }
 
-// The first chunk of a tensor passes every rank; a reduction and a gather pass it twice.
+// The first chunk of each further tensor passes every rank of the ring; an all-reduce passes the ring twice.
 TEST(NcclCorrection, NextTensorsGoRound) {
   const auto next = [](int nodes, CollectiveKind kind) {
     return nccl_next_tensor(nccl_model(nccl_topology(find_cluster("aws-p5", nodes), nodes, 8)), kind);

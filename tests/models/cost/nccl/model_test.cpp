@@ -65,7 +65,8 @@ TEST(Nccl, TheTableIsTheLibrarys) {
   EXPECT_EQ(rows, 862u);
 }
 
-// The sizes of the file are powers of two of at least 256 B, which it prints as 0K.
+// The model chooses the algorithm and protocol that NCCL chose. Sizes in the reference file are powers of two of at
+// least 256 B, which it prints as 0K.
 TEST(Nccl, TheChoiceIsTheLibrarys) {
   std::size_t choices = 0;
   for (const NcclReference& r : nccl_references()) {
@@ -91,8 +92,8 @@ TEST(Nccl, TheChoiceIsTheLibrarys) {
   EXPECT_EQ(choices, 669u);
 }
 
-// The shares of NICs and NVLinks that a collective uses while it runs, in bytes: in a ring every cut carries what a
-// rank sends, a tree passes the buffer up and down, a switch that adds needs it once.
+// The shares of NICs and NVLinks that a collective uses while it runs, in bytes: in a ring every link carries what a
+// rank sends, a tree sends the buffer up and down, a switch that sums (NVLS) needs it once.
 TEST(Nccl, SharesAreBytesOverTimeAndBandwidth) {
   std::set<std::pair<NcclAlgorithm, int>> seen;
   for (const NcclReference& r : nccl_references()) {

@@ -3,7 +3,7 @@
 
 #include "models/base/data.h"
 #include "models/base/error.h"
-#include "models/load/hugging_face.h"
+#include "models/families/hugging_face.h"
 #include "models/spec/spec.h"
 
 namespace orrery {
@@ -58,7 +58,8 @@ TEST(HuggingFace, ReadsSlidingWindows) {
   EXPECT_EQ(find_model("gemma-2-2b").sliding_window->every, 2);
   EXPECT_EQ(find_model("gemma-3-1b").sliding_window->every, 6);
   EXPECT_EQ(find_model("gemma-3-1b").sliding_window->window, 512);
-  const json kinds = {"sliding_attention", "sliding_attention", "full_attention"};
+  json kinds = json::array();
+  for (int i = 0; i < 26; ++i) kinds.push_back(i % 3 == 2 ? "full_attention" : "sliding_attention");
   EXPECT_EQ(with(built_in("gemma-3-1b"), {{"layer_types", kinds}}).sliding_window->every, 3);
   const json qwen = built_in("qwen2.5-7b");
   EXPECT_FALSE(with(qwen, {{"sliding_window", 4096}}).sliding_window);
@@ -123,10 +124,10 @@ TEST(HuggingFace, RefusesWhatItCannotRead) {
       {refusal_of("[1]"), "an object {...} is needed"},
       {refusal_of("{}"), "model_type: unknown family"},
       {refusal_of(std::string(200'000, '[')), "config.json:1: nested deeper"},
-      {changed("gpt2", {{"model_type", "falcon"}}), "unknown family falcon; known: gpt2, llama"},
+      {changed("gpt2", {{"model_type", "zyxwvuts"}}), "unknown family zyxwvuts; known: gpt2, gpt_bigcode"},
       {changed("gpt2", {{"model_type", "lama"}}), "did you mean llama?"},
       {changed("gpt2", {{"model_type", 3}}), "model_type: 3 is not a name"},
-      {changed("gpt2", {{"n_embd", nullptr}}), "n_embd: missing"},
+      {changed("gpt2", {{"n_embd", nullptr}}), "hidden_size: missing (or n_embd, d_model, n_embed)"},
       {changed("llama-3.1-8b", {{"hidden_size", nullptr}}), "hidden_size: missing"},
       {changed("llama-3.1-8b", {{"vocab_size", nullptr}}), "vocab_size: missing"},
       {changed("llama-3.1-8b", {{"hidden_size", "4096"}}), "hidden_size: \"4096\" is not a sensible whole number"},
@@ -145,9 +146,12 @@ TEST(HuggingFace, RefusesWhatItCannotRead) {
       {changed("deepseek-v3", {{"topk_group", 9}}), "moe.top_groups: 9"},
       {changed("deepseek-v3", {{"n_group", 64}, {"topk_group", 1}}), "moe.top_groups: 1 have fewer experts than top_k"},
       {changed("deepseek-v3", {{"topk_method", "nearest"}}), "topk_method"},
-      {changed("qwen3-30b-a3b", {{"mlp_only_layers", {5}}}), "mlp_only_layers: only the first layers"},
-      {changed("qwen2.5-7b", {{"use_sliding_window", true}, {"sliding_window", 9}, {"max_window_layers", 7}}),
-       "max_window_layers"},
+      {changed("qwen3-30b-a3b", {{"mlp_only_layers", {5, 48}}}), "mlp_only_layers: holds what is no layer's number"},
+      {changed("qwen3-30b-a3b", {{"mlp_only_layers", 5}}), "mlp_only_layers: a list of layers is needed"},
+      {changed("llama-3.1-8b", {{"num_experts", 4}}), "num_experts: this family has no experts"},
+      {changed("llama-3.1-8b", {{"num_attention_heads", 30}}), "head_dim: missing, and 30 heads do not divide 4096"},
+      {changed("llama-3.1-8b", {{"intermediate_size", {1, 2}}}), "intermediate_size: a list"},
+      {changed("deepseek-v3", {{"attention_bias", true}}), "attention_bias: true: biases of latent attention"},
   };
   for (const auto& [message, expected] : cases) {
     EXPECT_NE(message.find(expected), std::string::npos) << expected << "\n  got: " << message;

@@ -1,0 +1,146 @@
+// Mixtures of experts, by the keys of each kind of file.
+#include <algorithm>
+
+#include "models/base/names.h"
+#include "models/base/units.h"
+#include "models/families/family.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::json;
+
+constexpr Keys kCount = {"n_routed_experts", "num_local_experts", "num_experts", "num_routed_experts",
+                         "moe_num_experts"};
+
+// Says which layers have experts: as a pattern, or where they follow none as a list.
+void set_layers(Moe& moe, const std::vector<std::int64_t>& routed, std::int64_t layers) {
+  moe.first_layer = routed.front();
+  moe.every = routed.size() > 1 ? routed[1] - routed[0] : std::max<std::int64_t>(1, layers - routed.front());
+  const Model rule = {.layers = layers, .moe = moe};
+  for (std::int64_t i = 0; i < layers; ++i) {
+    if (has_experts(rule, i) != std::ranges::binary_search(routed, i)) moe.layers = routed;
+  }
+}
+
+// A list of layers of the file, in rising order.
+std::vector<std::int64_t> layers_in(const Config& config, const char* key, std::int64_t layers) {
+  std::vector<std::int64_t> result;
+  const json* list = config.find({key});
+  if (list == nullptr) return result;
+  if (!list->is_array()) config.fail(key, "a list of layers is needed");
+  for (const json& layer : *list) {
+    if (!layer.is_number_integer() || layer < 0 || layer >= layers) config.fail(key, "holds what is no layer's number");
+    result.push_back(layer.get<std::int64_t>());
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+template <class Has>
+std::vector<std::int64_t> layers_that(std::int64_t layers, Has has) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    if (has(i)) result.push_back(i);
+  }
+  return result;
+}
+
+// Qwen: every so manyth layer, but for those that the file lists as dense.
+std::vector<std::int64_t> read_qwen(const Config& config, const Model& m, Moe& moe) {
+  moe.feed_forward = config.count({"moe_intermediate_size"});
+  moe.shared_feed_forward = config.count({"shared_expert_intermediate_size"}, 0);
+  moe.shared_gate = moe.shared_feed_forward > 0;
+  const std::int64_t step = std::max<std::int64_t>(1, config.count({"decoder_sparse_step"}, 1));
+  const std::vector<std::int64_t> dense = layers_in(config, "mlp_only_layers", m.layers);
+  return layers_that(m.layers,
+                     [&](std::int64_t i) { return (i + 1) % step == 0 && !std::ranges::binary_search(dense, i); });
+}
+
+// The method by which a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it and knows
+// one method.
+std::string top_method(const Config& config, bool sigmoid) {
+  std::string method = config.text({"topk_method"});
+  if (method.empty()) return sigmoid ? "noaux_tc" : "greedy";
+  constexpr std::string_view known[] = {"greedy", "group_limited_greedy", "noaux_tc"};
+  if (std::find(std::begin(known), std::end(known), method) == std::end(known))
+    config.fail("topk_method", unknown_name("way", method, known));
+  return method;
+}
+
+std::vector<std::int64_t> read_deepseek(const Config& config, const Family& family, const Model& m, Moe& moe) {
+  const bool sigmoid = family.has(habit::kSigmoid);
+  moe.feed_forward = config.count({"moe_intermediate_size"});
+  moe.shared_feed_forward = config.count({"n_shared_experts", "num_shared_experts"}, 0) * moe.feed_forward;
+  const std::string score = config.text({"scoring_func"});
+  moe.sigmoid_scores = score.empty() ? sigmoid : score == "sigmoid";
+  const std::string method = top_method(config, sigmoid);
+  moe.correction_bias = sigmoid && method == "noaux_tc";
+  const bool limited = method != "greedy";
+  moe.expert_groups = limited ? std::max<std::int64_t>(1, config.count({"n_group"}, 1)) : 1;
+  moe.top_groups = limited ? std::max<std::int64_t>(1, config.count({"topk_group"}, 1)) : 1;
+  const std::int64_t every = std::max<std::int64_t>(1, config.count({"moe_layer_freq"}, 1));
+  const std::int64_t first = config.count({"first_k_dense_replace"}, 0);
+  return layers_that(m.layers, [&](std::int64_t i) { return i >= first && i % every == 0; });
+}
+
+// Mixtral and those like it: experts in every layer, of the width that others give to the MLP.
+std::vector<std::int64_t> read_mixtral(const Config& config, const Model& m, Moe& moe) {
+  moe.feed_forward = m.feed_forward;
+  moe.shared_feed_forward = config.count({"shared_intermediate_size"}, 0);
+  moe.sigmoid_scores = config.text({"scoring_func"}) == "sigmoid";
+  moe.correction_bias = config.flag({"use_routing_bias"}, false);
+  return layers_that(m.layers, [](std::int64_t) { return true; });
+}
+
+// Llama 4: a shared expert as wide as each other one, which always runs; scores are sigmoids.
+std::vector<std::int64_t> read_llama4(const Config& config, const Model& m, Moe& moe) {
+  moe.feed_forward = moe.shared_feed_forward = config.count({"intermediate_size"});
+  moe.sigmoid_scores = true;
+  if (config.find({"moe_layers"}) != nullptr) return layers_in(config, "moe_layers", m.layers);
+  const std::int64_t step = std::max<std::int64_t>(1, config.count({"interleave_moe_layer_step"}, 1));
+  return layers_that(m.layers, [&](std::int64_t i) { return (i + 1) % step == 0; });
+}
+
+std::vector<std::int64_t> read_ernie(const Config& config, const Model& m, Moe& moe) {
+  moe.feed_forward = config.count({"moe_intermediate_size"});
+  moe.shared_feed_forward = config.count({"moe_num_shared_experts"}, 0) * moe.feed_forward;
+  moe.correction_bias = true;
+  const std::int64_t step = std::max<std::int64_t>(1, config.count({"moe_layer_interval"}, 1));
+  const std::int64_t first = config.count({"moe_layer_start_index"}, 0);
+  const double end = config.real({"moe_layer_end_index"}, -1);  // -1: the last layer
+  const std::int64_t last = end < 0 ? m.layers - 1 : static_cast<std::int64_t>(end);
+  return layers_that(m.layers, [&](std::int64_t i) { return i >= first && i <= last && (i + 1) % step == 0; });
+}
+
+std::vector<std::int64_t> read_layers(const Config& config, const Family& family, const Model& m, Moe& moe) {
+  switch (family.experts) {
+    case Experts::qwen:
+      return read_qwen(config, m, moe);
+    case Experts::deepseek:
+      return read_deepseek(config, family, m, moe);
+    case Experts::llama4:
+      return read_llama4(config, m, moe);
+    case Experts::ernie:
+      return read_ernie(config, m, moe);
+    default:
+      return read_mixtral(config, m, moe);
+  }
+}
+
+}  // namespace
+
+std::optional<Moe> read_experts(const Config& config, const Family& family, const Model& m) {
+  Moe moe = {.experts = config.count(kCount, 0)};
+  if (moe.experts == 0) return std::nullopt;
+  if (family.experts == Experts::none)
+    config.fail("num_experts", "this family has no experts that are known here; choose another model");
+  moe.top_k = config.count({"num_experts_per_tok", "experts_per_token", "moe_topk", "top_k", "moe_k"});
+  moe.aux_loss = config.real({"router_aux_loss_coef", "aux_loss_alpha"}, 0.001);
+  const std::vector<std::int64_t> routed = read_layers(config, family, m, moe);
+  if (routed.empty()) return std::nullopt;
+  set_layers(moe, routed, m.layers);
+  return moe;
+}
+
+}  // namespace orrery

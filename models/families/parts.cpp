@@ -1,0 +1,104 @@
+// Files of several models, and remarks on what a file holds beside the text model.
+#include "models/families/parts.h"
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kTextKeys[] = {"text_config", "llm_config", "language_config"};
+
+constexpr Keys kTied = {"tie_word_embeddings"};
+constexpr Keys kVision = {"vision_config", "vision_tower", "mm_vision_tower", "vision_model",
+                          "visual",        "vit_config",   "img_processor"};
+constexpr Keys kAudio = {"audio_config", "sound_config", "speech_config"};
+
+const json* object_in(const json& whole, const char* key) {
+  const auto found = whole.find(key);
+  return found != whole.end() && found->is_object() ? &*found : nullptr;
+}
+
+std::string other_parts_remark(const Config& whole, const TextPart& part) {
+  const bool vision = whole.find(kVision) != nullptr, audio = whole.find(kAudio) != nullptr;
+  if (!vision && !audio) return part.key == nullptr ? "" : fmt::format("{} alone is read", part.key);
+  return fmt::format("the {} left out: parameters, time and memory are those of the text model",
+                     vision && audio ? "vision and audio parts are"
+                     : vision        ? "vision part is"
+                                     : "audio part is");
+}
+
+std::string window_remark(const Model& m) {
+  std::int64_t windowed = 0;
+  for (std::int64_t i = 0; i < m.layers; ++i) windowed += has_window(m, i) ? 1 : 0;
+  if (windowed == 0 || windowed == m.layers) return "";
+  return fmt::format("sliding_window: {} of {} layers attend within {} tokens", windowed, m.layers,
+                     m.sliding_window->window);
+}
+
+std::string quantization_remark(const Config& whole) {
+  const json* stored = whole.find({"quantization_config"});
+  if (stored == nullptr || !stored->is_object()) return "";
+  const std::string method = Config(*stored, "").text({"quant_method"});
+  return fmt::format("quantization_config: weights stored in {} are planned in the strategy's precision",
+                     method.empty() ? "few bits" : method);
+}
+
+// Rotary positions on a part of each head cost less than those on whole heads, as which they are planned.
+std::string rotary_remark(const Config& text, const Model& m) {
+  double part = text.real({"partial_rotary_factor", "rotary_pct"}, 1);
+  if (const std::int64_t columns = text.count({"rotary_dim"}, 0); columns > 0 && m.head_dim > 0)
+    part = static_cast<double>(columns) / static_cast<double>(m.head_dim);
+  if (m.positions != Positions::rope || m.mla || part >= 1) return "";
+  return fmt::format("rotary positions: on {:.3g} % of each head, planned as on the whole", 100 * part);
+}
+
+// Layers without positions of their own cost as much but for the rotation, which is planned in every layer.
+std::string unrotated_remark(const Config& text) {
+  const bool some = text.find({"no_rope_layers", "no_rope_layer_interval"}) != nullptr;
+  return some ? "no_rope_layers: rotary positions are planned in every layer" : "";
+}
+
+// Another activation costs as much memory, and time but for a few operations an element; ranks would learn another
+// model.
+std::string activation_remark(const Config& text, const Model& m) {
+  const std::string act = text.text({"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act"});
+  const bool same =
+      m.gated ? act == "silu" || act == "swish" || act == "swiglu" : act.find("gelu") == 0 || act == "quick_gelu";
+  if (act.empty() || same) return "";
+  return fmt::format("activation: {}, planned and executed as {}", act, m.gated ? "SwiGLU" : "GELU");
+}
+
+std::string taken_remark(const Config& text) {
+  if (text.taken().empty()) return "";
+  return fmt::format("not in the file, taken from the family's class in transformers: {}",
+                     fmt::join(text.taken(), ", "));
+}
+
+}  // namespace
+
+TextPart text_part(const json& whole) {
+  // Qwen's omni models hold the text model within the thinker
+  const json* thinker = object_in(whole, "thinker_config");
+  const json& outer = thinker == nullptr ? whole : *thinker;
+  for (const char* key : kTextKeys) {
+    if (const json* object = object_in(outer, key)) return {object, key};
+  }
+  return {&whole, nullptr};
+}
+
+bool is_tied(const Config& text, const Config& whole) {
+  return text.written(kTied) == nullptr && whole.written(kTied) != nullptr ? whole.flag(kTied, false)
+                                                                           : text.flag(kTied, false);
+}
+
+std::vector<std::string> remarks_of(const Config& text, const Config& whole, const TextPart& part, const Model& m) {
+  std::vector<std::string> list{
+      other_parts_remark(whole, part), window_remark(m),           quantization_remark(whole), rotary_remark(text, m),
+      unrotated_remark(text),          activation_remark(text, m), taken_remark(text)};
+  std::erase(list, "");
+  return list;
+}
+
+}  // namespace orrery

@@ -1,0 +1,68 @@
+#include "sim/calibrate/own_shapes.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kSteps = 14;  // steps, of which the middle half of those behind the warm-up count
+
+using ProductShapes = std::set<std::pair<std::string, std::vector<double>>>;
+
+// The shapes of the products and attentions of a plan, which hold nearly all its time and depend on its layers' widths.
+ProductShapes product_shapes(const Plan& plan) {
+  ProductShapes shapes;
+  for (const Op& op : plan.ops) {
+    if (!std::holds_alternative<Gemm>(op.work) && !std::holds_alternative<GroupedGemm>(op.work) &&
+        !std::holds_alternative<FlashAttention>(op.work))
+      continue;
+    WorkShape shape = shape_of(op.work, plan.element_bytes);
+    shapes.emplace(std::move(shape.kind), std::move(shape.sizes));
+  }
+  return shapes;
+}
+
+// Whether the spec with these overrides is one that is planned, with all these products.
+bool holds(const std::string& path, const std::vector<std::string>& overrides, const ProductShapes& all) {
+  try {
+    const ProductShapes some = product_shapes(make_plan(load_spec(path, overrides)));
+    return std::includes(some.begin(), some.end(), all.begin(), all.end());
+  } catch (const Error&) {  // too few layers or micro-batches for the schedule
+    return false;
+  }
+}
+
+}  // namespace
+
+CalibrationSpec own_shapes(const std::string& path, const std::string& device) {
+  const Spec spec = load_spec(path);
+  const Strategy& s = spec.strategy;
+  const ProductShapes all = product_shapes(make_plan(spec));
+  const std::int64_t stages = s.pipeline * std::max<std::int64_t>(1, s.virtual_stages), replicas = s.data;
+  const std::int64_t most = s.global_batch / std::max<std::int64_t>(1, s.micro_batch * replicas);
+  CalibrationSpec result{.name = std::filesystem::path(path).stem().string(), .path = path, .steps = kSteps};
+  result.composed = device == "cuda" && spec.gpus > 1;
+  for (std::int64_t layers = std::min(stages, spec.model.layers); layers < spec.model.layers; layers += stages) {
+    for (const std::int64_t micro_batches : {std::min<std::int64_t>(most, 2), std::min(most, 2 * s.pipeline)}) {
+      const std::vector<std::string> overrides = {
+          fmt::format("model.layers={}", layers),
+          fmt::format("strategy.global_batch={}", s.micro_batch * replicas * micro_batches)};
+      if (!holds(path, overrides, all)) continue;
+      result.overrides = overrides;
+      return result;
+    }
+  }
+  return result;  // the whole step
+}
+
+}  // namespace orrery

@@ -1,0 +1,76 @@
+#include "sim/launch/export.h"
+
+#include <algorithm>
+
+#include "models/load/open_spec.h"
+#include "sim/launch/settle.h"
+
+namespace orrery {
+namespace {
+
+// Keys by which a spec's map is meant when a single word stands there.
+constexpr std::string_view kWordEnds[] = {".base", ".profile", ".device", ".window"};
+
+std::string word_key(const std::string& key) {
+  if (key == "strategy.optimizer.name") return "strategy.optimizer";
+  for (const std::string_view end : kWordEnds) {
+    if (key.ends_with(end)) return key.substr(0, key.size() - end.size());
+  }
+  return key;
+}
+
+const OptionWord* word_of(const OptionRow& row, const std::string& ours) {
+  const auto found = std::ranges::find(row.words, std::string_view(ours), &OptionWord::ours);
+  return found == row.words.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+SpecValues values_of(const Spec& spec) {
+  SpecValues values;
+  for (const Origin& o : spec.origins) {
+    if (o.value.empty() || o.value == "null" || o.key == "model.name") continue;
+    const bool parts =
+        o.key == "strategy.recompute" && o.value != "full" && o.value != "selective" && o.value != "none";
+    values.set(word_key(o.key), parts ? "[" + o.value + "]" : o.value, is_given(o) ? Said::stated : Said::assumed,
+               o.from);
+  }
+  return values;
+}
+
+Exported export_options(SpecValues values, const Framework& framework) {
+  values.set("software", std::string(framework.software), Said::assumed, "");
+  unsettle(values, framework);
+  Exported out;
+  std::vector<std::string> said;
+  for (const OptionRow& row : framework.rows()) {
+    const SpecValue* v = row.older || row.key.empty() ? nullptr : values.find(row.key);
+    if (v == nullptr || v->said == Said::missing) continue;
+    const OptionWord* word = word_of(row, v->value);
+    if (!row.words.empty() && word == nullptr) continue;
+    const std::string theirs = row.words.empty() ? v->value : std::string(word->theirs);
+    const auto same = std::ranges::find(out.options, std::string(row.option), &Setting::name);
+    if (same != out.options.end() && same->value != theirs) continue;
+    said.push_back(v->key);
+    if (same == out.options.end()) out.options.push_back({std::string(row.option), theirs, "", theirs == "null"});
+  }
+  const auto has = [&](const char* key) { return std::ranges::find(said, key) != said.end(); };
+  std::vector<std::string> implied = {"gpus", "software"};
+  if (has("launch.accumulation") || has("launch.local_batch"))
+    implied.insert(implied.end(), {"strategy.micro_batch", "strategy.global_batch"});
+  if (has("launch.shard"))
+    implied.insert(implied.end(), {"strategy.sharding", "strategy.data", "strategy.shard_group"});
+  if (has("launch.nodes") || has("gpus")) implied.emplace_back("strategy.data");
+  if (has("launch.moe_layer_freq")) implied.insert(implied.end(), {"model.moe.first_layer", "model.moe.every"});
+  if (has("launch.layers_per_virtual_stage")) implied.emplace_back("strategy.virtual_stages");
+  if (has("launch.max_positions")) implied.emplace_back("model.max_positions");
+  if (has("launch.model_flavor") || has("model.layers")) implied.emplace_back("model");
+  for (const SpecValue& v : values.all) {
+    const bool other = v.said != Said::stated || v.key.starts_with("cluster") || v.key.starts_with("launch.");
+    if (!other && !has(v.key.c_str()) && std::ranges::find(implied, v.key) == implied.end())
+      out.unsaid.push_back(v.key);
+  }
+  return out;
+}
+
+}  // namespace orrery
