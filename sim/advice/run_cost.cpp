@@ -1,20 +1,40 @@
 #include "sim/advice/run_cost.h"
 
 namespace orrery {
+namespace {
 
-RunCost run_cost(const Spec& spec, double tokens, double tokens_per_s, Seconds step,
-                 const std::optional<double>& usd_per_hour) {
-  const std::int64_t nodes = ceil_div(spec.gpus, spec.cluster.gpus_per_node);
-  RunCost cost{.failures = failure_plan(spec.cluster, nodes, checkpoint_bytes(spec), step)};
+constexpr double kHoursOfYear = 365.25 * 24;
+
+std::optional<double> owned_usd(const RunCost& cost, double hours, const PriceList& prices) {
+  if (!cost.purchase_usd || !cost.energy_MWh || prices.usd_per_kWh <= 0 || prices.write_off_years <= 0)
+    return std::nullopt;
+  const double written_off = *cost.purchase_usd * hours / (prices.write_off_years * kHoursOfYear);
+  return written_off + 1000 * *cost.energy_MWh * prices.usd_per_kWh;
+}
+
+}  // namespace
+
+std::optional<double> purchase_usd(const Spec& spec, const PriceList& prices) {
+  const Price* price = prices.find(spec.cluster.gpu.id);
+  if (price == nullptr || !price->purchase || price->purchase_gpus != spec.cluster.gpus_per_node) return std::nullopt;
+  return *price->purchase * static_cast<double>(ceil_div(spec.gpus, spec.cluster.gpus_per_node));
+}
+
+RunCost run_cost(const Spec& spec, double tokens, double tokens_per_s, Seconds step, const PriceList& prices) {
+  const Cluster& c = spec.cluster;
+  const std::int64_t nodes = ceil_div(spec.gpus, c.gpus_per_node);
+  const Price* price = prices.find(c.gpu.id);
+  RunCost cost{.failures = failure_plan(c, nodes, checkpoint_bytes(spec), step)};
   cost.goodput = goodput(cost.failures);
+  cost.purchase_usd = purchase_usd(spec, prices);
+  const double an_hour = price != nullptr ? price->cloud.value_or(0) * static_cast<double>(spec.gpus) : 0;
+  if (an_hour > 0) cost.usd_per_Mtoken = an_hour / 3600 / (tokens_per_s * cost.goodput) * 1e6;
+  if (tokens <= 0) return cost;
   const double hours = tokens / tokens_per_s / cost.goodput / 3600;
-  if (tokens > 0) cost.days = hours / 24;
-  if (tokens > 0 && spec.cluster.power_kW > 0)
-    cost.energy_MWh = spec.cluster.power_kW * static_cast<double>(nodes) * hours / 1000;
-  if (!usd_per_hour) return cost;
-  const double an_hour = *usd_per_hour * static_cast<double>(spec.gpus);
-  if (tokens > 0) cost.cloud_usd = an_hour * hours;
-  cost.usd_per_Mtoken = an_hour / 3600 / (tokens_per_s * cost.goodput) * 1e6;
+  cost.days = hours / 24;
+  if (an_hour > 0) cost.cloud_usd = an_hour * hours;
+  if (c.power_kW > 0) cost.energy_MWh = c.power_kW * static_cast<double>(nodes) * hours / 1000;
+  cost.owned_usd = owned_usd(cost, hours, prices);
   return cost;
 }
 

@@ -49,36 +49,68 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
 // Why a machine is not within the user's limits, "" if it is. Machines on which nothing fits have their reason from
 // make_machine() already.
 std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
-  if (o.deadline_days > 0 && m.days > o.deadline_days)
-    return fmt::format("{:.{}f} days, above --deadline {:.4g}", *m.days, *m.days < 1 ? 3 : 1, o.deadline_days);
-  if ((o.objective == "cost" || o.budget_usd > 0) && !m.usd_per_Mtoken)
+  if (o.deadline_days > 0 && m.cost.days > o.deadline_days)
+    return fmt::format("{:.{}f} days, above --deadline {:.4g}", *m.cost.days, *m.cost.days < 1 ? 3 : 1,
+                       o.deadline_days);
+  if ((o.objective == "cost" || o.budget_usd > 0) && !m.cost.usd_per_Mtoken)
     return "no price to rent it is known; give one by --prices";
-  if (o.budget_usd > 0 && *m.cloud_usd > o.budget_usd)
-    return fmt::format("{:.0f} $ of rent, above --budget {:.0f}", *m.cloud_usd, o.budget_usd);
+  if (o.budget_usd > 0 && *m.cost.cloud_usd > o.budget_usd)
+    return fmt::format("{:.0f} $ of rent, above --budget {:.0f}", *m.cost.cloud_usd, o.budget_usd);
   return "";
 }
 
-SearchCase search_case(SearchTarget target, const SearchCommandOptions& o, const Common& common,
-                       const PriceList& prices) {
-  SearchCase c{.target = std::move(target)};
-  together(o.peers, [&] {
-    c.space.emplace(c.target.open, c.target.gpus);
-    c.profile = profile_for(c.space->base(), o.profile);
-  });
-  c.result = search(*c.space, c.profile, options_for(o, common));
+// How far to search a machine: for any strategy that fits, or for the best.
+enum class Effort : std::uint8_t { first_strategy, whole };
+
+void search_case(SearchCase& c, Effort effort, const SearchCommandOptions& o, const Common& common,
+                 const PriceList& prices) {
+  SearchOptions options = options_for(o, common);
+  options.any = effort == Effort::first_strategy;
+  SearchResult result = search(*c.space, c.profile, options);
+  result.wall_s += c.result.wall_s;
+  // A search that was stopped before its first strategy knows less than the look before it.
+  const bool knows_less = result.stopped && result.best.empty() && !c.result.best.empty();
+  if (!knows_less) c.result = std::move(result);
+  c.result.stopped |= knows_less;
   c.machine = make_machine(*c.space, c.result, prices, o.tokens);
-  if (c.machine.excluded.empty()) {
-    c.machine.excluded = beyond_limits(c.machine, o);
-    c.machine.beyond_limits = !c.machine.excluded.empty();
+  if (effort == Effort::first_strategy && !c.result.proven) c.machine.reached = Reached::not_searched;
+  if (c.machine.excluded.empty()) c.machine.excluded = beyond_limits(c.machine, o);
+}
+
+std::vector<SearchCase> make_cases(std::vector<SearchTarget> targets, const SearchCommandOptions& o) {
+  std::vector<SearchCase> cases;
+  cases.reserve(targets.size());
+  together(o.peers, [&] {
+    for (SearchTarget& target : targets) {
+      SearchCase& c = cases.emplace_back(SearchCase{.target = std::move(target)});
+      c.space.emplace(c.target.open, c.target.gpus);
+      c.profile = profile_for(c.space->base(), o.profile);
+      c.machine.name = machine_name(c.target.open.spec.cluster);
+      c.machine.gpus = c.target.gpus;
+    }
+  });
+  return cases;
+}
+
+// Searches every machine. Of several machines each gets some strategy that fits before the first is searched to its
+// end, so that a search that is stopped has an answer for all.
+void search_all(std::vector<SearchCase>& cases, const SearchCommandOptions& o, const Common& common,
+                const PriceList& prices) {
+  std::vector<Effort> efforts = {Effort::whole};
+  if (cases.size() > 1) efforts.insert(efforts.begin(), Effort::first_strategy);
+  for (const Effort effort : efforts) {
+    for (SearchCase& c : cases) {
+      if (!c.result.proven) search_case(c, effort, o, common, prices);
+      if (c.result.stopped) return;
+    }
   }
-  return c;
 }
 
 // The figure by which a machine is chosen: the memory, the rent per token, or the time of the run.
 double value_of(const Machine& m, const SearchCommandOptions& o) {
   if (o.objective == "memory") return static_cast<double>(m.memory);
-  if (o.objective == "cost") return *m.usd_per_Mtoken;
-  return 1 / (m.tokens_per_s * m.goodput);
+  if (o.objective == "cost") return *m.cost.usd_per_Mtoken;
+  return 1 / (m.tokens_per_s * m.cost.goodput);
 }
 
 const SearchCase* choose(const std::vector<SearchCase>& cases, const SearchCommandOptions& o) {
@@ -123,8 +155,8 @@ FrontRow front_row(const SearchCase& c, const Found& found) {
   row.step_s = found.report.step_time_s;
   row.tokens_per_s = found.report.tokens_per_s;
   row.memory = found.report.memory.peak_device;
-  if (c.machine.usd_per_Mtoken)
-    row.usd_per_Mtoken = *c.machine.usd_per_Mtoken * c.machine.tokens_per_s / row.tokens_per_s;
+  if (c.machine.cost.usd_per_Mtoken)
+    row.usd_per_Mtoken = *c.machine.cost.usd_per_Mtoken * c.machine.tokens_per_s / row.tokens_per_s;
   return row;
 }
 
@@ -153,8 +185,7 @@ struct Findings {
   std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<FrontRow> front;
-  bool front_cut = false;            // whether there may be strategies that need less memory than the last row
-  std::vector<std::string> dropped;  // machines that the search had not reached when it was stopped
+  bool front_cut = false;  // whether there may be strategies that need less memory than the last row
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
   std::vector<Machine> machines() const {
@@ -162,16 +193,21 @@ struct Findings {
     for (const SearchCase& c : cases) list.push_back(c.machine);
     return list;
   }
+  // The machines that the search had not reached when it was stopped.
+  std::vector<std::string> not_searched() const {
+    std::vector<std::string> names;
+    for (const SearchCase& c : cases) {
+      if (c.machine.reached == Reached::not_searched)
+        names.push_back(fmt::format("{} x {}", c.machine.gpus, c.machine.name));
+    }
+    return names;
+  }
 };
 
-std::string machine_name(const SearchTarget& target) {
-  const Cluster& c = target.open.spec.cluster;
-  return fmt::format("{} x {}", target.gpus, c.node_id.empty() ? c.gpu.id : c.node_id);
-}
-
-std::string dropped_text(const Findings& f) {
-  if (f.dropped.empty()) return "";
-  return fmt::format("\n  stopped before these machines were searched: {}\n", fmt::join(f.dropped, ", "));
+std::string not_searched_text(const Findings& f) {
+  const std::vector<std::string> names = f.not_searched();
+  if (names.empty()) return "";
+  return fmt::format("\n  stopped before these machines were searched: {}\n", fmt::join(names, ", "));
 }
 
 std::string json_of(const Findings& f) {
@@ -187,7 +223,7 @@ std::string json_of(const Findings& f) {
     j["pareto_cut"] = f.front_cut;
   }
   j["machines"] = ordered_json::parse(machines_json(f.machines()));
-  j["not_searched"] = f.dropped;
+  j["not_searched"] = f.not_searched();
   j["chosen"] = f.best != nullptr ? ordered_json(f.best - f.cases.data()) : ordered_json(nullptr);
   return j.dump(2) + '\n';
 }
@@ -197,7 +233,7 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   std::string text;
   if (f.cases.size() > 1 || o.tokens > 0) text += machines_text(f.machines(), prices, style) + '\n';
   text += search_text(*shown.space, shown.result, style);
-  text += dropped_text(f);
+  text += not_searched_text(f);
   if (f.advice) text += advice_text(*f.advice, style);
   if (f.best == nullptr && !shown.result.best.empty())
     text += fmt::format("\n  no machine is within the limits; the first: {}\n", shown.machine.excluded);
@@ -213,7 +249,7 @@ std::string log_of(const Findings& f, const SearchCommandOptions& o, const Commo
   for (const SearchCase& c : f.cases) s += c.result.wall_s;
   const std::string processes = o.peers != nullptr ? fmt::format("{} processes of ", o.peers->size()) : "";
   return fmt::format("searched for {} with {}{} thread{}\n{}", time_text(s), processes, common.threads,
-                     common.threads == 1 ? "" : "s", o.csv ? dropped_text(f) : "");
+                     common.threads == 1 ? "" : "s", o.csv ? not_searched_text(f) : "");
 }
 
 void check_maximize(const SearchCommandOptions& o) {
@@ -224,7 +260,7 @@ void check_maximize(const SearchCommandOptions& o) {
                                                  {"--tokens", o.tokens > 0},
                                                  {"--deadline", o.deadline_days > 0},
                                                  {"--budget", o.budget_usd > 0},
-                                                 {"--prices", !o.prices.empty()},
+                                                 {"--prices", !o.prices.file.empty()},
                                                  {"--within", o.within > 0},
                                                  {"several --gpus", o.gpus.size() > 1},
                                                  {"several --cluster", o.clusters.size() > 1}};
@@ -269,16 +305,13 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
     check_prices(targets, o, prices);
   });
   Findings f;
-  for (SearchTarget& target : targets) {
-    if (f.cases.empty() || !f.cases.back().result.stopped)
-      f.cases.push_back(search_case(std::move(target), o, common, prices));
-    else
-      f.dropped.push_back(machine_name(target));
-  }
+  f.cases = make_cases(std::move(targets), o);
+  search_all(f.cases, o, common, prices);
   const bool none = std::all_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return !c.result.reason.empty(); });
   if (none) throw Error(f.cases.front().result.reason);
   f.best = choose(f.cases, o);
-  const bool proven = !f.cases.back().result.stopped && f.best != nullptr;
+  const bool stopped = std::any_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return c.result.stopped; });
+  const bool proven = !stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
   // Every process computes the advice, since any of them may be the only one left to print it.
   if (proven && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);

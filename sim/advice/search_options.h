@@ -9,6 +9,7 @@
 #include "models/load/load_spec.h"
 #include "models/run/peers.h"
 #include "models/spec/spec.h"
+#include "sim/advice/prices.h"
 #include "sim/print/progress.h"
 
 namespace orrery {
@@ -28,7 +29,7 @@ struct SearchCommandOptions {
   double max_memory_GiB = 0;          // memory of a GPU that may be used, 0 = all of it
   std::int64_t max_gpus = 0;
   double deadline_days = 0, budget_usd = 0, tokens = 0;
-  std::string prices;                // a price list's path, "" = the built-in one
+  PriceOptions prices;
   std::vector<std::string> against;  // settings of a strategy to compare with the best: "strategy.tensor=8"
   std::size_t top = 5;
   double within = 0;  // percent by which the strategy found may be slower than the best

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/advice/prices.h"
 #include "sim/print/progress.h"
 #include "sim/runs/job.h"
 
@@ -78,8 +79,8 @@ struct CompareOptions {
   std::vector<std::string> specs;
   std::vector<std::string> overrides, vary;
   std::string profile;
-  double tokens = 0;   // of a whole run, for its days and rent; 0: not asked
-  std::string prices;  // a price list, "" = the built-in one
+  double tokens = 0;  // of a whole run, for its days and rent; 0: not asked
+  PriceOptions prices;
   bool csv = false;
 };
 Outcome compare_command(const CompareOptions& options, const Common& common);

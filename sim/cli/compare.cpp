@@ -104,9 +104,7 @@ void predict_case(Case& c, const CompareOptions& options, const PriceList& price
   try {
     const Spec spec = c.text ? parse_spec(c.text->text, c.text->path, c.overrides) : load_spec(c.spec, c.overrides);
     c.report = predict_report(spec, profile_for(spec, options.profile));
-    const Price* price = prices.find(spec.cluster.gpu.id);
-    c.cost = run_cost(spec, options.tokens, c.report->tokens_per_s, c.report->step_time_s,
-                      price != nullptr ? price->cloud : std::nullopt);
+    c.cost = run_cost(spec, options.tokens, c.report->tokens_per_s, c.report->step_time_s, prices);
   } catch (const Error& error) {
     c.failure = std::current_exception();
     c.reason = error.what();
@@ -147,6 +145,7 @@ std::string to_json(const std::vector<Case>& cases) {
       row["report"] = ordered_json::parse(orrery::to_json(*c.report));
       if (c.cost->days) row["days"] = *c.cost->days;
       if (c.cost->cloud_usd) row["cloud_usd"] = *c.cost->cloud_usd;
+      if (c.cost->owned_usd) row["owned_usd"] = *c.cost->owned_usd;
     } else
       row["error"] = c.reason;
     list.push_back(std::move(row));
@@ -182,12 +181,12 @@ std::vector<std::string> figures(const Report& r, const Scales& scales) {
           r.memory.fits ? "yes" : "NO: " + lack_text(r.memory)};
 }
 
-// Days and rent of the run, "-" where they are not known.
+// Days, rent and an owner's cost of the run, "-" where they are not known.
 std::vector<std::string> run_figures(const RunCost& cost) {
   const auto figure = [](const std::optional<double>& v, double unit) {
     return v ? fmt::format("{:.4g}", *v / unit) : "-";
   };
-  return {figure(cost.days, 1), figure(cost.cloud_usd, 1e6)};
+  return {figure(cost.days, 1), figure(cost.cloud_usd, 1e6), figure(cost.owned_usd, 1e6)};
 }
 
 std::string quoted(const std::string& text) {
@@ -202,18 +201,19 @@ std::string csv_text(const std::vector<Case>& cases, const std::vector<Axis>& ax
   for (const Axis& axis : axes) text += ',' + quoted(axis.key);
   text +=
       ",step_time_s,step_time_low_s,step_time_high_s,tokens_per_s,mfu,bubble_fraction,exposed_fraction,"
-      "peak_device_bytes,fits,days,cloud_usd,reason\n";
+      "peak_device_bytes,fits,days,cloud_usd,owned_usd,reason\n";
   const auto cell = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : std::string(); };
   for (const Case& c : cases) {
     text += quoted(c.spec);
     for (const std::string& value : c.values) text += ',' + quoted(value);
     if (c.report) {
       const Report& r = *c.report;
-      text += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},\n", r.step_time_s, r.step_time_low_s, r.step_time_high_s,
-                          r.tokens_per_s, r.mfu, r.bubble_fraction, exposed_share(r), r.memory.peak_device,
-                          r.memory.fits, cell(c.cost->days), cell(c.cost->cloud_usd));
+      text +=
+          fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},\n", r.step_time_s, r.step_time_low_s, r.step_time_high_s,
+                      r.tokens_per_s, r.mfu, r.bubble_fraction, exposed_share(r), r.memory.peak_device, r.memory.fits,
+                      cell(c.cost->days), cell(c.cost->cloud_usd), cell(c.cost->owned_usd));
     } else {
-      text += ",,,,,,,,,,,," + quoted(c.reason) + "\n";
+      text += ",,,,,,,,,,,,," + quoted(c.reason) + "\n";
     }
   }
   return text;
@@ -237,7 +237,7 @@ std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& 
         Column{"memory", std::string(scales.memory.unit)}, Column{"fits", "", Align::left}}) {
     t.columns.push_back(column);
   }
-  if (run) t.columns.insert(t.columns.end() - 1, {{"run", "days"}, {"rent", "M$"}});
+  if (run) t.columns.insert(t.columns.end() - 1, {{"run", "days"}, {"rent", "M$"}, {"owned", "M$"}});
   for (const Case& c : cases) {
     std::vector<std::string> row;
     if (names) row.push_back(stem(c.spec));

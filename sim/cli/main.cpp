@@ -95,6 +95,13 @@ void add_simulate(CLI::App& app, Options& o) {
   c.footer("example: orrery simulate examples/llama-3.1-70b.yaml --set strategy.sharding=zero1");
 }
 
+void add_prices(CLI::App& c, orrery::PriceOptions& o) {
+  c.add_option("--prices", o.file, "a price list, instead of models/data/prices.json")->type_name("FILE");
+  positive(c.add_option("--energy-price", o.usd_per_kWh, "of a kWh, instead of the list's"), "USD");
+  positive(c.add_option("--write-off", o.write_off_years, "over which a node's price is written off"), "YEARS", "",
+           100);
+}
+
 void add_compare(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("compare", "strategies side by side");
   c.add_option("SPEC", o.compare.specs, "one or more specs")->required()->type_name("");
@@ -102,7 +109,7 @@ void add_compare(CLI::App& app, Options& o) {
                "try these values of a key, e.g. --vary strategy.tensor=1,2,4; repeated: every combination");
   add_shared(c, o.compare.overrides, o.compare.profile);
   positive(c.add_option("--tokens", o.compare.tokens, "length of the run, for its days and rent, e.g. 15T"), "N");
-  c.add_option("--prices", o.compare.prices, "a price list, instead of models/data/prices.json")->type_name("FILE");
+  add_prices(c, o.compare.prices);
   c.add_flag("--json", o.json, "print a list of {name, report or error}");
   c.add_flag("--csv", o.compare.csv, "print the table for a spreadsheet, with plain figures");
   c.footer("example: orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3");
@@ -129,7 +136,7 @@ void add_search(CLI::App& app, Options& o) {
   positive(c.add_option("--deadline", s.deadline_days, "leave machines out whose run takes longer"), "DAYS", "days",
            1e6);
   positive(c.add_option("--budget", s.budget_usd, "leave machines out whose run costs more to rent, e.g. 30M"), "USD");
-  c.add_option("--prices", s.prices, "a price list, instead of models/data/prices.json")->type_name("FILE");
+  add_prices(c, s.prices);
   add_repeated(c, "--against", s.against, "a strategy to set beside the best, e.g. --against strategy.tensor=8");
   positive_count(c.add_option("--top", s.top, "strategies to show (5)"), "K");
   positive(c.add_option("--within", s.within, "leave out what is not that much better than the best: faster"),

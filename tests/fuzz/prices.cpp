@@ -1,4 +1,4 @@
-#include "sim/advice/machines.h"
+#include "sim/advice/prices.h"
 
 #include "tests/fuzz/fuzz.h"
 

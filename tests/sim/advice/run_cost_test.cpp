@@ -15,21 +15,32 @@ Spec sixteen_gpus() {
       "t.yaml");
 }
 
+PriceList prices(const Price& row) {
+  return {.date = "2026-01", .rows = {row}, .usd_per_kWh = 0.1, .write_off_years = 4};
+}
+
 TEST(RunCost, IsTokensOverRateTimesRent) {
   const Spec spec = sixteen_gpus();
-  const RunCost cost = run_cost(spec, 8.64e9, 1e5, 1, 2.5);  // a day without failures
-  ASSERT_TRUE(cost.days && cost.cloud_usd && cost.usd_per_Mtoken && cost.energy_MWh);
+  const PriceList list = prices({.gpu = "h100-sxm", .cloud = 2.5, .purchase = 300'000, .purchase_gpus = 8});
+  const RunCost cost = run_cost(spec, 8.64e9, 1e5, 1, list);  // a day without failures
+  ASSERT_TRUE(cost.days && cost.cloud_usd && cost.usd_per_Mtoken && cost.energy_MWh && cost.owned_usd);
   EXPECT_LE(cost.goodput, 1);
   EXPECT_NEAR(*cost.days * cost.goodput, 1, 1e-9);
   EXPECT_NEAR(*cost.cloud_usd, *cost.days * 24 * 16 * 2.5, 1e-6);
   EXPECT_NEAR(*cost.usd_per_Mtoken * 8640, *cost.cloud_usd, 1e-6);
   EXPECT_NEAR(*cost.energy_MWh, *cost.days * 24 * 2 * spec.cluster.power_kW / 1000, 1e-9);
+  EXPECT_EQ(cost.purchase_usd, 600'000);
+  // One of 4 x 365.25 days of 600,000 $, and 100 $ a MWh.
+  EXPECT_NEAR(*cost.owned_usd, *cost.days * 600'000 / 1461 + 100 * *cost.energy_MWh, 1e-6);
 }
 
 TEST(RunCost, LeavesOutWhatIsNotKnown) {
-  const RunCost cost = run_cost(sixteen_gpus(), 0, 1e5, 1, std::nullopt);
-  EXPECT_FALSE(cost.days || cost.cloud_usd || cost.usd_per_Mtoken || cost.energy_MWh);
-  EXPECT_TRUE(run_cost(sixteen_gpus(), 0, 1e5, 1, 2.5).usd_per_Mtoken);
+  const RunCost cost = run_cost(sixteen_gpus(), 0, 1e5, 1, {});
+  EXPECT_FALSE(cost.days || cost.cloud_usd || cost.usd_per_Mtoken || cost.energy_MWh || cost.owned_usd);
+  EXPECT_TRUE(run_cost(sixteen_gpus(), 0, 1e5, 1, prices({.gpu = "h100-sxm", .cloud = 2.5})).usd_per_Mtoken);
+  const RunCost rented = run_cost(sixteen_gpus(), 1e9, 1e5, 1, prices({.gpu = "h100-sxm", .cloud = 2.5}));
+  EXPECT_TRUE(rented.cloud_usd);
+  EXPECT_FALSE(rented.owned_usd);
 }
 
 }  // namespace

@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/advice/machines.h"
+#include "sim/print/table.h"
+
+namespace orrery {
+namespace {
+
+std::string money(const std::optional<double>& usd) {
+  if (!usd) return "-";
+  return *usd >= 1e6   ? fmt::format("{:.2f} M", *usd / 1e6)
+         : *usd >= 1e4 ? fmt::format("{:.1f} K", *usd / 1e3)
+                       : fmt::format("{:.2f}", *usd);
+}
+
+// Prints with three digits a figure that may differ a thousandfold from machine to machine.
+std::string three_digits(double value) {
+  const int whole = static_cast<int>(std::floor(std::log10(value)));
+  return fmt::format("{:.{}f}", value, std::clamp(2 - whole, 0, 6));
+}
+
+// A figure, or "-" where it is not known.
+std::string figure(const std::optional<double>& value, int digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
+}
+
+std::string price_text(const Price& p) {
+  std::string text = fmt::format("  price of {}: ", p.gpu);
+  text += p.cloud ? fmt::format("{:.2f} $ a GPU and hour", *p.cloud) : "no rent known";
+  if (p.cloud_low && p.cloud_high) text += fmt::format(" ({:.2f} to {:.2f})", *p.cloud_low, *p.cloud_high);
+  if (p.purchase) text += fmt::format(", {} $ a node of {}", money(p.purchase), p.purchase_gpus);
+  if (p.uncertain) text += ", uncertain";
+  return text + (p.source.empty() ? "" : "; " + p.source) + '\n';
+}
+
+// Notes below the table: figures that the table leaves out, and the prices on which it is based.
+std::string notes_text(const std::vector<Machine>& machines, const PriceList& prices) {
+  std::string text;
+  std::vector<std::string_view> told;
+  for (const Machine& m : machines) {
+    if (m.price && std::find(told.begin(), told.end(), m.price->gpu) == told.end()) {
+      told.push_back(m.price->gpu);
+      text += price_text(*m.price);
+    }
+    if (!m.excluded.empty()) text += fmt::format("  {} x {}: {}\n", m.gpus, m.name, m.excluded);
+  }
+  const auto lacks = [&](auto member) {
+    return std::any_of(machines.begin(), machines.end(), [&](const Machine& m) {
+      return !m.strategy.empty() && m.cost.failures.between_failures > 0 && !(m.cost.failures.*member);
+    });
+  };
+  if (lacks(&FailurePlan::restart)) text += "  <=: a restart's time is not known (cluster.failures.restart_s)\n";
+  if (lacks(&FailurePlan::checkpoint)) text += "  <=: a checkpoint's time is not known (cluster.nvme)\n";
+  text +=
+      fmt::format("  prices of {}, rented by the GPU hour; they vary several times between providers\n", prices.date);
+  if (prices.usd_per_kWh > 0 && prices.write_off_years > 0)
+    text += fmt::format(
+        "  owned: the nodes' price written off over {:.3g} years (--write-off) while the run lasts, and their "
+        "electricity"
+        " at {:.3g} $/kWh (--energy-price); cooling, buildings and switches are not in it\n",
+        prices.write_off_years, prices.usd_per_kWh);
+  return text;
+}
+
+std::string reached_text(const Machine& m) {
+  if (m.reached == Reached::not_searched) return "not reached";
+  if (m.reached == Reached::not_proven && m.strategy.empty()) return "-";
+  if (m.gap == 0) return "proven";
+  return fmt::format("{} {:.1f} %", m.reached == Reached::proven ? "proven within" : "within", 100 * m.gap);
+}
+
+std::vector<std::string> name_of(const Machine& m) { return {m.name, grouped(static_cast<double>(m.gpus))}; }
+
+std::vector<std::string> and_after(std::vector<std::string> row, const std::vector<std::string>& more) {
+  row.insert(row.end(), more.begin(), more.end());
+  return row;
+}
+
+std::string steps_table(const std::vector<Machine>& machines) {
+  double slowest = 0;
+  for (const Machine& m : machines) slowest = std::max(slowest, m.step_s);
+  const Scale time = time_scale(slowest), bytes = memory_scale(1 << 30);
+  const auto in_unit = [&](double s) { return three_digits(s / time.size); };
+  Table t{{{"machine", "", Align::left},
+           {"GPUs", ""},
+           {"step", std::string(time.unit)},
+           {"8 of 10", std::string(time.unit)},
+           {"tokens/s", "K"},
+           {"MFU", "%"},
+           {"memory", std::string(bytes.unit)},
+           {"proof", "", Align::left},
+           {"strategy", "", Align::left}},
+          {}};
+  for (const Machine& m : machines) {
+    if (m.strategy.empty()) {
+      t.rows.push_back(and_after(name_of(m), {"-", "-", "-", "-", "-", reached_text(m), "none"}));
+      continue;
+    }
+    const bool known = m.step_low_s < m.step_high_s;
+    t.rows.push_back(
+        and_after(name_of(m), {in_unit(m.step_s), known ? in_unit(m.step_low_s) + " - " + in_unit(m.step_high_s) : "-",
+                               fmt::format("{:.1f}", m.tokens_per_s / 1000), fmt::format("{:.1f}", 100 * m.mfu),
+                               number(static_cast<double>(m.memory), bytes), reached_text(m), m.strategy}));
+  }
+  return print(t, "  ");
+}
+
+std::string runs_table(const std::vector<Machine>& machines) {
+  Table t{{{"machine", "", Align::left},
+           {"GPUs", ""},
+           {"fails", "every h"},
+           {"saves", "every min"},
+           {"goodput", "%"},
+           {"run", "days"},
+           {"rent", "$"},
+           {"rent", "$/Mtoken"},
+           {"purchase", "$"},
+           {"owned", "$"},
+           {"power", "kW"},
+           {"energy", "MWh"}},
+          {}};
+  for (const Machine& m : machines) {
+    const std::string power = figure(m.power_kW, 0);
+    if (m.strategy.empty()) {
+      t.rows.push_back(
+          and_after(name_of(m), {"-", "-", "-", "-", "-", "-", money(m.cost.purchase_usd), "-", power, "-"}));
+      continue;
+    }
+    const FailurePlan& f = m.cost.failures;
+    const std::string most = f.is_complete() ? "" : "<=";
+    t.rows.push_back(
+        and_after(name_of(m), {f.between_failures > 0 ? fmt::format("{:.1f}", f.between_failures / 3600) : "-",
+                               saves_every(m) > 0 ? three_digits(saves_every(m) / 60) : "-",
+                               fmt::format("{}{:.1f}", most, 100 * m.cost.goodput), figure(m.cost.days, 1),
+                               money(m.cost.cloud_usd), money(m.cost.usd_per_Mtoken), money(m.cost.purchase_usd),
+                               money(m.cost.owned_usd), power, figure(m.cost.energy_MWh, 0)}));
+  }
+  return print(t, "  ");
+}
+
+}  // namespace
+
+std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style) {
+  return heading("machines", style) + '\n' + steps_table(machines) + '\n' + heading("the run on them", style) + '\n' +
+         runs_table(machines) + notes_text(machines, prices);
+}
+
+}  // namespace orrery
