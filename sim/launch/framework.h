@@ -5,15 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/option_word.h"
 #include "sim/launch/settings.h"
 
 namespace orrery {
-
-// A word of a framework's option and what it is in a spec; ours "": the word changes neither time nor memory, or is
-// what a spec takes anyway.
-struct OptionWord {
-  std::string_view theirs, ours;
-};
 
 // One option of a framework and the key of the spec that says the same. Import reads the table from left to right and
 // export from right to left, so that one undoes the other.

@@ -1,11 +1,11 @@
 // Options of nanotron's YAML files (nanotron/config).
+#include "models/schedule/framework_names.h"
 #include "sim/launch/framework.h"
 
 namespace orrery {
 namespace nanotron_table {
 
 constexpr OptionWord kModes[] = {{"REDUCE_SCATTER", "true"}, {"ALL_REDUCE", "false"}};
-constexpr OptionWord kEngines[] = {{"1f1b", "1f1b"}, {"afab", "gpipe"}};
 constexpr OptionWord kRecompute[] = {{"true", "full"}, {"false", "none"}};
 constexpr OptionWord kStages[] = {{"0", "none"}, {"1", "zero1"}};
 constexpr OptionWord kGradients[] = {{"true", "fp32"}, {"false", "bf16"}};
@@ -26,7 +26,7 @@ constexpr OptionRow kRows[] = {
     {"parallelism.expert_parallel_size", "strategy.expert"},
     {"parallelism.expert_tensor_parallel_size", "strategy.expert_tensor"},
     {"parallelism.tp_mode", "strategy.sequence_parallel", kModes},
-    {"parallelism.pp_engine", "strategy.schedule", kEngines},
+    {"parallelism.pp_engine", "strategy.schedule", kNanotronSchedules},
     {"parallelism.recompute_layer", "strategy.recompute", kRecompute},
     {"tokens.micro_batch_size", "strategy.micro_batch"},
     {"tokens.batch_accumulation_per_replica", "launch.accumulation"},

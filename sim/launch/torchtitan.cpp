@@ -1,5 +1,6 @@
 // Options of torchtitan's TOML files and of its command line (torchtitan/config/job_config.py; the older rows are the
 // schema of 2024).
+#include "models/schedule/framework_names.h"
 #include "sim/launch/framework.h"
 
 namespace orrery {
@@ -14,15 +15,6 @@ constexpr OptionWord kConverters[] = {
 constexpr OptionWord kFloat8[] = {{"true", "fp8"}, {"false", ""}};
 constexpr OptionWord kReduce[] = {{"float32", "fp32"}, {"bfloat16", "bf16"}};
 constexpr OptionWord kReshard[] = {{"always", "fsdp"}, {"always", "hsdp"}, {"never", "fsdp-grad-op"}, {"default", ""}};
-constexpr OptionWord kSchedules[] = {{"1F1B", "1f1b"},
-                                     {"1f1b", "1f1b"},
-                                     {"GPipe", "gpipe"},
-                                     {"gpipe", "gpipe"},
-                                     {"Interleaved1F1B", "interleaved"},
-                                     {"interleaved1f1b", "interleaved"},
-                                     {"interleaved_1f1b", "interleaved"},
-                                     {"ZBVZeroBubble", "zb-v"},
-                                     {"DualPipeV", "dualpipev"}};
 constexpr OptionWord kRotate[] = {{"allgather", "allgather"}, {"alltoall", "ring"}};
 constexpr OptionWord kOptimizers[] = {{"AdamW", "adamw"}, {"Adam", "adam"}, {"SGD", "sgd"}};
 constexpr OptionWord kOnHost[] = {{"true", "cpu"}, {"false", "none"}};
@@ -54,8 +46,8 @@ constexpr OptionRow kRows[] = {
     {"experimental.enable_async_tensor_parallel", "strategy.overlap.tensor", kFlag, {}, true},
     {"parallelism.pipeline_parallel_degree", "strategy.pipeline"},
     {"experimental.pipeline_parallel_degree", "strategy.pipeline", {}, {}, true},
-    {"parallelism.pipeline_parallel_schedule", "strategy.schedule", kSchedules},
-    {"experimental.pipeline_parallel_schedule", "strategy.schedule", kSchedules, {}, true},
+    {"parallelism.pipeline_parallel_schedule", "strategy.schedule", kTorchSchedules},
+    {"experimental.pipeline_parallel_schedule", "strategy.schedule", kTorchSchedules, {}, true},
     {"parallelism.pipeline_parallel_microbatch_size", "launch.pipeline_micro_batch"},
     {"parallelism.pipeline_parallel_layers_per_stage", "launch.layers_per_virtual_stage"},
     {"parallelism.context_parallel_degree", "strategy.context"},
