@@ -14,10 +14,10 @@ using kernels::heads_of;
 using kernels::matrix;
 using FloatHeads = kernels::Heads<float>;
 
-// Consecutive rows of one sample whose tokens are also consecutive in the sequence. A buffer holds the rows of every
-// member of the context-parallel group, sample after sample: (members, batch, tokens of a rank).
+// Consecutive rows of one sample whose tokens are also consecutive in the sequence. A buffer of shape (members, batch,
+// tokens of a rank) holds the rows of every member of the context-parallel group.
 struct Run {
-  // The run begins at row `row` of the rows that the member has of the sample.
+  // The run begins at row number `row` of the member's rows of the sample, and at token `position` of the sequence.
   std::int64_t member = 0, row = 0;
   std::int64_t position = 0, count = 0;
 };
@@ -35,7 +35,7 @@ std::vector<Run> runs_of(const CpuCall& c, std::int64_t first_block, std::int64_
   return runs;
 }
 
-// The heads of one buffer as a matrix (rows of all samples, heads).
+// Views heads [first, first + heads) of one buffer, for the rows of all samples.
 FloatHeads heads_in(const CpuCall& c, const Values& values, const Argument& a, std::int64_t rows, std::int64_t first,
                     std::int64_t heads, std::int64_t head_dim) {
   return heads_of(matrix(values.data(), rows, c.columns(a, rows)), 1, first, heads, head_dim);

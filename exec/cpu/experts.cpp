@@ -18,8 +18,8 @@ kernels::GateShape shape_of(const Gate& g) {
   return {g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.aux_loss, g.expert_groups, g.top_groups};
 }
 
-// Number of rows from each source rank for each expert: as counted at run time, or, where nothing was counted, the same
-// number for every expert.
+// Number of rows from each source rank for each expert: as counted at run time, or the same number for every expert if
+// nothing was counted.
 std::vector<std::int32_t> chunk_counts(const Argument* counts, std::int64_t chunks, std::int64_t rows) {
   if (counts == nullptr)
     return std::vector<std::int32_t>(static_cast<std::size_t>(chunks), static_cast<std::int32_t>(rows / chunks));
@@ -113,7 +113,7 @@ void run_sort(const CpuCall& c, const SortChunks& s) {
                        matrix(CpuCall::floats(c.writes[1]), rows, 1));
 }
 
-// Rows that each expert has, summed over all source ranks.
+// Number of rows of each expert, summed over all source ranks.
 static std::vector<std::int64_t> rows_by_expert(const Argument* counts, std::int64_t groups, std::int64_t rows) {
   const std::vector<std::int32_t> chunks = chunk_counts(counts, groups, rows);
   std::vector<std::int64_t> sums(static_cast<std::size_t>(groups));
@@ -131,8 +131,8 @@ static void for_rows(const std::vector<std::int64_t>& counts, const F& f) {
   }
 }
 
-// The factor for an expert's bias on this rank. Where an expert's weights are cut over several ranks, each of them
-// holds the whole bias, and their rows are summed later, so each adds only its share.
+// The factor for an expert's bias on this rank. If an expert's weights are cut over several ranks, each of these ranks
+// holds the complete bias, and their rows are summed later, so each rank adds only its share.
 static float bias_part(const CpuCall& c, const GroupedBias& b) {
   return b.weighted ? 1 / static_cast<float>(c.size(Dimension::expert_tensor)) : 1;
 }

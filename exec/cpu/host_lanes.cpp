@@ -11,8 +11,8 @@
 namespace orrery {
 namespace {
 
-constexpr int kSpins = 200;  // polls before a waiting thread sleeps, which take some microseconds
-constexpr int kLooks = 20;   // polls of the transfer thread before it sleeps, while a task computes
+constexpr int kSpins = 200;  // number of polls, some microseconds in all, before a waiting thread sleeps
+constexpr int kLooks = 20;   // number of polls before the transfer thread sleeps, while a task computes
 constexpr auto kNap = std::chrono::microseconds(30);  // sleep of the transfer thread while no transfer progresses
 
 // Linux lets a computing thread finish a time slice of some milliseconds before a woken thread may run, unless the

@@ -39,7 +39,7 @@ class HostLanes final : public Lanes {
     std::vector<Launch> launches;
     // Collectives by index in launches, kept until the transport's calls have ended.
     std::vector<PreparedCollective> collectives;
-    // Memory into which scattered elements of a collective are packed, by launch
+    // Memory into which scattered elements of a collective are packed, by index in launches
     std::vector<std::vector<std::byte>> packed;
     std::vector<std::unique_ptr<Pending>> pending;
     bool started = false;
@@ -77,7 +77,7 @@ class HostLanes final : public Lanes {
   std::atomic<std::uint32_t> epoch_{0};  // counter that is incremented whenever a task is submitted or ends
   std::atomic<bool> stopping_{false}, failed_{false}, computing_{false};
   std::exception_ptr error_;
-  std::mutex mutex_;                                     // guards the queues and error_
+  std::mutex mutex_;                                     // protects the queues and error_
   std::array<std::unique_ptr<Worker>, kLanes> workers_;  // threads by lane; null for lanes of transfers
   std::array<std::deque<std::shared_ptr<Batch>>, kLanes> transfer_queues_;
   std::shared_ptr<Batch> open_;  // the batch to which submit() still adds transfers

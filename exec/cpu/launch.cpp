@@ -32,7 +32,8 @@ struct CpuKernels {
     const Values in = c.read(c.reads[0], n);
     if (s.direction == Direction::forward) {
       const Values out = c.write(c.writes[0], n);
-      const std::int64_t queries = s.columns;  // all tokens of the sequence, also under context parallelism
+      // number of tokens of the complete sequence, also under context parallelism
+      const std::int64_t queries = s.columns;
       return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), queries, {.window = s.window},
                                      matrix(out.data(), s.rows, s.columns));
     }
@@ -42,7 +43,7 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // Weights of two norms: of the heads of queries and of keys.
+    // More weights than one norm has: they are the norms of the heads of queries and of keys.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
@@ -255,7 +256,8 @@ struct CpuKernels {
     });
   }
 
-  // Cross-entropy in 16 bits: the stored logits stay unchanged, so backward computes their exponentials again.
+  // Cross-entropy on 16-bit logits, without a cast to fp32: the stored logits are not changed, so backward computes
+  // their exponentials again.
   void narrow(const CrossEntropy& e, kernels::VocabularyPart part) const {
     const std::int64_t n = e.rows * e.columns;
     const bool over = !c.updates.empty();

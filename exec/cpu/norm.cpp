@@ -9,7 +9,7 @@ namespace {
 
 using kernels::matrix;
 
-// Views the sums that a rank computes over its columns of every row: two per row for layer norm, one for RMS norm.
+// Views the sums that a rank computes over its columns of every row: two sums per row for layer norm, one for RMS norm.
 kernels::NormStatistics of_rows(const Argument& a, const Normalize& n) {
   float* first = CpuCall::floats(a);
   return {first, n.layernorm ? first + n.rows : nullptr};

@@ -17,7 +17,7 @@ struct PackedShape {
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
-// The columns of one tile, in a matrix that holds the columns of all tiles side by side.
+// The columns of one tile, in a matrix that has the columns of all tiles one after another.
 kernels::Matrix<float> tile_of(const Values& v, const Gemm& g, std::int64_t rows, std::int64_t columns) {
   return columns_of(matrix(v.data(), rows, g.tiles * columns), g.tile * columns, columns);
 }
@@ -133,7 +133,8 @@ void run_head_product(const CpuCall& c, const Gemm& g) {
   const Argument& out = c.updates.empty() ? c.writes[0] : c.updates[0];
   const Values first = c.read(c.reads[0], c.reads.size() == 1 ? size(in) : pairs ? flat : weights);
   const Values second = c.read(in, g.role == Role::value_gradient ? flat : size(in));
-  // Gradients of queries, keys and values share one packed buffer: each op must leave the other parts unchanged.
+  // Gradients of queries, keys and values share one packed buffer, so an op that writes one of them must leave the
+  // other parts unchanged.
   const bool part = by_key || g.role == Role::query_gradient;
   const Values result = part ? c.update(out, size(out)) : c.write(out, pairs ? weights : flat);
   switch (g.role) {

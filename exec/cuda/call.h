@@ -15,8 +15,8 @@ struct CudaCall : OpCall {
   CudaCall(CudaState& s, const Launch& launch, cudaStream_t on)
       : OpCall(s.run, launch), gpu_state(s), task(launch.task), stream(on) {}
 
-  // Activations have the plan's element width; weights and their gradients have the width of the buffer that holds
-  // them.
+  // Activations have the plan's bytes per element (Plan::element_bytes); weights and their gradients have the bytes per
+  // element of their buffer.
   gpu::Array activation(const Argument& a) const { return {a.data, type_of(rank.plan.element_bytes)}; }
   gpu::Matrix matrix(const Argument& a, std::int64_t rows, std::int64_t columns) const {
     return gpu::matrix(activation(a), rows, columns);
@@ -29,8 +29,8 @@ struct CudaCall : OpCall {
   static gpu::Array flat(const Argument& a, std::int64_t first) { return {a.data + first * a.width, type_of(a.width)}; }
   static float* floats(const Argument& a, std::int64_t first = 0) { return reinterpret_cast<float*>(a.data) + first; }
 
-  // Gradient of the token-embedding table; or, where the modelled framework's autograd makes a dense gradient of the
-  // table first and adds it later, that dense gradient.
+  // Gradient of the token-embedding table; or the dense gradient of the table, if the modelled framework's autograd
+  // makes one first and adds it later.
   gpu::Array table_gradient() const { return gradients.empty() ? activation(updates[0]) : weight(gradients[0]); }
 
   gpu::Workspace workspace(std::int64_t bytes) const { return gpu_state.workspace(bytes); }
@@ -55,7 +55,7 @@ struct HostTask {
   Launch launch;
 };
 
-// Enqueues a host task on a stream, behind copies of the device scalars that it reads; `task` must stay at this address
+// Enqueues a host task on a stream, after memcpys of the device scalars that it reads; `task` must stay at this address
 // until the task has ended. A failure of the task is stored in the CudaState.
 void enqueue_on_host(HostTask& task, cudaStream_t stream);
 

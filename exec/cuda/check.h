@@ -21,7 +21,7 @@ inline void check_nccl(ncclResult_t code, const char* call) {
 
 }  // namespace orrery::cuda
 
-// All calls of CUDA and NCCL outside destructors go through these macros, which put the text of the call into the
-// error.
+// All calls of CUDA and NCCL outside destructors go through these macros, which put the source code of the call into
+// the error message.
 #define ORRERY_CHECK_CUDA(call) ::orrery::cuda::check_cuda((call), #call)
 #define ORRERY_CHECK_NCCL(call) ::orrery::cuda::check_nccl((call), #call)

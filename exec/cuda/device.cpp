@@ -94,7 +94,7 @@ SegmentSource CudaDevice::segments() {
           }};
 }
 
-// The memory is page-locked, so that copies to and from it run beside all other work.
+// The memory is page-locked, so that memcpys to and from it run at the same time as other work.
 SegmentSource CudaDevice::host_memory() {
   return {[](Bytes bytes) -> std::byte* {
             void* at = nullptr;
@@ -109,8 +109,8 @@ SegmentSource CudaDevice::host_memory() {
           [](std::byte* at, Bytes) { cudaFreeHost(at); }};
 }
 
-// Size of the kernels' workspace: as in the spec's software stack. Where kernels need more, CudaState allocates it
-// outside the caching allocator.
+// Bytes of the kernels' workspace, as given by the spec's software section. If kernels need more, CudaState allocates
+// it outside the caching allocator.
 Bytes CudaDevice::workspace() const { return static_cast<Bytes>(rank_.spec.software.memory.workspace_MiB * (1 << 20)); }
 
 void CudaDevice::clear(std::span<std::byte> bytes) {
@@ -149,7 +149,8 @@ void CudaDevice::begin_step() {
 
 void CudaDevice::end_step() {
   state_->end_step();
-  // Measured only once, after a step, because the query is slow; by then the libraries have allocated what they keep
+  // Measured only once, because the query is slow, and after a step, because the libraries have then allocated their
+  // memory
   if (!std::exchange(seen_, true)) gpu_.beside_segments();
 }
 

@@ -12,14 +12,14 @@
 
 namespace orrery::cuda {
 
-// Number of GPUs that this process may use; 0, with the reason, where CUDA finds none or is not installed.
+// Number of GPUs that this process may use; 0, with the reason, if CUDA finds none or is not installed.
 struct GpuCount {
   int count = 0;
   std::string why;
 };
 GpuCount count_gpus();
 
-// Makes a GPU the calling thread's current one; every thread calls this before any other CUDA function.
+// Makes a GPU the calling thread's current GPU; every thread calls this before any other CUDA function.
 void use_gpu(int number);
 
 // The GPU's name, such as "NVIDIA H100 80GB HBM3"; and the versions of the driver, the runtime and the libraries, which
@@ -27,7 +27,8 @@ void use_gpu(int number);
 std::string gpu_name(int number);
 std::vector<std::pair<std::string, std::string>> gpu_fingerprint(int number);
 
-// Memory in use on the current GPU besides the ranks' memory segments: the CUDA context, libraries, other processes.
+// Counts memory in use on the current GPU besides the ranks' memory segments: the CUDA context, libraries, other
+// processes.
 class SharedGpu {
  public:
   // Adds bytes of memory segments; the segments of all ranks of this process are counted together.
@@ -72,7 +73,7 @@ class CudaDevice final : public RankDevice, public QueueDevice {
   std::unique_ptr<Marks> marks_;
   std::vector<CudaQueue*> queues_;  // CUDA streams, by lane
   Picoseconds uncertainty_ = 0;
-  bool seen_ = false;  // whether memory use outside the ranks' segments has been measured
+  bool seen_ = false;  // whether memory in use outside the ranks' segments has been measured
 };
 
 }  // namespace orrery::cuda

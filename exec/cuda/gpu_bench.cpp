@@ -26,9 +26,9 @@ constexpr int kWarmUp = 3, kRepetitions = 12;
 constexpr double kMostSpread = 0.2;
 constexpr int kLaunches = 2000;
 constexpr Bytes kWidth = kBenchWidth;
-// Each operand moves through this much memory, so that no call finds it in the L2 cache: 126 MB are the most that GPUs
-// have (B200; chipsandcheese.com, "Nvidia's B200: Keeping the CUDA Juggernaut Rolling"). The largest result takes 1.65
-// GB.
+// Bytes of the memory through which each operand moves, so that no call finds its operand in the L2 cache: no GPU's is
+// larger than 126 MB (B200; chipsandcheese.com, "Nvidia's B200: Keeping the CUDA Juggernaut Rolling"). The largest
+// result takes 1.65 GB.
 constexpr Bytes kRing = Bytes{2} << 30;
 
 // Allocates device memory filled with random normal bf16 numbers of standard deviation 0.02.
@@ -51,13 +51,14 @@ Memory noise(Bytes bytes) {
   return memory;
 }
 
-// Device memory of which every call takes another part, so that its operands come from memory.
+// Device memory of which every call takes another part, so that operands are read from memory and not from a cache.
 class Ring {
  public:
   explicit Ring(Memory memory) : memory_(std::move(memory)) {}
 
   const Memory& memory() const { return memory_; }
-  // The next part of so many bytes, aligned as whole allocations are: from the begin again where it would pass the end.
+  // The next part of `bytes` bytes, aligned to 256 bytes as allocations are; it starts again at the begin of the memory
+  // if it would pass the end.
   std::byte* next(Bytes bytes) {
     if (at_ + bytes > memory_.bytes()) at_ = 0;
     std::byte* part = memory_.data() + at_;
@@ -136,7 +137,7 @@ class Bench {
     for (const Gemm& work : bench_products(quick_)) product(work, a, b, c);
   }
 
-  // C(m, n) of A(m, k) and B(k, n), stored as the role has them; each call on other parts of the rings.
+  // C(m, n) of A(m, k) and B(k, n), stored as the role has them; each call uses other parts of the rings.
   void product(const Gemm& work, Ring& a, Ring& b, Ring& c) {
     constexpr auto bf16 = gpu::Type::bf16;
     const auto [m, n, k] = std::array{work.m, work.n, work.k};
@@ -223,7 +224,7 @@ class Bench {
     result_.launch_device = seconds(host_now() - begin) / kLaunches;
   }
 
-  // Measures how much longer matrix products take while another stream copies to the host, or adds up arrays.
+  // Measures how much longer matrix products take while another stream copies to the host, or sums arrays.
   void slowdowns() {
     constexpr std::int64_t kSide = 4096;
     const Memory a = noise(kSide * kSide * kWidth), c(Memory::Place::device, kSide * kSide * kWidth);

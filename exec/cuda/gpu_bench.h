@@ -16,25 +16,28 @@ struct ChosenProduct {
   kernels::cuda::Algorithm algorithm;
 };
 
-// A measured copy between page-locked host memory and the device, or within the device.
+// A measured memcpy between page-locked host memory and the device, or within the device.
 struct CopySample {
   std::string kind;  // direction of a copy: "host to device", "device to host", "device to device"
   Bytes bytes = 0;
   Seconds seconds = 0;
 };
 
-// Measured times of single kernels and copies on the current GPU: the median of a few repetitions after a warm-up, each
-// from the end of one to the end of the next, as the executor times tasks. Inputs are random, spread like weights.
+// Measured times of single kernels and memcpys on the current GPU: the median of a few repetitions after a warm-up. A
+// repetition lasts from the end of the previous one to its own end, as the executor times tasks. Inputs are random
+// numbers with the deviation of initial weights.
 struct GpuBench {
   MeasuredTimes times;  // times of matrix products and attention, in a profile's form
   std::vector<ChosenProduct> products;
   std::vector<CopySample> copies;
-  Seconds launch_host = 0, launch_device = 0;  // time to launch a nearly empty kernel, on the host and on the device
+  // time to launch a nearly empty kernel, on the host and on the device, in seconds
+  Seconds launch_host = 0, launch_device = 0;
   // Factor by which a matrix product is slower while a copy to the host runs.
   double slowdown_by_copy = 1;
-  // Factor by which a matrix product is slower while the device adds up arrays, as a collective does.
+  // Factor by which a matrix product is slower while the device sums arrays, as a collective does.
   double slowdown_by_sum = 1;
-  std::int64_t refused = 0;  // number of measurements left out because they scattered too much twice
+  // number of measurements that were not used because their repetitions scattered too much in two attempts
+  std::int64_t refused = 0;
 };
 GpuBench bench_gpu(bool quick);
 

@@ -40,7 +40,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Uninitialised device memory, or page-locked host memory that copies reach asynchronously.
+// Uninitialised device memory, or page-locked host memory, which asynchronous memcpys can use.
 class Memory {
  public:
   enum class Place { device, host };

@@ -21,8 +21,8 @@ namespace {
 struct CudaKernels {
   const CudaCall& c;
 
-  // For ops without a GPU kernel: check_executable() refuses specs whose plans have them, and the transport runs
-  // collectives.
+  // Called for ops without a GPU kernel: check_executable() refuses specs whose plans have such ops, and the transport
+  // runs collectives.
   [[noreturn]] void no_kernel() const { throw Error(fmt::format("{}: GPU ranks have no kernel for it", c.op.name), 1); }
 
   void operator()(const Gemm& g) const { run_product(c, g); }
@@ -38,7 +38,7 @@ struct CudaKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // Weights of two norms: of the heads of queries and of keys.
+    // More weights than one norm has: they are the norms of the heads of queries and of keys.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     const auto rows = [&](const Argument& a) { return gpu::one_head(c.matrix(a, n.rows, n.columns)); };
     float* statistics = CudaCall::floats(n.direction == Direction::forward ? c.writes[1] : c.reads[1]);

@@ -36,8 +36,7 @@ class Communicator {
   ncclComm_t comm_ = nullptr;
 };
 
-// An NCCL group call, which is closed even if a call inside it throws: otherwise later calls of this thread would join
-// it.
+// An NCCL group call, which is closed even if a call inside it throws; else later calls of this thread would join it.
 class CallGroup {
  public:
   CallGroup() { ORRERY_CHECK_NCCL(ncclGroupStart()); }
@@ -107,7 +106,7 @@ class NcclTransport final : public QueuedTransport {
   }
 
   ~NcclTransport() override {
-    // In that case communicators are aborted, because other members may wait for calls that never come.
+    // After a failure communicators are aborted, because other members may wait for calls that never come.
     const bool unwinds = std::uncaught_exceptions() > exceptions_;
     if (!ended_well_ || unwinds) return;
     for (auto& [key, channel] : channels_) channel.comm.end();
@@ -115,8 +114,8 @@ class NcclTransport final : public QueuedTransport {
   NcclTransport(const NcclTransport&) = delete;
   NcclTransport& operator=(const NcclTransport&) = delete;
 
-  // Starts a batch of transfers: NCCL's own collectives and messages together in one NCCL group; collectives made of
-  // chunk moves, or whose result goes to scratch memory first, one after the other.
+  // Starts a batch of transfers. NCCL's own collectives and messages form one NCCL group; collectives that are made of
+  // chunk moves, or whose result goes to scratch memory first, are started one after the other.
   void start(std::span<const QueuedCall> batch) override {
     ended_well_ = false;
     CallGroup group;
@@ -179,7 +178,8 @@ class NcclTransport final : public QueuedTransport {
       ORRERY_CHECK_NCCL(ncclRecv(m.data, bytes, ncclUint8, to, channel.comm, stream));
   }
 
-  // Calls NCCL's own collective; the caller handles call.add.
+  // Calls NCCL's own collective, which overwrites `out`; if the result is to be added (CollectiveCall::add), the caller
+  // does so.
   void library(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
     const ncclRedOp_t op = c.reduction == Reduction::sum ? ncclSum : ncclMax;
     const ncclDataType_t type = type_of(c.element);

@@ -14,7 +14,7 @@ struct ObservedTask {
   cudaStream_t stream;
 };
 
-// A sum that a transport is about to enqueue: the bytes at `from` are added to those at `into`.
+// A sum that a transport is about to enqueue: the numbers at `from` are added to the numbers at `into`.
 struct ObservedSum {
   const std::byte *from, *into;
   std::size_t bytes;

@@ -30,7 +30,7 @@ Marks::Marks(TaskId tasks, std::int64_t steps) {
 }
 
 // Records an event and waits for it, several times, and keeps the shortest round trip (Cristian 1989): the device
-// reached the event in the middle of it, with an error of at most half of it.
+// reached the event in the middle of that round trip, with an error of at most half of the round trip.
 void Marks::begin_step(cudaStream_t stream) {
   set_ = (set_ + 1) % sets_.size();
   if (set_ == 0) {

@@ -9,8 +9,9 @@
 
 namespace orrery::cuda {
 
-// The marks of one rank: a CUDA event for the end of every task. There is a set of events for each step, so that times
-// are read only when the run is over; where that would be too many events, sets are read and used again between steps.
+// The marks of one rank, which are CUDA events for the ends of tasks. There is a set of events for each step, so that
+// times are read only when the run is over; if that would be too many events, sets are read between steps and used
+// again.
 class Marks {
  public:
   Marks(TaskId tasks, std::int64_t steps);
@@ -69,7 +70,7 @@ class CudaQueue final : public TaskQueue {
   Event meeting_{false};
   // Scratch buffers: new work uses the last one, and enqueued work may still use the earlier ones.
   std::vector<Memory> scratch_;
-  std::vector<Memory> packing_;  // memory in which elements are packed, by transfer of the step
+  std::vector<Memory> packing_;  // memory in which scattered elements are packed, by transfer of the step
   std::size_t packed_ = 0;
   std::deque<HostTask> host_tasks_;  // tasks of the current step that the host runs
 };

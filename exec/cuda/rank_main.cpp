@@ -1,8 +1,8 @@
 // orrery-rank-cuda: executes the ranks of a job on NVIDIA GPUs. `orrery run --device cuda` starts it once, without a
-// rank: with a GPU for every rank it starts itself again for each rank; with fewer GPUs, the ranks are threads of this
-// process on the first GPU, all at once or, with --turns, one after the other. torchrun, srun and mpirun start it once
-// for every rank. --describe prints the GPU's name and versions; --bench FILE measures single kernels (gpu_bench.h).
-// `orrery calibrate` uses both.
+// rank number. If there is a GPU for every rank, it starts itself again for each rank; with fewer GPUs, the ranks are
+// threads of this process on the first GPU, which run at the same time or, with --turns, one after the other. torchrun,
+// srun and mpirun start it once for every rank. --describe prints the GPU's name and versions; --bench FILE measures
+// single kernels (gpu_bench.h). `orrery calibrate` uses both.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -38,13 +38,13 @@ namespace {
 
 constexpr char kName[] = "orrery-rank-cuda";
 constexpr Seconds kRendezvousPatience = 120;  // time to wait for the other processes to connect
-// Bytes of the numbers that stand in for received data when a rank runs alone, bf16.
+// Bytes of the bf16 numbers that replace received data when a rank runs alone.
 constexpr Bytes kBank = 8 << 20;
 
 struct RankJob {
   const RankOptions& options;
   const Spec& spec;
-  const Plan& plan;  // the plan with one rank of each class of equal ranks
+  const Plan& plan;  // the folded plan, with one rank of each class of ranks
   std::string hash;
 };
 
@@ -146,7 +146,7 @@ void run_processes(const RankJob& job, char** argv) {
   if (worst != 0) std::_Exit(worst);  // the failed rank has printed the reason
 }
 
-// Runs all ranks at once, as threads that share one GPU.
+// Runs all ranks at the same time, as threads that share one GPU.
 void run_threads(const RankJob& job) {
   use_gpu(0);
   Meetings meetings(job.plan);
@@ -191,7 +191,7 @@ Memory bank() {
   return memory;
 }
 
-// Runs ranks without any other rank on the GPU: a job's only rank or, with turns, one rank after the other.
+// Runs ranks one at a time on the GPU: the only rank of a job or, with turns, one rank after the other.
 void run_alone(const RankJob& job, bool turns) {
   use_gpu(0);
   const Memory numbers = bank();

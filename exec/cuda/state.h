@@ -19,7 +19,7 @@ namespace orrery::cuda {
 // to the current GPU; only tasks of the compute lane use the scratch memory.
 class CudaState {
  public:
-  // workspace: scratch memory; where kernels need more, a separate allocation replaces it.
+  // workspace: scratch memory; if kernels need more, a separate allocation replaces it.
   CudaState(RunState& state, std::span<std::byte> workspace);
 
   // begin_step() sets the sum of the step's losses to zero; end_step() copies the sum to the host.

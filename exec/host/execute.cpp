@@ -47,8 +47,8 @@ class HostThread {
     return state;
   }
 
-  // Waits until no task is running. Does nothing before the lanes are created, when taking the first buffers may
-  // already exceed the memory.
+  // Waits until no task is running. Does nothing before the lanes are created; the allocator may call it that early, if
+  // the first buffers already exceed the memory.
   void drain() {
     if (!has_lanes_) return;
     lanes_->flush();
@@ -88,7 +88,7 @@ class HostThread {
   }
 
   // Issues the tasks of a step that run before the previous step's update is validated, up to the wait for the gradient
-  // norm of all pipeline stages. Where that update was wrong, all stages redo it and run these tasks again with the
+  // norm of all pipeline stages. If that update was wrong, all stages redo it and run these tasks again with the
   // corrected weights.
   void issue_validated(std::int64_t step, TaskId begin, TaskId end) {
     for (TaskId t = begin; t < end; ++t) issue(t);
@@ -145,8 +145,7 @@ class HostThread {
     if (std::holds_alternative<CountTokens>(op.work)) count_tokens(t, arguments);
   }
 
-  // Reads the token counts that a router has computed; buffers allocated from here on have as many rows as these counts
-  // say.
+  // Reads the token counts that a router has computed; they give the numbers of rows of buffers allocated from now on.
   void count_tokens(TaskId t, const std::vector<Argument>& counts) {
     lanes_->flush();
     lanes_->wait(t);

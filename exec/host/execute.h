@@ -17,7 +17,7 @@ struct Execution {
   MeasuredMemory memory;
 };
 
-// Throws Error, naming the key, for a spec that ranks of the given kind ("CPU", "GPU") cannot execute.
+// Throws Error, naming the key, for a spec that CPU or GPU ranks cannot execute. ranks: "CPU" or "GPU".
 void check_executable(const Spec& spec, std::string_view ranks = "CPU");
 
 struct ExecuteOptions {
@@ -29,15 +29,15 @@ struct ExecuteOptions {
   // Called before each step, with the losses of the steps that this run has made so far.
   std::function<void(std::int64_t step, Buffers&, const std::vector<double>& losses)> on_begin;
   // on_gradients is called before a step's first optimizer update, when all gradients are complete; on_end is called
-  // after the last step, when all weights are. Both can read every buffer.
+  // after the last step, when all weights are updated. Both can read every buffer.
   std::function<void(std::int64_t step, const Buffers&)> on_gradients;
   std::function<void(const Buffers&)> on_end;
-  // Called for each token that a router sends to experts.
+  // Called for each token for which a router has chosen experts.
   std::function<void(const RoutedToken&)> on_routing;
 };
 
-// Executes a rank's plan. For each task, in issue order, it allocates and frees the task's buffers, hands the task to a
-// lane (a queue of tasks), and waits where the plan says that the host waits.
+// Executes a rank's plan. For each task, in issue order, it allocates and frees the task's buffers, submits the task to
+// a lane (a queue of tasks), and waits for the task's dependencies if the plan says that the host waits.
 Execution execute(const Rank& rank, RankDevice& device, const Text& text, const ExecuteOptions& options);
 
 }  // namespace orrery

@@ -10,14 +10,14 @@ namespace orrery {
 struct CpuCall : OpCall {
   using OpCall::OpCall;
 
-  // Activations have the plan's element width.
+  // Activations have the plan's bytes per element (Plan::element_bytes).
   Values read(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::read); }
   Values write(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::write); }
   Values update(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::update); }
   Values view(const Argument& a, std::int64_t n, Values::Mode mode) const {
     return {a.data, n, rank.plan.element_bytes, mode};
   }
-  // Weights and their gradients have the element width of the buffer that holds them.
+  // Weights and their gradients have the bytes per element of their buffer.
   Values weight(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::read}; }
   Values gradient(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::update}; }
 
@@ -27,8 +27,8 @@ struct CpuCall : OpCall {
     return a.bytes / (columns * rank.plan.element_bytes);
   }
 
-  // Gradient of the token-embedding table; or, where the modelled framework's autograd makes a dense gradient of the
-  // table first and adds it later, that dense gradient.
+  // Gradient of the token-embedding table; or the dense gradient of the table, if the modelled framework's autograd
+  // makes one first and adds it later.
   Values table_gradient(std::int64_t n) const {
     if (!gradients.empty()) return gradient(gradients[0]);
     return updates[0].operand.part == Part::tied ? gradient(word_table(*this, updates[0])) : update(updates[0], n);

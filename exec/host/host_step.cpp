@@ -10,7 +10,7 @@ namespace {
 
 using kernels::Bf16;
 
-// Calls f with a null pointer to the type (float or bf16) that has this width.
+// Calls f with a null pointer to the type with `width` bytes (float or bf16).
 template <class F>
 void with_type(Bytes width, const F& f) {
   if (width == 4)
@@ -83,14 +83,14 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   }
 }
 
-// Offset of a piece of the shards in a buffer of the optimizer states; a buffer that holds only a tile of the shards
-// begins at element `first`.
+// Offset (in elements) of a piece of the shards in a buffer of the optimizer states; a buffer that holds only a tile of
+// the shards begins at element `first`.
 static std::int64_t place_in(const Argument& a, const Piece& piece, std::int64_t first) {
   return a.operand.scope == Scope::own ? piece.shard_first - first : place_of(a, piece);
 }
 
-// The first update of a run with delayed updates: there are no gradients yet, so the weights are only cast and
-// uploaded.
+// The first update of a run with delayed updates: there are no gradients yet, so the weights are only cast for the
+// upload.
 static void first_delayed(const CpuCall& c, const Update& work) {
   const Argument& forward = c.writes[0];
   for (const Piece& piece : pieces_within(c, work.first, work.elements)) {

@@ -25,8 +25,8 @@ const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
   return rank.seat(p.experts > 0 ? Dimension::expert_tensor : p.over);
 }
 
-// The part of a weight that the ranks of a tensor-parallel grid hold together which differ only in their depth
-// coordinate.
+// The part of a weight that a group of tensor_depth holds together, i.e. the ranks of a tensor-parallel grid that
+// differ only in their depth.
 LocalParameter over_depth(const Rank& rank, LocalParameter p) {
   if (p.cut_in_depth) p.out *= rank.seat(Dimension::tensor_depth).size;
   return p;
@@ -143,7 +143,7 @@ static bool beyond_device(const Rank& rank, std::uint32_t state, std::uint16_t s
   return rank.plan.blocks[rank.plan.frames[state].block].buffers[slot].home != MemoryTier::device;
 }
 
-// Initialises shards in host memory or on disk, which the host writes rather than the device.
+// Initialises shards in host memory or on disk, which the host writes instead of the device.
 static void set_beyond(const Rank& rank, std::uint64_t seed, const Buffers& buffers, std::uint32_t state,
                        std::uint16_t slot) {
   const Bytes width = rank.state_width(slot);

@@ -22,7 +22,7 @@ struct InitialRun {
   std::int64_t first = 0, count = 0;
   std::int64_t in = 1;
   std::uint64_t key = 0;
-  double deviation = 0;  // standard deviation; 0: all elements are `constant`
+  double deviation = 0;  // standard deviation of the values; 0: all elements are `constant`
   float constant = 0;
   std::span<const std::int64_t> rows, columns;
 };

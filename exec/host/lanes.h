@@ -20,14 +20,14 @@ inline Picoseconds host_now() {
 }
 
 // The in-order queues of tasks of one rank: threads of a CPU rank, streams of a GPU. Each task is submitted once, in
-// issue order, and runs when the tasks that it depends on and those in Launch::after have ended; transfers of one batch
-// start together. The functions that wait throw the errors of tasks.
+// issue order, and runs when the tasks that it depends on and the tasks in Launch::after have ended; transfers of one
+// batch start together. The functions that wait throw the errors of tasks.
 class Lanes {
  public:
   virtual ~Lanes() = default;
 
   virtual void submit(Launch launch, Picoseconds issued) = 0;
-  virtual void flush() = 0;            // closes the batch of transfers: no further one joins it
+  virtual void flush() = 0;            // closes the batch of transfers: no further transfer joins it
   virtual void wait(TaskId task) = 0;  // waits until the task has ended
   virtual void wait_entered(TaskId task) = 0;
   virtual void wait_all() = 0;  // waits until all submitted tasks have ended

@@ -48,7 +48,7 @@ static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
 
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
   if (load.replicas > 0) return copy_replicas(c, load, to);
-  // With a single prediction per token, the rows may be only this rank's part of the tokens.
+  // With one prediction per token, the rows are one run, which may be only this rank's part of the tokens.
   const bool one = load.predictions == 1;
   for (const PredictedRows& p : predicted_rows(load.rows, load.predictions, one ? 1 : load.parts)) {
     const auto copy = [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
@@ -93,7 +93,7 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns) 
 float loss_scale(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
   // An asynchronous parameter server applies the gradients of each worker separately, so a worker averages only over
-  // its ranks.
+  // its own ranks.
   const bool averaged = averaging(c.rank.spec, row_of(s.sharding)) != Averaging::none || asynchronous_workers(s);
   const std::int64_t samples = c.rank.plan.update_every * s.micro_batch * s.data;
   const double tokens =
@@ -102,7 +102,7 @@ float loss_scale(const OpCall& c) {
 }
 
 // Dropout masks for the rows of an op. Random numbers are indexed by position in the uncut tensor, (sample, position,
-// hidden) or (sample, head, query, key), so they do not depend on how ranks cut it.
+// hidden) or (sample, head, query, key), so they do not depend on how the tensor is cut over ranks.
 std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
   kernels::Dropout d = {c.rank.spec.model.dropout,
                         {c.state.training.seed, static_cast<std::uint32_t>(c.step()),
@@ -159,8 +159,8 @@ std::int64_t place_of(const Argument& a, const Piece& piece) {
   return whole(a) ? piece.owned_first : piece.shard_first;
 }
 
-// Whether another rank counts the squares of this weight in the gradient norm: of the ranks that hold all of it, only
-// the first counts them.
+// Whether another rank counts the squares of this weight in the gradient norm: if several ranks hold the weight, only
+// the first of them counts its squares.
 static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const auto index = [&](Dimension d) { return c.rank.seat(d).index; };
   const bool experts = p.local.experts > 0;
@@ -174,8 +174,8 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const bool sharded = row_of(s.sharding).shards_optimizer, cut_over_both = sharded && s.ends_unlike();
   if ((p.copy && !cut_over_both) || held) return true;
   // With experts, or several copies of the model, the gradient norm is summed over all ranks
-  // (models/partition/rank_groups.h), including those that hold copies; else over the stages of a pipeline and the
-  // replicas of each stage.
+  // (models/partition/rank_groups.h), including ranks that hold the same weights; else it is summed over the stages of
+  // a pipeline and the replicas of each stage.
   if (c.rank.first_sample > 0 && !sharded) return true;
   const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);
   const bool copies = everybody && !sharded;

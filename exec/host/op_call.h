@@ -11,7 +11,7 @@
 namespace orrery {
 
 // A task that is being launched: its operands by use (reads, weights, updates, writes, gradients of weights), and the
-// samples and rows that it works on. Addresses may be on the device; nothing is read from them here.
+// samples and rows that it works on. Addresses may be on the device, so nothing is read from them in this struct.
 struct OpCall {
   OpCall(RunState& s, const Launch& l)
       : state(s), rank(s.rank), op(rank.plan.op_of(l.task)), frame(rank.plan.frames[rank.plan.tasks[l.task].frame]) {
@@ -40,7 +40,7 @@ struct OpCall {
   std::int64_t columns(const Argument& a, std::int64_t rows) const {
     return a.bytes / (rows * rank.plan.element_bytes);
   }
-  // Number of a sample, given by its index in this micro-batch, counted over the whole run.
+  // Number of a sample in the complete run, given its index in this micro-batch.
   std::int64_t sample(std::int64_t in_micro_batch) const { return sample(in_micro_batch, rank.replica); }
   // Number of a sample of this micro-batch on another data-parallel rank.
   std::int64_t sample(std::int64_t in_micro_batch, std::int64_t replica) const {
@@ -67,7 +67,7 @@ struct OpCall {
     return rows < batch() * sequence() ? rank.seat(Dimension::tensor).index * rows : 0;
   }
   // Index of this rank's first row on a tensor-parallel grid (rows, columns, depth), among the rows of the tensor
-  // group: a rank holds all rows of its depth layer, or its part of them.
+  // group: a rank holds all rows of its depth layer, or its part of these rows.
   std::int64_t first_row(std::int64_t rows, const Side& side) const {
     const Seat &depth = rank.seat(Dimension::tensor_depth), &part = rank.seat(side.rows);
     if (depth.size * part.size == 1) return first_row(rows);
@@ -102,8 +102,8 @@ struct OpCall {
 // Copies the tokens of this micro-batch that this rank loads, or their labels, to host memory.
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to);
 
-// The rows of one prediction, where an op works on several (multi-token prediction): each row predicts the token
-// `depth` places after the next one. token: index of the first row's token in the micro-batch.
+// The rows of one prediction of an op that works on several (multi-token prediction): each row predicts the token
+// `depth` positions after the next one. token: index of the first row's token in the micro-batch.
 struct PredictedRows {
   std::int64_t first = 0, count = 0;
   std::int64_t depth = 0, token = 0;
@@ -112,14 +112,15 @@ std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predic
 // Weight in the total loss of the losses of these rows.
 double loss_weight(const PredictedRows& rows, std::int64_t predictions);
 
-// The token-embedding table: part of the flat weight buffer of the chunk that holds it, where an operand (Part::tied)
-// names that buffer.
+// The token-embedding table: part of the flat weight buffer of the chunk that holds it, for an operand (Part::tied)
+// that names the complete buffer.
 Argument word_table(const OpCall& c, const Argument& whole);
 
-// First token id of this rank's part of a vocabulary that is divided over a group of ranks, `columns` ids each.
+// First token id of this rank's part of a vocabulary that is divided over a group of ranks, which have `columns` ids
+// each.
 std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 
-// Factor for the gradient of one token's loss. The loss is the mean over the tokens of an update; where ranks average
+// Factor for the gradient of one token's loss. The loss is the mean over the tokens of an update; if ranks average
 // their gradients later, the factor is for the mean over one rank's tokens.
 float loss_scale(const OpCall& c);
 
@@ -134,15 +135,15 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r);
 struct Stretch {
   std::int64_t first = 0, count = 0;
 };
-// The pieces of weights that this rank owns in a chunk of layers, or in one unit where the op works on a unit.
+// The pieces of weights that this rank owns in a chunk of layers, or in one unit if the op works on a unit.
 const std::vector<Piece>& pieces_of(const OpCall& c);
 // The parts of this rank's pieces that lie among elements [first, first + n) of its shards.
 std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n);
-// Offset of a piece in a buffer of the whole chunk, or in a buffer of this rank's shards.
+// Offset (in elements) of a piece in a flat buffer of the chunk, or in a buffer of this rank's shards.
 std::int64_t place_of(const Argument& a, const Piece& piece);
-// The runs of elements of `gradients` whose squares this rank adds to the gradient norm. Each weight counts once: if
-// all ranks of a tensor group hold it, on the first of them; key/value heads on the first rank that holds them; a tied
-// embedding table on the first stage.
+// The runs of elements of `gradients` whose squares this rank adds to the gradient norm. Each weight is counted on one
+// rank: a weight that all ranks of a tensor group hold on the first of these ranks, key/value heads on the first rank
+// that holds them, a tied embedding table on the first stage.
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients);
 
 }  // namespace orrery

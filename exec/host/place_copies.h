@@ -7,14 +7,14 @@
 
 namespace orrery {
 
-// A run of bytes to be copied between device, host and disk, with its offset in each of the two buffers.
+// A run of bytes to be copied between device, host and disk, with its offset in bytes in each of the two buffers.
 struct PlacedRun {
   Argument from, to;
   std::int64_t from_first = 0, to_first = 0;
   Bytes bytes = 0;
 };
 
-// The runs of bytes that a copy between device, host and disk moves.
+// The runs of bytes that a memcpy between device, host and disk moves.
 std::vector<PlacedRun> runs_of(const OpCall& c, const PlaceCopy& work);
 
 // Copies a run of bytes on the calling thread: within host memory, or to or from a disk. Throws Error if the disk

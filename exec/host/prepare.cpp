@@ -27,8 +27,8 @@ BlockRole role_of(const Rank& rank, const Launch& launch) {
   return rank.plan.blocks[rank.plan.frames[frame_of(rank, launch)].block].role;
 }
 
-// The weights that `part` selects in a chunk's flat buffer (those to be summed over a group, key/value rows, a tied
-// table): offset and length of each.
+// Offset and number of elements of each weight that `part` selects in a chunk's flat buffer (weights to be summed over
+// a group, key/value rows, a tied table).
 std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part,
                                                            Dimension group) {
   std::vector<std::pair<std::int64_t, std::int64_t>> runs;
@@ -41,8 +41,8 @@ std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<Pla
   return runs;
 }
 
-// Addresses of the elements that the operand's part selects in a flat buffer; in a buffer of shards only those that
-// this rank owns, for the op of a unit only those of the unit.
+// Addresses of the elements that the operand's part selects in a flat buffer; in a buffer of shards only elements that
+// this rank owns, and for the op of a unit only elements of the unit.
 std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a, Dimension group) {
   std::vector<Packed::Run> places;
   const std::uint32_t own = frame_of(rank, launch);
@@ -87,12 +87,12 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
   p.call.in = p.call.out;
 }
 
-// An all-gather or reduce-scatter of a bucket in place: this rank's piece lies inside the whole bucket.
+// An all-gather or reduce-scatter of a bucket in place: this rank's piece lies inside the complete bucket.
 void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
   const Seat& seat = rank.seat(work.group);
   const std::int64_t elements = work.bytes / work.width;
   std::byte* whole =
-      // A buffer of the whole chunk holds all buckets; a fused buffer holds only this one.
+      // A flat buffer of the chunk holds all buckets; a fused buffer holds only this bucket.
       a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);
   std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
   const bool gathers = work.kind == CollectiveKind::all_gather;
@@ -119,7 +119,7 @@ void prepare_service(const Rank& rank, const Collective& work, const Launch& lau
     call.out = at;
 }
 
-// A broadcast or reduction of a whole bucket, from the root or to it, in place or from one buffer to another.
+// A broadcast of a complete bucket from the root, or its reduction to the root, in place or from one buffer to another.
 void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
   call.counts = {work.bytes / work.width};
@@ -134,8 +134,8 @@ void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& 
   }
 }
 
-// A gather or scatter of pieces of a micro-batch between the first member of a group, which holds all of it, and each
-// member.
+// A gather or scatter of pieces of a micro-batch between the first member of a group, which holds the complete
+// micro-batch, and each member.
 void prepare_pieces(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
   call.element = work.width == 8 ? Element::bytes : call.element;  // elements of 8 bytes are token ids
@@ -145,7 +145,7 @@ void prepare_pieces(const Rank& rank, const Collective& work, const Launch& laun
   call.out = sorted.write != nullptr ? sorted.write->data : nullptr;
 }
 
-// A collective on one region of a unit's parameters; this rank's pieces of the region lie one after the other in its
+// A collective on one region of a unit's parameters; this rank's pieces of the regions lie one after the other in its
 // shards.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
@@ -188,7 +188,8 @@ std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k,
 
 // An all-to-all of token rows to experts or back, or a gather among the ranks that an expert is cut over. Operands
 // after the data hold counts: rows sent and received, or rows of each member; without counts, all pieces have the same
-// size. Where rows of one token are sent to a node once, the routing follows; padding rows have token -1.
+// size. If rows of one token are sent to a node only once, the routing is a further operand; padding rows have token
+// -1.
 void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   std::vector<const Argument*> reads;
   for (const Argument& a : launch.arguments) {
@@ -227,8 +228,8 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   if (reads.size() > 3) by_tokens(columns);
 }
 
-// One step of a ring exchange. The written buffer has room for every member's part: this rank passes on the part that
-// it received last, and receives the part of the member before that one.
+// One step of a ring exchange. The written buffer has a part for every member: this rank sends the part that it
+// received last, and receives the part of the member before that part's member.
 void prepare_ring(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const Sorted sorted(launch);
   const Seat& seat = rank.seat(work.group);
@@ -324,7 +325,7 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
   } else if (work.kind == CollectiveKind::shift && work.first > 0) {
     prepare_ring(rank, work, launch, p);
-  } else {  // one of several pieces begins after the earlier ones in both buffers
+  } else {  // if the collective moves one of several pieces, it begins after the earlier pieces in both buffers
     const Bytes first = work.first * work.width;
     p.call.in = sorted.read->data + first;
     p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data + first / members;

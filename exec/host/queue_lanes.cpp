@@ -10,7 +10,8 @@ namespace orrery {
 namespace {
 
 constexpr int kLooksBetweenChecks =
-    // Number of event queries of a waiting host between two checks of the transport for errors: about a millisecond.
+    // Number of event queries of a waiting host between two checks of the transport for errors; they take about a
+    // millisecond.
     4096;
 
 }  // namespace
@@ -53,7 +54,8 @@ void QueueLanes::submit(Launch launch, Picoseconds) {
     batch_.push_back(std::move(launch));
 }
 
-// Enqueues waits for the tasks that a launch depends on: per other queue at most one, for the last such task in it.
+// Enqueues waits for the tasks that a launch depends on: at most one wait per other queue, for the last such task in
+// that queue.
 void QueueLanes::wait_for_dependencies(const Launch& launch) {
   std::vector<std::uint32_t> last(held_.size(), kNone);
   const std::uint8_t own = queue_of_[launch.task];

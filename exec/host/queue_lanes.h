@@ -12,8 +12,9 @@ namespace orrery {
 
 // The lanes of a rank whose device has in-order queues (GPU streams): one queue for each lane, or one for all. When a
 // task is issued, the host enqueues waits for the tasks that it depends on, the task, and a mark of its end; inside a
-// step, nothing on the device waits for the host. The begin of a task is computed: when it was launched, its
-// dependencies had ended and its queue was free, so that one mark per task is enough. Used by one thread.
+// step, nothing on the device waits for the host. The begin of a task is not marked but computed, as the time when it
+// was launched, its dependencies had ended and its queue was free; so one mark per task is enough. This class is used
+// by one thread.
 class QueueLanes final : public Lanes {
  public:
   // one_queue: all lanes share one queue, so that tasks run one after the other.
@@ -59,8 +60,8 @@ class QueueLanes final : public Lanes {
   QueuedTransport& transport_;
   Watcher watcher_;
   std::vector<Held> held_;
-  std::vector<std::uint8_t> queue_of_;  // by task: number of its queue
-  std::vector<std::uint32_t> place_;    // by task: index in the task's queue; kNone: not enqueued yet
+  std::vector<std::uint8_t> queue_of_;  // number of the task's queue, by task
+  std::vector<std::uint32_t> place_;    // index in the task's queue, by task; kNone: not enqueued yet
   std::vector<Launch> batch_;
   std::vector<Step> steps_;
 };

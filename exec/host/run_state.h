@@ -19,7 +19,7 @@ struct Training {
   std::uint64_t seed = 0;
 };
 
-// The experts that a router chose for a token, the best first; -1: dropped. Samples are counted over the whole run.
+// The experts that a router chose for a token, the best first; -1: dropped. `sample` counts over the complete run.
 struct RoutedToken {
   std::int64_t step = 0, layer = 0, sample = 0, position = 0;
   std::span<const std::int32_t> experts;
@@ -36,10 +36,11 @@ struct RunState {
   const Rank& rank;
   const Text& text;
   Training training;
-  std::int64_t round = 0;        // how often the plan has been executed before
+  std::int64_t round = 0;        // number of times that the plan has been executed before
   std::vector<StepLoss> losses;  // losses by step of the plan
   kernels::RotaryTable rotary;
-  // The updates undo those of the previous round and make them again, with the gradient norm of all stages.
+  // Whether the updates undo the updates of the previous round and make them again, with the gradient norm of all
+  // stages.
   bool sets_right = false;
   // Called on the compute lane for each routed token; may be empty.
   std::function<void(const RoutedToken&)> on_routing = {};
@@ -50,7 +51,7 @@ RunState run_state(const Rank& rank, const Text& text, const Training& training)
 // Constants for which specs have no key, because published configurations agree on them.
 inline constexpr double kRotaryTheta = 10000;  // base of the rotary frequencies: Su et al. 2021; Llama 2
 inline constexpr float kNormEpsilon = 1e-5F;   // epsilon of norms: Llama 2, GPT-2 (layer_norm_epsilon)
-// Weight of the mean loss of multi-token prediction beside the loss of the next token, whose weight is 1 (DeepSeek-V3,
+// Weight of the mean loss of multi-token prediction, relative to the weight 1 of the next token's loss (DeepSeek-V3,
 // arXiv 2412.19437, section 4.2: 0.3 for the first 10 T tokens; a run here is shorter).
 inline constexpr double kPredictionWeight = 0.3;
 

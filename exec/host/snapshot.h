@@ -12,7 +12,7 @@ namespace orrery {
 
 // Snapshots from which a run with parameter servers can resume. A server saves its weights and optimizer states; a
 // worker, which pulls the weights again, saves the losses so far. Every rank writes a file, which appears only when it
-// is complete; the snapshot before the previous one is removed, so that one that all ranks have always remains. Numbers
+// is complete; only the last two snapshots are kept, so that there is always one that all ranks have written. Numbers
 // are stored as in this machine's memory. The file of a rank is
 //   folder/snapshot_RANK.STEP
 

@@ -23,8 +23,8 @@ class TaskQueue : public MoveQueue {
   virtual void wait_for(TaskId task) = 0;  // lets work enqueued later wait for the marked end of a task of any queue
 };
 
-// Functions of a device besides its queues that queue_lanes.h needs. Marks (of the ends of tasks) are those of the
-// current step.
+// Functions of a device besides its queues that queue_lanes.h needs. Marks (of the ends of tasks) are for the current
+// step.
 class QueueDevice {
  public:
   virtual ~QueueDevice() = default;

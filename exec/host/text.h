@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// The text that a run trains on; a token is a byte. A sample is a window of `sequence` tokens and the tokens after
-// them; samples follow each other through the text, which begins again at its end. For a vocabulary smaller than 256,
-// tokens are bytes modulo the vocabulary.
+// The training text of a run; a token is a byte. A sample is a window of `sequence` tokens and the tokens after them;
+// samples follow each other through the text, which begins again at its end. For a vocabulary smaller than 256, tokens
+// are bytes modulo the vocabulary.
 class Text {
  public:
   Text(std::string bytes, std::int64_t vocabulary) : bytes_(std::move(bytes)), vocabulary_(vocabulary) {}

@@ -43,7 +43,7 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
 }
 
 // Cuts the arena (preallocated contiguous memory) into cells, one for each buffer that is marked contiguous. All such
-// buffers have the same size: a layer's input, or the same part of it.
+// buffers have the same size: a layer's input, or an equal part of that input.
 void Buffers::cut_arena(std::uint32_t frame, std::uint16_t slot) {
   Bytes cell = 0;
   for (const Block& block : rank_.plan.blocks) {
@@ -88,7 +88,7 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (what.bytes == 0 || !held.empty()) return;
   if (take_beyond(what, held)) return;
   if (what.contiguous) {
-    assert(!cells_.empty());  // the plan has counted how many cells are in use at once
+    assert(!cells_.empty());  // the plan has counted how many cells are in use at the same time
     held = {cells_.back(), kArenaPool};
     cells_.pop_back();
     wait_for_users(held.data, what.bytes, task, launch);
@@ -105,8 +105,8 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (sums || what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
 }
 
-// Allocates a buffer outside the device. In host memory it is cleared at once where it must begin with zeros, because
-// no device queue clears it; on disk it is a range of a file, which is never freed.
+// Allocates a buffer outside the device. In host memory a buffer that must begin with zeros is cleared immediately,
+// because no device queue clears it; on disk the buffer is a range of a file, which is never freed.
 bool Buffers::take_beyond(const BlockBuffer& what, Held& held) {
   if (what.home == MemoryTier::device) return false;
   if (behind_host(what.home)) {
@@ -170,7 +170,8 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
   const Bytes size = memory_.size_of(held.data);
   count(slot_of(target, operand.slot).category, -size);
   const Op& op = rank_.plan.op_of(task);
-  // A transfer or copy may end long after tasks that are issued later, so the buffer's memory is not reused at once.
+  // A transfer or copy may end long after tasks that are issued later, so the buffer's memory is not reused
+  // immediately.
   const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
   if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
     if (!one_lane_) used_.push_back({held.data, held.data + size, task});

@@ -28,22 +28,23 @@ struct Argument {
 // A task with the addresses of its operands, as it is submitted to a lane (a queue of tasks).
 struct Launch {
   TaskId task = 0;
-  std::vector<Argument> arguments;           // operands with addresses, in the order of the op's
+  std::vector<Argument> arguments;           // operands with addresses, in the order of the op's operands
   std::vector<TaskId> after;                 // tasks of other lanes that last used memory which this task reuses
   std::vector<std::span<std::byte>> zeroed;  // memory to clear before the task runs (gradient sums, first moments)
 };
 
 void clear_on_host(std::span<std::byte> bytes);
 
-// The buffers of one rank and the memory that each one holds now. Memory is allocated and freed in issue order, as with
-// a caching allocator. What the compute lane or a collective frees may be allocated again at once, because lanes run in
-// order; a task of another lane that gets it must wait for the last user (Launch::after). The memory of a sent buffer
-// is freed when the transfer has ended. The FSDP streams (gather, reduce, replicate) have separate pools, whose blocks
-// are freed when their last user has ended. Offloaded buffers are in host memory and on disk.
+// The buffers of one rank and the memory that each buffer has now. Memory is allocated and freed in issue order, as in
+// PyTorch's caching allocator. Memory that the compute lane or a collective frees may be allocated again immediately,
+// because lanes run in order; a task of another lane that gets this memory must wait for the last task that used it
+// (Launch::after). The memory of a sent buffer is freed when the transfer has ended. The FSDP streams (gather, reduce,
+// replicate) have separate pools, whose blocks are freed when their last user has ended. Offloaded buffers are in host
+// memory and on disk.
 class Buffers {
  public:
-  // clear: sets memory to zeros before it returns. workspace: bytes, allocated first, that the rank's kernels use as
-  // scratch memory. host: source of host memory.
+  // clear: sets memory to zeros before it returns. workspace: number of bytes, allocated first, that the rank's kernels
+  // use as scratch memory. host: source of host memory.
   Buffers(const Rank& rank, CachingMemory& memory,
           const std::function<void(std::span<std::byte>)>& clear = clear_on_host, Bytes workspace = 0,
           SegmentSource host = host_segments());
@@ -67,7 +68,7 @@ class Buffers {
   // Access to a buffer of weights, gradients or optimizer states in any memory tier, from byte `first` on.
   bool has_state(std::uint32_t frame, std::uint16_t slot) const;
   void write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<const std::byte> from) const;
-  // Returns false if the buffer is on the device, where only copies of the device reach it.
+  // Returns false if the buffer is on the device, because only the device's memcpys can read it.
   bool read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<std::byte> to) const;
 
   // Allocates a buffer of a state now, even one that would otherwise be allocated at the first optimizer update.
@@ -83,7 +84,7 @@ class Buffers {
 
   // Ends a step: frees memory that waited for the end of its last user.
   void end_step();
-  // Frees all buffers that do not outlive a step, so that the step can begin again. No task may be running.
+  // Frees all buffers that are not kept between steps, so that the step can begin again. No task may be running.
   void abandon_step();
 
  private:
@@ -143,7 +144,7 @@ class Buffers {
   bool one_lane_ = true;
   std::span<std::byte> workspace_;
   std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;  // numbers of rows known at run time, by frame
-  std::vector<Held> held_;                                    // memory of the buffers, by number of the buffer
+  std::vector<Held> held_;                                    // memory of the buffers, by id of the buffer
   std::vector<Returned> returned_;                            // memory to free once the last user has ended
   std::vector<std::byte*> cells_;                             // free cells of the arena (contiguous memory)
   // Memory that was freed while the last user may still be running.

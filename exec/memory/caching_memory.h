@@ -12,21 +12,22 @@ namespace orrery {
 
 // Source of the allocator's memory segments: cudaMalloc, or pages of the host.
 struct SegmentSource {
-  std::function<std::byte*(Bytes)> take;  // takes a segment; nullptr when memory has run out
+  std::function<std::byte*(Bytes)> take;  // takes a segment; nullptr if there is not enough memory
   std::function<void(std::byte*, Bytes)> give;
 };
 SegmentSource host_segments();
 
-// Bytes in blocks that callers hold (allocated), and bytes in segments taken from the source (reserved).
+// Bytes of blocks that callers use (allocated), and of segments taken from the source (reserved).
 struct MemoryUse {
   Bytes allocated = 0, peak_allocated = 0;
   Bytes reserved = 0, peak_reserved = 0;
 };
 
 // A caching allocator of real memory, like those of frameworks: freed blocks stay in their segments, are split and
-// joined, and every pool (stream) has separate segments. Sizes are rounded to 512 bytes; small requests share segments
-// of 2 MiB, those below 10 MiB segments of 20 MiB, larger ones get a segment each, rounded to 2 MiB (the rules of
-// PyTorch's allocator, so that the counts can be compared). Not thread safe. Throws Error when there is no memory left.
+// joined, and every pool (stream) has separate segments. Sizes are rounded to 512 bytes; small requests (up to 1 MiB)
+// share segments of 2 MiB, requests below 10 MiB share segments of 20 MiB, and larger requests get a segment each,
+// rounded to 2 MiB (the rules of PyTorch's allocator, so that the counts can be compared). Not thread safe. Throws
+// Error when there is no memory left.
 class CachingMemory {
  public:
   // drain: waits until no task is running; called before unused segments are returned because memory has run out, since

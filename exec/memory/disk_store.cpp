@@ -28,7 +28,7 @@ std::string folder() {
               1);
 }
 
-// Opens a temporary file without a name; if the file system does not support that, removes the name at once.
+// Opens a temporary file without a name; if the file system does not support that, removes the name immediately.
 int open_nameless() {
   int file = ::open(folder().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0) return file;

@@ -9,7 +9,8 @@ namespace orrery {
 
 // Disk memory of one rank: a file without a name in the folder for temporary files (TMPDIR, else /tmp), created at the
 // first request. The file disappears when the process ends, even after a crash. Bytes that were never written are
-// zeros. Several threads may read and write different bytes at once. Throws Error if the disk is full or fails.
+// zeros. Several threads may read and write different bytes at the same time. Throws Error if the disk is full or
+// fails.
 class DiskStore {
  public:
   DiskStore() = default;

@@ -30,15 +30,15 @@ struct Rank {
   std::int64_t number = 0;
   Plan plan;  // instantiate(folded, number): the plan of this rank alone
   std::vector<Seat> seats;
-  // Index of the rank's data-parallel replica, which decides the share of the batch.
+  // Index of the rank's data-parallel replica, which determines the samples that the rank trains on.
   std::int64_t replica = 0;
-  // Index of this rank's first sample, if the replicas of a stage share a micro-batch.
+  // Index, in the micro-batch, of this rank's first sample, if the replicas of a stage share a micro-batch; else 0.
   std::int64_t first_sample = 0;
   std::int64_t samples = 1;
-  // The rank's index in its context-parallel group, block after block.
+  // The rank's index in its context-parallel group, whose ranks are numbered block after block of the ring.
   std::int64_t context = 0;
   std::vector<SequencePart> parts;    // positions of the rank's tokens in the sequence, by row
-  std::vector<std::uint32_t> states;  // frames that hold weights and states, by chunk of layers
+  std::vector<std::uint32_t> states;  // ids of the state frames (weights and optimizer states), by chunk of layers
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // weights by state frame
   std::map<std::uint32_t, std::vector<Piece>> pieces;                // owned pieces of weights, by state frame
   // Pieces that this rank owns of units (parameters that are gathered together), by the unit's frame.

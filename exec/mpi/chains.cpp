@@ -21,8 +21,8 @@ Channel duplicate(MPI_Comm world) {
   return channel;
 }
 
-// Number of MPI tags before they repeat. A tag must not be used again while a message with it that arrived twice may
-// still be there.
+// Number of MPI tags before they repeat. A tag must not be used again while an earlier message with the same tag may
+// still arrive a second time.
 std::int64_t tags_of(MPI_Comm comm) {
   int* bound = nullptr;
   int found = 0;
@@ -86,8 +86,8 @@ void Chains::tell(int rank, Note note, std::int64_t number) {
   ORRERY_CHECK_MPI(MPI_Isend(&word, kWords, MPI_INT64_T, rank, 0, notes_.comm, &word.request));
 }
 
-// If this server is the last of the chain, tells all workers and the chain's servers that the push is done: the last
-// server gets a sum only after all other servers of the chain have it.
+// If this server is the last of the chain, tells all workers and the chain's servers that the push is done, because the
+// last server gets a sum only after all other servers of the chain have it.
 void Chains::tell_if_last() {
   if (after_me() >= 0) return;
   for (int w = 0; w < workers_; ++w) tell(w, kPushed, has_);

@@ -15,28 +15,27 @@
 
 namespace orrery::mpi {
 
-// Pushes of gradients to chains of parameter servers (copies of the same shard), and pulls of weights from them
-// (models/collectives/algorithms.h). If a server is lost, the next server of its chain takes its place, so that calls
-// continue as long as each chain has a server left.
+// Pushes of gradients to chains of parameter servers (replicas of the same shard), and pulls of weights from these
+// servers (models/collectives/algorithms.h). If a server is lost, the next server of its chain replaces it, so that
+// calls continue as long as each chain has at least one server.
 //
 // Calls are numbered. A push is done when the last server of the chain says that it has the sum: then every server of
 // the chain has it. Until then, a worker sends its gradients again to any server that becomes the first of the chain,
-// and a server sends its sum again to any server that becomes the next. A pull is done for a server when all workers
-// say that they have its weights: until then, any server that becomes the last of the chain sends them to the workers
-// that have not said so. So no rank changes data that it may still have to send. Messages that come a second time are
-// not received. A transfer with a lost rank never ends, so a process that knows of a lost rank must exit without
-// destroying this object.
+// and a server sends its sum again to any server that becomes the next one after it. A pull is done for a server when
+// all workers say that they have its weights: until then, any server that becomes the last of the chain sends them to
+// the workers that have not said so. So no rank may change data before its call is done, as it may have to send them
+// again. Messages that come a second time are not received. A transfer with a lost rank never ends, so a process that
+// knows of a lost rank must exit without destroying this object.
 class Chains {
  public:
-  // All ranks of `world` construct this at once. lost: asked during calls which ranks are lost.
+  // All ranks of `world` construct this at the same time. lost: asked during calls which ranks are lost.
   Chains(MPI_Comm world, const Plan& plan, LostRanks& lost);
   ~Chains();
   Chains(const Chains&) = delete;
   Chains& operator=(const Chains&) = delete;
 
   std::unique_ptr<Pending> start(const CollectiveCall& call);
-  // Returns when all ranks that are not lost have called it: until then a rank may have to take the place of a lost
-  // one.
+  // Returns when all ranks that are not lost have called it, because until then a rank may have to replace a lost one.
   void finish();
 
   // The functions below are for the pushes and pulls themselves (chains_calls.cpp).

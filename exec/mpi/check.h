@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// Throws an Error such as "MPI_Iallreduce(...): MPI_ERR_COMM: invalid communicator". MPI returns errors only where the
+// Throws an Error such as "MPI_Iallreduce(...): MPI_ERR_COMM: invalid communicator". MPI returns errors only if the
 // communicator has the error handler MPI_ERRORS_RETURN, which MpiSession sets.
 inline void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
@@ -20,5 +20,6 @@ inline void check_mpi(int code, const char* call) {
 
 }  // namespace orrery
 
-// All MPI calls outside destructors go through this macro, which puts the text of the call into the error.
+// All MPI calls outside destructors go through this macro, which puts the source code of the call into the error
+// message.
 #define ORRERY_CHECK_MPI(call) ::orrery::check_mpi((call), #call)

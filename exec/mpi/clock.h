@@ -12,7 +12,8 @@ struct Clock {
   Picoseconds offset = 0, uncertainty = 0;
 };
 
-// Measures the clock offset. All ranks of `world` call this at once, and all return at about the same time.
+// Measures the clock offset. All ranks of `world` must call this at the same time, and all return at about the same
+// time.
 Clock clock_of(MPI_Comm world);
 
 }  // namespace orrery

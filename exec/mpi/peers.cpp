@@ -38,7 +38,7 @@ struct Place {
   std::array<char, HOST_NAME_MAX + 1> host{};
 };
 
-// A message from this process to another, or from another to this one.
+// A message from this process to another process, or from another process to this one.
 struct Message {
   std::string bytes;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -68,8 +68,8 @@ class MpiPeers : public Peers {
     }
     host_ = mine.host;
   }
-  // MPI_Finalize waits for all processes, so a process that knows of a lost one exits without MPI_Finalize, after the
-  // others have received its messages.
+  // MPI_Finalize waits for all processes, so a process that knows of a lost process exits without MPI_Finalize, after
+  // all remaining processes have received its messages.
   ~MpiPeers() override {
     try {
       gather("ends");
@@ -159,7 +159,7 @@ class MpiPeers : public Peers {
   }
 
   // Marks a process as lost if it no longer exists. A process that was stopped for too long is killed, so that it does
-  // not go on after others have done its work.
+  // not continue after other processes have done its work.
   void look_at(int r) {
     Peer& p = peers_[static_cast<std::size_t>(r)];
     if (!is_other(r) || std::strcmp(p.place.host.data(), host_.data()) != 0) return;

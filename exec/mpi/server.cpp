@@ -96,7 +96,7 @@ class Server {
 
   Channel& channel(LaneKind lane) { return channels_.at({Dimension::world, lane}); }
 
-  // Receives one message if one has arrived: the next range of elements of a worker's push.
+  // Receives one message if one has arrived: it has the next range of elements of a worker's push.
   bool accept() {
     const Channel& in = channel(LaneKind::data_reduce);
     int here = 0;
@@ -135,7 +135,7 @@ class Server {
     return clocks_[worker] - slowest <= rank_.spec.strategy.parameter_server->staleness;
   }
 
-  // Sends the current weights to a worker from a copy, because the weights may change while they are sent.
+  // Copies the current weights and sends the copied bytes to a worker, because the weights may change during the send.
   void hand_out(std::int64_t worker) {
     if (clocks_[worker] == options_.steps && pulls_first_) return;
     Outbox& out = outboxes_[worker];
@@ -184,8 +184,8 @@ class Server {
   std::int64_t shard_elements_ = 0;
   std::int64_t workers_ = 0;
   std::vector<std::int64_t> received_;  // number of messages received from each worker
-  std::vector<std::int64_t> clocks_;    // number of each worker's pushes in the weights
-  std::vector<std::int64_t> waiting_;   // workers waiting for weights, by order of arrival
+  std::vector<std::int64_t> clocks_;    // number of pushes of each worker that are applied to the weights
+  std::vector<std::int64_t> waiting_;   // workers that wait for weights, in order of arrival
   std::vector<Outbox> outboxes_;
   std::int64_t version_ = 0;
   Picoseconds begin_ = 0;  // begin of the current measured step

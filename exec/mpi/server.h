@@ -25,9 +25,10 @@ bool serves_arrivals(const Rank& rank);
 
 // Runs a parameter server that handles pushes in the order of arrival, for options.steps steps of every worker. For
 // each push it executes the plan's tasks once; pushes are ordered by the arrival of their last message, and several may
-// be in progress at once. A worker gets the weights after its own push has been applied and, with bounded staleness,
-// after all other workers have progressed far enough; the worker that has waited longest comes first. Workers use the
-// same messages as for synchronous pushes and pulls. order: receives the actions, in order. Throws Error if MPI fails.
+// be in progress at the same time. A worker gets the weights after its own push has been applied and, with bounded
+// staleness, after all other workers have progressed far enough; the worker that has waited longest comes first.
+// Workers use the same messages as for synchronous pushes and pulls. order: receives the actions, in order. Throws
+// Error if MPI fails.
 Execution serve(MPI_Comm world, const Rank& rank, const Text& text, const ExecuteOptions& options,
                 std::vector<Served>& order);
 

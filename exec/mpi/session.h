@@ -5,8 +5,8 @@
 namespace orrery {
 
 // Initialises and finalises MPI, once per process: the first object in main, which outlives every transport. Any thread
-// may call MPI, but never two at once. MPI_Finalize waits for the other ranks, so a rank that fails alone calls
-// abort(), which ends all ranks. Throws Error if MPI does not support this thread level.
+// may call MPI, but never two at the same time. MPI_Finalize waits for the other ranks, so a rank that fails alone
+// calls abort(), which ends all ranks. Throws Error if MPI does not support this thread level.
 class MpiSession {
  public:
   MpiSession() {

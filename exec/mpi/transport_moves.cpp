@@ -12,7 +12,7 @@ namespace {
 std::byte* writable_bytes(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
 // The chunk moves (sends and receives) of one rank in a collective, round after round. A received chunk that is to be
-// added, or whose memory is still being sent, waits in staging_ until the round is over.
+// added, or whose memory is still being sent, is kept in staging_ until the round is over.
 class MovesPending final : public Pending {
  public:
   MovesPending(Channel& channel, const CollectiveCall& call, const Moves& moves)

@@ -34,14 +34,14 @@ struct Operations {
 inline constexpr int kMessageTag = 0;
 
 // Messages of two calls on one communicator must not be confused: each call has a separate tag, 1 to 32767 (the largest
-// that every MPI allows, MPI 3.1, section 8.1.2), and there are never that many calls in progress at once.
+// that every MPI allows, MPI 3.1, section 8.1.2), and there are never that many calls in progress at the same time.
 inline constexpr std::uint32_t kTags = 32767;
 inline int next_tag(Channel& channel) { return 1 + static_cast<int>(channel.calls++ % kTags); }
 
 // Calls MPI_Comm_split on every rank, with the number of the rank's group as the colour.
 Channel make_channel(MPI_Comm world, int rank, const GroupTable& table);
 
-// Number of elements in all pieces before piece `piece`; if that is the number of pieces, of all pieces.
+// Number of elements in all pieces before piece `piece`; if that is the number of pieces, of all pieces together.
 inline std::int64_t before_piece(const std::vector<std::int64_t>& counts, int piece) {
   return std::accumulate(counts.begin(), counts.begin() + piece, std::int64_t{0});
 }
@@ -51,7 +51,7 @@ void send(const Channel& channel, int peer, int tag, const std::byte* data, Byte
           std::vector<MPI_Request>& requests);
 void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes bytes,
              std::vector<MPI_Request>& requests);
-// Removes the requests that are done; returns whether none are left.
+// Removes the requests that are done; returns whether no request remains.
 bool all_done(std::vector<MPI_Request>& requests);
 
 // The members of a group of ranks by node. A message between two nodes is relayed by the member with the sender's
@@ -79,8 +79,8 @@ class NodePlaces {
   std::map<std::int64_t, std::vector<Member>> on_;
 };
 
-// A hierarchical all-to-all between and inside nodes, in three stages; a stage begins when all messages of the one
-// before have been sent and received.
+// A hierarchical all-to-all between and inside nodes, in three stages; a stage begins when all messages of the previous
+// stage have been sent and received.
 class ByNodes : public Pending {
  public:
   bool done() final;

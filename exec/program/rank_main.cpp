@@ -32,8 +32,8 @@ namespace {
 
 constexpr char kName[] = "orrery-rank";
 
-// Number of this process's rank, from the MPI launcher's environment variable if there is one: it is known before MPI
-// is initialised.
+// Number of this process's rank, from the MPI launcher's environment variable if there is one: the variable is set
+// before MPI is initialised.
 std::int64_t rank_of_environment() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     if (const char* value = std::getenv(name)) return std::atoll(value);

@@ -29,15 +29,15 @@ RankOptions parse_rank_options(int argc, char** argv, const std::string& name);
 Training training_of(const Spec& spec);
 // Name of this machine, which is equal for ranks of the same node.
 std::string host_name();
-// The training text: that of the options, else `built_in`.
+// The training text: the file that the options name, else `built_in`.
 Text text_of(const RankOptions& options, const Spec& spec, std::string_view built_in);
 
 // Returns a watcher that records the begin and end of every task in the rank's progress file. step: number of the
 // current step, which the caller keeps up to date.
 Watcher watcher_of(const Rank& rank, ProgressRing& ring, const std::int64_t& step);
 
-// Records a failure in the progress file that the launcher reads, prints `line`, and ends the process at once, without
-// waiting for other ranks. ring may be null.
+// Records a failure in the progress file that the launcher reads, prints `line`, and ends the process immediately,
+// without waiting for other ranks. ring may be null.
 [[noreturn]] void give_up(ProgressRing* ring, const std::string& name, int code, const std::string& line);
 [[noreturn]] void give_up(ProgressRing* ring, const std::string& name, const std::exception& error);
 int exit_code_of(const std::exception& error);

@@ -31,7 +31,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr auto kRetry = std::chrono::milliseconds(50);
-// Longest time for which rank 0 still sends answers when it ends.
+// Longest time for which rank 0 continues to send answers when it ends.
 constexpr auto kFarewell = std::chrono::seconds(2);
 constexpr int kClockRounds = 20;
 constexpr std::uint32_t kLongestText = 1 << 20;  // longest key or value, in bytes
@@ -40,8 +40,8 @@ constexpr std::size_t kSpare = 16;  // connections allowed beyond one per rank, 
 
 enum class Request : std::uint32_t { set, get, barrier, time };
 
-// Head of a request: the kind, and the lengths of the key and the value that come after it. An answer is a length and a
-// value. Server and clients are the same program.
+// Head of a request: its kind, and the lengths of the key and the value that follow. An answer is a length and a value.
+// Server and clients are the same program, so both can use this struct as the format.
 struct RequestHead {
   Request kind = Request::get;
   std::uint32_t key = 0, value = 0;  // bytes of the key and of the value
@@ -208,7 +208,7 @@ class Rendezvous::Connection {
   std::string ask(Request kind, const std::string& key, const std::string& value);
 
  private:
-  std::optional<std::string> receive();  // nothing if no answer came in time, or the connection failed
+  std::optional<std::string> receive();  // no value if no answer came in time, or if the connection failed
   Error error(const std::string& what) const {
     return Error(fmt::format("{}:{}: {}", placement_.address, placement_.port, what), 1);
   }
@@ -253,7 +253,7 @@ std::optional<std::string> Rendezvous::Connection::receive() {
     std::string text;
     bool complete = false;
   };
-  // The answer may come after this call has given up, and is kept alive for it.
+  // The answer may come after this call has given up waiting, so its memory must live longer than the call.
   const auto answer = std::make_shared<Answer>();
   asio::async_read(socket_, asio::buffer(&answer->size, sizeof answer->size), [this, answer](error_code cut, auto) {
     if (cut || answer->size > kLongestText) return;

@@ -10,7 +10,7 @@ namespace orrery {
 
 // This process's rank and the address of rank 0, from the environment variables that torchrun sets (RANK, WORLD_SIZE,
 // LOCAL_RANK, MASTER_ADDR, MASTER_PORT), or from those of mpirun and srun together with MASTER_ADDR and MASTER_PORT
-// (default: this machine, 29500, as in PyTorch). If none is set: the only rank.
+// (default: this machine, 29500, as in PyTorch). If none is set, this process is the only rank.
 struct Placement {
   std::int64_t rank = 0, ranks = 1;
   std::int64_t local_rank = 0;
@@ -20,7 +20,7 @@ struct Placement {
 };
 Placement placement_of_environment();
 
-// A key-value store of a few short texts that all processes of a job share, over TCP: rank 0 serves, every process
+// A key-value store of a few short strings that all processes of a job share over TCP: rank 0 serves it, every process
 // connects. It is used to exchange NCCL's ids before NCCL is initialised, and to compare clocks. Rank 0 listens only at
 // MASTER_ADDR, stores at most 16 MiB, and accepts few more connections than there are ranks; clients are not
 // authenticated, so the network must be private. Throws Error "host:port: reason" if the other processes do not connect

@@ -15,7 +15,7 @@ namespace orrery {
 // Watches the ranks of a run from inside one of them, when the user's own mpirun or srun started them instead of
 // Orrery's launcher. A thread reads the progress files in the folder; when a rank has failed, or makes no progress for
 // longer than `patience`, it calls give_up once with a message that names the rank and its task. It does not check
-// whether processes exist: the launcher notices their ends. The destructor ends the thread.
+// whether processes exist, because the user's launcher notices when a process ends. The destructor ends the thread.
 class Watch {
  public:
   // unfolded: the plan of all ranks. give_up: prints the message and ends this process, whereupon the launcher ends the

@@ -9,8 +9,8 @@ namespace orrery {
 
 // The transport of a rank that runs without the other ranks, to measure its computation and memory. Nothing is sent.
 // Every other member of a group is assumed to have the same data as this rank, and received messages are filled with
-// `bank`, repeated (numbers spread like weights, so that matrix products draw a realistic power). Losses and weights of
-// such a run mean nothing. rank and bank must outlive the transport.
+// the bytes of `bank`, repeated (numbers distributed like weights, so that matrix products draw a realistic power).
+// Losses and weights of such a run mean nothing. rank and bank must outlive the transport.
 std::unique_ptr<QueuedTransport> alone_transport(const Rank& rank, std::span<const std::byte> bank);
 
 }  // namespace orrery

@@ -15,8 +15,8 @@ struct ChunkMemory {
 };
 
 // The memory of each chunk of a collective on one member, by chunk number. sums: memory of as many bytes as `in` has,
-// in which a reduce_scatter sums (other kinds do not use it). Elements are divided evenly, the last chunks shorter or
-// empty, or as `counts` says.
+// in which a reduce_scatter sums (other kinds do not use it). Elements are divided according to `counts`, or evenly, in
+// which case the last chunks may be shorter or empty.
 std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums);
 
 // Number of elements in the pieces of the members before `member`; if that is the number of members, in all pieces.

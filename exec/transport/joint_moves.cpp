@@ -65,7 +65,7 @@ class JointMoves {
 
   void take_scratch() {
     const Bytes apart = scatters() ? aligned(whole()) : lands() ? aligned(result_bytes()) : 0;
-    Bytes largest = 0;  // bytes of the largest chunk that waits in scratch memory
+    Bytes largest = 0;  // bytes of the largest chunk that is kept in scratch memory during a round
     std::vector<CollectiveCall> used;
     for (const CollectiveCall* c : calls_) used.push_back(*c);
     const Bytes chunk = aligned(ceil_div(std::max<Bytes>(whole(), 1), std::max(moves_.chunks, 1)));
@@ -111,8 +111,8 @@ class JointMoves {
     return chunks_[static_cast<std::size_t>(member)][static_cast<std::size_t>(number)];
   }
 
-  // Runs the moves of one round. All of them read the data as before the round, so a chunk that another move of the
-  // round overwrites is copied to scratch memory first.
+  // Runs the moves of one round. All moves read the data as they were before the round, so a chunk that another move of
+  // the round overwrites is copied to scratch memory first.
   void run_round(std::span<const Move> round) {
     std::vector<const std::byte*> from;
     std::byte* free = staging_;
@@ -153,7 +153,7 @@ class JointMoves {
   const CollectiveCall& first_;
   int size_;
   Moves moves_;
-  // The calls with `out` replaced, where results first go to scratch memory.
+  // The members' calls; `out` is replaced by scratch memory in calls whose results first go there.
   std::vector<CollectiveCall> used_;
   std::vector<std::vector<ChunkMemory>> chunks_;
   std::vector<std::byte*> sums_;  // scratch memory for results, by member

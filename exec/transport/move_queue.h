@@ -10,7 +10,7 @@
 namespace orrery {
 
 // An in-order queue of copies and sums between addresses that all ranks of a process share, such as a CUDA stream.
-// Calls enqueue work and do not wait for it. Used by one thread at a time.
+// Calls enqueue work and do not wait for it. A queue is used by one thread at a time.
 class MoveQueue {
  public:
   virtual ~MoveQueue() = default;
@@ -30,15 +30,15 @@ struct QueuedCall {
   std::variant<CollectiveCall, MessageCall> call;
 };
 
-// Transfers data between the ranks of a job, like Transport, for devices whose lanes are queues: nothing is polled; a
-// call has ended when its queue has reached its end. Every member of a group starts the same calls on a lane in the
-// same order; each call of a batch may depend on another call of the batch.
+// Transfers data between the ranks of a job, like Transport, for devices whose lanes are queues: nothing is polled, and
+// a call has ended when its queue has reached the call's end. Every member of a group starts the same calls on a lane
+// in the same order; each call of a batch may depend on another call of the batch.
 class QueuedTransport {
  public:
   virtual ~QueuedTransport() = default;
-  // Returns when the whole batch is enqueued, for which it may have to wait for the host threads of other ranks.
+  // Returns when the complete batch is enqueued, for which it may have to wait for the host threads of other ranks.
   virtual void start(std::span<const QueuedCall> batch) = 0;
-  // Throws Error when a connection has failed since the last call. Cheap.
+  // Throws Error when a connection has failed since the last call. The check is cheap.
   virtual void check() {}
 };
 

@@ -21,7 +21,7 @@ struct Place {
   bool message = false;
   Dimension group = Dimension::pipeline;
   LaneKind lane = LaneKind::tensor;
-  std::int32_t first = 0, second = 0;              // number of the group twice, or sender and receiver
+  std::int32_t first = 0, second = 0;              // number of the group in both fields, or sender and receiver
   auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
@@ -62,7 +62,8 @@ struct Meetings::State {
   std::map<std::pair<Place, std::uint64_t>, std::shared_ptr<Meeting>> open;
   bool failed = false;
 
-  // Adds a rank's call to the transfer, and carries the transfer out if it is the last one; the caller holds the mutex.
+  // Adds a rank's call to the transfer, and carries the transfer out if this call is the last one; the caller must hold
+  // the mutex.
   std::shared_ptr<Meeting> join(const Place& place, std::uint64_t number, std::size_t size, std::size_t member,
                                 const QueuedCall& call) {
     auto& meeting = open[{place, number}];
@@ -127,7 +128,8 @@ class Meetings::ThreadsTransport final : public QueuedTransport {
     return state_.join(place, next(place), members.size(), me, call);
   }
 
-  // The n-th transfer of each rank in the same group (or between the same two ranks) and lane belong together.
+  // Number of the rank's next transfer in a group (or with one other rank) and lane. Calls of different ranks with the
+  // same number belong to one transfer.
   std::uint64_t next(const Place& place) { return calls_[place]++; }
 
   State& state_;

@@ -7,13 +7,13 @@
 
 namespace orrery {
 
-// Transfers between ranks that are threads of one process. The host thread that comes last enqueues the transfer on its
-// queue, which first waits for the queues of the other ranks; these then wait for it. The other host threads wait until
-// the transfer is enqueued, so the work that a queue waits for is always enqueued already: no queue waits for ever, and
-// nothing on the device spins. This object must outlive the transports.
+// Transfers between ranks that are threads of one process. The host thread that reaches the transfer last enqueues it
+// on its queue; that queue first waits for the queues of the other ranks, which then wait for the transfer. The other
+// host threads wait until the transfer is enqueued. So the work that a queue waits for is always enqueued already, no
+// queue waits for ever, and no kernel polls on the device. This object must outlive the transports.
 class Meetings {
  public:
-  // plan: any rank's plan, or that of all ranks, because only the groups are used.
+  // plan: the plan of any rank or of all ranks; only its groups are used.
   explicit Meetings(const Plan& plan);
   ~Meetings();
   Meetings(const Meetings&) = delete;

@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// Key of the communicator that a call uses. The two ends of a message are on different lanes; both use the sender's
-// lane.
+// Key of the communicator that a call uses. The sender and the receiver of a message are on different lanes; both use
+// the sender's lane as the key.
 using ChannelKey = std::pair<Dimension, LaneKind>;
 
 inline LaneKind message_lane(LaneKind lane) {
@@ -39,18 +39,19 @@ enum class Reduction : std::uint8_t { sum, maximum };
 
 // The arguments of one collective on this rank. `in` and `out` depend on the kind of collective:
 //   all_reduce      in == out, counts = {elements}
-//   all_gather      in: this member's piece, out: the whole; counts: elements of every member's piece, in group order.
+//   all_gather      in: this member's piece, out: all pieces; counts: elements of each member's piece, in group order.
 //                   in may be this member's piece of out
-//   reduce_scatter  in: the whole, out: this member's piece, which may be that piece of in
-//   all_to_all      in: a piece for every member, out: one from every member, all of counts[0] elements; or, with
+//   reduce_scatter  in: all pieces, out: this member's piece, which may be that piece of in
+//   all_to_all      in: a piece for every member, out: a piece from every member, each of counts[0] elements; or, with
 //                   a count for every member, of counts[i] elements for member i and received[i] from it
-//   shift           in: data for the next member, out: data from the one before, counts = {elements}
+//   shift           in: data for the next member, out: data from the previous member, counts = {elements}
 //   gather, scatter  member 0's out (gather) or in (scatter): all pieces; every member's other buffer: its own piece;
 //                    counts as for all_gather
-//   push, pull  in and out of a worker: the whole; of a server: its piece; counts: elements of every server's piece;
+//   push, pull  in and out of a worker: all pieces; of a server: its piece; counts: elements of every server's piece;
 //               copies: number of servers with the same piece, a chain (models/collectives/algorithms.h)
-//   broadcast, reduce  counts = {elements}; a broadcast reads the root's in and writes every out, a reduce the reverse;
-//                      in and out may be the same. A reduce may overwrite every in, but of the outs only the root's
+//   broadcast, reduce  counts = {elements}; a broadcast reads the root's in and writes every out, a reduce sums every
+//                      in into the root's out; in and out may be the same. A reduce may overwrite every in, but of the
+//                      outs only the root's
 // add: the result is added to the content of out (for example a reduce_scatter of one of many micro-batches).
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -64,8 +65,8 @@ struct CollectiveCall {
   bool add = false;
   int root = 0;
   int copies = 1;
-  // For algorithm "hierarchical": the node of each member. Data for another node are sent there once, to the member
-  // with the sender's position on that node, which passes them on.
+  // For algorithm "hierarchical": the node of each member. Data for another node are sent there in one message, to the
+  // member with the sender's position on that node, which forwards them.
   std::vector<std::int64_t> nodes = {};
   // For algorithm "hierarchical" on rows of tokens: number of elements of a row (0: not rows of tokens), and the token
   // of each row that this member sends or, with `sums`, receives. On the way to experts, rows of one token are equal: a
@@ -76,8 +77,8 @@ struct CollectiveCall {
   bool sums = false;
 };
 
-// One end of a point-to-point message; peer is a global rank. A send ends only when the receiver has started to receive
-// (rendezvous protocol).
+// The send or the receive of a point-to-point message; peer is a global rank. A send ends only when the receiver has
+// started to receive (rendezvous protocol).
 struct MessageCall {
   bool send = true;
   std::int32_t peer = 0;

@@ -7,8 +7,7 @@ namespace orrery::kernels {
 
 // Computes exp(x) within 2 ulp, without branches or tables, so that loops over it vectorise, and with the same bits
 // whatever the C library. x = n ln 2 + r with |r| <= ln 2 / 2; Taylor's series of exp(r) up to r^7 / 7!, whose next
-// term is below 0.35^8 / 8! = 6e-9. Clamped to what a float can hold: below -87.3 the smallest normal number, above
-// 88.3 the largest power.
+// term is below 0.35^8 / 8! = 6e-9. x is clamped to [-87.3, 88.3], so that the result is a normal float.
 inline float exponential(float x) {
   constexpr float kLog2E = 1.44269504F;
   constexpr float kLn2High = 0.693359375F;       // the upper 9 bits of ln 2: their product with n is exact

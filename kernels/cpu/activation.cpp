@@ -20,8 +20,8 @@ void swiglu(Matrix<const float> x, Matrix<float> y) {
     const float *gate = x.row(r), *up = gate + y.columns;
     float* out = y.row(r);
     // There are two loops, because in one loop g++ 12 turns the clamps of exponential() into branches and computes both
-    // sides: multiplying z by the tiny unused value beyond a clamp is slow (denormal numbers), ten times the rest of
-    // the loop.
+    // sides. Beyond a clamp the unused value is a denormal number, and multiplying by it takes ten times as long as the
+    // rest of the loop.
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = logistic(gate[i]);
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = gate[i] * out[i] * up[i];
   }

@@ -4,8 +4,8 @@
 
 namespace orrery::kernels {
 
-// SwiGLU: y = silu(gate) * up, silu(z) = z / (1 + exp(-z)). x is (rows, 2 * columns): all gates of a row, then all ups;
-// under tensor parallelism each rank's own gates and ups. dx may be x.
+// SwiGLU: y = silu(gate) * up, silu(z) = z / (1 + exp(-z)). x is (rows, 2 * columns): in each row all gates, then all
+// ups; under tensor parallelism those that belong to the rank. dx may be x.
 void swiglu(Matrix<const float> x, Matrix<float> y);
 void swiglu_gradient(Matrix<const float> x, Matrix<const float> dy, Matrix<float> dx);
 

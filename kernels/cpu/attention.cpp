@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 // Number of queries and of keys in a tile. Measured with benchmarks/kernels_benchmark.cpp on one core of an AMD EPYC
-// (Zen 3, 1 MiB of L2), OpenBLAS 0.3.21, with other work on the machine, sequence 1024: forward 28, 29, 28 GFLOP/s and
+// (Zen 3, 1 MiB of L2), OpenBLAS 0.3.21, while other programs ran, sequence length 1024: forward 28, 29, 28 GFLOP/s and
 // backward 36, 40, 36 with tiles of 64, 128, 256.
 constexpr std::int64_t kTile = 128;
 
@@ -39,7 +39,7 @@ void scale_row(float factor, float* row, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) row[i] *= factor;
 }
 
-// Replaces the scores of a row by exp(score - shift), and by zero where the query does not see the key.
+// Replaces the scores of a row by exp(score - shift), or by zero for keys that the query does not see.
 void exponentiate(float shift, KeyRange seen, float* row, std::int64_t n) {
   std::fill(row, row + seen.first, 0.0F);
   for (std::int64_t i = seen.first; i < seen.last; ++i) row[i] = exponential(row[i] - shift);
@@ -81,7 +81,8 @@ struct ForwardHead {
     multiply({}, 1, s, rows_of(v, keys.first, keys.count), 1, rows_of(out, queries.first, queries.count));
   }
 
-  // Initialises a row. With `merges`, out and lse hold the softmax over earlier keys: relative to lse, the sum is 1.
+  // Initialises a row. With `merges`, out and lse hold the softmax over earlier keys: lse serves as the running
+  // maximum, relative to which the earlier exponentials sum to 1.
   void begin(std::int64_t query, float& total) const {
     if (merges) {
       total = lse[query] == kNone ? 0.0F : 1.0F;

@@ -26,12 +26,12 @@ constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std:
 // Flash attention: softmax(scale q k^T) v by tiles with a running maximum and sum, never holding all scores (Dao et al.
 // 2022, arXiv:2205.14135, algorithm 1; delayed division of 2307.08691). q, out (batch, query, heads, head_dim); k, v
 // (batch, key, kv_heads, ...), heads a multiple of kv_heads; lse (batch, heads, query): the log of the sum of the
-// exponentials of a row's scores. A query that sees no key yields zeros and an lse of -infinity.
+// exponentials of a row's scores. For a query that sees no key, out is zero and lse is -infinity.
 void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v, float scale, const CausalMask& mask,
                Heads<float> out, float* lse);
 
-// The forward pass for one sample and head, q and out (query, head_dim). merges: out and lse already hold the result
-// for other keys; afterwards they hold the result for those and these keys together.
+// The forward pass for one sample and head; q and out are (query, head_dim). merges: out and lse already hold the
+// result over other keys; afterwards they hold the result over the earlier and these keys together.
 void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
                        const CausalMask& mask, bool merges, Matrix<float> out, float* lse);
 
@@ -46,8 +46,8 @@ struct AttentionSaved {
 void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, float scale, const CausalMask& mask,
                         Heads<float> dq, Heads<float> dk, Heads<float> dv);
 
-// The backward pass for one sample and head; out and lse are those over all keys. Gradients are added to existing
-// values.
+// The backward pass for one sample and head; out and lse are the results over all keys, while k and v may be a part of
+// them. Gradients are added to existing values.
 struct HeadSaved {
   Matrix<const float> q, k, v, out;
   const float* lse = nullptr;

@@ -42,7 +42,7 @@ void rescale_rows(std::int64_t rows, std::int64_t columns, VocabularyPart part, 
                   const std::int64_t* labels, float* sums, float* label_logits, float* factors) {
   const std::int64_t tokens = part.tokens_of(columns);
   for (std::int64_t r = 0; r < rows; ++r) {
-    const float rise = factors[r] - maxima[r];  // the old maximum minus the new one
+    const float rise = factors[r] - maxima[r];  // the rank's own maximum minus the maximum over all ranks
     const std::int64_t label = labels[r] - part.first;
     if (label >= 0 && label < tokens) label_logits[r] += rise;
     factors[r] = tokens > 0 ? std::exp(rise) : 0.0F;

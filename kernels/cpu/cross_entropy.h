@@ -5,11 +5,11 @@
 namespace orrery::kernels {
 
 // The steps of cross-entropy on one rank's logits (rows, columns), which cover a part of the vocabulary. Between the
-// steps, the ranks that hold the other parts reduce the values of each row: the maxima by maximum, sums and label
-// logits by addition. Padding columns beyond the vocabulary's end are ignored; their gradient is zero.
+// steps, the ranks that hold parts of the vocabulary all-reduce the values of each row: the maxima by maximum, sums and
+// label logits by addition. Padding columns beyond the vocabulary's end are ignored; their gradient is zero.
 struct VocabularyPart {
   std::int64_t first = 0;       // id of the token in column 0
-  std::int64_t vocabulary = 0;  // number of tokens in the whole vocabulary
+  std::int64_t vocabulary = 0;  // number of tokens in the vocabulary of all ranks
 
   // Number of a rank's columns that are tokens of the vocabulary, not padding.
   std::int64_t tokens_of(std::int64_t columns) const;
@@ -26,20 +26,20 @@ void row_exponents(Matrix<float> logits, VocabularyPart part, const float* maxim
 // Computes losses(rows) = log(sum) - label's logit, in nats.
 void row_losses(std::int64_t rows, const float* sums, const float* label_logits, float* losses);
 
-// Converts a rank's sums and label logits, whose exponentials are relative to the rank's own maxima, to the maxima over
-// all ranks. factors (rows): on entry, the rank's own maxima; on return, the factors for its exponentials. columns:
-// number of columns of the rank's logits.
+// Converts a rank's sums and label logits, which are relative to the rank's own maxima, so that they are relative to
+// the maxima over all ranks. factors (rows): on entry, the rank's own maxima; on return, the factors that convert its
+// exponentials. columns: number of columns of the rank's logits.
 void rescale_rows(std::int64_t rows, std::int64_t columns, VocabularyPart part, const float* maxima,
                   const std::int64_t* labels, float* sums, float* label_logits, float* factors);
 
 // Turns the exponentials into the gradient of the logits, scale (softmax - one_hot(label)), in place. scale is 1 /
-// (number of tokens in the mean loss). factors: those that rescale_rows() computes; null: all are 1.
+// (number of tokens in the mean loss). factors: as computed by rescale_rows(); null: all are 1.
 void cross_entropy_gradient(Matrix<float> exponents, VocabularyPart part, const float* sums, const std::int64_t* labels,
                             float scale, const float* factors = nullptr);
 
-// Computes the gradient (rows, columns) of the hidden states from which the logits were computed: product is the
-// exponentials times the rank's rows of the table, label_rows the table rows of the labels that the rank has, else
-// zeros; both have the gradient's shape.
+// Computes the gradient (rows, columns) of the hidden states from which the logits were computed. product: the
+// exponentials times the rank's rows of the output weights; label_rows: the rows of the output weights for the labels
+// that the rank has, else zeros. Both have the gradient's shape.
 void combine_gradient(const float* product, const float* label_rows, const float* sums, const float* factors,
                       float scale, Matrix<float> gradient);
 

@@ -6,12 +6,13 @@
 namespace orrery::kernels {
 
 // Copies the row of a (vocabulary, columns) table for each token to y. A rank may hold only the rows [first, first +
-// table.rows): other tokens give zero rows, so that the ranks' results sum to the whole; with `keep` they leave y
-// unchanged instead.
+// table.rows): other tokens give zero rows, so that the sum of the ranks' results is the complete embedding; with
+// `keep` y is unchanged for such tokens.
 void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> table, Matrix<float> y,
            bool keep = false);
 
-// Adds every row of dy to its token's row of the table's gradient, in the order of rows: the same bits every time.
+// Adds every row of dy to its token's row of the table's gradient, in the order of rows, so that the result has the
+// same bits every time.
 void embed_gradient(const std::int64_t* tokens, std::int64_t first, Matrix<const float> dy, Matrix<float> dtable);
 
 // Learned position embeddings: y = x + the table's row for each row's position; y may be x. The gradient adds each row

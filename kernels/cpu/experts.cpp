@@ -21,7 +21,7 @@ void score(const float* logits, const GateShape& s, float* scores) {
   for (std::int64_t i = 0; i < s.experts; ++i) scores[i] = 1 / (1 + std::exp(-logits[i]));
 }
 
-// Keeps those `count` numbers (of experts or groups) that have the largest values, sorted by falling value; among equal
+// Keeps the `count` numbers (of experts or groups) that have the largest values, sorted by falling value; among equal
 // values the lower number comes first.
 void keep_largest(std::vector<std::int32_t>& numbers, std::int64_t count, const std::vector<float>& values) {
   std::partial_sort(numbers.begin(), numbers.begin() + count, numbers.end(), [&](std::int32_t a, std::int32_t b) {
@@ -183,7 +183,8 @@ void sum_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t co
 
 void sort_chunks(Matrix<const float> x, const std::int32_t* counts, std::int64_t sources, std::int64_t experts,
                  bool back, Matrix<float> y) {
-  std::vector<std::int64_t> first(static_cast<std::size_t>(sources * experts));  // first row, by (source, expert)
+  // first row of each chunk (source, expert)
+  std::vector<std::int64_t> first(static_cast<std::size_t>(sources * experts));
   std::int64_t next = 0;
   for (std::size_t i = 0; i < first.size(); ++i) {
     first[i] = next;

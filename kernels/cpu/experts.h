@@ -6,8 +6,8 @@
 
 namespace orrery::kernels {
 
-// The parameters of a router's choice of experts, as of Gate in op.h. Tokens are divided into `groups` equal runs; each
-// run has a separate `capacity` for every expert (0: unlimited).
+// The parameters of a router's choice of experts, as in Gate (models/plan/op.h). Tokens are divided into `groups` equal
+// ranges of consecutive tokens; every expert takes at most `capacity` tokens (0: unlimited) from each range.
 struct GateShape {
   std::int64_t experts = 0, top_k = 0, capacity = 0, groups = 1;
   bool padded = false, sigmoid = false;
@@ -16,23 +16,25 @@ struct GateShape {
   std::int64_t expert_groups = 1, top_groups = 1;
 };
 
-// Results of a router's forward pass. scores (tokens, experts); by token and choice (tokens, top_k): the weight, zero
-// if dropped, the chosen expert, and the place among the rows sent to experts, -1 if dropped; counts: rows per expert.
+// Results of a router's forward pass: scores (tokens, experts). By token and choice (tokens, top_k): the weight (zero
+// if the choice is dropped), the chosen expert, and the row in the experts' input (`places`, -1 if dropped). counts:
+// number of rows of each expert.
 struct Routing {
   float *scores = nullptr, *weights = nullptr;
   std::int32_t *experts = nullptr, *places = nullptr, *counts = nullptr;
 };
 
-// Chooses experts. bias: added to scores for choosing only; may be null. Among equal scores the lower expert is chosen.
-// Places are ordered by expert, then token; with padding by expert, run of tokens, token.
+// Chooses experts. bias: added to scores for choosing only; may be null. Among equal scores the expert with the lower
+// number is chosen. Rows (`places`) are ordered by expert, then token; with padding by expert, then range of tokens,
+// then token.
 void choose_experts(Matrix<const float> logits, const GateShape& s, const float* bias, const Routing& r);
 
-// Sets counts[e] to the number of choices that are expert e.
+// Sets counts[e] to the number of choices of expert e.
 void count_choices(const std::int32_t* chosen, std::int64_t choices, std::int64_t experts, float* counts);
 
 // Computes dlogits from the gradients of the weights and of the auxiliary loss, whose gradient is multiplied by
-// `loss_scale` per token. counts: the auxiliary loss is over the tokens of `sharers` ranks, counts[e] of whose choices
-// are expert e; null: it is over the tokens here.
+// `loss_scale` per token. counts: the auxiliary loss is over the tokens of `sharers` ranks, which choose expert e
+// counts[e] times; null: it is over the tokens of this rank.
 void choose_experts_gradient(const Routing& r, const float* dweights, const GateShape& s, float loss_scale,
                              Matrix<float> dlogits, const float* counts = nullptr, std::int64_t sharers = 1);
 
@@ -41,8 +43,8 @@ void expand_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t
 // Sums the rows of every token's choices: y(t) = the sum over j, in order, of x(places(t, j)).
 void sum_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t copies, Matrix<float> y);
 
-// Reorders chunks of rows from (source, expert) to (expert, source), or back. counts (sources, experts): rows of each
-// chunk.
+// Reorders chunks of rows from order (source, expert) to (expert, source), or `back`; source: the rank from which a
+// chunk came. counts (sources, experts): number of rows of each chunk.
 void sort_chunks(Matrix<const float> x, const std::int32_t* counts, std::int64_t sources, std::int64_t experts,
                  bool back, Matrix<float> y);
 

@@ -22,8 +22,8 @@ void linear_input_gradient(Matrix<const float> dy, Matrix<const float> weight, M
 void linear_weight_gradient(Matrix<const float> dy, Matrix<const float> x, bool accumulate, Matrix<float> dweight);
 
 // The matrix products of unfused attention, for every sample and head. `weights` is (batch, heads, query, key),
-// contiguous: scores, probabilities or their gradients. There may be fewer key heads than query heads (grouped-query
-// attention): query head h uses key head h / (heads / kv_heads).
+// contiguous in memory: scores, probabilities or their gradients. There may be fewer key heads than query heads
+// (grouped-query attention): query head h uses key head h / (heads / kv_heads).
 
 // weights = scale a(query) b(key)^T: the scores, from q and k; or the probabilities' gradient, from dy and v.
 void head_scores(Heads<const float> a, Heads<const float> b, float scale, float* weights);

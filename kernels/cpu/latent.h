@@ -11,7 +11,8 @@ struct LatentShape {
   std::int64_t heads = 0, nope = 0, rope = 0, value = 0;
 };
 
-// Rotates (RoPE) the `rope` columns of every head of q (rows, heads * (nope + rope)) in place; `back`: the reverse.
+// Rotates (RoPE) the `rope` columns of every head of q (rows, heads * (nope + rope)) in place; with `back` in the
+// opposite direction.
 void rotate_queries(const RotaryTable& table, Positions positions, bool back, const LatentShape& s, Matrix<float> q);
 
 // Packs keys and values: from up (rows, heads * (nope + value)) and rope (rows, rope), not yet rotated, to packed

@@ -27,7 +27,7 @@ void layer_norm_gradient(Matrix<const float> x, NormStatistics saved, Matrix<con
 
 // Norms of rows whose columns are split over several ranks: each rank sums over its columns of every row, the ranks add
 // up these sums, and each computes its columns of the result from them. The sums of a row are stored in place of its
-// statistics; `mean` is null for RMS norm. columns: number of columns of a whole row.
+// statistics; `mean` is null for RMS norm. columns: number of columns of a complete row, over all ranks.
 
 // Writes the sum of x^2 to `reciprocal` and the sum of x to `mean`.
 void norm_sums(Matrix<const float> x, NormStatistics sums);

@@ -4,8 +4,8 @@
 
 namespace orrery::kernels {
 
-// Identifies the random numbers of one dropout. They depend only on this and on an element's index in the whole,
-// unsharded tensor: a rank that holds a part of the tensor draws the same numbers as a single rank would.
+// Identifies the random numbers of one dropout. They depend only on this and on an element's index in the complete,
+// unsharded tensor: a rank that holds a part of the tensor draws the same numbers for it as a single rank would.
 struct DropoutStream {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;

@@ -28,8 +28,8 @@ void adam(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, fl
   }
 }
 
-// The undo functions compute in double precision, so that weights and moments are off by no more than rounding, of this
-// step and of earlier ones.
+// The undo functions compute in double precision, so that the error of weights and moments is no more than rounding, in
+// this step and in earlier ones.
 template <class Gradient>
 void undo_descend(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, float* weights) {
   for (std::int64_t i = 0; i < n; ++i) {

@@ -52,7 +52,7 @@ inline UpdateConstants constants_of(const UpdateRule& rule, UpdateStep step) {
 // clip_grad_norm_.
 double clip_factor(double squared_norm, double limit);
 
-// Whether gradients with this norm would be clipped, or the norm is not finite.
+// Whether the gradients would be clipped, or their norm is not finite.
 bool is_clipped(double squared_norm, double limit);
 
 // Makes an optimizer step. weights are the fp32 weights; moments are null for SGD. forward, if not null, receives the

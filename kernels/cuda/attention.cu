@@ -8,8 +8,8 @@ namespace orrery::kernels::cuda {
 namespace {
 
 constexpr float kLog2E = 1.44269504F;
-// Number of thread blocks below which query heads that share a key head run in separate blocks: two for each of an
-// H100's 132 multiprocessors.
+// If the backward pass would have fewer thread blocks than this number, query heads that share a key head run in
+// separate blocks. The number is two for each of an H100's 132 multiprocessors.
 constexpr std::int64_t kFewBlocks = 264;
 
 // A view of the query rows of all heads: row r is query r % queries of head r / queries % heads.
@@ -28,8 +28,8 @@ QueryRows<const T> query_rows_as(const ConstHeads& h) {
   return {static_cast<const T*>(h.data), h.stride, h.rows, h.heads, h.head_dim};
 }
 
-// Computes the statistics that backward needs: lse in powers of two, and the dot product of dout and out of every row.
-// A warp takes a row.
+// Computes the statistics that backward needs for every row: lse with base 2, and the dot product of dout and out. A
+// warp computes a row.
 template <class T>
 __global__ void __launch_bounds__(kBlock) prepare_row(Team team, std::int64_t rows, QueryRows<const T> out,
                                                       QueryRows<const T> dout, const float* lse, float* statistics) {

@@ -26,10 +26,10 @@ template <class T>
 struct BackwardCall {
   HeadsView<const T> q, k, v, dout;
   HeadsView<T> dk, dv;
-  // Statistics (batch, heads, query): lse in powers of two, and the dot product of each row of dout and out.
+  // Statistics (batch, heads, query): lse with base 2, and the dot product of each row of dout and out.
   const float *lse2, *products;
   float *dq_sums, *partial_keys;
-  // Numbers of query heads: all; those that share a key head; those of them that run in one thread block.
+  // Number of query heads; number of these that share a key head; number of these that run in one thread block.
   int heads, group, heads_each;
   float scale;
   Sight sight;
@@ -50,7 +50,7 @@ __device__ inline QueryTiles tiles_that_see(const Sight& sight, int key, int row
   return {begin / queries, (end + queries - 1) / queries - begin / queries};
 }
 
-// Adds a warp's part of dq to the tile's sums in memory, where the four results of a thread are adjacent.
+// Adds a warp's part of dq to the tile's sums in device memory, where the four results of a thread are adjacent.
 template <int row_tiles, int column_tiles>
 __device__ inline void add_fragments(float* to, const float (&x)[row_tiles][column_tiles][4]) {
 #pragma unroll
@@ -156,8 +156,8 @@ struct BackwardBlock {
     }
   }
 
-  // Adds this tile of queries to the gradients of keys and values, from the tiles of p and ds that all warps have
-  // stored.
+  // Adds the products with this tile of queries to the gradients of keys and values, from the tiles of p and ds that
+  // all warps have stored.
   __device__ void gather(int round, KeyGradient& dk, KeyGradient& dv) const {
     const std::uint32_t q_tile = q_tile_of(round), dout_tile = q_tile + Tile::q_bytes;
     const int row = warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns;

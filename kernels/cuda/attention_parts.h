@@ -13,9 +13,10 @@ struct ForwardArguments {
   float* lse;
 };
 
-// dq_sums: tiles of fp32 in the order in which threads add to them. statistics: (batch, heads, query) of lse in powers
-// of two, then as many row sums of dout out. partial_keys: if query heads that share a key head are summed separately,
-// their gradients of keys, then of values, (head of the group, batch, key, kv_heads, head_dim) in fp32; else null.
+// dq_sums: fp32 tiles, in the order in which threads add to them. statistics: (batch, heads, query) of lse with base 2,
+// then equally many dot products of the rows of dout and out. partial_keys: if query heads that share a key head are
+// summed separately, their gradients of keys, then of values, (head of the group, batch, key, kv_heads, head_dim) in
+// fp32; else null.
 struct BackwardArguments {
   AttentionSaved saved;
   ConstHeads dout;

@@ -2,7 +2,8 @@
 #include "kernels/cuda/attention_tiles.cuh"
 #include "kernels/cuda/team.cuh"
 
-// Attention in fp32, one warp per row of queries or of keys, a key or query at a time: no tensor cores, no atomics.
+// Attention in fp32: one warp takes a row of queries or of keys, and goes through the other side one row at a time,
+// without tensor cores and atomics.
 namespace orrery::kernels::cuda {
 namespace {
 

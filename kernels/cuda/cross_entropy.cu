@@ -5,8 +5,8 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// A rank's part of the vocabulary: the first token, the number of columns that are tokens, and all columns with
-// padding.
+// A rank's part of the vocabulary: id of the first token, number of columns that are tokens, and number of all columns
+// with padding.
 struct Part {
   std::int64_t first, tokens, columns;
 };

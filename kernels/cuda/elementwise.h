@@ -15,7 +15,7 @@ void accumulate(std::int64_t n, ConstArray from, Array to, cudaStream_t stream);
 void accumulate_maximum(std::int64_t n, ConstArray from, Array to, cudaStream_t stream);
 
 void cast(std::int64_t n, ConstArray from, Array to, cudaStream_t stream);
-// Converts and transposes: to(rows, columns) = from, transposed(columns, rows) = from^T
+// Converts a matrix, and its transpose: to(rows, columns) = from, transposed(columns, rows) = from^T
 void cast_transpose(ConstMatrix from, Matrix to, Matrix transposed, cudaStream_t stream);
 
 void fill(std::int64_t n, float value, Array to, cudaStream_t stream);

@@ -67,8 +67,8 @@ struct PositionsGradient {
 struct Groups {
   const std::int64_t* tokens;
   std::int64_t first, rows, vocabulary;
-  int *start, *next;     // sizes: vocabulary + 1, vocabulary
-  int *listed, *sorted;  // sizes: rows; rows by token, unordered and in order
+  int *start, *next;     // arrays of vocabulary + 1 and of vocabulary elements
+  int *listed, *sorted;  // arrays of `rows` elements: rows by token, unordered and in order
 
   __device__ std::int64_t token(std::int64_t row) const { return tokens[row] - first; }
   __device__ bool holds(std::int64_t t) const { return t >= 0 && t < vocabulary; }

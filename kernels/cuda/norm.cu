@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 // Backward: dx = reciprocal (g - mean(g) - z mean(g z)), z the normalised x and g = dy weight (kernels/cpu/norm.cpp).
-// Every team of threads goes over rows that are far apart, and sums the gradients of weight and bias in shared memory;
-// every thread uses only its own columns there, so that no synchronisation is needed.
+// Every team of threads (team.cuh) takes every n-th row, for n teams, and sums the gradients of weight and bias in
+// shared memory; every thread uses only its own columns there, so that no synchronisation is needed.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     norm_gradient_rows(Team team, std::int64_t rows, HeadRows<const T> x, NormStatistics saved, HeadRows<const T> dy,

@@ -50,7 +50,8 @@ void with_width(bool wide, const F& f) {
 }
 
 inline bool is_wide(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
-// Whether every row begins at a multiple of 16 bytes and consists of whole packs of 8. Absent tensors count as wide.
+// Whether every row begins at a multiple of 16 bytes and consists of whole packs of 8. An absent tensor counts as
+// aligned.
 template <class Void>
 bool is_wide(const BasicMatrix<Void>& m) {
   return m.data == nullptr || (is_wide(m.data) && m.stride * bytes_of(m.type) % 16 == 0 && m.columns % kWide == 0);

@@ -37,7 +37,7 @@ cublasLtEpilogue_t epilogue_of(Epilogue e) {
     case Epilogue::dgelu_bgrad:
       return CUBLASLT_EPILOGUE_DGELU_BGRAD;
     case Epilogue::bgrad:
-      return CUBLASLT_EPILOGUE_BGRADB;  // cuBLASLt's second operand is our first
+      return CUBLASLT_EPILOGUE_BGRADB;  // cuBLASLt's second operand is `a` of Product
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -121,7 +121,7 @@ class Owned {
   T handle_ = nullptr;
 };
 
-// The layout of a matrix for cuBLASLt, which is column-major: a row-major matrix is passed as its transpose.
+// The cuBLASLt layout of a matrix. cuBLASLt is column-major, so a row-major matrix is passed as its transpose.
 struct Layout : Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> {
   template <class Void>
   Layout(const BasicMatrix<Void>& m, std::int64_t batch, std::int64_t stride) {
@@ -136,8 +136,8 @@ struct Preference : Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDe
   Preference() { ORRERY_CHECK_LT(cublasLtMatmulPreferenceCreate(address())); }
 };
 
-// cuBLASLt's description of a product; the pointers of an epilogue are set again for each call. Our c = a b is the
-// library's c^T = b^T a^T, so its first operand is our b.
+// cuBLASLt's description of a product; the pointers of an epilogue are set again for each call. c = a b is passed as
+// c^T = b^T a^T, so b is the library's first operand.
 struct Plan {
   explicit Plan(const Product& p, bool tf32, int multiprocessors)
       : a(p.b, p.batch, p.b_stride), b(p.a, p.batch, p.a_stride), c(p.c, p.batch, p.c_stride) {
@@ -176,7 +176,7 @@ void take_configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoCo
     to = static_cast<int>(value);
 }
 
-// The size of a tile. The library names tiles by column-major rows and columns, so its rows are our columns.
+// The size of a tile. The library's tiles are column-major, so that their rows are the columns of c.
 struct Tile {
   cublasLtMatmulTile_t id;
   int library_rows, library_columns;
@@ -300,7 +300,7 @@ HeadBatch<Void> heads_from(const BasicHeads<Void>& h, std::int64_t sample, std::
   return {{data, h.type, h.rows, h.head_dim, h.stride}, step * h.head_dim};
 }
 
-// The same for weights (batch, heads, query, key): every step-th head from one head on.
+// Every step-th head of one sample, from one head on, of weights (batch, heads, query, key).
 template <class Void>
 HeadBatch<Void> weights_from(const BasicArray<Void>& weights, std::int64_t first_matrix, std::int64_t step,
                              std::int64_t queries, std::int64_t keys) {

@@ -42,7 +42,8 @@ struct Algorithm {
 // Matrix products with cuBLASLt: fp32 sums, tensor cores for 16 bits, and for fp32 if tf32 is allowed. Keeps a handle,
 // a workspace and one algorithm per shape, so it asks the heuristic once per shape. Calls on different streams must not
 // run at once, because they share the workspace. The same GPU and library give the same bits. multiprocessors: number
-// of the GPU's multiprocessors that products may use (0: all), for measuring beside communication.
+// of the GPU's multiprocessors that products may use (0: all), for measuring products while communication kernels use
+// the rest.
 class Products {
  public:
   explicit Products(bool tf32 = false, std::int64_t workspace_bytes = std::int64_t{32} << 20, int multiprocessors = 0);

@@ -14,7 +14,8 @@ struct DataFile {
 // All embedded files, sorted by name.
 const std::vector<DataFile>& data_files();
 
-// The text of one file. Throws Error naming the known files of the same folder when there is none.
+// The contents of an embedded file. Throws Error listing the known files of the same folder if there is none of that
+// name.
 std::string_view data_file(std::string_view name);
 
 // Names (without folder and ".json") of the files in a folder, sorted: data_names("gpus") -> {"a100-pcie-40gb", ...}.

@@ -13,8 +13,10 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLongestQuote = 60;  // most characters of a value that an error message quotes
-constexpr int kDeepestJson = 256;          // most levels of nesting: the library prints and frees values by recursion
-constexpr double kWholeLimit = 9.0e18;     // below 2^63
+// Most levels of nesting: the JSON library prints and frees values by recursion, which could overflow the stack
+constexpr int kDeepestJson = 256;
+// Largest integer that is accepted: below 2^63, so that a conversion from double cannot overflow
+constexpr double kWholeLimit = 9.0e18;
 
 // The byte at which brackets outside strings nest too deeply; npos if none does.
 std::size_t too_deep_at(std::string_view text) {
@@ -164,7 +166,7 @@ double BasicJsonValue<Json>::positive(double most) const {
   return x;
 }
 
-// A whole number in 64 bits; nothing if the number is larger.
+// The value as a 64-bit integer; nothing if it is larger.
 template <class Json>
 static std::optional<std::int64_t> whole_in_64_bits(const Json& value) {
   if (value.is_number_unsigned()) {

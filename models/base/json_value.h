@@ -13,14 +13,14 @@
 namespace orrery {
 
 // A value of a JSON file that knows its path within the file, so that every error message is one line "file: key: what;
-// advice". Reads check types and ranges, and never show an error text of the JSON library. The value points into the
-// parsed file, which must outlive it. A null counts as absent. Json: nlohmann::json, or ordered_json where the order of
-// keys matters.
+// advice". Functions that read it check types and ranges, and never show an error text of the JSON library. It points
+// into the parsed file, which must outlive it. A null counts as absent. The template's argument Json is nlohmann::json,
+// or nlohmann::ordered_json where the order of keys matters.
 template <class Json>
 class BasicJsonValue {
  public:
-  // file: the file's name, with a row ("rows.json: row 3") where the file is a list of rows. advice: the end of each
-  // error message, "write it with ...", or "".
+  // file: name of the file, followed by the element's number ("rows.json: row 3") where the file is a list of elements.
+  // advice: text that ends each error message, "write it with ...", or "".
   BasicJsonValue(const Json& value, std::string file, std::string advice = "")
       : value_(&value), origin_(std::make_shared<const Origin>(Origin{std::move(file), std::move(advice)})) {}
 
@@ -43,9 +43,9 @@ class BasicJsonValue {
   // Refuses an object that has a member with a name not among `keys`.
   void require_known(const std::vector<std::string_view>& keys) const;
 
-  double number(double least, double most) const;  // a finite number from least to most
-  double positive(double most) const;              // a number above 0
-  std::int64_t whole(std::int64_t least, std::int64_t most) const;
+  double number(double least, double most) const;                   // a finite number from least to most
+  double positive(double most) const;                               // a number above 0
+  std::int64_t whole(std::int64_t least, std::int64_t most) const;  // an integer from least to most
   bool flag() const;
   std::string text() const;
   std::vector<double> numbers(double least, double most) const;
@@ -67,21 +67,22 @@ class BasicJsonValue {
 
   const Json* value_;
   std::shared_ptr<const Origin> origin_;
-  std::string key_;  // path of the value in the file: "measured.ops[2].kind"; "" for the whole file
+  std::string key_;  // path of the value in the file: "measured.ops[2].kind"; "" for the outermost value
 };
 
 using JsonValue = BasicJsonValue<nlohmann::json>;
 using OrderedJsonValue = BasicJsonValue<nlohmann::ordered_json>;
 
-// Parses a JSON text; throws Error "path:line: is no JSON: ...; advice" if the text is malformed or nested too deeply.
+// Parses a JSON file's contents; throws Error "path:line: is no JSON: ...; advice" if they are malformed or nested too
+// deeply.
 nlohmann::json parse_json(const std::string& path, std::string_view text,
                           std::string_view advice = "write it again with the tool it is from");
 nlohmann::ordered_json parse_ordered_json(const std::string& path, std::string_view text, std::string_view advice);
 
-// The string member `key` of an object; "" if the value is no object or has no string of that name.
+// The string member `key` of an object; "" if the value is no object or has no string member `key`.
 std::string text_in(const nlohmann::json& object, const char* key);
 
-// The line number, from 1, of the byte at offset `byte` of a text.
+// The line number, counted from 1, of the byte at offset `byte` of a text.
 std::size_t line_of(std::string_view text, std::size_t byte);
 
 }  // namespace orrery

@@ -7,14 +7,14 @@
 
 namespace orrery {
 
-// The memory that a buffer lies in: that of the GPU, the host, or the disks of the host.
+// The memory that a buffer lies in: that of the GPU, that of the host, or the disks of the host.
 enum class MemoryTier : std::uint8_t { device, host, nvme };
 
 // A row of the table of memory tiers.
 struct MemoryTierRow {
-  std::string_view name;     // in plans and traces
+  std::string_view name;     // name in plans and traces
   std::string_view in_spec;  // value of the keys of strategy.offload
-  std::string_view about;    // name in messages: "optimizer on the disks"
+  std::string_view about;    // name in messages, as "disks" in "optimizer on the disks"
   bool behind_host = false;  // reached only through the host's memory
 };
 inline constexpr MemoryTierRow kMemoryTiers[] = {

@@ -7,7 +7,8 @@
 namespace orrery {
 namespace {
 
-// Longer words are no misspelt names, and the table of edit distances is quadratic
+// Words longer than this are not compared with known names: they are no misspelt names, and edit_distance() takes time
+// and memory in the product of both lengths
 constexpr std::size_t kLongestWord = 64;
 constexpr std::size_t kMostListed = 40;  // most known names that a message lists if one of them is close
 
@@ -49,14 +50,14 @@ std::string unknown_name(std::string_view what, std::string_view word, std::span
                                listed ? fmt::format(" known: {}", fmt::join(known, ", ")) : ""));
 }
 
-// Whether a control character begins at byte i: C0, DEL, and in UTF-8 the begin of a C1 control.
+// Whether a control character begins at byte i: C0, DEL, or in UTF-8 the first byte of a C1 control.
 static bool is_control(std::string_view text, std::size_t i) {
   const auto c = static_cast<unsigned char>(text[i]);
   const bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
   return c < 32 || c == 127 || c1;
 }
 
-// Number of characters of the escape sequence at byte i if it sets a colour; else 0.
+// Number of characters of the escape sequence at byte i if it sets a colour; 0 otherwise.
 static std::size_t colour_at(std::string_view text, std::size_t i) {
   if (text.substr(i, 2) != "\x1b[") return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", i + 2);

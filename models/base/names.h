@@ -13,7 +13,8 @@ namespace orrery {
 // alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The known name nearest to a misspelt one, or "" when none is near (more than a third of its letters differ).
+// The known name nearest to a misspelt word, or "" if none is near (if more than two letters and more than a third of
+// the letters differ).
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
 
 // A message for an unknown name: "unknown precision bf17; did you mean bf16? known: fp32, tf32, ...". If a known name
@@ -28,7 +29,7 @@ bool is_printable(std::string_view text);  // whether a text is UTF-8 without co
 // colour codes (ESC [ 0-9 ; m), so that no name in an input file can move the cursor or set the window's title.
 std::string printable_lines(std::string text);
 
-// A row of a table that gives each value its name (precisions, shardings, fabrics).
+// One entry of a table that gives each value its name (tables of precisions, shardings, fabrics).
 template <class T>
 struct Named {
   std::string_view name;
@@ -42,7 +43,7 @@ std::vector<std::string_view> names_of(const Named<T> (&table)[N]) {
   return names;
 }
 
-// The value of a name. Throws Error listing the known names.
+// The value that a table lists under a name. Throws Error listing the known names.
 template <class T, std::size_t N>
 T find_named(const Named<T> (&table)[N], std::string_view what, std::string_view name) {
   for (const Named<T>& row : table) {

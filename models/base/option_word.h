@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-// A word of a framework's option and what it is in a spec; ours "": the word changes neither time nor memory, or is
-// what a spec takes anyway.
+// A value of a training framework's option (`theirs`) and the value of the spec's key that means the same (`ours`);
+// `ours` is "" if the option's value changes neither time nor memory, or is what the simulator assumes anyway.
 struct OptionWord {
   std::string_view theirs, ours;
 };

@@ -37,7 +37,7 @@ bool is_regular_or_absent(const std::string& path) {
 struct OutputFile::State {
   std::string path;       // the path as the user wrote it
   std::string target;     // the path with symbolic links resolved
-  std::string temporary;  // the file beside the target; "": written in place
+  std::string temporary;  // temporary file in the target's folder; "": text is written to the target itself
   int descriptor = -1;
   bool named = false;  // whether `temporary` exists
   bool compressed = false;
@@ -66,7 +66,8 @@ struct OutputFile::State {
     const fs::path folder = fs::path(target).parent_path();
     descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode);
     if (descriptor >= 0) return;
-    // The name may be left over from a killed process with the same number; in a shared folder it may be a link.
+    // A file of this name may have been left by a killed process with the same process id; in a shared folder the name
+    // may be a link that somebody else made, so it is removed first.
     ::unlink(temporary.c_str());
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
     if (descriptor < 0) fail();
@@ -85,7 +86,7 @@ struct OutputFile::State {
 
   void deflate_some(std::string_view text, int flush) {
     std::array<unsigned char, 1 << 16> out;
-    // zlib does not write to its input, but says so in its type only when ZLIB_CONST is defined.
+    // zlib does not write to its input, but its type says so (const) only when ZLIB_CONST is defined.
     deflater.next_in = reinterpret_cast<unsigned char*>(const_cast<char*>(text.data()));
     deflater.avail_in = static_cast<unsigned>(text.size());
     do {
@@ -97,8 +98,8 @@ struct OutputFile::State {
     } while (deflater.avail_out == 0);
   }
 
-  // Gives a file without a name its name, by way of its descriptor (open(2), O_TMPFILE). This never replaces an
-  // existing file, so the target's name is set by rename().
+  // Gives the unnamed temporary file its name, through its descriptor (open(2), O_TMPFILE). linkat() never replaces an
+  // existing file, so the target gets its name by rename() afterwards.
   void give_name() {
     const std::string open_file = fmt::format("/proc/self/fd/{}", descriptor);
     ::unlink(temporary.c_str());
@@ -130,7 +131,7 @@ OutputFile& OutputFile::operator=(OutputFile&&) noexcept = default;
 OutputFile::~OutputFile() = default;
 
 void OutputFile::write(std::string_view text) {
-  constexpr std::size_t kMost = 1U << 30;  // zlib counts in 32 bits
+  constexpr std::size_t kMost = 1U << 30;  // zlib's counters have 32 bits
   for (; !text.empty(); text.remove_prefix(std::min(text.size(), kMost))) {
     const std::string_view piece = text.substr(0, kMost);
     if (state_->compressed)

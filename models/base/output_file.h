@@ -6,12 +6,12 @@
 
 namespace orrery {
 
-// An output file that appears under its name only when it is complete. Text is written to a temporary file beside the
-// target, which has no name where the file system allows that (Linux O_TMPFILE), so that not even a kill leaves
-// anything behind; commit() gives the temporary file the target's name. Without commit() the destructor removes it, and
-// a file that was there before stays. Files whose names end in .gz are compressed (the same input gives the same
-// bytes). A target that is no regular file (a pipe, /dev/stdout) is written directly. Not for use by several threads at
-// once. Throws Error "path: cannot write: reason".
+// An output file that appears under its name only when it is complete. Text is written to a temporary file in the
+// folder of the target; the temporary file has no name where the file system allows that (Linux O_TMPFILE), so that not
+// even a kill leaves anything behind. commit() gives the temporary file the target's name. Without commit() the
+// destructor removes it, and a target that existed before stays. Files whose names end in .gz are compressed (the same
+// input gives the same bytes). A target that is no regular file (a pipe, /dev/stdout) is written directly. An
+// OutputFile must not be used by several threads at once. Throws Error "path: cannot write: reason".
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -19,7 +19,7 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) noexcept;
   ~OutputFile();
 
-  // Writes a piece of text at once; pieces of 16 KiB or more are the most efficient.
+  // Writes the next part of the file's contents; parts of 16 KiB or more are the most efficient.
   void write(std::string_view text);
   void commit();
 

@@ -7,16 +7,17 @@
 
 namespace orrery {
 
-// The number format in which matrix products run, and in which gathers move values.
+// The number format in which matrix products run and in which all-gathers transfer values.
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, nvfp4 };
 
 Precision find_precision(std::string_view name);  // throws Error listing the known names
 std::string_view name_of(Precision p);
 std::vector<std::string_view> precision_names();
 
-// Bytes of one element as it is stored in parameters and activations: 4 for fp32 and tf32, else 2
-// (fp8 and fp4 training keeps 16-bit parameters and activations; products cast their inputs).
-bool is_eight_bit(Precision p);  // eight bits or narrower: products whose operands are cast first
+// Bytes of one element of stored parameters and activations: 4 for fp32 and tf32, else 2 (fp8 and fp4 training keeps
+// 16-bit parameters and activations; products cast their inputs). is_eight_bit: the format has eight bits or fewer, so
+// products cast their operands first.
+bool is_eight_bit(Precision p);
 Bytes storage_bytes(Precision p);
 
 }  // namespace orrery

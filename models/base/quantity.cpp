@@ -11,7 +11,7 @@ enum class Kind : unsigned char { bytes, rate, time, power, count };
 struct Unit {
   std::string_view name;
   Kind kind;
-  double factor;  // factor to bytes, bytes per second, seconds, watts
+  double factor;  // factor that converts to bytes, bytes per second, seconds or watts
 };
 
 constexpr double kKi = 1024;
@@ -74,7 +74,7 @@ const Unit* find_unit(std::string_view name) {
 }  // namespace
 
 std::string_view unit_of_key(std::string_view key) {
-  // Npos + 1 = 0: if there is no separator, the whole key
+  // Without a separator find_last_of() returns npos, and npos + 1 is 0: the complete key is taken
   const std::string_view last = key.substr(key.find_last_of("_.") + 1);
   const Unit* const unit = find_unit(last);
   return unit == nullptr || unit->kind == Kind::count ? "" : last;

@@ -8,14 +8,15 @@ namespace orrery {
 
 using Bytes = std::int64_t;
 using Seconds = double;
-// The simulated clock: whole picoseconds, so that sums are exact and any two times compare exactly
+// Time of the simulated clock in integer picoseconds, so that sums are exact and any two times compare exactly
 using Picoseconds = std::int64_t;
 
 inline constexpr double kPicosecondsPerSecond = 1e12;
 inline constexpr Seconds kMicrosecond = 1e-6;
 
-// Durations are rounded in this one place. A single kernel, transfer or launch of more than a day comes from an absurd
-// number in the input, and a step of many such operations would overflow the clock: throws Error.
+// All durations are rounded in picoseconds(). A single kernel, transfer or launch of more than a day comes from an
+// absurd number in the input, and a step of many such operations would overflow the clock, so the function throws
+// Error.
 inline constexpr Seconds kLongest = 86400;
 inline Picoseconds picoseconds(Seconds s) {
   if (!(s >= 0 && s <= kLongest))

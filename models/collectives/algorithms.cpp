@@ -14,8 +14,8 @@ namespace {
 
 int wrap(int rank, int ranks) { return ((rank % ranks) + ranks) % ranks; }
 
-// Appends n-1 ring rounds in which every rank sends one chunk to its right neighbour; rank r begins with chunk r +
-// first.
+// Appends n-1 rounds of a ring, in each of which every rank sends one chunk to its right neighbour; the first chunk
+// that rank r sends is chunk r + first.
 void append_ring(Moves& all, int first_round, int first, bool add) {
   const int n = all.ranks;
   for (int step = 0; step < n - 1; ++step) {
@@ -27,7 +27,7 @@ void append_ring(Moves& all, int first_round, int first, bool add) {
 
 Moves ring_all_reduce(int n) {
   Moves all{n, n, n, {}};
-  append_ring(all, 0, -1, true);  // leaves the sum of chunk r on rank r
+  append_ring(all, 0, -1, true);  // after these rounds rank r holds the sum of chunk r
   append_ring(all, n - 1, 0, false);
   return all;
 }
@@ -44,7 +44,7 @@ Moves ring_reduce_scatter(int n) {
   return all;
 }
 
-// A ring broadcast: chunks follow each other down the chain 0, 1, ..., n-1.
+// A pipelined ring broadcast: the chunks follow each other along the chain of ranks 0, 1, ..., n-1.
 Moves ring_broadcast(int n) {
   Moves all{n, n, n, {}};
   for (int round = 0; round < 2 * (n - 1); ++round) {
@@ -55,7 +55,7 @@ Moves ring_broadcast(int n) {
   return all;
 }
 
-// The moves with time, direction and copy/add reversed.
+// The same moves backwards in time: rounds and directions are reversed, and `add` says whether they now add or replace.
 Moves reversed(Moves all, bool add) {
   const int last = rounds(all) - 1;
   for (Move& m : all.moves) {
@@ -69,7 +69,7 @@ Moves reversed(Moves all, bool add) {
 
 Moves ring_reduce(int n) { return reversed(ring_broadcast(n), true); }
 
-// Binomial tree: after round k the first 2^(k+1) ranks have everything.
+// Binomial tree: after round k the first 2^(k+1) ranks have all data.
 Moves tree_broadcast(int n) {
   Moves all{n, 1, 1, {}};
   for (int round = 0, have = 1; have < n; ++round, have *= 2) {
@@ -96,8 +96,8 @@ Moves tree_all_reduce(int n) {
   return all;
 }
 
-// Assigns every move the first round in which its chunk is ready at src and dst, src does not send and dst does not
-// receive; moves of one chunk come in their order. Sorts the moves by round.
+// Assigns to every move the first round in which its chunk has arrived at src and dst, src sends nothing else and dst
+// receives nothing else; moves of one chunk keep their order. Sorts the moves by round.
 void schedule(Moves& all) {
   std::vector<std::vector<bool>> sends(static_cast<std::size_t>(all.ranks)), receives = sends;
   std::vector<std::vector<int>> ready(static_cast<std::size_t>(all.ranks),
@@ -117,7 +117,8 @@ void schedule(Moves& all) {
   std::stable_sort(all.moves.begin(), all.moves.end(), [](const Move& a, const Move& b) { return a.round < b.round; });
 }
 
-// Moves of the sub-tree over first..last (its middle is the root) towards the root, children before parents.
+// Appends the moves of the sub-tree over ranks first..last (the middle rank is its root) towards the root, children
+// before parents. Returns the root, shifted by `shift` ranks.
 int append_sub_tree(Moves& all, int first, int last, int chunk, int shift) {
   const int root = first + (last - first + 1) / 2;
   const int rank = (root + shift) % all.ranks;
@@ -147,8 +148,9 @@ Moves double_tree_all_reduce(int n) {
   return all;
 }
 
-// Recursive doubling: every rank exchanges everything with the rank that differs in one bit; ranks beyond the largest
-// power of two first add their data to a partner's and get the result back last.
+// Recursive doubling: in each round every rank exchanges all its data with the rank whose number differs in one bit.
+// Ranks beyond the largest power of two first add their data to a partner's, and get the result from it in the last
+// round.
 Moves recursive_doubling_all_reduce(int n) {
   Moves all{n, 1, 1, {}};
   int power = 1;
@@ -163,8 +165,8 @@ Moves recursive_doubling_all_reduce(int n) {
   return all;
 }
 
-// Bruck's all-gather: round k doubles the chunks of every rank, which gets the next 2^k chunks, or as many as are
-// missing, from rank r + 2^k.
+// Bruck's all-gather: round k doubles the number of chunks of every rank. Rank r gets the next 2^k chunks from rank r +
+// 2^k, or as many as it still lacks.
 Moves bruck_all_gather(int n) {
   Moves all{n, n, n, {}};
   for (int round = 0, have = 1; have < n; ++round, have *= 2) {
@@ -245,7 +247,8 @@ Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies) {
     for (int rank = 1; rank < ranks; ++rank) add(rank, 0, rank);
     return all;
   }
-  // First server that workers exchange messages with: heads of chains (push), or tails (pull)
+  // The first server that workers exchange messages with: head of the first chain (push), or tail of the first chain
+  // (pull)
   const int workers = ranks - servers * copies, centre = sums ? workers : ranks - servers;
   for (int worker = 0; worker < workers; ++worker) {
     for (int s = 0; s < servers; ++s) add(worker, centre + s, s);
@@ -271,7 +274,7 @@ std::vector<double> bytes_sent(const Moves& all, Bytes bytes) {
 }
 
 Seconds time_of(const Moves& all, Bytes bytes, Seconds alpha, double GBps) {
-  // Chunks on the critical link, summed over rounds: whole numbers, so that closed forms are exact
+  // Number of chunks on the busiest link of each round, summed over rounds in integers, so that closed forms are exact
   std::int64_t chunks = 0;
   for (std::size_t i = 0; i < all.moves.size();) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(all.ranks), 0), in = out;

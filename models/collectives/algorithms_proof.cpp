@@ -1,4 +1,4 @@
-// The proof of collectives: their moves are run on integers.
+// Checks of collectives: their moves are run on integers.
 #include <span>
 #include <vector>
 
@@ -14,7 +14,7 @@ struct Cell {
   std::int64_t value = 0;
 };
 
-using Cells = std::vector<std::vector<Cell>>;  // (rank, chunk)
+using Cells = std::vector<std::vector<Cell>>;  // indexed by rank, then chunk
 
 // The initial value of a chunk on a rank: different for every (rank, chunk), and such that no two sums of different
 // terms are equal by chance.
@@ -23,7 +23,7 @@ std::int64_t initial(int rank, int chunk) {
   return static_cast<std::int64_t>(x >> 24);
 }
 
-// The number of the chunk that a server holds; negative for a worker.
+// The number of the chunk that a server holds; a negative number for a worker.
 int server_of(const Moves& all, int rank) {
   const int server = rank - (all.ranks - all.chunks * all.copies);
   return server < 0 ? server : server % all.chunks;
@@ -78,7 +78,8 @@ bool holds_at_end(CollectiveKind kind, const Moves& all, int rank, int chunk) {
   return false;
 }
 
-// The value that a chunk must end with: the sum, or copy, of all chunks that held it at the start.
+// The value that a chunk must end with: the sum of its values on all ranks that held it at the start (on one rank: that
+// rank's value).
 std::int64_t wanted(CollectiveKind kind, const Moves& all, int chunk) {
   std::int64_t sum = 0;
   for (int rank = 0; rank < all.ranks; ++rank) {
@@ -97,7 +98,7 @@ Cells start(CollectiveKind kind, const Moves& all) {
   return cells;
 }
 
-// Runs one round; ranks send the values from before the round.
+// Runs the moves of one round; every rank sends the values from before the round.
 std::string run_round(std::span<const Move> round, Cells& cells) {
   const auto cell = [&](int rank, int chunk) -> Cell& {
     return cells.at(static_cast<std::size_t>(rank)).at(static_cast<std::size_t>(chunk));

@@ -6,15 +6,15 @@
 
 namespace orrery {
 
-// How long the host takes to call and launch an op in a software stack, seconds: the call through the framework, which
-// is faster when autograd makes it in backward (Software::Host::backward_call_share) and which a compiled graph saves,
-// and the launch of the op's kernels or collective. A captured CUDA graph launches all ops at once, so that no op takes
-// host time.
+// The time that the host takes to call and launch an op in a software stack, seconds: the time of the call through the
+// framework, which is shorter if autograd makes the call in backward (Software::Host::backward_call_share) and which
+// compiled code does not take, and the time to launch the op's kernels or collective. A captured CUDA graph launches
+// all ops at once, so that no op takes host time.
 Seconds host_time(const Op& op, const Software& software);
 
-// The host time of a transformer layer beyond calling and launching its ops (Software::Host::layer_us), in the forward
-// and the backward pass, seconds; backward pays again for the share of forward ops that it recomputes. Other blocks
-// take none.
+// The host time of a transformer layer in addition to calling and launching its ops (Software::Host::layer_us), in the
+// forward and the backward pass, seconds. Backward takes it once, and again for the share of forward ops that it
+// recomputes. Other blocks take no such time.
 struct LayerHostTime {
   Seconds forward = 0, backward = 0;
 };

@@ -26,14 +26,14 @@ struct KernelTime {
 
   double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
 
-  // The part of a result's memory traffic that no product hides. A tile writes its result, and reads the values that it
-  // is added to, when its product is done: all tiles of a wave at once.
+  // The part of the time of a result's memory traffic that no product hides. A tile writes its result, and reads the
+  // values that the result is added to, when its product is done, and all tiles of a wave do so at the same time.
   Seconds exposed_result(double elements, Bytes bytes, bool accumulate) const {
     return profile.gemm.exposed_result * elements * static_cast<double>(bytes) * (accumulate ? 2 : 1) / bandwidth();
   }
 
-  // The time of a product: tiles are spread over the multiprocessors in waves; the last, partly filled wave costs
-  // between its share and a whole wave.
+  // The time of a product. Its tiles are spread over the multiprocessors in waves; a partly filled last wave costs
+  // between its share of a wave and a complete wave (the profile's `smoothing`).
   Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
     const double tiles =
         static_cast<double>(ceil_div(g.m * g.pieces, tile.rows) * ceil_div(g.n, tile.columns) * g.batch * splits);
@@ -60,12 +60,12 @@ struct KernelTime {
       for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak, fraction));
     }
     const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
-    // The measured rate of attention's products includes this already.
+    // The measured rate of the products of unfused attention already includes the time of the exposed result.
     if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);
     return std::max(best, cost_of(g, eight_bit ? 1 : width).bytes / bandwidth());
   }
 
-  // The products of all experts fill the multiprocessors together, whether they run on several streams or in one
+  // The products of all experts together fill the multiprocessors, whether they run on several streams or in one
   // grouped kernel.
   Seconds operator()(const GroupedGemm& g) const {
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
@@ -97,7 +97,7 @@ struct KernelTime {
   }
 
   Seconds operator()(const FlashAttention& a) const {
-    if (a.pairs == 0)  // no query sees any of these keys
+    if (a.pairs == 0)  // no query attends to any of these keys
       return find_attention(profile, attention).start_us * kMicrosecond;
     return attention_time(a, cost_of(a, width).flops, keys_per_query(a), a.head_dim) +
            merged_bytes(a, width) / bandwidth();
@@ -115,12 +115,13 @@ struct KernelTime {
   }
 };
 
-// The formulas as laws of samples (measured_times.h). Kinds whose formula needs more than sizes and amounts have none.
+// The formulas as laws, which extend samples to other sizes (Law in measured_times.h). Kinds of ops whose formula needs
+// more than sizes and amount have no law.
 struct LawOf {
-  KernelTime planned;  // the task as the plan has it
-  KernelTime sampled;  // the task as it is measured: in 16 or 32 bits
+  KernelTime planned;  // times the task as it is in the plan
+  KernelTime sampled;  // times the task as it is measured, in 16 or 32 bits
 
-  // A sample is one whole product.
+  // A sample is one product that is not cut into pieces.
   Law operator()(const Gemm& g) const {
     if (!linear(g)) return {};
     const auto of_sample = [time = sampled, one = g](const std::vector<double>& sizes, double) mutable {
@@ -132,7 +133,7 @@ struct LawOf {
     };
     return {of_sample, planned(g)};
   }
-  // A sample drops nothing and sees some keys.
+  // A sample has no dropout, and its queries attend to some keys.
   Law operator()(FlashAttention a) const {
     const Seconds task = planned(a);
     a.drops = false;

@@ -21,7 +21,7 @@ constexpr std::int64_t kLargestTile = 65536, kWidestHead = 65536;
 
 constexpr const char* kProfileAdvice = "write it with orrery calibrate";
 
-// Numbers are stored as {"value": x, "source": "..."} so that every constant has its source beside it.
+// A number stored as {"value": x, "source": "..."}, so that every constant has its source next to it.
 double constant(const JsonValue& section, const char* key, double least, double most) {
   const auto found = section.find(key);
   if (!found || !found->is_object() || !found->find("value"))
@@ -29,7 +29,7 @@ double constant(const JsonValue& section, const char* key, double least, double 
   return found->at("value").number(least, most);
 }
 
-// The hash of a profile's text (FNV-1a, 64 bits), only meant to tell two profiles apart.
+// The hash of a profile file's contents (FNV-1a, 64 bits), which is only meant to tell two profiles apart.
 std::string hash_of(std::string_view text) {
   std::uint64_t h = 14695981039346656037ULL;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
@@ -107,7 +107,7 @@ std::string_view architecture_file(Architecture a) {
     case Architecture::other:
       break;
   }
-  return "";  // no profile is built in
+  return "";  // no built-in profile exists
 }
 
 }  // namespace
@@ -174,7 +174,7 @@ std::string to_json(const Profile& p) {
   root["memory_bytes"] = p.memory_bytes;
   root["measured"] = json_of(p.measured);
   for (const LoggedNccl& n : p.nccl) root["nccl"].push_back(json_of(n));
-  // Imported logs may hold any bytes, so bytes that are no UTF-8 are replaced.
+  // Imported logs may contain any bytes, so bytes that are not UTF-8 are replaced.
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 }
 

@@ -10,39 +10,40 @@
 
 namespace orrery {
 
-using Keys = std::initializer_list<const char*>;  // names of one key, of which a file has one
+using Keys = std::initializer_list<const char*>;  // alternative names of one key, of which a file has at most one
 
-// The keys of a config.json, or of the part of it that describes the text model. A key that the file leaves out has the
-// value that the family's configuration class gives it; a null counts as written, and is no value. Errors are
-// orrery::Error, one line "file: key: what".
+// The keys of a config.json, or of the object within it that describes the text model. A key that the file leaves out
+// has the value that the configuration class of the model family gives it; a key whose value is null counts as present,
+// but has no value. Errors are orrery::Error, one line "file: key: what".
 class Config {
  public:
-  // object must outlive the Config. nested: whether the object lies within the file's object.
+  // object must outlive the Config. nested: whether the object lies within the file's outermost object.
   Config(const nlohmann::json& object, std::string path, bool nested = false);
 
-  // Takes the class's values of the family as those of absent keys. defaults: a JSON object.
+  // Sets the values of absent keys to those of the family's configuration class. defaults: a JSON object of these
+  // values.
   void set_defaults(std::string_view defaults);
 
   [[noreturn]] void fail(std::string_view key, std::string_view what) const;
 
-  // The value of the first key that has one, or null.
+  // The value of the first of the keys that has a value, in the file or by default; null if none has.
   const nlohmann::json* find(Keys keys) const;
-  // The same of the file alone.
+  // The value of the first of the keys that has a value in the file itself; null if none has.
   const nlohmann::json* written(Keys keys) const;
   bool has(const char* key) const { return object_.contains(key); }  // true for a null too
 
   std::int64_t count(Keys keys, std::int64_t absent) const;
-  std::int64_t count(Keys keys) const;  // fails where there is none
-  // A size that the whole model hangs on: a file has to give it. A text model within a file may leave it to its class,
-  // since files of several models hold only what differs from the class.
+  std::int64_t count(Keys keys) const;  // throws Error if no key has a value
+  // A size that determines the complete model, so that a file has to give it. The object of a text model within a file
+  // may leave it to the configuration class, since a file of several models states only what differs from the classes.
   std::int64_t size(Keys keys) const;
   bool flag(Keys keys, bool absent) const;
   double real(Keys keys, double absent) const;
-  std::string text(Keys keys) const;  // "" where there is none
-  // An object within this one, with errors of its own keys; an empty one where the key is absent.
+  std::string text(Keys keys) const;  // "" if no key has a value
+  // An object within this one, as a Config whose errors name its own keys; an empty object if the key is absent.
   Config part(const char* key) const;
 
-  // "key value" of each value that was taken from the class and decides something: neither false, nor zero, nor null.
+  // "key value" of each value that was taken from the configuration class and is neither false, nor zero, nor null.
   const std::vector<std::string>& taken() const { return taken_; }
 
  private:
@@ -53,8 +54,8 @@ class Config {
   mutable std::vector<std::string> taken_;
 };
 
-// The text of a JSON file with Python's words NaN, Infinity and -Infinity, which JSON does not have, in quotes: a key
-// that needs a number then says so. Words within strings stay.
+// The contents of a JSON file in which Python's words NaN, Infinity and -Infinity, which JSON does not have, are put in
+// quotes: a key that needs a number then reports them as wrong. Words within strings stay unchanged.
 std::string with_quoted_words(std::string_view text);
 
 }  // namespace orrery

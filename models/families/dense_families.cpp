@@ -1,6 +1,7 @@
-// Families of dense models with RMSNorm and a gated MLP, and their relatives. Habits and defaults are those of the
+// Families of dense models with RMSNorm and a gated MLP, and similar ones. Properties and defaults are those of the
 // classes in transformers (configuration_*.py and modeling_*.py of each model_type).
-// Not each default was held against the source: a count that differs from the hub means one of them is wrong.
+// Not every default was checked against the source: if a parameter count differs from the model hub's, one of them is
+// wrong.
 #include "models/families/family.h"
 
 namespace orrery {
@@ -39,25 +40,25 @@ constexpr std::string_view kGemma3 =
         "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208, "tie_word_embeddings": true,
         "sliding_window": 4096, "sliding_window_pattern": 6})";
 
-// InternLM biases attention's four matrices by `bias`, and never the MLP.
+// InternLM: the key `bias` gives all four matrices of attention biases, and the MLP never has any.
 void read_internlm(const Config& config, Model& m) {
   m.qkv_bias = m.attention_output_bias = config.flag({"bias"}, true);
 }
 
-// InternLM 3: qkv_bias is of q, k, v, and bias of attention's output and the MLP.
+// InternLM 3: the key qkv_bias is for q, k and v, the key bias for attention's output and the MLP.
 void read_internlm3(const Config& config, Model& m) {
   m.qkv_bias = config.flag({"qkv_bias"}, false);
   m.attention_output_bias = m.mlp_bias = config.flag({"bias"}, false);
 }
 
-// Baichuan's 13B has ALiBi and no rotary positions: its file gives no max_position_embeddings.
+// Baichuan 13B has ALiBi and no rotary positions. Its file is recognized by the lack of max_position_embeddings.
 void read_baichuan(const Config& config, Model& m) {
   if (config.find({"max_position_embeddings"}) != nullptr) return;
   m.positions = Positions::alibi;
   m.remarks.emplace_back("positions: alibi, as in Baichuan's 13B, since the file has no max_position_embeddings");
 }
 
-// ChatGLM's own class: the number of key/value groups holds only with multi_query_attention.
+// ChatGLM's own configuration class: the number of key/value groups counts only with multi_query_attention.
 void read_chatglm(const Config& config, Model& m) {
   if (!config.flag({"multi_query_attention"}, false)) m.kv_heads = m.heads;
   m.bias = config.flag({"add_bias_linear"}, false);
@@ -68,7 +69,7 @@ void read_chatglm(const Config& config, Model& m) {
   m.remarks.emplace_back("mlp: gated (SwiGLU), as ChatGLM's own code has it; the file does not say");
 }
 
-// Qwen's first models: intermediate_size is the width of gate and up together.
+// The first Qwen models: intermediate_size is the width of the gate and up matrices together.
 void read_qwen(const Config& config, Model& m) {
   m.feed_forward /= 2;
   if (!config.flag({"no_bias"}, true)) config.fail("no_bias", "false: biases on output and MLP are not known here");

@@ -1,6 +1,7 @@
-// Families with experts. Habits and defaults are those of the classes in transformers (configuration_*.py and
-// modeling_*.py of each model_type), or of the code beside a file where transformers has no class.
-// Not each default was held against the source: a count that differs from the hub means one of them is wrong.
+// Families with experts. Properties and defaults are those of the classes in transformers (configuration_*.py and
+// modeling_*.py of each model_type), or of the code next to a model's file if transformers has no class.
+// Not every default was checked against the source: if a parameter count differs from the model hub's, one of them is
+// wrong.
 #include <fmt/format.h>
 
 #include "models/families/family.h"
@@ -47,12 +48,12 @@ void read_minimax(const Config& config, Model& m) {
 
 void read_glm4_moe(const Config& config, Model& m) { m.qk_norm = config.flag({"use_qk_norm"}, false); }
 
-// MiniCPM 3 gives no width of values: it is that of a plain head.
+// MiniCPM 3 states no head width of values: it is hidden / heads.
 void read_minicpm3(const Config&, Model& m) {
   if (m.mla->v_head_dim == 0) m.mla->v_head_dim = m.hidden / m.heads;
 }
 
-// DBRX holds the keys of attention and experts in objects of their own.
+// DBRX has the keys of attention and of experts in objects of their own.
 void read_dbrx(const Config& config, Model& m) {
   const Config attention = config.part("attn_config"), experts = config.part("ffn_config");
   m.kv_heads = attention.count({"kv_n_heads"});

@@ -1,4 +1,4 @@
-// Mixtures of experts, by the keys of each kind of file.
+// Mixtures of experts, as each family's keys describe them.
 #include <algorithm>
 
 #include "models/base/names.h"
@@ -13,7 +13,7 @@ using nlohmann::json;
 constexpr Keys kCount = {"n_routed_experts", "num_local_experts", "num_experts", "num_routed_experts",
                          "moe_num_experts"};
 
-// Says which layers have experts: as a pattern, or where they follow none as a list.
+// Sets the layers that have experts: by first_layer and every, or as a list if they follow no such pattern.
 void set_layers(Moe& moe, const std::vector<std::int64_t>& routed, std::int64_t layers) {
   moe.first_layer = routed.front();
   moe.every = routed.size() > 1 ? routed[1] - routed[0] : std::max<std::int64_t>(1, layers - routed.front());
@@ -23,7 +23,7 @@ void set_layers(Moe& moe, const std::vector<std::int64_t>& routed, std::int64_t 
   }
 }
 
-// A list of layers of the file, in rising order.
+// A list of layers in the file, in rising order.
 std::vector<std::int64_t> layers_in(const Config& config, const char* key, std::int64_t layers) {
   std::vector<std::int64_t> result;
   const json* list = config.find({key});
@@ -46,7 +46,7 @@ std::vector<std::int64_t> layers_that(std::int64_t layers, Has has) {
   return result;
 }
 
-// Qwen: every so manyth layer, but for those that the file lists as dense.
+// Qwen: every decoder_sparse_step-th layer has experts, except layers that the file lists as dense.
 std::vector<std::int64_t> read_qwen(const Config& config, const Model& m, Moe& moe) {
   moe.feed_forward = config.count({"moe_intermediate_size"});
   moe.shared_feed_forward = config.count({"shared_expert_intermediate_size"}, 0);
@@ -57,8 +57,8 @@ std::vector<std::int64_t> read_qwen(const Config& config, const Model& m, Moe& m
                      [&](std::int64_t i) { return (i + 1) % step == 0 && !std::ranges::binary_search(dense, i); });
 }
 
-// The method by which a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it and knows
-// one method.
+// The method by which a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it, because it
+// knows a single method.
 std::string top_method(const Config& config, bool sigmoid) {
   std::string method = config.text({"topk_method"});
   if (method.empty()) return sigmoid ? "noaux_tc" : "greedy";
@@ -84,7 +84,8 @@ std::vector<std::int64_t> read_deepseek(const Config& config, const Family& fami
   return layers_that(m.layers, [&](std::int64_t i) { return i >= first && i % every == 0; });
 }
 
-// Mixtral and those like it: experts in every layer, of the width that others give to the MLP.
+// Mixtral and similar families: every layer has experts, whose feed-forward width is in the key that other families use
+// for the MLP.
 std::vector<std::int64_t> read_mixtral(const Config& config, const Model& m, Moe& moe) {
   moe.feed_forward = m.feed_forward;
   moe.shared_feed_forward = config.count({"shared_intermediate_size"}, 0);
@@ -93,7 +94,7 @@ std::vector<std::int64_t> read_mixtral(const Config& config, const Model& m, Moe
   return layers_that(m.layers, [](std::int64_t) { return true; });
 }
 
-// Llama 4: a shared expert as wide as each other one, which always runs; scores are sigmoids.
+// Llama 4: a shared expert of the same width as each routed expert, which runs for every token; scores are sigmoids.
 std::vector<std::int64_t> read_llama4(const Config& config, const Model& m, Moe& moe) {
   moe.feed_forward = moe.shared_feed_forward = config.count({"intermediate_size"});
   moe.sigmoid_scores = true;
@@ -108,7 +109,7 @@ std::vector<std::int64_t> read_ernie(const Config& config, const Model& m, Moe& 
   moe.correction_bias = true;
   const std::int64_t step = std::max<std::int64_t>(1, config.count({"moe_layer_interval"}, 1));
   const std::int64_t first = config.count({"moe_layer_start_index"}, 0);
-  const double end = config.real({"moe_layer_end_index"}, -1);  // -1: the last layer
+  const double end = config.real({"moe_layer_end_index"}, -1);  // -1: up to the last layer
   const std::int64_t last = end < 0 ? m.layers - 1 : static_cast<std::int64_t>(end);
   return layers_that(m.layers, [&](std::int64_t i) { return i >= first && i <= last && (i + 1) % step == 0; });
 }

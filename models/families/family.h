@@ -10,34 +10,34 @@
 
 namespace orrery {
 
-// Habits that a family's files do not state: what its modeling code does without a key.
+// Properties of a model family that its files do not state, because its modeling code has them without a key.
 namespace habit {
 inline constexpr std::uint32_t kQkvBias = 1 << 0;          // a bias on q, k and v
 inline constexpr std::uint32_t kQkNorm = 1 << 1;           // a norm of each head of q and of k
-inline constexpr std::uint32_t kQkNormAll = 1 << 2;        // a norm of all heads of q together, and of all of k
-inline constexpr std::uint32_t kPostNorms = 1 << 3;        // norms behind attention and MLP
-inline constexpr std::uint32_t kNoPreNorms = 1 << 4;       // none before them
-inline constexpr std::uint32_t kScaledEmbedding = 1 << 5;  // embeddings times sqrt(hidden)
+inline constexpr std::uint32_t kQkNormAll = 1 << 2;        // one norm over all heads of q and one over all heads of k
+inline constexpr std::uint32_t kPostNorms = 1 << 3;        // norms after attention and after the MLP
+inline constexpr std::uint32_t kNoPreNorms = 1 << 4;       // no norms before attention and MLP
+inline constexpr std::uint32_t kScaledEmbedding = 1 << 5;  // embeddings are multiplied by sqrt(hidden)
 inline constexpr std::uint32_t kLayerNorm = 1 << 6;        // LayerNorm instead of RMSNorm
 inline constexpr std::uint32_t kNoNormBias = 1 << 7;       // LayerNorm without a bias
 inline constexpr std::uint32_t kUngated = 1 << 8;          // an MLP of two matrices
 inline constexpr std::uint32_t kBias = 1 << 9;             // a bias on every linear layer
-inline constexpr std::uint32_t kLearned = 1 << 10;         // a table of positions
-inline constexpr std::uint32_t kAlibi = 1 << 11;           // attention with linear biases
-inline constexpr std::uint32_t kParallel = 1 << 12;        // attention and MLP side by side behind one norm
-inline constexpr std::uint32_t kFourfold = 1 << 13;        // an MLP of 4 hidden where the file gives none
-inline constexpr std::uint32_t kSigmoid = 1 << 14;         // experts chosen by sigmoid scores and a correction bias
-inline constexpr std::uint32_t kOnlyQkvBias = 1 << 15;     // attention_bias is of q, k, v alone
-inline constexpr std::uint32_t kLatent = 1 << 16;          // latent attention, whatever the keys
-inline constexpr std::uint32_t kNoWindow = 1 << 17;        // sliding_window holds only with use_sliding_window
+inline constexpr std::uint32_t kLearned = 1 << 10;         // a learned table of positions
+inline constexpr std::uint32_t kAlibi = 1 << 11;           // attention with linear biases (ALiBi)
+inline constexpr std::uint32_t kParallel = 1 << 12;     // attention and MLP read the same hidden states, after one norm
+inline constexpr std::uint32_t kFourfold = 1 << 13;     // an MLP of width 4 * hidden if the file states no width
+inline constexpr std::uint32_t kSigmoid = 1 << 14;      // experts are chosen by sigmoid scores and a correction bias
+inline constexpr std::uint32_t kOnlyQkvBias = 1 << 15;  // attention_bias is for q, k and v only
+inline constexpr std::uint32_t kLatent = 1 << 16;       // latent attention, whatever the keys say
+inline constexpr std::uint32_t kNoWindow = 1 << 17;     // sliding_window counts only if use_sliding_window is set
 }  // namespace habit
 
-// The keys by which a family describes experts.
+// The sets of keys by which families describe experts.
 enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek, llama4, ernie };
 
-// A family of models: model_type of its files, and the architecture by which a file without model_type is known.
-// defaults: the values of its configuration class that decide a size, a JSON object with the class's names of keys.
-// adjust: reads keys that other families do not have.
+// A family of models: model_type in its files, and the architecture by which a file without model_type is recognized.
+// defaults: the values of its configuration class that determine a size, as a JSON object with the key names of the
+// class. adjust: a function that reads keys that other families do not have.
 struct Family {
   std::string_view model_type, architecture;
   std::uint32_t habits = 0;
@@ -48,21 +48,22 @@ struct Family {
   bool has(std::uint32_t habit) const { return (habits & habit) != 0; }
 };
 
-// The family that a file names; throws Error where it is unknown.
+// The family that a file names; throws Error if it is unknown.
 const Family& family_of(const Config& config);
 
-// Rows of the table, by the file that holds them.
+// Rows of the table of families, by the source file that has them.
 std::span<const Family> dense_families();
 std::span<const Family> expert_families();
 std::span<const Family> gpt_families();
 
-// Experts as a family's keys describe them; none where the file has no experts.
+// The experts that a file describes by its family's keys; nothing if the file has no experts.
 std::optional<Moe> read_experts(const Config& config, const Family& family, const Model& model);
 
-// The sliding window, from keys and lists of kinds; none where no layer has one.
+// The sliding window that a file describes, by single keys or by lists of layer types; nothing if no layer has one.
 std::optional<SlidingWindow> read_window(const Config& config, const Family& family, std::int64_t layers);
 
-// Throws Error, with the reason and a way on, for a file of a model that is no stack of attention layers of one kind.
+// Throws Error, with the reason and an alternative, for a file of a model that is not a stack of equal attention
+// layers.
 void refuse_kinds(const Config& config);
 
 }  // namespace orrery

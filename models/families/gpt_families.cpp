@@ -1,6 +1,7 @@
-// Families with LayerNorm: GPT-2's descendants, and others that share their norm. Habits and defaults are those of the
-// classes in transformers (configuration_*.py and modeling_*.py of each model_type).
-// Not each default was held against the source: a count that differs from the hub means one of them is wrong.
+// Families with LayerNorm: descendants of GPT-2, and others that share its norm. Properties and defaults are those of
+// the classes in transformers (configuration_*.py and modeling_*.py of each model_type).
+// Not every default was checked against the source: if a parameter count differs from the model hub's, one of them is
+// wrong.
 #include "models/families/family.h"
 
 namespace orrery {
@@ -8,15 +9,16 @@ namespace {
 
 using namespace habit;
 
-// Every linear layer has a bias unless the file says that none has.
+// Every linear layer has a bias unless use_bias is false.
 void read_use_bias(const Config& config, Model& m) { m.bias = config.flag({"use_bias"}, true); }
 
-// StarCoder's family, GPT-BigCode: one key/value head for all queries unless the file says otherwise.
+// GPT-BigCode, the family of StarCoder: one key/value head for all queries unless multi_query is false.
 void read_bigcode(const Config& config, Model& m) {
   if (config.flag({"multi_query"}, true)) m.kv_heads = 1;
 }
 
-// GPT-NeoX: attention's biases have a key of their own, and the block is parallel unless the file says otherwise.
+// GPT-NeoX: a key of its own says whether attention has biases, and attention and MLP are parallel unless
+// use_parallel_residual is false.
 void read_neox(const Config& config, Model& m) {
   m.mlp_bias = true;
   m.qkv_bias = m.attention_output_bias = config.flag({"attention_bias"}, true);
@@ -53,7 +55,7 @@ void read_mpt(const Config& config, Model& m) {
   if (table) m.max_positions = config.count({"max_seq_len"});
 }
 
-// Falcon: key/value heads, norms and biases follow from the generation of the architecture.
+// Falcon: the numbers of key/value heads and of norms and the biases follow from the generation of the architecture.
 void read_falcon(const Config& config, Model& m) {
   const bool grouped = config.flag({"new_decoder_architecture"}, false);
   const bool one = !grouped && config.flag({"multi_query"}, true);
@@ -64,7 +66,7 @@ void read_falcon(const Config& config, Model& m) {
   if (config.flag({"alibi"}, false)) m.positions = Positions::alibi;
 }
 
-// Cohere's norms of queries and keys have weights for each head.
+// Cohere's norms of queries and keys have separate weights for each head.
 void read_cohere(const Config& config, Model& m) {
   m.qk_norm_all = config.flag({"use_qk_norm"}, false);
   if (m.qk_norm_all)
@@ -78,7 +80,8 @@ void read_stablelm(const Config& config, Model& m) {
     config.fail("qk_layernorm", "true: norms of each head by weights of its own are not built; choose another model");
 }
 
-// GPT-Neo biases attention's output and the MLP, and q, k, v never; every second layer attends within a window.
+// GPT-Neo: attention's output and the MLP have biases, q, k and v never have; every second layer attends within a
+// window.
 void read_gpt_neo(const Config& config, Model& m) {
   m.attention_output_bias = m.mlp_bias = true;
   const auto* kinds = config.find({"attention_layers"});

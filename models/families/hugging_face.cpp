@@ -1,6 +1,6 @@
 #include "models/families/hugging_face.h"
 
-// A Hugging Face config.json, as transformers' own configuration classes read it: a key that is absent takes the
+// Reads a Hugging Face config.json as the configuration classes of transformers do: a key that is absent has the
 // default of its family's class.
 #include <algorithm>
 #include <cmath>
@@ -148,7 +148,7 @@ Model find_model(std::string_view name) {
   const std::string file = fmt::format("models/{}.json", name);
   Model m = parse_hugging_face(std::string(data_file(file)), file);
   m.name = name;
-  m.remarks.clear();  // built-in files are complete: their published counts of parameters are tests
+  m.remarks.clear();  // built-in files are complete: tests compare their parameter counts with published ones
   return m;
 }
 

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// Reads a Hugging Face config.json as it is. path: the file's name for messages; text: its contents.
+// Reads an unmodified Hugging Face config.json. path: the file's name for messages; text: its contents.
 Model parse_hugging_face(const std::string& text, const std::string& path);
 
 // A built-in model (models/data/models/<name>.json).

@@ -1,4 +1,4 @@
-// Files of several models, and remarks on what a file holds beside the text model.
+// Files that describe several models, and messages about what a file states beyond the text model.
 #include "models/families/parts.h"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ std::string quantization_remark(const Config& whole) {
                      method.empty() ? "few bits" : method);
 }
 
-// Rotary positions on a part of each head cost less than those on whole heads, as which they are planned.
+// Rotary positions on a part of each head cost less time than those on complete heads, as which they are planned.
 std::string rotary_remark(const Config& text, const Model& m) {
   double part = text.real({"partial_rotary_factor", "rotary_pct"}, 1);
   if (const std::int64_t columns = text.count({"rotary_dim"}, 0); columns > 0 && m.head_dim > 0)
@@ -54,14 +54,14 @@ std::string rotary_remark(const Config& text, const Model& m) {
   return fmt::format("rotary positions: on {:.3g} % of each head, planned as on the whole", 100 * part);
 }
 
-// Layers without positions of their own cost as much but for the rotation, which is planned in every layer.
+// Layers without positions cost the same except for the rotation, which is planned in every layer.
 std::string unrotated_remark(const Config& text) {
   const bool some = text.find({"no_rope_layers", "no_rope_layer_interval"}) != nullptr;
   return some ? "no_rope_layers: rotary positions are planned in every layer" : "";
 }
 
-// Another activation costs as much memory, and time but for a few operations an element; ranks would learn another
-// model.
+// Another activation function costs the same memory, and the same time except for a few operations per element; but an
+// execution would train another model.
 std::string activation_remark(const Config& text, const Model& m) {
   const std::string act = text.text({"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act"});
   const bool same =
@@ -79,7 +79,7 @@ std::string taken_remark(const Config& text) {
 }  // namespace
 
 TextPart text_part(const json& whole) {
-  // Qwen's omni models hold the text model within the thinker
+  // Qwen's omni models have the text model within the object thinker_config
   const json* thinker = object_in(whole, "thinker_config");
   const json& outer = thinker == nullptr ? whole : *thinker;
   for (const char* key : kTextKeys) {

@@ -8,18 +8,20 @@
 
 namespace orrery {
 
-// The object of a config.json that describes the text model: the file's own, or one within it. key: the name of that
-// object, or null for the file's own.
+// The object of a config.json that describes the text model: the file's outermost object, or one within it. key: the
+// name of that object, or null if it is the outermost.
 struct TextPart {
   const nlohmann::json* object;
   const char* key;
 };
 TextPart text_part(const nlohmann::json& whole);
 
-// Whether the output shares the embedding's matrix: by the text model's key, else the whole file's, else the class's.
+// Whether the output shares the embedding's matrix: as the text model's object says, else as the outermost object says,
+// else as the configuration class says.
 bool is_tied(const Config& text, const Config& whole);
 
-// Sentences on what the file holds and the model leaves out, and on what it takes from the family's class.
+// Messages about what the file states and the model leaves out, and about values taken from the family's configuration
+// class.
 std::vector<std::string> remarks_of(const Config& text, const Config& whole, const TextPart& part, const Model& model);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Models that are no stack of attention layers of one kind, each with its reason and a way on.
+// Models that are not a stack of equal attention layers, each with the reason why it is rejected and an alternative.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// A kind of model that is refused, and the values of model_type by which it is known, each between spaces.
+// A type of model that is rejected, and the values of model_type that identify it, each between spaces.
 struct RefusedKind {
   std::string_view reason, types;
 };
@@ -49,7 +49,7 @@ constexpr RefusedKind kRefusedKinds[] = {
     {"two attentions in a layer are not built", " longcat_flash "},
 };
 
-// Keys that only files of such models have, whatever their model_type.
+// Keys that only files of rejected models have, whatever their model_type.
 struct Mark {
   const char* key;
   std::string_view reason;
@@ -70,7 +70,7 @@ constexpr Mark kMarks[] = {
   config.fail(key, fmt::format("{}; {}", reason, kWay));
 }
 
-// NVIDIA's searched models: how many layers lack attention.
+// For NVIDIA's models from architecture search: a message with the number of layers that lack attention.
 std::string unlike_blocks(const json& blocks) {
   const auto without = std::count_if(blocks.begin(), blocks.end(), [](const json& block) {
     const auto part = block.is_object() ? block.find("attention") : block.end();
@@ -93,7 +93,7 @@ void refuse_kinds(const Config& config) {
       refuse(config, "model_type", fmt::format("{}: {}", type, kind.reason));
   }
   if (config.flag({"is_encoder_decoder"}, false)) refuse(config, "is_encoder_decoder", kPair);
-  // MiniMax: a 1 for each layer with softmax attention, a 0 for each with lightning attention
+  // MiniMax: the list has a 1 for each layer with softmax attention and a 0 for each layer with lightning attention
   if (const json* list = config.find({"attn_type_list"}); list != nullptr && list->is_array()) {
     const auto linear = std::count_if(list->begin(), list->end(), [](const json& kind) { return kind != 1; });
     if (linear > 0) refuse(config, "attn_type_list", fmt::format("{}: {} of {}", kLinear, linear, list->size()));

@@ -1,5 +1,5 @@
-// Attention: heads are cut over the tensor group, key/value heads replicated when there are
-// fewer of them than ranks.
+// Attention: heads are cut over the tensor group; if there are fewer key/value heads than ranks, several ranks hold the
+// same key/value head.
 #include "models/layers/attention.h"
 
 #include <algorithm>
@@ -18,10 +18,11 @@ namespace {
 struct Unfused {
   HeadSlots heads;
   AttentionPart part;
-  std::int64_t q = 0, k = 0, d = 0, batch = 0;  // batch: samples * heads
+  std::int64_t q = 0, k = 0, d = 0, batch = 0;  // batch: number of samples * heads
   Bytes width = 2;
   std::int64_t query_heads = 0, kv_heads = 0;
-  Id scores{}, probabilities{}, mask{}, dropped{}, y{};  // mask and dropped: the same as probabilities without dropout
+  // without dropout, mask and dropped are the buffer of the probabilities
+  Id scores{}, probabilities{}, mask{}, dropped{}, y{};
   Softmax softmax;
   Residual drop;
   SoftCap cap;
@@ -43,9 +44,9 @@ struct Unfused {
 
 }  // namespace
 
-// Copies the packed projection in stacks that split or permute it, and in backward its gradient. If there are several
-// copies, attention reads keys and values from the last one, and queries from the first, in which keys and values lie
-// too.
+// Copies the packed projection, and in backward its gradient, as frameworks do that split or permute it. With several
+// memcpys, one after another, attention reads keys and values from the last buffer, and queries from the first one,
+// which also has keys and values.
 static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   const BlockContext& c = layer.context;
   const Cast copy = {c.rows * width, c.width, c.width};
@@ -72,8 +73,8 @@ static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   return qkv;
 }
 
-// A norm of all queries of a token, and one of all keys. Ranks that each have some of the heads sum their squares
-// first. Every rank holds the whole weights.
+// A norm of all queries of a token, and one of all keys. If heads are cut over several ranks, the ranks sum their
+// squares first. Every rank holds the complete weights of the norm.
 static HeadSlots norms_of_all_heads(LayerTape& layer, Id qkv) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -118,7 +119,7 @@ static HeadSlots norms_of_all_heads(LayerTape& layer, Id qkv) {
   return {y, qkv};
 }
 
-// The learned sinks of this rank's heads, which the softmax's sum includes; none in other models.
+// The learned attention sinks of this rank's heads, terms of the softmax's denominator; empty for models without sinks.
 static std::vector<std::int32_t> sinks_of(LayerTape& layer) {
   if (!layer.model.attention_sinks) return {};
   return {layer.tape.parameter("attention.sinks", layer.heads, 1, Cut::rows)};
@@ -151,7 +152,7 @@ static HeadSlots head_norms(LayerTape& layer, Id qkv) {
   return {y, qkv};
 }
 
-// Rotates queries and keys in place, forward and backward: a rotation is undone by the opposite one.
+// Rotates queries and keys in place; backward rotates their gradients by the opposite angle, also in place.
 static void rotate(LayerTape& layer, Id queries_keys) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -232,9 +233,9 @@ FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool wind
   return work;
 }
 
-// Keeps attention's output in 12 bits (E5M6) for backward and for the product after it: DeepSeek-V3 (arXiv 2412.19437,
-// section 3.3.3), since the gradient of attention needs more than 8 bits of that output. It is widened by each reader,
-// and in backward once more. Casting two values turns four bytes into three.
+// Keeps attention's output in 12 bits (E5M6) for backward and for the product after it (DeepSeek-V3, arXiv 2412.19437,
+// section 3.3.3), since attention's backward needs more than 8 bits of its output. The output is cast back to 16 bits
+// for the product, and again in backward. A cast turns the four bytes of two values into three.
 static Id kept_in_12_bits(LayerTape& layer, Id values, std::int64_t elements) {
   const Id packed = layer.tape.slot("attention values in 12 bits", ceil_div(elements * 3, 2));
   const std::int64_t pairs = ceil_div(elements, 2);
@@ -249,7 +250,7 @@ static Id kept_in_12_bits(LayerTape& layer, Id values, std::int64_t elements) {
 Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed) {
   const BlockContext& c = layer.context;
   FlashAttention work = flash_work(layer, part, windowed);
-  // Without latent attention, keys are those of the whole sequence, row after row
+  // Keys have a buffer of their own only in latent attention under context parallelism
   work.keys_apart = layer.model.mla && c.spec.strategy.context > 1;
   const std::int64_t rows = c.batch * part.query;
   const Id y = activation(layer, "attention values", rows, part.heads * value_dim(layer));

@@ -9,33 +9,33 @@
 namespace orrery {
 
 // Buffers of attention's inputs: the queries and keys after norms and rotation, and the QKV projection, whose last
-// columns are the values; or the gradients of both. The two are the same buffer if no op stands between the projection
-// and attention.
+// columns are the values; or the gradients of both. Both are one buffer if no op runs between the projection and
+// attention.
 struct HeadSlots {
   Id queries_keys, qkv;
 
   std::vector<Id> slots() const { return queries_keys == qkv ? std::vector{qkv} : std::vector{queries_keys, qkv}; }
 };
 
-// The size of one attention op: how many queries of every sample, and how many heads.
+// The size of one attention op: its numbers of queries per sample, and of query and key/value heads.
 struct AttentionPart {
   std::int64_t query, heads, kv_heads;
 };
 
-// Key/value heads of this rank, and columns of a value.
+// Number of key/value heads of this rank, and number of columns of a value per head.
 inline std::int64_t kv_heads_of(const LayerTape& layer) { return layer.model.mla ? layer.heads : layer.kv_heads; }
 inline std::int64_t value_dim(const LayerTape& layer) {
   return layer.model.mla ? layer.model.mla->v_head_dim : layer.model.head_dim;
 }
-// The size of all attention of a rank.
+// The size of an attention op over all queries and heads of this rank.
 inline AttentionPart whole_part(const LayerTape& layer) {
   return {layer.context.sequence, layer.heads, kv_heads_of(layer)};
 }
 
-// Records attention from the normed input to the output projection. Heads are cut over the tensor group.
+// Records attention, from the normalized input to the output projection. Heads are cut over the tensor group.
 Id attention(LayerTape& layer, Id x, bool windowed, bool reduce);
-// Buffers into which attention's backward writes its gradients. With norms of heads (QK norm) the gradient of the
-// projection first holds only that of the values, and the norms' backward adds those of queries and keys.
+// Buffers into which attention's backward writes its gradients. With norms of heads (QK norm) attention writes only the
+// values' gradient into the projection's gradient; the norms' backward adds the gradients of queries and keys.
 HeadSlots head_gradients(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part);
 // The forward op of fused attention.
 FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool windowed);

@@ -83,7 +83,7 @@ std::vector<std::int32_t> BlockBuilder::tiled_parameter(const std::string& name,
   return list;
 }
 
-// Places parameters in the unit: tiles follow the weights that are gathered and reduced together.
+// Gives parameters their offsets in the unit: first the weights that are gathered and reduced together, then the tiles.
 void BlockBuilder::place_parameters() {
   if (tiles_ == 0 || weights_ != Scope::unit) return;
   std::int64_t offset = 0;
@@ -150,7 +150,8 @@ void BlockBuilder::run_backward() {
   for (auto record = tape_.rbegin(); record != tape_.rend(); ++record) (*record)();
 }
 
-// The gradients that an op of backward reads: the block's output gradient, and what backward has written so far.
+// The gradients that an op of backward reads: the block's output gradient, and buffers that backward has written so
+// far.
 std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vector<Recorded>& backward) const {
   std::set<Id> written = {kOutputGradient};
   for (const Recorded& r : backward) {
@@ -166,12 +167,12 @@ std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vecto
   return found;
 }
 
-// Before the first backward op that reads a result of a recompute region, the whole region runs again, as a
-// checkpointed function does; the region's own inputs must exist, so regions that it depends on run first. A framework
-// calls backward of a checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so no
-// region runs again before the gradients that this first op reads have been computed.
+// Before the first backward op that reads a result of a recompute region, the complete region runs again, as a
+// checkpointed function does; regions whose results it reads run before it. A framework calls backward of a
+// checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so no region runs again
+// before the gradients that this first op reads have been computed.
 void BlockBuilder::insert_recomputation() {
-  std::map<Id, int> region_of;  // region that writes a buffer first
+  std::map<Id, int> region_of;  // number of the region that first writes a buffer
   for (const Recorded& r : forward_) {
     for (const Operand& w : r.op.operands) {
       if (writes(w) && w.scope == Scope::own) region_of.try_emplace(w.slot, r.region);
@@ -255,12 +256,12 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
   return found;
 }
 
-// Sets a buffer's lifetime: from its first writer to its last user; a buffer that backward writes again has two
-// lifetimes.
+// Sets a buffer's lifetime: from its first writer to its last user; a buffer that backward writes anew has one lifetime
+// in forward and one in backward.
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;
-  const auto early = early_.find(slot);  // a parameter's gradient that backward sums from zero
+  const auto early = early_.find(slot);  // set if the buffer holds a parameter's gradient
   const Operand buffer = {Scope::own, Access::write, slot, early == early_.end() ? -1 : early->second};
   const auto starts_anew = [&](const Op* op) {
     return std::any_of(op->operands.begin(), op->operands.end(),
@@ -298,8 +299,8 @@ void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
   }
 }
 
-// Gathered weights are freed after their last use in a pass, or at its end if nothing uses them (an embedding's
-// backward); a unit's gradient is allocated by its first writer and freed by the op that reduces it.
+// Gathered weights are freed after their last use in a pass, or at the end of the pass if no op uses them (an
+// embedding's backward); a unit's gradient is allocated by its first writer and freed by the op that reduces it.
 void BlockBuilder::unit_lifetimes() {
   tile_lifetimes(forward_);
   tile_lifetimes(backward_);
@@ -356,7 +357,8 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
   return std::move(block_);
 }
 
-// The gradient of the input goes to the block before; if it is the same buffer as the output's gradient, it is copied.
+// Writes the gradient of the input into the preceding block's buffer; if it is the buffer of the output's gradient, it
+// is copied.
 void BlockBuilder::hand_gradient_on() {
   const auto gradient = gradient_of_.find(kInput);
   if (gradient == gradient_of_.end()) return;
@@ -373,7 +375,8 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   contribute(output, kOutputGradient);
   run_backward();
   hand_gradient_on();
-  // A region that ends the block is recomputed whole, as a checkpointed function is; its recomputed result is not used.
+  // A region at the end of the block is recomputed completely, as a checkpointed function is, although nothing reads
+  // its recomputed result.
   keep(output);
   finish_backward();
   replace(Scope::own, output, Scope::next, kInput, forward_);

@@ -11,9 +11,10 @@
 
 namespace orrery {
 
-// Records a block's forward ops like a tape and derives backward from it: every forward call records a function that
-// emits its gradient ops, and finish() calls these from the last to the first. Lifetimes of buffers follow from the ops
-// that use them; ops in a recompute region free their outputs after forward and run again in backward.
+// Records a block's forward ops like an autograd tape and derives backward from it: every function that emits forward
+// ops also records a function that emits their gradient ops, and finish() calls the recorded functions from the last to
+// the first. Lifetimes of buffers follow from the ops that use them; ops in a recompute region free their outputs after
+// forward and run again in backward.
 class BlockBuilder {
  public:
   using Id = std::uint16_t;  // index of a buffer in the block
@@ -25,22 +26,24 @@ class BlockBuilder {
   Id input(Bytes bytes);            // buffer 0, written by the block before
   Id output_gradient(Bytes bytes);  // buffer 1, written by the block after
 
-  // A weight of this block, cut for this rank; returns its index. partial: each tensor rank sees only its own rows or
-  // heads, so that the weight's gradient must still be summed over the group. kv_rows: as in LocalParameter.
+  // Adds a weight of this block with its size on this rank; returns its index. partial: each tensor rank computes the
+  // weight's gradient from its own rows or heads only, so that the gradients must be summed over the group. kv_rows: as
+  // in LocalParameter.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
-  std::int32_t parameter(LocalParameter p);  // the parameter as given, placed behind those before it
-  // A weight in so many equal runs of its rows, each a parameter of its own that is gathered and freed by itself.
+  std::int32_t parameter(LocalParameter p);  // adds the parameter as given, after the earlier ones
+  // Adds a weight that is cut into `tiles` equal runs of its rows, each a parameter of its own that is gathered and
+  // freed by itself.
   std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
                                             std::int64_t tiles);
 
-  // runtime_size: a number of rows known only at run time. slot_of_rows: a buffer with that many rows; bytes are those
-  // of the predicted number.
+  // runtime_size: adds a number of rows known only at run time. slot_of_rows: adds a buffer with that number of rows;
+  // `bytes` is its size for the predicted number of rows.
   std::int32_t runtime_size(RuntimeSize size);
   Id slot_of_rows(const std::string& name, Bytes bytes, std::int32_t runtime_size);
 
-  // Ops between begin and end belong to one region, a new one each time. recompute: the region runs again in backward;
-  // false: its results are kept.
+  // Ops emitted between begin_region and end_region form one region. recompute: the region runs again in backward; else
+  // its results are kept.
   void begin_region(bool recompute);
   void end_region();
   // Forward ops emitted after this call belong to Block::exchange.
@@ -48,34 +51,36 @@ class BlockBuilder {
 
   // Keeps a recompute region's result for backward: recomputation writes the result to a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
-  // Gathered weights are freed after forward too, not only after backward; always so if no backward op reads them. If
-  // two blocks share weights, the earlier one lends them to the later one: in forward the later block frees them, in
-  // backward the earlier one.
+  // Whether gathered weights are freed after forward, and after backward; if no backward op reads them, they are always
+  // freed after forward. lends_weights: a later block uses this block's gathered weights; in forward the later block
+  // frees them, in backward this block does.
   bool releases_weights_after_forward = false;
   bool releases_weights_after_backward = true;
   bool lends_weights = false;
-  // Backward runs in two parts: the input gradient, which other stages wait for, and what only weight gradients need.
+  // Whether backward runs in two parts: the input gradient, which other stages wait for, and the ops that only weight
+  // gradients need.
   bool splits_backward = false;
-  // offloads: whether activations that backward reads leave the device between forward and backward. input_parts: ranks
-  // of the tensor group that hold the same input, of which each keeps a part only (ZeRO-R, Rajbhandari et al. 2020,
-  // section 6.1: Pa); 1: each keeps it whole.
+  // offloads: whether activations that backward reads are offloaded from the device between forward and backward.
+  // input_parts: number of ranks of the tensor group that hold the same input and keep one part of it each (ZeRO-R,
+  // Rajbhandari et al. 2020, section 6.1: Pa); 1: each keeps the complete input.
   bool offloads = false;
-  MemoryTier offload_tier = MemoryTier::host;  // the tier that activations are offloaded to: host, or through it a disk
+  // memory tier that activations are offloaded to: the host, or disks through the host
+  MemoryTier offload_tier = MemoryTier::host;
   std::int64_t input_parts = 1;
-  // The kept part of the input lies in one arena with the inputs of other blocks (ZeRO-R, section 6.3: MD).
+  // Whether the kept part of the input lies in one arena with the inputs of other blocks (ZeRO-R, section 6.3: MD).
   bool contiguous = false;
-  // Prefix of weights' names, which tells apart the weights of several layers in one block.
+  // Prefix of the names of weights, which distinguishes the weights of several layers in one block.
   std::string prefix;
 
   // Appends an op to the pass being recorded (forward until finish(), then backward).
   struct Uses {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
-    std::vector<Id> numbers;              // slots of Scope::rank that the op reads
+    std::vector<Id> numbers;              // buffers of Scope::rank that the op reads
     std::vector<Operand> elsewhere = {};  // operands in other blocks' frames
     bool host_waits = false;
-    // Slots that live until this op, which waits for a transfer that reads them: without this a slot ends with its last
-    // use in order of issue, although a transfer issued before may still read it.
+    // Buffers that are freed only after this op, which waits for a transfer that reads them. Without `holds` a buffer
+    // is freed after its last use in issue order, although a transfer issued earlier may still read it.
     std::vector<Id> holds;
   };
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
@@ -83,15 +88,16 @@ class BlockBuilder {
   // Adds a function that backward runs for the last forward call.
   void on_backward(std::function<void()> f) { tape_.push_back(std::move(f)); }
 
-  // The gradient of a slot: set by contribute(), summed with an Add when it has several sources.
+  // The gradient of a buffer: set by contribute(), and summed with an Add if several ops contribute to it.
   void contribute(Id of, Id gradient);
   Id gradient(Id of) const;
   bool has_gradient(Id of) const { return gradient_of_.count(of) > 0; }
 
   // Declares the block's output (written into the next block's input) and returns the finished block; its ops are
-  // appended to `ops` (equal ops of different blocks are not merged here: callers share whole blocks).
+  // appended to `ops` (equal ops of different blocks are not merged here, because callers use one block for all equal
+  // layers).
   Block finish(Id output, std::vector<Op>& ops);
-  // The same for a block that ends the model and has no output.
+  // The same for the last block of the model, which has no output.
   Block finish(std::vector<Op>& ops);
 
  private:
@@ -117,8 +123,8 @@ class BlockBuilder {
   void put_weight_gradients_last();
   void hand_gradient_on();
   void keep_early_gradients(std::vector<bool>& waits);
-  // How later backward ops use a buffer. late: ops that are moved to the second part of backward use it; now,
-  // written_now: ops of the first part use it, write it.
+  // How later backward ops use a buffer. late: an op moved to the second part of backward uses it. now, written_now: an
+  // op of the first part uses it, or writes it.
   struct LaterUse {
     bool late = false, now = false, written_now = false;
   };
@@ -147,12 +153,14 @@ class BlockBuilder {
   bool in_backward_ = false;
   bool releases_ = false;  // whether the last forward op frees offloaded buffers
   int region_ = 0, regions_ = 0;
-  std::size_t exchange_ = static_cast<std::size_t>(-1);  // index of the first forward op of Block::exchange
+  // index of the first forward op that belongs to Block::exchange
+  std::size_t exchange_ = static_cast<std::size_t>(-1);
   std::vector<std::function<void()>> tape_;
   std::uint16_t tiles_ = 0;  // number of weight tiles so far
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;
-  std::map<Id, std::int32_t> early_;  // slots that hold a parameter's gradient until the second part of backward
+  // buffers that hold a parameter's gradient until the second part of backward; index of the parameter
+  std::map<Id, std::int32_t> early_;
 };
 
 }  // namespace orrery

@@ -15,7 +15,7 @@ Operand operand(BlockBuilder::Id slot, Access access) { return {Scope::own, acce
 
 }  // namespace
 
-// Whether backward reads what forward wrote to the buffer.
+// Whether backward reads the values that forward wrote to the buffer.
 bool BlockBuilder::is_stored(Id slot) const {
   const auto user = [&](const Recorded& r) { return uses(r.op, slot); };
   const auto back = std::find_if(backward_.begin(), backward_.end(), user);
@@ -85,8 +85,8 @@ void BlockBuilder::offload_slot(Id s, Op& release) {
 }
 
 // Offloads stored activations to the host after their last use, and uploads them ahead of backward. An op of the
-// compute lane waits until the offload has ended and frees the device's buffers; buffers whose size is known only at
-// run time are not offloaded. If activations go on to a disk, the host's buffers are freed when they are written there.
+// compute lane waits until the offload has ended, then frees the device's buffers. Buffers whose size is known only at
+// run time are not offloaded. If activations are written to a disk, the host's buffers are freed after the write.
 void BlockBuilder::offload_stored() {
   Op release = {.name = "activations left", .work = Wait{}};
   std::vector<Id> left;

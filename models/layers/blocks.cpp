@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-// The number of parts that a micro-batch's samples are cut into over a grid of tensor ranks.
+// The number of parts into which a micro-batch's samples are cut over a grid of tensor ranks.
 static std::int64_t sample_parts(const Strategy& s) {
   if (!s.on_grid()) return 1;
   return grid_side(s) * (s.on_cube() ? grid_side(s) : s.tensor_depth);
@@ -57,13 +57,13 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   return sum;
 }
 
-// Whether a unit stays gathered from forward to backward although others do not: KeptUnits::last is the unit that
-// backward needs first, KeptUnits::ends all that FSDP's root unit holds.
+// Whether the last unit stays gathered from forward to backward although other units do not. KeptUnits::last keeps the
+// unit that backward needs first; KeptUnits::ends keeps all weights of FSDP's root unit.
 static bool keeps_last(const BlockContext& c) { return c.spec.software.communication.kept_units != KeptUnits::none; }
 
-// Whether embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules
-// that share parameters into one unit). If other passes run between their passes, each gathers and reduces the unit for
-// itself.
+// Whether embedding and output, on one stage with a tied matrix, use one unit that is gathered once for both (FSDP puts
+// modules that share parameters into one unit). If passes of other micro-batches run between the two, each gathers and
+// reduces the unit for itself.
 static bool shares_unit(const BlockContext& c) {
   return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
 }
@@ -128,7 +128,7 @@ static Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id
   const bool routed = has_experts(m, layer);
   const auto out =
       routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load)) : mlp(b, mlp_input, true);
-  // Experts add their own biases; of the shared experts, the bias of the down projection is added here.
+  // Routed experts add their own biases; the bias of the shared experts' down projection is added here.
   const bool added = has_mlp_bias(m) && (!routed || m.moe->shared_feed_forward > 0);
   return residual(b, "mlp residual", attended, post_norm(b, "mlp", out),
                   only(added, routed ? "moe.shared.down" : "mlp.down"));
@@ -167,8 +167,9 @@ static Operand lent_table(const BlockContext& c, Access access) {
   return {Scope::state, access, reads ? kParameters : kGradients, -1, Part::tied};
 }
 
-// The embedding of the token `ahead` positions later. On another stage than the embedding block, the table is a copy
-// whose gradient is summed with the embedding's; on the same stage the lookup reads the embedding's own table.
+// The embedding of the token `ahead` positions later. If the embedding block is on another stage, this stage has a
+// table of its own, whose gradient is summed with the embedding block's; on the same stage the lookup reads the
+// embedding block's table.
 static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t ahead,
                               const std::vector<std::int32_t>& table) {
   const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
@@ -195,8 +196,8 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
   return reduce_from_tensor(b, "embedding", looked_up, c.rows, hidden);
 }
 
-// Sets lifetimes of a table that the embedding shares: the gathered table is freed after the last lookup, and its
-// gradient is allocated by the first op that adds to it.
+// Sets lifetimes of the embedding's table when other lookups use it: the gathered table is freed after the last lookup,
+// and its gradient is allocated by the first op that writes it.
 static void lend_lifetimes(const BlockContext& c, const Block& block, std::vector<Op>& ops) {
   const auto uses = [&](std::uint32_t id, std::uint16_t slot) {
     const auto& operands = ops[id].operands;
@@ -275,8 +276,8 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   return b.tape.finish(ops);
 }
 
-// The host reads properties of a received tensor (its shape) before it goes on; before a forward it may wait for its
-// device too.
+// Makes the host wait for a received tensor, whose shape it reads before it issues the next op. device: it waits until
+// the GPU has done all launched work too.
 static void wait_on_host(LayerTape& b, const BlockContext& c, const char* name, Id received, bool device) {
   if (c.spec.software.communication.blocking_receives || device)
     b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
@@ -289,7 +290,7 @@ std::int64_t parts_sent(const Spec& spec, bool activations) {
   return scattered && !s.on_grid() && !s.sequence_parallel ? s.tensor : 1;
 }
 
-// Records one transfer for each rank of the other stage that has, or gets, some of these rows.
+// Records one transfer for each rank of the other stage that sends, or receives, some of this rank's rows.
 static void pass_slices(LayerTape& b, const BlockContext& c, const char* name, const Transfer& like,
                         const BlockBuilder::Uses& uses, LaneKind lane) {
   const Bytes row = c.hidden * c.width;

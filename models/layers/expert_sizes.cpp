@@ -83,8 +83,8 @@ static double binomial(std::int64_t n, std::int64_t k) {
   return ways;
 }
 
-// The probability that some of a token's experts lie between two positions, if they are in `top` groups drawn at
-// random.
+// The probability that at least one of a token's experts has a number in [begin, end), if its top_k experts are drawn
+// at random from `top` groups of experts that are drawn at random.
 static double part_met(const Moe& moe, double begin, double end) {
   const std::int64_t groups = moe.expert_groups, top = moe.top_groups;
   const double each = static_cast<double>(moe.experts) / static_cast<double>(groups);

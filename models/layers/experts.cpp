@@ -1,6 +1,6 @@
 // Mixture of experts: the router's choice, all-to-alls of tokens to the ranks that hold the experts and back, and each
-// expert's products over its own tokens. Ranks that one expert is cut over (expert_tensor) first gather each other's
-// tokens, and afterwards sum their results. Backward reverses each step.
+// expert's products over its own tokens. The ranks over which one expert is cut (expert_tensor) first gather each
+// other's tokens, and afterwards sum their results. Backward has the reverse of each step, in reverse order.
 #include "models/layers/experts.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ struct WeightedRows {
   Id weights;
 };
 
-// State that the steps of one expert layer share. Counts of routing choices: of this rank's tokens, by expert; of
-// tokens received from other ranks, by source and local expert; the latter over all ranks that the experts are cut
-// over.
+// State that the steps of one expert layer share. counts: number of this rank's tokens by expert. arrived: number of
+// received tokens by source rank and local expert. all_arrived: the same for the tokens of all ranks over which an
+// expert is cut.
 struct Routed {
   ExpertSizes sizes;
   TokenRows sent, received, gathered;
@@ -33,7 +33,7 @@ static std::vector<Id> and_counts(std::vector<Id> reads, const Routed& r) {
   return reads;
 }
 
-// Ranks over which the tokens of a micro-batch are cut.
+// Number of ranks over which the tokens of a micro-batch are cut.
 static std::int64_t token_sharers(const BlockContext& c) {
   const Strategy& s = c.spec.strategy;
   return (c.sequence_parallel ? s.tensor : 1) * s.context;
@@ -93,8 +93,8 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   return r;
 }
 
-// Tells ranks how many rows they receive: a tiny all-to-all of counts, which the host reads before it allocates buffers
-// for the received rows.
+// Exchanges the numbers of rows that ranks will receive, by a small all-to-all; the host reads the result before it
+// allocates buffers for the received rows.
 static void count_tokens(LayerTape& layer, Routed& r) {
   const ExpertSizes& s = r.sizes;
   if (s.padded) return;
@@ -154,7 +154,7 @@ static Id combine(LayerTape& layer, Id y, const Routed& r) {
   return out;
 }
 
-// An all-to-all to the ranks that hold the experts, or back.
+// An all-to-all of rows to the ranks that hold the experts, or back.
 static Id exchange(LayerTape& layer, const std::string& name, Id x, std::int64_t columns, Bytes width, const Routed& r,
                    bool back) {
   if (r.sizes.ranks == 1) return x;
@@ -184,8 +184,8 @@ static Id exchange(LayerTape& layer, const std::string& name, Id x, std::int64_t
   return y;
 }
 
-// A collective among the ranks that an expert is cut over: gathers the tokens of all of them, or sums their results for
-// this rank's tokens.
+// A collective among the ranks over which an expert is cut: gathers the tokens of all these ranks, or sums their
+// results for this rank's tokens.
 static Id over_expert_tensor(LayerTape& layer, const std::string& name, Id x, std::int64_t columns, Bytes width,
                              const Routed& r, bool gathers) {
   if (r.sizes.cut == 1) return x;
@@ -295,8 +295,8 @@ static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t 
   return y;
 }
 
-// Adds to every row its expert's bias, times the router's weight if that is not applied to the row yet. The ranks that
-// an expert is cut over, whose results are summed, add a part of the bias each.
+// Adds to every row its expert's bias, times the router's weight if the row is not multiplied by that weight yet. The
+// results of the ranks over which an expert is cut are summed, so each of them adds a part of the bias.
 static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::int64_t out, Cut cut, const Routed& r,
                         const std::optional<Id>& weights) {
   const ExpertSizes& s = r.sizes;

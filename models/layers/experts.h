@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// Records a layer's experts, which take the place of an MLP; they read and return this rank's own rows.
+// Records a layer's experts, which replace the MLP; x and the result have this rank's own rows.
 Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes);
 
 }  // namespace orrery

@@ -2,9 +2,10 @@
 // two are communicated: an input is broadcast or gathered before the product, a result is reduced after it.
 //   2d, 2.5d  SUMMA, one of q panels after the other (Xu et al. 2021, Optimus, 2104.05343, algorithms 1 to 3; Wang et
 //             al. 2021, Tesseract, 2105.14500): an input's panel is broadcast along a row or column by the rank that
-//             has it; the partial results of all ranks of a row or column are reduced. The third matrix stays.
-//   3d        each of the three along one axis, all at once (Bian et al. 2021, 2105.14450, algorithms 1 to 3): an input
-//             is all-gathered, a result reduce-scattered.
+//             has it; the partial results of all ranks of a row or column are reduced. The third matrix is not
+//             communicated.
+//   3d        each of the three matrices is communicated along one axis of the cube, in one collective (Bian et al.
+//             2021, 2105.14450, algorithms 1 to 3): an input is all-gathered, a result reduce-scattered.
 // Panel k + 1 is transferred while panel k is multiplied.
 #include "models/layers/grid_linear.h"
 
@@ -18,12 +19,12 @@
 namespace orrery {
 namespace {
 
-// Multiplies the panels of a and b into the result or a part of it. first: no earlier panel was multiplied into that
-// result.
+// Multiplies panels of a and b into the result or a part of it. first: the product overwrites the result; later panels
+// are added.
 using PanelProduct = std::function<void(std::int64_t panel, Id a, Id b, Id to, bool first)>;
 
-// One of a product's matrices: this rank's block, in a buffer or a weight's buffer, and the group it is communicated
-// in.
+// One of a product's matrices: this rank's block of it, in a buffer or in a weight, and the group in which the block is
+// communicated (along; none if it is not).
 struct GridMatrix {
   std::string name;
   Bytes bytes = 0;  // bytes of the block
@@ -43,8 +44,8 @@ struct GridLinear {
 
 }  // namespace
 
-// The buffer that is multiplied for a panel: the block itself if the matrix stays, else the panel received in its
-// group.
+// The buffer that a panel's product reads: the rank's own block if the matrix is not communicated, else the panel
+// received in the matrix's group.
 static Id panel_of(LayerTape& layer, const GridMatrix& matrix, std::int64_t panel) {
   const BlockContext& c = layer.context;
   if (!matrix.along) return matrix.slot;
@@ -106,8 +107,8 @@ static void gemm_panels(LayerTape& layer, const std::string& name, const GridMat
   });
 }
 
-// Adds a weight's gradient (this rank's block) to those of the micro-batches before. Without a gemm it is the gradient
-// of an embedding table: a is the tokens and b the gradient of the looked-up rows.
+// Adds this rank's block of a weight's gradient to the sum over earlier micro-batches. Without `gemm` the weight is an
+// embedding table: a is the tokens, and b the gradient of the looked-up rows.
 static void grid_weight_gradient(LayerTape& layer, const std::string& name, const GridMatrix& a, const GridMatrix& b,
                                  GridMatrix result, const std::optional<Gemm>& gemm) {
   const BlockContext& c = layer.context;
@@ -163,7 +164,7 @@ static Id with_bias(LayerTape& layer, const std::string& name, Id y, std::int64_
 Id grid_linear(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
                const ColumnWeight& weight, const Side& from, const Side& to) {
   const BlockContext& c = layer.context;
-  const std::int64_t local = c.cube ? out / c.tensor : out;  // rows of the weight
+  const std::int64_t local = c.cube ? out / c.tensor : out;  // number of rows of the weight on this rank
   const std::string suffix = weight.name.ends_with(".weight") ? "" : ".weight";
   const std::int32_t w = layer.tape.parameter({.name = weight.name + suffix,
                                                .out = local,

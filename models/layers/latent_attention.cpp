@@ -1,6 +1,6 @@
 // Latent attention (MLA: DeepSeek-V2, arXiv 2405.04434, section 2.1): queries, and keys with values, are projected from
-// compressed, normed vectors that every tensor rank computes whole; heads are cut over the tensor group. All heads
-// share the rotary part of the keys.
+// compressed, normalized vectors, which every tensor rank computes completely; heads are cut over the tensor group. All
+// heads share the rotary part of the keys.
 #include "models/layers/latent_attention.h"
 
 #include "models/layers/attention.h"

@@ -8,10 +8,11 @@
 
 namespace orrery {
 
-// Latent attention (MLA) up to its core: returns the queries, and keys and values packed (LatentHeads).
+// Records latent attention (MLA) up to the attention op; returns the queries, and the packed keys and values
+// (LatentHeads).
 HeadSlots latent_heads(LayerTape& layer, Id x);
-// An all-to-all from all heads of this rank's positions to some heads of all positions of its sequence block: queries,
-// keys and values separately, as DeepSpeed-Ulysses exchanges them (2309.14509), since their widths differ.
+// Records all-to-alls from all heads of this rank's positions to some heads of all positions of its sequence block: one
+// each for queries, keys and values, as in DeepSpeed-Ulysses (2309.14509), since their numbers of columns differ.
 HeadSlots exchange_latent(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part);
 
 }  // namespace orrery

@@ -47,7 +47,7 @@ Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
   const bool layernorm = layer.model.norm == Norm::layernorm;
   const std::vector<std::int32_t> weights = norm_weights(layer, name, columns, c.sequence_parallel);
   const Id y = activation(layer, name + " output", c.local_rows, columns);
-  // The norm keeps mean and reciprocal deviation in fp32, which papers' activation formulas leave out.
+  // The norm keeps mean and reciprocal deviation in fp32, which the activation formulas of papers neglect.
   const Id statistics = layer.tape.slot("statistics", c.local_rows * (layernorm ? 8 : 4));
   const Normalize work = {c.local_rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
   layer.tape.emit(name, work, {.reads = {x}, .writes = {y, statistics}, .weights = weights});
@@ -111,7 +111,7 @@ Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const st
                          !biases.empty(),    drops,    c.spec.software.kernels.fused_residual,
                          Direction::forward, c.outer};
   BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}, .weights = biases};
-  const Id mask = drops ? layer.tape.slot("dropout mask", c.local_rows * c.hidden) : y;  // one byte an element
+  const Id mask = drops ? layer.tape.slot("dropout mask", c.local_rows * c.hidden) : y;  // one byte per element
   if (drops) uses.writes.push_back(mask);
   layer.tape.emit(name, work, uses);
   layer.tape.on_backward([=, &layer, &c] {
@@ -212,7 +212,7 @@ void table_gradient(LayerTape& layer, const std::string& name, Embedding work, c
                   {.reads = {fresh}, .weight_gradients = {table}});
 }
 
-// Keeps the input of an activation function in eight bits; each op that reads it widens it first.
+// Keeps the input of an activation function in fp8 for backward; each op that reads it first casts it to 16 bits.
 static Id kept_in_fp8(LayerTape& layer, const std::string& name, const Activated& a) {
   const std::int64_t columns = a.width * (layer.model.gated ? 2 : 1);
   const Id x = rows_of(layer, name + " input in fp8", a.rows, columns, 1);

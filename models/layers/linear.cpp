@@ -14,8 +14,8 @@ namespace {
 using RowsProduct = std::function<void(const Gemm& part, const std::vector<Id>& reads)>;
 
 struct GatheredRows {
-  Id own, all;            // buffers of the own rows and of all rows; the same where nothing is gathered
-  std::vector<Id> reads;  // buffers that the product reads, all rows first
+  Id own, all;            // buffers of this rank's rows and of all rows; one buffer if nothing is gathered
+  std::vector<Id> reads;  // buffers that the product reads, the buffer of all rows first
 };
 
 Gemm whole(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
@@ -66,10 +66,11 @@ void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind
   if (copies && gathers) copy(aside, to);
 }
 
-// A product over all rows, where every tensor rank holds a part of the rows. If communication overlaps, the parts go
-// round the ring, copied by copy engines, while the product of the part before runs, first that of the rank's own part
-// (initialize_ub: "ring_exchange"). With own_rows_first the rank's own rows are multiplied while the others' rows
-// arrive, then the rows of ranks before it and after it: the group waits for a rank in its middle, which has both.
+// A product over the rows of all tensor ranks, each of which holds a part. If communication overlaps, copy engines pass
+// the parts round a ring, and each part is multiplied while the next one arrives, the rank's own part first
+// (initialize_ub: "ring_exchange"). With own_rows_first the rank's own rows are multiplied while other ranks' rows
+// arrive, then the rows of ranks before it and those of ranks after it in two products. The plan has the sizes of a
+// rank in the middle of the group, for which the group waits, because it has both of these products.
 static void over_gathered(LayerTape& layer, const std::string& name, const GatheredRows& rows, std::int64_t columns,
                           const Gemm& forward, const RowsProduct& product) {
   const BlockContext& c = layer.context;
@@ -91,7 +92,7 @@ static void over_gathered(LayerTape& layer, const std::string& name, const Gathe
   tensor_collective(layer, name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
   if (!c.spec.software.communication.own_rows_first) return product(forward, others);
   product(with_rows(forward, c.local_rows, Gemm::Rows::member), own);
-  others.push_back(rows.own);  // the gather may read this buffer until these products begin
+  others.push_back(rows.own);  // keeps the buffer that the gather reads until these products begin
   if (c.tensor == 2) return product(with_rows(forward, c.local_rows, Gemm::Rows::others), others);
   const std::int64_t before = c.tensor / 2, behind = c.tensor - 1 - before;
   product(with_rows(forward, before * c.local_rows, Gemm::Rows::before), others);
@@ -107,7 +108,8 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
   return {rows, uses.writes.back()};
 }
 
-// The fp8 input of a product and, later, of its weight gradient: the transposed copy is kept, or cast again.
+// The fp8 input of a product and, in backward, of its weight gradient, for which the transposed input is kept or cast
+// again.
 static CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep) {
   return to_fp8(layer, name + " input", x, elements, keep && !layer.context.spec.software.kernels.casts_again);
 }
@@ -184,7 +186,8 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
                             std::int32_t weight) {
   const BlockContext& c = layer.context;
   const Bytes main = storage_bytes(c.spec.strategy.gradient_precision);
-  // A unit's gradient lives for one micro-batch, in the width of its weights: there is no earlier sum to add to.
+  // A unit's gradient exists for one micro-batch, in the data type of its weights, so there is no earlier sum to add
+  // to.
   const bool fresh_unit = unit_gradients(c.spec, c.sharding);
   const bool fused = fresh_unit || c.spec.software.kernels.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
@@ -194,8 +197,8 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
   gemm.result_bytes = fused && !fresh_unit ? main : c.width;
   if (fused) {
     BlockBuilder::Uses uses = {.reads = {x, dy}, .weight_gradients = {weight}};
-    // Megatron-Core tensor_parallel/layers.py: the dummy gradient that its own linear layer returns to autograd is
-    // allocated anew each time.
+    // Megatron-Core tensor_parallel/layers.py: each call of its own linear layer allocates a new dummy gradient, which
+    // it returns to autograd.
     if (layer.dummy_gradients && !fresh_unit)
       uses.writes = {layer.tape.slot("dummy gradient", forward.n * forward.k * c.width, Category::buffers)};
     layer.tape.emit(name + " weight gradient", gemm, uses);
@@ -236,7 +239,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
   if (c.grid) return grid_linear(layer, name, x, in / c.tensor, out, weight, c.outer, c.inner);
   const bool sp = c.sequence_parallel;
   const std::string& n = weight.name;
-  // A weight with key/value rows that other ranks hold too is not cut into tiles.
+  // A weight with key/value rows that other ranks hold too, or that is not cut over the tensor group, has no tiles.
   const bool whole_weight = weight.kv_rows > 0 || weight.over != Dimension::tensor;
   const auto w = whole_weight ? std::vector{layer.tape.parameter({.name = n + ".weight",
                                                                   .out = out,
@@ -270,8 +273,8 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
     const auto scatter = [&] {
       tensor_collective(layer, name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c.width);
     };
-    // A collective waits for all work that was launched on the compute stream before it (ProcessGroupNCCL.cpp,
-    // syncStream): called after the weight gradient, it begins after that gradient, though it does not read it.
+    // A collective waits for all work launched on the compute stream before it (ProcessGroupNCCL.cpp, syncStream), so a
+    // collective called after the weight gradient begins after it, though it does not read it.
     const bool waits = !overlaps && c.tensor > 1;
     if (waits) of_weights();
     input_gradients(layer, name, forward, back, dx, w);

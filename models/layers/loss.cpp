@@ -1,4 +1,4 @@
-// The loss of a block's logits: computed on fp32 copies of the logits, or on the logits as they are.
+// The loss of a block's logits: computed on the logits cast to fp32, or on the logits in the data type of activations.
 #include "models/layers/loss.h"
 
 #include <algorithm>
@@ -6,8 +6,7 @@
 namespace orrery {
 namespace {
 
-// Buffers with one value for every row of the logits: the label, the maximum, and a pair of the sum of exponents and
-// the label's logit.
+// Buffers by row of the logits: the label, the maximum, and two numbers, the sum of exponents and the label's logit.
 struct LossRows {
   Id labels, maxima, sums;
 };

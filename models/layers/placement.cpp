@@ -15,7 +15,7 @@ std::string full_name(const Frame& frame, const Block& block, const LocalParamet
                                                                      : p.name;
 }
 
-// Units of a chunk by the position of their first element, with their sizes in elements.
+// Ids of the unit frames of a chunk, by the position of their first element in the chunk's flat buffers.
 std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t state) {
   std::map<std::int64_t, std::uint32_t> units;
   for (const Frame& f : plan.frames) {
@@ -29,14 +29,14 @@ Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
   return plan.blocks[plan.frames[frame].block].buffers[slot].bytes;
 }
 
-// Length of a run of a chunk, and the group of ranks that the run is cut over.
+// Number of elements of a run of a chunk, and the group of ranks over which the run is cut.
 struct MovedRun {
   std::int64_t elements = 0;
   Dimension group = Dimension::data;
 };
 
-// Runs of elements that one collective of ranks with the same weights gathers or reduces, in tasks of this frame; the
-// key is where each run begins, counted from the frame's base.
+// Runs of elements that a collective of `kind` in a task of this frame moves among ranks with the same weights; the key
+// is the run's first element, counted from the frame's base.
 std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
   std::map<std::int64_t, MovedRun> runs;
   const RankClass& slot = plan.classes[plan.frames[frame].slot];
@@ -142,7 +142,7 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
     }
     return cutter.pieces;
   }
-  // The pieces are those that are gathered, as some stacks reduce all of a bucket on every rank.
+  // The pieces follow from the all-gathers, because some frameworks reduce a complete bucket on every rank.
   std::int64_t next = 0;
   for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::all_gather)) {
     cutter.add_whole(next, first - next, kNone);

@@ -2,9 +2,9 @@
 // equally many rows of the embedding table and of the output matrix. The first stage's token embeddings are the sum of
 // the lookups of all stages; the last stage's hidden states are broadcast to all stages, which take exponents relative
 // to their own maxima, then exchange maxima and sums. On stages of several tensor ranks each rank has a part, and each
-// stage sums over its ranks before the sum goes to other stages. Two barriers (algorithm 1): the gradient of the hidden
+// stage sums over its tensor ranks before sums over stages. Two barriers (algorithm 1): the gradient of the hidden
 // states is summed when each stage knows the softmax. One barrier (algorithm 2): each stage multiplies its exponents
-// with its rows before, so that this sum follows those of the loss at once.
+// with its rows of the output matrix before, so that this sum can follow the loss's sums directly.
 #include <cmath>
 
 #include "models/layers/blocks.h"
@@ -17,14 +17,14 @@ namespace {
 
 // Buffers of a stage's part of the output layer.
 struct LogitsPart {
-  std::int32_t table = 0;  // the block's first weight
+  std::int32_t table = 0;  // index of the table, the block's first weight
   Id logits = 0, labels = 0;
-  Id wide = 0;  // fp32 logits, then exponents, then their gradient
-  // Maxima over all stages; factors: first a stage's own maxima, then the factors that convert its exponents to the
-  // maxima of all
+  Id wide = 0;  // buffer of the fp32 logits, then of exponents, then of the logits' gradient
+  // maxima: over all stages. factors: first a stage's own maxima, then the factors that convert its exponents to the
+  // maxima of all stages
   Id maxima = 0, factors = 0;
   Id sums = 0;               // sums of exponents, and the labels' logits
-  Id product = 0, rows = 0;  // one barrier: exponents times the table's rows, and the labels' rows
+  Id product = 0, rows = 0;  // with one barrier: exponents times the table's rows, and the labels' rows of the table
 
   CrossEntropy work(const BlockContext& c, CrossEntropy::Part which, std::int64_t columns) const {
     return {c.rows, columns, which, c.spec.software.kernels.fused_cross_entropy, 1, 1, Dimension::vocabulary};
@@ -33,8 +33,8 @@ struct LogitsPart {
 
 }  // namespace
 
-// The lookup of one stage where stages share the vocabulary: rows of this stage's part of the embedding table by token,
-// zeros for tokens of other stages.
+// The lookup of one stage if stages share the vocabulary: the tokens' rows from this stage's part of the embedding
+// table, zeros for tokens in other stages' parts.
 static Id token_embeddings(LayerTape& layer, Id tokens) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -233,7 +233,8 @@ Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(y, ops);
 }
 
-// The buffer of the hidden states' gradient is allocated by its first writer: with one barrier that is before backward.
+// The buffer of the hidden states' gradient is allocated by its first writer, which with one barrier runs before
+// backward.
 Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "output", BlockRole::output);
   b.tape.input(c.local_rows * c.hidden * c.width);

@@ -10,13 +10,12 @@ struct BucketPlace {
 };
 
 // Fills buckets with weights in the order in which backward finishes them: from the last block to the first, within a
-// block from its last weight to its first. Where each rank owns a piece of every bucket, a bucket also ends at the
-// bounds of regions: all regions of a unit if units are reduced one by one, so that a rank gathers what it has updated,
-// else only that of a tied matrix (Megatron-Core gives it a bucket of its own too). Experts' weights have buckets of
-// their own.
+// block from its last weight to its first. A bucket also ends at the bounds of regions: of all regions if units are
+// reduced one by one, so that a rank gathers the same parts that it has updated; else only of the region of a tied
+// matrix (Megatron-Core gives it a bucket of its own too). Experts' weights have buckets of their own.
 void make_buckets(Draft& draft, Chunk& chunk);
-// Counts the gradients that each bucket waits for: in whatever order and in however many parts a micro-batch's backward
-// runs, every backward op runs once.
+// Counts the additions of gradients that each bucket waits for. The count does not depend on the order of backward or
+// the number of its parts, because every backward op runs once per micro-batch.
 void count_gradients(Draft& draft);
 // The bucket that holds the weight whose gradient an op's operand adds to, if any. A tied output, and the token lookups
 // of multi-token prediction, add to the embedding's table.

@@ -12,10 +12,10 @@ namespace orrery {
 struct Entry {
   std::uint32_t block = 0;
   std::int32_t layer = -1;
-  std::uint32_t unit = kNone;  // unit frame; a tied output on the embedding's stage shares the embedding's
-  std::int64_t base = 0;       // elements before this block's weights in the chunk's flat buffers
-  bool owns = true;            // false: weights belong to another entry
-  bool transfer = false;       // the block sends or receives at a stage's end
+  std::uint32_t unit = kNone;  // id of the unit frame; a tied output on the embedding's stage has that of the embedding
+  std::int64_t base = 0;       // number of elements before this block's weights in the chunk's flat buffers
+  bool owns = true;            // false: the weights belong to another entry
+  bool transfer = false;       // the block sends or receives at a stage's boundary
 };
 
 // A contiguous piece of a chunk's flat buffers that is reduced or gathered by one collective.
@@ -23,11 +23,11 @@ struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
   std::int64_t tensors = 0;          // number of parameters in the bucket
-  std::int64_t missing = 0;          // gradients, over all micro-batches, that are still to be added
-  std::vector<std::uint32_t> units;  // unit frames that the bucket covers
+  std::int64_t missing = 0;          // number of gradients, over all micro-batches, that are still to be added
+  std::vector<std::uint32_t> units;  // ids of the unit frames that the bucket covers
 };
 
-// A contiguous piece of a unit's weights that is cut over the ranks by itself: each rank owns an n-th of the piece.
+// A contiguous piece of a unit's weights that is cut over n ranks by itself: each rank owns one n-th of the piece.
 struct Region {
   std::int64_t first = 0, elements = 0;  // `first` counts from the unit's base
   Dimension group = Dimension::data;
@@ -36,27 +36,28 @@ using Regions = std::vector<Region>;
 
 // Numbers of a chunk's weight elements, by how the ranks hold them.
 struct WeightCounts {
-  std::int64_t all = 0;                       // weights that the chunk owns
-  std::int64_t own = 0;                       // weights whose optimizer states one rank keeps
-  std::map<Dimension, std::int64_t> partial;  // weights whose gradients such a group sums
-  std::int64_t kv = 0;  // weights whose gradients are summed over the ranks of the same key/value heads
+  std::int64_t all = 0;                       // number of weight elements that the chunk owns
+  std::int64_t own = 0;                       // number of elements whose optimizer states one rank keeps
+  std::map<Dimension, std::int64_t> partial;  // number of elements whose gradients a group of this dimension sums
+  std::int64_t kv = 0;  // number of elements whose gradients are summed over the ranks with the same key/value heads
 };
 
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
-  std::int32_t number = 0;  // index of the chunk on its stage, as Action::chunk names it
-  // Number of the virtual stage, counted on through all copies of the model; -1 or behind the last: a chunk of a shared
-  // vocabulary.
+  std::int32_t number = 0;  // index of the chunk on its stage, as in Action::chunk
+  // Number of the virtual stage, counted through all copies of the model; a chunk of a shared vocabulary has -1 or the
+  // number after the last.
   std::int32_t place = 0;
   std::int32_t first_micro_batch = 0;  // first micro-batch whose forward runs through the chunk
   std::int32_t last_micro_batch = 0;   // last micro-batch whose backward runs through the chunk
-  std::int64_t micro_batches = 0;      // micro-batches that pass through the chunk before an update
+  std::int64_t micro_batches = 0;      // number of micro-batches that pass through the chunk before an update
   std::vector<Entry> entries;          // blocks in forward order
   WeightCounts weights;
   std::uint32_t state = kNone;
-  std::vector<std::uint32_t> versions;               // frames of weights, one for each version that is kept
-  std::vector<std::uint32_t> frames;                 // frame ids, [micro-batch * entries + entry]
-  std::vector<std::uint32_t> tiles;                  // frames of the host buffers that an update passes through
+  std::vector<std::uint32_t> versions;  // ids of the frames of weights, one for each version that is kept
+  std::vector<std::uint32_t> frames;    // frame ids, [micro-batch * entries + entry]
+  // ids of the frames of the host buffers that an update passes through
+  std::vector<std::uint32_t> tiles;
   std::vector<Bucket> buckets;                       // buckets in the order in which backward finishes them
   std::vector<std::vector<std::int32_t>> bucket_of;  // index of the bucket, [entry][parameter]
 

@@ -15,7 +15,7 @@ PlanFacts::PlanFacts(const Spec& s)
       unit_gradients(orrery::unit_gradients(s, row)),
       averaging(orrery::averaging(s, row)),
       half(s.strategy.precision == Precision::fp16),
-      // Without a limit of the norm, or a scale of the loss, an update waits for nobody.
+      // Without clipping and without a loss scale, an update does not depend on other stages.
       validates(s.software.communication.post_update_validation && s.strategy.pipeline > 1 &&
                 (s.strategy.clip > 0 || half)) {}
 

@@ -23,25 +23,25 @@ struct PlanFacts {
   const Spec& spec;
   const ShardingRow& row;
   Bytes gradient_width = 4;
-  bool unit_gradients = false;  // gradients are reduced unit by unit
+  bool unit_gradients = false;  // whether gradients are reduced unit by unit
   Averaging averaging = Averaging::none;
-  bool half = false;       // fp16, with a scale of the loss
-  bool validates = false;  // updates are validated in the next step (post_validation.h)
+  bool half = false;       // whether the model computes in fp16, with a loss scale
+  bool validates = false;  // whether updates are validated in the next step (post_validation.h)
 
   bool host_parameters() const { return spec.strategy.offload.parameters != MemoryTier::device; }
   bool host_gradients() const { return spec.strategy.offload.gradients != MemoryTier::device; }
   bool host_update() const { return spec.strategy.offload.optimizer != MemoryTier::device; }
   bool delayed() const { return host_update() && spec.strategy.offload.delayed_update; }
-  // fp16: whether infinite gradients are found by the gradient norm, which is then infinite too: the norm is computed
-  // before the loss scale must be known, or no other op reads all gradients. A delayed update's loss scale must be
-  // known before the next step begins.
+  // fp16: whether infinite gradients are detected by the gradient norm, which is then infinite too. That is so if no
+  // other op reads all gradients, or if the update is delayed, because its loss scale must be known before the next
+  // step begins.
   bool norm_tells_infinity() const;
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
   // Whether two parts of the model use the embedding table: a tied output, or further predictions.
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
 };
 
-// A kind of rank that each stage has, where its ranks do different work: by expert load, by part of the sequence, or by
+// A kind of ranks that each stage has, if its ranks do different work: because of expert load, part of the sequence, or
 // role (Duty).
 struct RankKind {
   std::string name = "";
@@ -50,13 +50,13 @@ struct RankKind {
   Duty duty = Duty::worker;
 };
 
-// The ranks whose slot is being built: one rank class of one replica of a stage.
+// The ranks whose slot is being built: one class of the ranks of one replica of a stage.
 struct SlotPlace {
   std::uint32_t slot = 0;
   int rank_kind = 0;
   std::int64_t stage = 0;
-  std::int64_t replica = 0;     // index of the replica among those of its stage
-  std::int64_t first_rank = 0;  // first rank of this replica; 0 without strategy.stage_replicas
+  std::int64_t replica = 0;     // index of the replica among the replicas of its stage
+  std::int64_t first_rank = 0;  // global number of this replica's first rank; 0 without strategy.stage_replicas
 };
 
 // The blocks, weights and buffers of one slot.
@@ -68,7 +68,7 @@ struct Layout {
 };
 
 // A plan under construction, and the values that the planner's passes have computed so far. Every pass is a function
-// that reads some of the values and adds others; none keeps a reference to the draft.
+// that reads some of the values and adds new values; no pass keeps a reference to the draft.
 struct Draft {
   explicit Draft(const Spec& spec);
 
@@ -76,20 +76,22 @@ struct Draft {
   BlockContext context;
   Schedule schedule;
   TransferOrder transfer_order;
-  std::vector<std::int64_t> layers_of, first_layer;  // layers of each virtual stage, and the first of them
+  // number of layers of each virtual stage, and number of its first layer
+  std::vector<std::int64_t> layers_of, first_layer;
   Plan plan;
-  std::map<std::string, std::uint32_t> blocks;  // ids of blocks that several frames share, by what tells them apart
+  // ids of blocks that several frames share, by a key of the properties in which blocks differ
+  std::map<std::string, std::uint32_t> blocks;
   std::vector<RankKind> kinds;
   SlotPlace at;
   Layout layout;
 
   bool asynchronous() const { return plan.steps > 1; }
   bool at_last_stage() const { return at.stage + 1 == facts.spec.strategy.pipeline; }
-  // The index of the rank among those that hold different rows of a micro-batch.
+  // The index of the rank among the ranks that hold different rows of a micro-batch.
   std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_kind : 0; }
   bool updates() const;  // whether the ranks update the weights
 
-  std::int64_t group_size(Dimension d) const;  // size of the group of the rank that is being laid out
+  std::int64_t group_size(Dimension d) const;  // number of ranks in the group of the rank that is being laid out
   std::int64_t shards(Dimension d) const;      // the number of ranks that optimizer states are cut over
   std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
   std::int64_t shard(const Regions& regions) const;
@@ -98,11 +100,11 @@ struct Draft {
     return facts.row.fp32_shards ? facts.spec.strategy.optimizer.master_bytes : context.width;
   }
 
-  // The chunk whose embedding table other chunks of the stage may use. In a bidirectional schedule the last stage of
-  // one copy of the model is the first of the other.
+  // The chunk whose embedding table other chunks of the stage may use. (In a bidirectional schedule the last stage of
+  // one copy of the model is the first stage of the other.)
   const Chunk& table_chunk() const;
-  // Chunks in the order of the model. Copies of a virtual stage reduce its gradients together, so that all ranks must
-  // go through their chunks in this order.
+  // Chunks in the order of the model. The ranks of all copies of a virtual stage reduce its gradients in one
+  // collective, so all ranks must visit their chunks in this order.
   std::vector<Chunk*> in_model_order();
 
   std::uint32_t add_frame(std::uint32_t block);

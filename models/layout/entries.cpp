@@ -12,8 +12,8 @@ static std::uint32_t shared_block(Draft& draft, const std::string& key,
                      [&] { return make(draft.context, draft.plan.ops); });
 }
 
-// Layers of one kind share a block: they differ in their rows, in their attention window, in whether they are
-// recomputed, in whether their activations go to the host, in whether they have experts and in how those are loaded.
+// Equal layers share a block. Layers differ in their rows, in their attention window, and in whether they are
+// recomputed, have their activations offloaded, or have experts, and with which load.
 static std::uint32_t layer_kind(Draft& draft, std::int64_t layer, std::int64_t index_in_stage) {
   const Spec& spec = draft.facts.spec;
   const BlockContext& context = draft.context;
@@ -56,7 +56,7 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
     add(shared_block(draft, fmt::format("embedding {}", static_cast<int>(context.duty)), embedding_block), -1, false);
   else if (virtual_stage > 0)
     cross(place - 1, "receive", receive_block, draft.first_layer[virtual_stage]);
-  std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
+  std::int64_t before = 0;  // number of layers of this stage's earlier chunks, for recompute_layers
   for (std::int64_t k = 0; k < virtual_stage; ++k) {
     if (schedule.stage_of[place - virtual_stage + k] == schedule.stage_of[place]) before += draft.layers_of[k];
   }

@@ -22,7 +22,7 @@ void place_on_host(const Draft& draft, Block& block, std::int64_t own) {
   block.buffers[kGradientShard].home = o.gradients;
   for (const StateSlot slot : {kMaster, kMoment1, kMoment2}) {
     block.buffers[slot].home = o.optimizer;
-    if (behind_host(o.optimizer)) block.buffers[slot].lazy = false;  // disk space from the start, zeros until written
+    if (behind_host(o.optimizer)) block.buffers[slot].lazy = false;  // disk space is allocated before the first step
   }
   const Bytes gradients = own * draft.facts.gradient_width;
   block.buffers[kHostGradients] = {"host gradients",

@@ -11,10 +11,10 @@ namespace orrery {
 void add_staging(const Draft& draft, Block& unit, std::int64_t shard);
 // Sets the memory tier of each state of a chunk, and adds the host's gradients.
 void place_on_host(const Draft& draft, Block& state, std::int64_t own);
-// Adds the host buffers (tiles) that an update passes through. Two tiles of new weights are in use at a time
-// (DeepSpeed's CPU Adam: _doubled_buffer); with an optimizer on disks three, of which one is fetched, one updated and
-// one stored. With a delayed update there is a tile for every piece of the states: all new weights wait until the step
-// has ended.
+// Adds the host buffers (tiles) that an update passes through. Two tiles of updated weights are in use at a time
+// (DeepSpeed's CPU Adam: _doubled_buffer); with an optimizer on disks there are three tiles, of which one is fetched,
+// one updated and one stored. With a delayed update there is a tile for every piece of the states, because all updated
+// weights wait until the step has ended.
 void add_tiles(Draft& draft, Chunk& chunk);
 
 }  // namespace orrery

@@ -15,7 +15,7 @@
 
 namespace orrery {
 
-// The frame that ends the virtual stage before a chunk, where that lies on the same stage.
+// The id of the last frame of the virtual stage before a chunk, if that virtual stage is on the same stage; else kNone.
 static std::uint32_t handed_over(const Draft& draft, const Chunk& chunk, std::int32_t micro_batch) {
   const Schedule& schedule = draft.schedule;
   const std::int32_t k = chunk.place;
@@ -70,7 +70,7 @@ static void make_frames(Draft& draft, Chunk& chunk) {
   }
 }
 
-// Finds the ranks that run the slot being laid out: those of one class of a stage.
+// Finds the name, the number and the representative of the ranks of the class that is being laid out.
 static void find_ranks(const Draft& draft, RankClass& slot) {
   const Plan& plan = draft.plan;
   const std::vector<Coordinates> at = coordinates(draft.facts.spec.strategy);

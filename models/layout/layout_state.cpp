@@ -8,11 +8,12 @@
 
 namespace orrery {
 
-// Adds the buffers that a stack holds without need: others' master weights, widened shards, dummy gradients.
+// Adds the buffers that a training framework allocates but does not need: other ranks' master weights, shards cast to a
+// larger data type, dummy gradients.
 static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   const Spec& spec = draft.facts.spec;
   const Optimizer& o = spec.strategy.optimizer;
-  // The habit is that of shards over ranks: servers hold masters of their own ranges alone.
+  // Only ranks with shards keep all master weights; servers keep the master weights of their own ranges.
   const bool whole = block.buffers[kMaster].bytes > 0 && draft.facts.row.shards_optimizer &&
                      spec.software.communication.whole_master == spec.strategy.precision;
   block.buffers[kOthersMaster] = {"others' master weights",
@@ -23,7 +24,8 @@ static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   const Bytes wider = std::max<Bytes>(0, o.master_bytes - draft.facts.gradient_width);
   block.buffers[kWidenedShard] = {"widened gradient shard", widens ? chunk.weights.own * wider : 0,
                                   Category::gradients};
-  // One dummy of each shape serves all chunks of a rank; chunks laid out before have theirs already.
+  // One dummy gradient of each shape serves all chunks of a rank, so shapes of chunks that are laid out already are not
+  // counted again.
   std::set<std::pair<std::int64_t, std::int64_t>> known;
   Bytes dummies = 0;
   const auto add = [&](const Chunk& of) {
@@ -59,7 +61,8 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   block.buffers.resize(kStateSlots);
   std::int64_t eight_bit = 0;
   for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec, draft.plan.blocks[e.block]);
-  // Stacks that gather eight-bit matrices keep those alone, by rows and by columns, as their parameters.
+  // Frameworks that gather 8-bit matrices keep these matrices (plain and transposed) as their only parameters, without
+  // 16-bit ones.
   const bool alone = spec.software.communication.gathers_eight_bit;
   const std::int64_t wide = alone ? whole - eight_bit : whole;
   block.buffers[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};
@@ -86,7 +89,7 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
                              Category::buffers};
   add_held(draft, block, chunk);
   if (!serves) return block;
-  // Pushes of several workers may be under way at once, where servers take each push by itself.
+  // If servers process each worker's push by itself, pushes of all workers may arrive at the same time.
   const std::int64_t pushes = draft.plan.asynchronous_workers ? draft.plan.workers() : 0;
   block.buffers[kBuckets] = {"pushed gradients", pushes * own * draft.facts.gradient_width, Category::buffers};
   for (BlockBuffer& slot : block.buffers) slot.home = MemoryTier::host;

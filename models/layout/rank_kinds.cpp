@@ -36,7 +36,7 @@ void add_servers(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) {
     GroupTable& table = plan.dimensions[d];
     const auto own = static_cast<std::int32_t>(table.groups.size());
-    const bool together = static_cast<Dimension>(d) == Dimension::model;  // servers sum the norm
+    const bool together = static_cast<Dimension>(d) == Dimension::model;  // servers sum the gradient norm in one group
     for (std::int64_t r = workers; r < plan.ranks; ++r) {
       const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0
                                  : together                                    ? own
@@ -61,8 +61,8 @@ static void meet_everywhere(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) draft.plan.meeting.push_back(static_cast<Dimension>(d));
 }
 
-// Whether each group holds ranks of several classes. Where only some do, a class's ranks would wait for different
-// others, so that the class keeps to itself.
+// Whether each group has ranks of several classes. If only some groups do, ranks of one class would wait for different
+// classes, so that the plan treats the groups as groups of one class.
 static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16_t>& class_of) {
   for (const auto& group : table.groups) {
     const auto differs = [&](std::int32_t r) { return class_of[r] != class_of[group.front()]; };
@@ -71,15 +71,15 @@ static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16
   return true;
 }
 
-// The values of a coordinate, sorted by how ranks lag there: `first` names for each value the first one at which ranks
-// with the same other coordinates lag alike, `lags` says whether any rank lags at it.
+// For each value of a coordinate (for example each data rank number): `first` is the first value at which ranks with
+// the same other coordinates have the same slowdowns, and `lags` says whether any rank with this value is slow.
 struct Alike {
   std::vector<std::int64_t> first;
   std::vector<bool> lags;
 };
 
-// A rank's slowdown, then those of laggards beside it on its NIC, sorted: transfers that share a NIC with a laggard's
-// meet it at other times than transfers elsewhere meet each other.
+// A rank's slowdown, then the sorted slowdowns of slow ranks that use the same NIC. The latter matter because transfers
+// over a NIC that is shared with a slow rank overlap at other times than transfers over other NICs.
 using Lag = std::vector<double>;
 
 static std::vector<Lag> lags_felt(const Cluster& c, const std::vector<double>& slow) {
@@ -116,7 +116,8 @@ static Alike alike(const std::vector<Coordinates>& at, const std::vector<Lag>& f
   return result;
 }
 
-// ", replica 3", ", replica 3 and 2 alike", ", other replicas"; nothing where all are alike.
+// The part of a class's name that a coordinate gives: ", replica 3", ", replica 3 and 2 alike", ", other replicas";
+// empty if all values of the coordinate are equal.
 static std::string class_name(std::string_view what, std::string_view others, const Alike& all, std::int64_t value) {
   const auto at = static_cast<std::size_t>(value);
   const auto same = std::count(all.first.begin(), all.first.end(), all.first[at]);
@@ -131,9 +132,10 @@ static void keep_apart(Alike& all) {
   all.lags.assign(all.lags.size(), true);
 }
 
-// Replicas whose same places lag alike form one class, and so do places of a tensor and of a context group, unless some
-// of the plan's groups hold a part of such a group alone: grids, copies of key and value heads, rings of Ulysses
-// groups. So every group of a class's first rank holds the first ranks of other classes.
+// Puts replicas into one class if their ranks at the same positions have the same slowdowns, and likewise positions in
+// a tensor group and in a context group. Positions stay separate classes if some groups of the plan have only a part of
+// a tensor or context group (grids, ranks with the same key/value heads, rings of Ulysses groups). So the groups of a
+// class's first rank contain the first ranks of the other classes.
 static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool master) {
   Plan& plan = draft.plan;
   const Strategy& s = draft.facts.spec.strategy;
@@ -195,7 +197,7 @@ void tell_kinds_apart(Draft& draft) {
     for (std::int64_t block = 0; block < spec.strategy.context_ring; ++block)
       draft.kinds.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
   }
-  // The slices of each tensor rank go to other ranks, so that each tensor rank is a class.
+  // Each tensor rank sends its slices to different ranks, so each tensor rank is a class.
   if (spec.strategy.row_parts() > 1) {
     for (const Coordinates& c : coordinates(spec.strategy))
       plan.kind_of_rank.push_back(static_cast<std::uint16_t>(c.tensor));

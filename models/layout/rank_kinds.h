@@ -4,13 +4,14 @@
 
 namespace orrery {
 
-// Adds the parameter servers as ranks after the workers. They are placed on the workers' machines in turn, or on a
-// machine of their own each, after the workers' machines. The server on the next machine keeps a replica of a server's
-// range, and so on (Li et al., section 4.3).
+// Adds the parameter servers as ranks after the workers. They run on the workers' machines in turn, or each on a
+// machine of its own, after the workers' machines. The servers on the following machines keep the replicas of a
+// server's range (Li et al., section 4.3).
 void add_servers(Draft& draft);
-// Splits the ranks of a stage into kinds where they do different work: if the first member of every expert group has
-// the busy experts, or if the blocks of a context ring differ. If each class has one rank, groups join ranks of all
-// classes and nothing is folded. Replicas of a stage are not folded either; they are slots of their own.
+// Splits the ranks of a stage into kinds if they do different work: because the first member of every expert group has
+// the busy experts, because the blocks of a context ring differ, because ranks are slow, or because their roles differ.
+// If each class has one rank, groups contain ranks of all classes and nothing is folded. Replicas of a stage are not
+// folded either; each has a slot of its own.
 void tell_kinds_apart(Draft& draft);
 
 }  // namespace orrery

@@ -18,7 +18,8 @@ Dimension copies_of(const Draft& draft, const LocalParameter& p) {
   return p.name == kEmbeddingTable && shares_table_unlike(draft) ? Dimension::embedding : Dimension::data;
 }
 
-// Regions of a block's weights: a new one begins where the next weight is copied on other ranks.
+// Regions of a block's weights: a new region begins at each weight that is held by another group of ranks than the
+// weight before it.
 static Regions regions_of(const Draft& draft, const Block& block) {
   Regions regions;
   const bool alone = cut_alike(draft, block);
@@ -86,11 +87,11 @@ static std::uint32_t add_unit(Draft& draft, std::int64_t elements, const Regions
   return frame;
 }
 
-// Adds a unit for each weight tile of an entry, linked behind the entry's unit in the order of the tiles' numbers.
+// Adds a unit for each weight tile of an entry, linked after the entry's unit in the order of the tiles' numbers.
 static void add_tile_units(Draft& draft, const Entry& entry) {
   Plan& plan = draft.plan;
   std::uint32_t before = entry.unit;
-  // a copy: units add to plan.blocks
+  // `parameters` is a copy because adding units changes plan.blocks
   const std::vector<LocalParameter> parameters = plan.blocks[entry.block].parameters;
   for (const LocalParameter& p : parameters) {
     if (p.tile == 0) continue;

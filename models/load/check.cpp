@@ -1,5 +1,5 @@
-// The rules that a spec must obey before anything is planned. Each says which one is broken, in the user's words.
-// Features that are not built together are rows of combinations.h, which the planner asks.
+// The rules that a spec must obey before it is planned. A broken rule is reported in terms of the spec's keys.
+// Combinations of features that are not implemented are in the table of combinations.h, which the planner checks.
 #include <algorithm>
 #include <numeric>
 
@@ -21,7 +21,7 @@ struct Range {
 struct Real {
   std::string key;
   double value, least;
-  double most = 1e9;  // most microseconds, MiB, GB/s: beyond anything, and far from what a number can hold
+  double most = 1e9;  // largest microseconds, MiB or GB/s: above any real value, and far from overflow
 };
 
 Broken in_range(std::initializer_list<Range> ranges) {
@@ -41,13 +41,13 @@ Broken at_least(std::initializer_list<Real> reals) {
   return {};
 }
 
-// The rule that a divisor must divide a value: "tensor: 16 does not divide heads: 40".
+// Breaks if the divisor does not divide the value: "tensor: 16 does not divide heads: 40".
 Broken divides(const char* divisor_key, std::int64_t divisor, std::string_view key, std::int64_t value) {
   if (value % divisor == 0) return {};
   return broken(divisor_key, "{}: {} does not divide {}: {}", divisor_key, divisor, key, value);
 }
 
-// The first of several rules that is broken; a rule is only looked at when the ones before it hold.
+// The first of several rules that is broken; a rule is only evaluated if the rules before it hold.
 template <class... Rules>
 Broken first_of(const Spec& spec, Rules... rules) {
   Broken found;
@@ -219,7 +219,8 @@ Broken stage_layer_rules(const Spec& spec) {
   return {};
 }
 
-// Rules of pipelines. Embedding and head can each have a stage of their own, hence the 2.
+// Rules of pipelines. The embedding and the head can each have a stage of their own, so there can be two more stages
+// than layers.
 Broken pipeline_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (!s.stage_layers.empty()) {
@@ -262,7 +263,8 @@ Broken expert_rules(const Spec& spec) {
   if (b.what.empty()) b = divides("tensor", s.tensor, "moe.shared_feed_forward", moe.shared_feed_forward);
   if (!b.what.empty()) return b;
   if (row_of(s.sharding).hybrid && s.shard_group > 0) {
-    const std::int64_t sharers = s.tensor * s.shard_group;  // ranks that share shards hold every expert
+    // Number of ranks that share one set of shards, which together hold every expert
+    const std::int64_t sharers = s.tensor * s.shard_group;
     if (s.expert > sharers || s.expert_tensor > sharers || sharers % (s.expert * s.expert_tensor) != 0) {
       return broken("shard_group", "expert_tensor: {} * expert: {} does not divide tensor * shard_group: {}",
                     s.expert_tensor, s.expert, sharers);
@@ -335,7 +337,7 @@ Broken rank_order_rules(const Spec& spec) {
   return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", shown, rest.front());
 }
 
-// The rules of values that mean nothing together, rows of one table (combinations.h).
+// Checks of values that mean nothing together: the rows of Limit::spec in the table of combinations.h.
 static Broken pair_rules(const Spec& spec) {
   const Pair* pair = first_limit(spec, Limit::spec);
   return pair == nullptr ? Broken{} : Broken{refused_key(spec, *pair), refusal(spec, *pair)};

@@ -15,9 +15,10 @@ namespace {
 constexpr std::string_view kNotYet = "not built yet", kOut = "leave it out";
 constexpr const Feature* kAlone = nullptr;
 
-// Rows stand in the order in which they refuse: keys without their partner, then features that are not built together.
+// The rows are checked from first to last: keys without the key that they need, then features that are not implemented
+// together.
 constexpr Pair kPairs[] = {
-    // Keys that mean nothing without another one, or beside it.
+    // Keys that mean nothing without another key, or together with another key.
     {&kDepth, &kNoDepth, "it is the depth of a 2.5d grid", "set tensor_kind: 2.5d", Limit::spec},
     {&kRecomputedExperts, &kNoExperts, "there are no experts to run again", "leave moe and moe_activation out",
      Limit::spec},
@@ -202,8 +203,8 @@ constexpr Pair kPairs[] = {
 
 namespace {
 
-// The origin of a key that the spec gives, or of one inside it: "strategy.offload.optimizer.device" for
-// "strategy.offload". Null if none is given.
+// The origin of a key that the spec gives, or of a key inside it: "strategy.offload.optimizer.device" for
+// "strategy.offload". Null if the spec gives none of these.
 const Origin* given(const Spec& spec, std::string_view key) {
   for (const Origin& o : spec.origins) {
     const bool inside = o.key.starts_with(key) && (o.key.size() == key.size() || o.key[key.size()] == '.');
@@ -212,15 +213,15 @@ const Origin* given(const Spec& spec, std::string_view key) {
   return nullptr;
 }
 
-// The file of a spec, as the places of its values name it; "" where all are given by --set.
+// The name of the spec's file, taken from the origins of its values; "" if all values are given by --set.
 std::string file_of(const Spec& spec) {
   const auto in_file = [](const Origin& o) { return is_given(o) && o.from != "--set"; };
   const auto found = std::ranges::find_if(spec.origins, in_file);
   return found == spec.origins.end() ? "" : found->from.substr(0, found->from.rfind(':'));
 }
 
-// The feature to name first, and the origin to name it at: the one that the spec gives; a model that is given by name
-// has all of its features.
+// The feature to name first in a message, and the origin of its key: the feature whose key the spec gives; if the spec
+// gives neither, a feature of the model, because a spec that names a model thereby asks for its features.
 struct Blame {
   std::string_view key;
   const Origin* at = nullptr;

@@ -1,4 +1,4 @@
-// The rules of tensor ranks in a grid.
+// The rules of tensor parallelism on a grid of ranks (2d, 2.5d, 3d).
 #include "models/load/reader.h"
 
 namespace orrery {
@@ -19,7 +19,8 @@ Broken grid_rules(const Spec& spec) {
     if (size.value % q != 0)
       return broken("tensor", "tensor: the side {} of its grid does not divide {}: {}", q, size.key, size.value);
   }
-  // A cube cuts the rows of every weight twice; among them the rows of a head lie together.
+  // A cube cuts the rows of every weight twice, so the number of rows must be a multiple of q^2; the rows of a head
+  // stay together.
   const std::int64_t qkv = (m.heads + 2 * m.kv_heads) * m.head_dim;
   for (const Size& size : {Size{"rows of queries, keys and values", qkv}, Size{"hidden", m.hidden},
                            Size{"rows of gate and up", m.feed_forward * (m.gated ? 2 : 1)}}) {

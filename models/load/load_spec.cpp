@@ -38,7 +38,8 @@ struct ShortForm {
   std::string_view key;
 };
 
-// Keys at which a single word is short for a map, so that --set can reach into that map.
+// Keys whose value may be a single word instead of a map, and the key of the map that the word then gives; --set can so
+// set other keys of the map.
 constexpr ShortForm kShort[] = {{"model", "base"},
                                 {"cluster", "node"},
                                 {"software", "profile"},
@@ -60,12 +61,13 @@ void rename_keys(const SpecReader& reader, SpecNode& root) {
   }
 }
 
-// A value that was given by another name.
+// A value that was given under an alternative name (an alias).
 struct Renamed {
   std::string key, given;
 };
 
-// The node of "cluster.node" and the like, of the short form `cluster: NAME` too; nullptr where it is no word.
+// The node of a key such as "cluster.node", also if it is given in the short form `cluster: NAME`; nullptr if it is no
+// word.
 SpecNode* word_at(SpecNode& root, std::string_view key) {
   const std::size_t dot = key.find('.');
   SpecNode* section = root.find(key.substr(0, dot));
@@ -80,7 +82,7 @@ SpecNode* word_at(SpecNode& root, std::string_view key) {
   return node != nullptr && node->kind == SpecNode::Kind::scalar ? node : nullptr;
 }
 
-// Gives values their own names where another was given; returns which.
+// Replaces values that are given by an alternative name; returns which.
 std::vector<Renamed> rename_values(SpecNode& root, const std::string& path) {
   std::set<std::string_view> keys;
   for (const AliasRow& row : alias_rows()) keys.insert(row.at);
@@ -104,7 +106,8 @@ void clear_lines(SpecNode& node) {
   for (SpecNode& item : node.items) clear_lines(item);
 }
 
-// Finds the map that holds the last key of a dotted path; maps are made, and short words unfolded, on the way.
+// Finds the map that holds the last key of a dotted path. On the way it makes maps that are missing, and replaces
+// single words by maps.
 SpecNode& descend(SpecNode& parent, const std::string& path, std::string_view option) {
   if (parent.kind == SpecNode::Kind::scalar) {
     for (const ShortForm& row : kShort) {
@@ -141,7 +144,7 @@ void apply_override(SpecNode& root, const std::string& option) {
   clear_lines(*node);
 }
 
-// Sorts whole sections in the order in which a spec is written, whatever order they were read in.
+// Sorts the origins by section in the order in which a spec is written, whatever order the sections were read in.
 void sort_origins(std::vector<Origin>& origins) {
   const auto rank = [](const Origin& origin) {
     const std::string_view top = std::string_view(origin.key).substr(0, origin.key.find('.'));
@@ -152,7 +155,7 @@ void sort_origins(std::vector<Origin>& origins) {
 
 }  // namespace
 
-// Takes the stack's habit for a key of the model that the spec leaves out.
+// Sets a key of the model that the spec leaves out to the default of the software stack.
 static void take_habits(SpecReader& reader, Spec& spec) {
   for (Origin& o : reader.origins) {
     if (o.key != "model.dropout" || o.from != "default" || spec.software.layout.dropout == 0) continue;
@@ -162,7 +165,7 @@ static void take_habits(SpecReader& reader, Spec& spec) {
   }
 }
 
-// Reads search: {tensor: [1, 2, 4], schedule: 1f1b}; the search itself knows which keys there are.
+// Reads search: {tensor: [1, 2, 4], schedule: 1f1b}; which keys can be searched is checked by the search itself.
 static std::vector<SearchRange> read_search(const SpecReader& reader, const SpecNode* node) {
   std::vector<SearchRange> ranges;
   if (node == nullptr || node->kind == SpecNode::Kind::null) return ranges;
@@ -182,8 +185,8 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
   return ranges;
 }
 
-// Sets the sharding to none where it comes to nothing. This is not done for a search, which looks at other degrees than
-// those of its spec, and so at the sharding that was given.
+// Sets the sharding to none if it would shard over a single rank. This is not done for a search, which tries other
+// degrees than those of its spec and so needs the sharding that was given.
 static void settle_sharding(Spec& spec) {
   if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
   spec.strategy.sharding = Sharding::none;
@@ -245,7 +248,8 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
     if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
     Strategy& s = spec.strategy;
     if (!s.schedule_file.empty()) s.schedule_text = read_input(s.schedule_file, kMostTables);
-  } else if (const std::int64_t layers = spec.model.layers; layers > kMostLayers) {  // a search looks at each
+    // A search checks each of its strategies itself
+  } else if (const std::int64_t layers = spec.model.layers; layers > kMostLayers) {
     throw Error(
         with_line(spec, path, broken("model.layers", "model.layers: {} is not between 1 and {}", layers, kMostLayers)));
   }
@@ -261,7 +265,7 @@ OpenSpec parse_open_spec(const std::string& text, const std::string& path, const
                          SpecKeyBook* book) {
   return read_spec(text, path, overrides, true, book);
 }
-// Reads a spec's text; a recipe gets the path "bloom-176b.recipe".
+// Reads a spec's contents; the contents of a recipe get a path such as "bloom-176b.recipe".
 SpecText read_spec_text(const std::string& path) {
   const std::vector<std::string_view> recipes = recipe_names();
   const bool recipe = std::find(recipes.begin(), recipes.end(), path) != recipes.end();
@@ -287,7 +291,7 @@ std::string rule_broken_by(const Spec& spec, const std::string& path) {
   return broken.what.empty() ? "" : with_line(spec, path, broken);
 }
 
-// The place of a key or, where the key was not given, of its section: that of any of the section's keys.
+// The file and line of a key, or if the key was not given, of any given key of its section.
 static std::string given_at(const Spec& spec, std::string_view key) {
   for (std::string_view part = key; !part.empty(); part = part.substr(0, part.rfind('.'))) {
     for (const Origin& origin : spec.origins) {
@@ -302,7 +306,7 @@ std::string with_place(const Spec& spec, const std::string& refusal) {
   constexpr std::string_view kSections[] = {"model", "cluster", "strategy", "software", "sequence", "gpus"};
   const std::string key = refusal.substr(0, refusal.find(": "));
   const std::string section = key.substr(0, key.find('.'));
-  if (key == "spec") {  // a refusal of the whole file
+  if (key == "spec") {  // a message about the complete file
     const std::string from = given_at(spec, "model");
     return from.empty() ? refusal : from.substr(0, from.rfind(':')) + refusal.substr(key.size());
   }

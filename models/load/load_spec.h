@@ -13,8 +13,8 @@ namespace orrery {
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides = {});
 Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides = {});
 
-// A spec's text, read once: text that comes through a pipe can not be read twice. A path that is no file may be a
-// recipe's name.
+// The path and contents of a spec file, read once, because a pipe cannot be read twice. A path that is no file may be
+// the name of a recipe.
 struct SpecText {
   std::string path, text;
 };
@@ -23,8 +23,8 @@ SpecText read_spec_text(const std::string& path);
 // The spec's tree with overrides applied, as load_spec() reads it.
 SpecNode overridden_tree(const SpecText& spec, const std::vector<std::string>& overrides);
 
-// Adds a place to an error message without one ("cluster.host: missing; ..."): the file and line where the spec gives
-// that key, or its section.
+// Adds the file and line to an error message without them ("cluster.host: missing; ..."): those at which the spec gives
+// the message's key, or the key's section.
 std::string with_place(const Spec& spec, const std::string& refusal);
 
 // Checks the rules that degrees, batch and model must obey; throws Error naming the broken one ("tensor: 16 does not

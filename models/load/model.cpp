@@ -89,7 +89,7 @@ constexpr SpecKey kImbalanceKeys[] = {
 constexpr std::string_view kScores[] = {"softmax", "sigmoid"};
 constexpr std::string_view kDispatches[] = {"flat", "hierarchical"};
 
-// Loads the base of a model: a built-in name, a config.json, or a folder that holds one.
+// Loads the model that a spec starts from: a built-in name, a config.json, or a folder that contains one.
 Model load_base(const SpecSection& section, const SpecNode& node) {
   std::string base;
   convert(section.reader(), node, section.name("base"), base);
@@ -167,7 +167,7 @@ void read_window(SpecReader& reader, const SpecNode* node, Model& m, std::string
   m.sliding_window = window;
 }
 
-// Reads a size that has no default: without a base it must be given.
+// Reads a size that has no default: it must be given unless the spec starts from another model.
 void take_size(const SpecSection& section, std::string_view key, std::int64_t& value, bool based, const SpecNode& at,
                std::string_view otherwise) {
   if (!section.take(key, value, otherwise) && !based) section.reader().fail(at, section.name(key), "missing");

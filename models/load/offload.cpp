@@ -1,4 +1,5 @@
-// Tensors that may leave the device: their places, and the rules of machines that have room and a way for them.
+// Tensors that may be offloaded: their memory tiers, and the rules about the memory and links that a machine needs for
+// them.
 #include "models/base/names.h"
 #include "models/load/features.h"
 #include "models/load/reader.h"
@@ -58,7 +59,8 @@ Broken offload_rules(const Spec& spec) {
   const Offload& o = s.offload;
   const bool disk = feature::is::state_on_disk(spec) || behind_host(o.activations);
   if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
-  if (spec.cluster.gpu.memory_bytes == 0) return {};  // no known GPU: the machine at hand, as measured
+  // No known GPU: an execution on the machine at hand, which has its own memory
+  if (spec.cluster.gpu.memory_bytes == 0) return {};
   if (o.any() && spec.cluster.gpu.pcie_GBps <= 0)
     return broken(o.optimizer == MemoryTier::device ? "offload.activations" : "offload.optimizer",
                   "offload: {} has no known link to its host (pcie_GBps is 0 in its file of models/data/gpus); state "

@@ -9,15 +9,15 @@
 
 namespace orrery {
 
-// The values among which a search chooses a key of the strategy: search: {tensor: [1, 2, 4]}.
+// The values from which a search chooses for one key of the strategy: search: {tensor: [1, 2, 4]}.
 struct SearchRange {
   std::string key;
   std::vector<std::string> values;
   std::string from;  // file and line of the range: "spec.yaml:12"
 };
 
-// A spec that a search fills in: values are read and absent ones have their defaults, but the rules of check() need not
-// hold yet.
+// A spec for a search to complete: given values are read and absent ones have their defaults, but the rules of check()
+// need not hold yet.
 struct OpenSpec {
   Spec spec;
   std::vector<SearchRange> search;
@@ -25,25 +25,26 @@ struct OpenSpec {
   std::vector<std::string> overrides;  // overrides that were applied
 };
 OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides = {});
-// book, if given, records the maps of the spec that are read.
+// book: if not null, records the maps of the spec and their keys as they are read.
 OpenSpec parse_open_spec(const std::string& text, const std::string& path,
                          const std::vector<std::string>& overrides = {}, SpecKeyBook* book = nullptr);
 
-// Whether the user gave a value, in the file or by --set.
+// Whether the user gave the value, in the file or by --set.
 bool is_given(const Origin& origin);
 
-// The rule of check() that a spec breaks, with the line of the key concerned; "" if none.
+// A message about the first rule of check() that a spec breaks, with the line of the key concerned; "" if it breaks
+// none.
 std::string rule_broken_by(const Spec& spec, const std::string& path);
 
-// The MiB of gradients in a bucket (0 = one bucket for all) that the stack uses by default, given the strategy's ranks,
-// sharding, width of gradients and overlap.
+// MiB of gradients in a bucket (0 = one bucket for all) that the stack uses by default for the strategy's number of
+// ranks, sharding, gradient data type and overlap.
 double bucket_habit(const Software& software, const Strategy& strategy);
 
-// Whether a stack by default reduces gradients during backward, with this sharding.
+// Whether the stack, by default and with this sharding, reduces gradients during backward.
 bool reduces_beside(const Software& software, Sharding sharding);
 
-// Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to the parts that are recomputed, in
-// the stack's sense of the word. Throws Error listing the known parts.
+// Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to the parts that are recomputed.
+// "selective" means what it means in the software stack. Throws Error listing the known parts.
 void add_recompute(Recompute& recompute, std::string_view part, const Software& software);
 std::vector<std::string_view> recompute_parts();
 

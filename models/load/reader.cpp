@@ -14,7 +14,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLongestValue = 60;  // most characters of a value quoted in a message
-constexpr double kLargestWhole = 9.0e15;   // below 2^53: whole as a double
+constexpr double kLargestWhole = 9.0e15;   // below 2^53, so that a double holds the integer exactly
 
 const std::string& scalar(const SpecReader& reader, const SpecNode& node, const std::string& key) {
   if (node.kind != SpecNode::Kind::scalar) reader.fail(node, key, "a single value is needed here");

@@ -15,18 +15,18 @@
 
 namespace orrery {
 
-// State that all readers of a spec's parts share: the file's name for messages, and the origins of values collected so
-// far.
+// State that the readers of all sections of a spec share: the file's name for messages, and the origins of the values
+// read so far.
 struct SpecReader {
   std::string path;
   std::vector<Origin> origins;
-  SpecKeyBook* book = nullptr;  // collects maps and types for docs/reference.md; null: not wanted
+  SpecKeyBook* book = nullptr;  // records maps and types for docs/reference.md; null: they are not recorded
 
   std::string where(const SpecNode& node) const;  // file and line of a node: "spec.yaml:12" or "--set"
   [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
 };
 
-// Converts single nodes to values. Each overload throws Error naming the key when the node is something else.
+// Convert one node to a value. Each overload throws Error naming the key if the node is of another type.
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::int64_t& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, int& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, double& value);
@@ -34,7 +34,7 @@ void convert(const SpecReader& reader, const SpecNode& node, const std::string& 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::string& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::vector<std::int64_t>& value);
 
-// The kind of value that a convert() reads, in words: "whole number".
+// The name of the type that a convert() reads: "whole number".
 std::string_view type_of(std::int64_t);
 std::string_view type_of(int);
 std::string_view type_of(double);
@@ -49,9 +49,9 @@ std::string to_text(bool value);
 std::string to_text(const std::string& value);
 std::string to_text(const std::vector<std::int64_t>& value);
 
-// A map of the spec with a fixed set of keys, each with its meaning (reference.h). The constructor rejects an unknown
-// key and names the nearest known one; a null or absent map has no keys. A scalar is read as {short_key: scalar} if
-// short_key is given. null values count as absent.
+// A map of the spec with a fixed set of keys, each with its meaning (reference.h). The constructor throws Error for an
+// unknown key and suggests the nearest known one; a null or absent map has no keys. If short_key is given, a scalar in
+// place of the map is read as {short_key: scalar}. null values count as absent.
 class SpecSection {
  public:
   SpecSection(SpecReader& reader, const SpecNode* node, std::string path, std::span<const SpecKey> known,
@@ -64,7 +64,7 @@ class SpecSection {
   std::string name(std::string_view key) const;  // full name of a key: "strategy.tensor"; the bare key at the top level
   SpecReader& reader() const { return *reader_; }
 
-  // Reads a key into value if it is there, and records the value with its origin: the key's line, or `otherwise`.
+  // Reads a key into value if the map has it, and records the value with its origin: the key's line, or `otherwise`.
   template <class T>
   bool take(std::string_view key, T& value, std::string_view otherwise = "default") const {
     const SpecNode* node = find(key);
@@ -81,10 +81,11 @@ class SpecSection {
     record(key, value ? to_text(*value) : "null", node, "default");
     return node != nullptr;
   }
-  // Reads a count that other values are computed from, so that its range is checked at once.
+  // Reads a count that other values are computed from, and so checks its range at once.
   void take_count(std::string_view key, std::int64_t& value, std::int64_t most,
                   std::string_view otherwise = "default") const;
-  // Reads a word that names a value: parse is a function like find_sharding, to whose Errors the line is added.
+  // Reads a word that names a value. parse is a function such as find_sharding, which throws Error for an unknown word;
+  // the line is added to its message.
   template <class T, class Parse, class Name>
   bool take_named(std::string_view key, T& value, Parse parse, Name to_name, std::string_view otherwise) const {
     const SpecNode* node = find(key);
@@ -96,11 +97,11 @@ class SpecSection {
     record(key, std::string(to_name(value)), node, otherwise);
     return node != nullptr;
   }
-  // Reads one of a few words.
+  // Reads a word that must be one of `words`.
   bool take_word(std::string_view key, std::string& value, std::span<const std::string_view> words,
                  std::string_view otherwise = "default") const;
 
-  // Runs a function that throws Errors without file and line, and adds the node's to them.
+  // Runs a function that throws Errors without file and line, and adds the file and line of the node to their messages.
   template <class Function>
   auto located(const SpecNode& node, std::string_view key, Function function) const {
     try {
@@ -119,25 +120,26 @@ class SpecSection {
   std::string path_;
 };
 
-// strategy.stage_replicas. read_replicas: reads them; returns whether DAPPLE's planner is to choose them.
-// plan_replicas: sets those that the planner chooses (dapple.h).
+// Read strategy.stage_replicas. read_replicas: reads the numbers, and returns whether DAPPLE's planner must choose
+// them. plan_replicas: sets the numbers that the planner chooses (dapple.h).
 bool read_replicas(const SpecSection& section, Strategy& s);
 void plan_replicas(const SpecSection& section, Spec& spec);
 
-// Readers of the parts of a spec; load_spec.cpp calls them.
+// Readers of the sections of a spec; load_spec.cpp calls them.
 Model read_model(SpecReader& reader, const SpecNode* node);
 Cluster read_cluster(SpecReader& reader, const SpecNode* node);
 Software read_software(SpecReader& reader, const SpecNode* node);
 void read_offload(const SpecSection& strategy, Offload& o);
-// Fills spec.strategy and spec.gpus; model, cluster and software are already there.
+// Fills spec.strategy and spec.gpus; spec.model, spec.cluster and spec.software must already be filled.
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec);
 
-inline constexpr std::int64_t kMostRanks = 10'000'000;  // above any cluster; products of two stay below 2^63
+// Above any cluster; products of two such numbers stay below 2^63
+inline constexpr std::int64_t kMostRanks = 10'000'000;
 
-// The path of a file named in a spec, which is meant relative to the spec's own folder.
+// The path of a file named in a spec; a relative name is taken relative to the spec's own folder.
 std::string beside(const std::string& spec_path, const std::string& file);
 
-// The first rule of check() that a spec breaks: the key it is about, and the sentence; empty if none.
+// A broken rule of check(): the key that it is about, and the message; both are empty if no rule is broken.
 struct Broken {
   std::string key;
   std::string what;

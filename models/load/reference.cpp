@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// Specs that have every map, as empty as it may be; values given here are required ones.
+// Specs that together contain every map, as empty as possible; the values given here are required.
 constexpr const char* kSpecs[] = {
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}}\n"
     "sequence: 8\n"
@@ -27,7 +27,7 @@ std::string default_of(const Origin& origin) {
   return origin.value.empty() || origin.value == "null" ? "-" : origin.value;
 }
 
-// A key's map as rows of the reference, behind that row of the map that holds it.
+// The rows of the reference. The keys of a map follow the row of the map itself.
 struct Reference {
   SpecKeyBook book;
   std::vector<Origin> origins;

@@ -8,21 +8,22 @@
 
 namespace orrery {
 
-// A key of a map of the spec: the reader rejects every other key, and docs/reference.md shows these. For a plain value
-// the reader knows type and default by itself. values: the words that a key accepts, or the kind of a value that is
-// read in some other way. otherwise: the default in words, if it depends on other keys.
+// A key of a map of the spec. The reader rejects every other key, and docs/reference.md lists these. values: the words
+// that a key accepts, or a name for its type; "" for a plain value, whose type and default the reader knows. otherwise:
+// the default in words, if it depends on other keys.
 struct SpecKey {
   std::string_view name, meaning, example, values = "", otherwise = "";
 };
 
-// Maps and types of a spec, recorded while the reader reads them, by path such as "strategy.overlap".
+// The maps of a spec and the types of keys, recorded as the reader reads them. Keys and maps are named by their path,
+// such as "strategy.overlap".
 struct SpecKeyBook {
   struct Map {
     std::string path;
     std::span<const SpecKey> keys;
   };
   std::vector<Map> maps;                     // in the order of reading
-  std::map<std::string, std::string> types;  // by full key
+  std::map<std::string, std::string> types;  // type of each key, by the key's path
 };
 
 // A key as docs/reference.md prints it: {"strategy.bucket_MiB", "number", "MiB", "the stack's", "gradients in a bucket;
@@ -31,8 +32,8 @@ struct KeyReference {
   std::string key, type, unit, otherwise, meaning, example;
 };
 
-// All keys of a spec, in the order in which a spec is written. They come from the parser itself: it parses small specs
-// of all maps and records the keys that it accepts, their types, and the defaults of absent keys.
+// All keys of a spec, in the order in which a spec is written. They come from the parser itself: it parses short specs
+// that contain all maps, and records the keys that it accepts, their types, and the defaults of absent keys.
 std::vector<KeyReference> spec_reference();
 
 }  // namespace orrery

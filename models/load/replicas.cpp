@@ -1,4 +1,4 @@
-// Stages of several ranks that share each micro-batch: read, planned, checked.
+// Pipeline stages with several ranks that share each micro-batch (stage_replicas): reads, plans and checks them.
 #include <algorithm>
 
 #include "models/load/reader.h"
@@ -6,12 +6,12 @@
 
 namespace orrery {
 
-// Drops replica numbers that are all one: such stages are stages as everywhere.
+// Clears numbers of replicas that are all one, because such stages are ordinary stages.
 static void forget_single(Strategy& s) {
   if (std::ranges::all_of(s.stage_replicas, [](std::int64_t r) { return r == 1; })) s.stage_replicas.clear();
 }
 
-// Reads stage_replicas; returns whether DAPPLE's planner is to find them.
+// Reads stage_replicas; returns whether DAPPLE's planner must choose them.
 bool read_replicas(const SpecSection& section, Strategy& s) {
   const SpecNode* node = section.find("stage_replicas");
   const bool planned = node != nullptr && node->kind == SpecNode::Kind::scalar && node->text == "planned";
@@ -28,7 +28,8 @@ bool read_replicas(const SpecSection& section, Strategy& s) {
   return planned;
 }
 
-// Sets stages, their layers and their replicas by DAPPLE's planner; as many stages as are given, or as are best.
+// Sets the stages, their layers and their replicas by DAPPLE's planner, for the number of stages that the spec gives,
+// or else for the best number.
 void plan_replicas(const SpecSection& section, Spec& spec) {
   Strategy& s = spec.strategy;
   const SpecNode* node = section.find("stage_replicas");
@@ -36,11 +37,12 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
     section.reader().fail(*node, "strategy.stage_replicas",
                           "planned cuts the layers too; leave stage_layers and virtual_stages out");
   const std::int64_t stages = section.find("pipeline") != nullptr ? s.pipeline : 0;
-  if (spec.model.layers < 1) return;  // the rules of models refuse this
+  if (spec.model.layers < 1) return;  // the rules of models reject such a spec later
   if (stages > spec.model.layers)
     section.reader().fail(*section.find("pipeline"), "strategy.pipeline",
                           fmt::format("{} stages for {} layers; a stage has one at least", stages, spec.model.layers));
-  s.pipeline = 1;  // a pipeline of one stage, whose places are all known before stages have ranks
+  // While costs are computed the pipeline has one stage, because the ranks of the stages are not known yet
+  s.pipeline = 1;
   const StagePlan plan =
       section.located(*node, "stage_replicas", [&] { return plan_stages(pipeline_costs(spec), stages); });
   s.pipeline = std::ssize(plan.layers);
@@ -57,7 +59,7 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
   forget_single(s);
 }
 
-// Rules of DAPPLE's replicas: a micro-batch is cut over its stage's replicas by whole samples.
+// Rules of DAPPLE's replicas, which share the samples of a micro-batch and never split a sample.
 Broken replica_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.stage_replicas.empty()) return {};

@@ -16,7 +16,8 @@ bool takes_turns(const Strategy& s) {
 Broken interleave_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (!takes_turns(s) || s.pipeline == 1) return {};
-  // Megatron-Core's rule: fewer micro-batches would leave gaps between a chunk's turns.
+  // Megatron-Core's rule: with fewer micro-batches than stages in a group, a stage would idle between two groups of a
+  // chunk.
   const std::int64_t group = interleave_group(spec), rest = s.micro_batches() % group;
   if (s.interleave_group != 0 && group < s.pipeline)
     return broken("interleave_group", "interleave_group: {} is less than pipeline: {}", group, s.pipeline);

@@ -1,4 +1,4 @@
-// Reads software: a stack's profile, and what a spec sets of its habits.
+// Reads the section `software`: the name of a stack's profile, and features that a spec sets itself.
 #include <fmt/ranges.h>
 
 #include "models/load/reader.h"
@@ -104,7 +104,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"logs_update", "the logged peak is what is reserved from the last micro-batch on", "true"},
 };
 
-// torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand. Blocks are
+// torch.compile fuses chains of element-wise operations into kernels that other stacks write by hand. Layers are
 // compiled, the loss is not (torchtitan compiles the loss too since 2025: fused_cross_entropy).
 void fuse(Software::Kernels& k) {
   for (bool* kernel : {&k.fused_softmax, &k.fused_activation, &k.fused_residual, &k.fused_norm, &k.fused_rotary})

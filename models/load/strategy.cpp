@@ -11,7 +11,7 @@ namespace {
 
 constexpr Named<OptimizerKind> kOptimizers[] = {
     {"adamw", OptimizerKind::adamw}, {"adam", OptimizerKind::adam}, {"sgd", OptimizerKind::sgd}};
-// Named parts of a layer; "selective" is attention alone (Korthikanti et al. 2022).
+// Parts of a layer by name; "selective" is attention alone (Korthikanti et al. 2022).
 constexpr Named<bool Recompute::*> kRecomputed[] = {{"full", &Recompute::layer},
                                                     {"selective", &Recompute::attention},
                                                     {"attention", &Recompute::attention},
@@ -128,7 +128,7 @@ void read_schedule(const SpecSection& section, Strategy& s, const Software& soft
   section.take_word("schedule", s.schedule, schedule_names(), habit ? "profile " + software.name : "default");
 }
 
-// The number of virtual stages that come with the schedule named in a spec.
+// The number of virtual stages that the schedule named in a spec requires.
 std::int64_t chunks_of_schedule(const SpecSection& section) {
   const SpecNode* node = section.find("schedule");
   for (const ScheduleRow& row : schedule_rows()) {
@@ -157,8 +157,8 @@ void read_context(const SpecSection& section, Strategy& s) {
   s.context_zigzag = order == "zigzag";
 }
 
-// Derives gpus or data, whichever is left out, by gpus = tensor * pipeline * context * data; for stages that are still
-// to be planned, all that is left is the pipeline's.
+// Computes gpus or data, whichever the spec leaves out, from gpus = tensor * pipeline * context * data. If stages are
+// still to be planned, the pipeline gets all GPUs that the other degrees leave.
 void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, Spec& spec) {
   Strategy& s = spec.strategy;
   SpecReader& reader = section.reader();
@@ -187,7 +187,7 @@ void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, S
   reader.origins.push_back({"gpus", to_text(spec.gpus), from});
 }
 
-// Layers of a grid of so many ranks, no more than the side of the grid.
+// The largest depth d of a q * q * d grid of `ranks` ranks, with d at most q; 1 if there is none.
 std::int64_t deepest_grid(std::int64_t ranks) {
   for (std::int64_t q = 1; q * q <= ranks; ++q) {
     if (ranks % (q * q) == 0 && ranks / (q * q) <= q) return ranks / (q * q);
@@ -245,7 +245,8 @@ void read_server(const SpecSection& section, Strategy& s) {
   map.take("snapshot_every", server.snapshot_every);
 }
 
-// Reads the sharding. FSDP's HYBRID_SHARD shards inside a node: as many data ranks as a node holds.
+// Reads the sharding. FSDP's HYBRID_SHARD shards inside a node, so the default of shard_group is the number of data
+// ranks in a node.
 void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   section.take_named(
       "sharding", s.sharding, find_sharding, [](Sharding kind) { return name_of(kind); }, "default");
@@ -291,10 +292,11 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
   read_optimizer(section, s);
 }
 
-// PyTorch's selective checkpointing by operation, as torchtitan sets it up: attention and every second product are
-// kept, the rest runs again. Products are counted whole layers at a time here: the MLP of every second layer is 40 % of
-// a layer pair's products of Llama 3 8B, every second product comes to 37 %. cuDNN's attention was not on the list of
-// kept operations until December 2025 (pytorch/torchtitan pull request 2095).
+// PyTorch's selective checkpointing by operation, as torchtitan sets it up: the results of attention and of every
+// second matrix product are kept, everything else is recomputed. Here products are kept or recomputed by layers: the
+// MLP of every second layer is 40 % of the products of two layers of Llama 3 8B, while every second product would be 37
+// %. cuDNN's attention was not on torchtitan's list of kept operations until December 2025 (pytorch/torchtitan pull
+// request 2095).
 void recompute_operations(Recompute& r, const Software& software) {
   r.attention = software.kernels.attention_kernel == FlashKernel::cudnn;
   r.norm = r.activation = r.every_second_mlp = true;

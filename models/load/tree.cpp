@@ -27,7 +27,8 @@ std::size_t count_values(const SpecNode& node) {
   return total;
 }
 
-// Builds the tree from the parser's events. The events come as the text is read, so every cap stops the parser early.
+// Builds the tree from the parser's events. Events arrive while the text is being read, so that each limit stops the
+// parser early.
 class Builder : public YAML::EventHandler {
  public:
   explicit Builder(std::string path, std::vector<TwiceGiven>* twice = nullptr)
@@ -66,7 +67,7 @@ class Builder : public YAML::EventHandler {
   struct Open {
     SpecNode node;
     YAML::anchor_t anchor = 0;
-    bool key_next = true;  // in a map: the next scalar is a key
+    bool key_next = true;  // in a map: whether the next scalar is a key
   };
 
   [[noreturn]] void fail(const YAML::Mark& mark, std::string_view what) const {
@@ -169,7 +170,7 @@ SpecNode parse_tree(std::string_view text, const std::string& path, std::vector<
 
 namespace {
 
-// A scalar as YAML: in quotes where it might be read as something else than its text.
+// A scalar as YAML: in quotes if without them it could be read as something else than a string.
 std::string scalar_text(const std::string& text) {
   const bool plain = !text.empty() && text.find_first_of(":#{}[],&*!|>'\"%@`\\\n") == std::string::npos &&
                      text.front() != ' ' && text.back() != ' ' && text.front() != '-' && text.front() != '?';

@@ -14,21 +14,22 @@
 namespace orrery {
 namespace {
 
-// Part of a GPU's peak that a step's products reach: published steps of such models do 40 to 55 % (docs/published.md).
+// Fraction of a GPU's peak that the matrix products of a step reach: published steps of such models reach 40 to 55 %
+// (docs/published.md).
 constexpr double kReachedPeak = 0.5;
 
-// Stages from the last one back to some layer, on the last places, with the sums to which each further stage in front
-// of them adds.
+// The stages from some layer to the end of the model, on the last positions of the pipeline, with the sums to which
+// each further stage in front of them adds.
 struct Suffix {
   double forward = 0, backward = 0;       // time of all stages and transfers
-  double dearest = 0;                     // forward and backward of the dearest stage or transfer
-  double tail = 0;                        // time from the last backward's begin to the end of the last reduction
-  std::int64_t layers = 0, replicas = 0;  // layers and replicas of the suffix's first stage
-  // The suffix behind that stage: its front's choice of replicas, and its place there
+  double dearest = 0;                     // time of the slowest stage or transfer, forward and backward together
+  double tail = 0;                        // time from the begin of the last backward to the end of the last reduction
+  std::int64_t layers = 0, replicas = 0;  // number of layers and replicas of the suffix's first stage
+  // The suffix without that stage: the index of its first stage's number of replicas, and its index in its front
   std::size_t choice = 0, rest = 0;
 };
 
-constexpr double kMostFronts = 1e7;  // most fronts of the planner's table: 240 MB
+constexpr double kMostFronts = 1e7;  // largest number of fronts (lists of suffixes) in the planner's table: 240 MB
 
 class Planner {
  public:
@@ -45,8 +46,8 @@ class Planner {
   std::int64_t layers() const { return std::ssize(c_.forward); }
   std::int64_t places() const { return std::ssize(c_.node); }
 
-  // Adds a stage of layers [first, first + n) on r places from `place` on, before a suffix that begins with `next`
-  // places (0: none).
+  // Adds a stage of layers [first, first + n) on r positions from `place` on, in front of a suffix whose first stage
+  // has `next` positions (0: there is no suffix).
   Suffix add(const Suffix& behind, std::int64_t first, std::int64_t n, std::int64_t place, std::int64_t r,
              std::int64_t next) const {
     const double run = (forward_[first + n] - forward_[first]) / static_cast<double>(r);
@@ -59,6 +60,7 @@ class Planner {
     double bytes = gradients_[first + n] - gradients_[first];
     if (first > 0 && to_end) bytes += c_.table.gradients;
     // The ends of a pipeline sum a tied table two by two, when both have reduced their gradients by themselves.
+    // The first and the last stage sum the gradients of a tied table pairwise, when each has reduced its own gradients.
     const double ends = first == 0 && !to_end ? c_.table.gradients / link(0, places() - 1) : 0;
     s.tail = std::max(s.tail, s.backward + reducing(bytes, place, r) + ends);
     s.layers = n;
@@ -70,8 +72,8 @@ class Planner {
     return s.forward + static_cast<double>(c_.micro_batches - 1) * s.dearest + s.tail;
   }
 
-  // The best plan: first the best that goes on with the best suffix everywhere, then the best of all plans that may be
-  // better than that one.
+  // The best plan. A quick search, which continues each stage only with the suffix of least latency, finds a good plan;
+  // a second search considers all plans that may be better.
   StagePlan best(std::int64_t stages) {
     stages_ = stages;
     const StagePlan quick = search(true);
@@ -81,8 +83,8 @@ class Planner {
   }
 
  private:
-  // Searches layer by layer, from the last to the first, keeping all suffixes that no other is better than in
-  // everything; or, when quick, one each.
+  // Searches layer by layer, from the last to the first. It keeps each suffix unless another is at least as good in
+  // every sum; or, if quick, only the best suffix in each front.
   StagePlan search(bool quick) {
     quick_ = quick;
     const double size = static_cast<double>(stages_ + 1) * static_cast<double>(layers() + 1) *
@@ -107,10 +109,11 @@ class Planner {
     return result;
   }
 
-  double link(std::int64_t from, std::int64_t to) const {  // rate of the link between two places
+  double link(std::int64_t from, std::int64_t to) const {  // rate of the link between two positions, bytes/s
     return 1e9 * (c_.node[from] == c_.node[to] ? c_.inside_GBps : c_.between_GBps);
   }
-  // The time that hidden states take from a stage to the next: the ports of the side with fewer ranks carry most.
+  // Seconds that hidden states take from a stage to the next; the links of the stage with fewer ranks carry most bytes
+  // each.
   double passing(std::int64_t place, std::int64_t r, std::int64_t next) const {
     return c_.hidden_bytes / static_cast<double>(std::min(r, next)) / link(place, place + r + next - 1);
   }
@@ -128,15 +131,15 @@ class Planner {
     return own + shared / static_cast<double>(r) <= c_.memory;
   }
 
-  // The suffixes of `count` stages (0 where their number is free) that begin with layer `first` and stand on `used`
-  // places.
+  // The suffixes of `count` stages (0 if the number of stages is free) that begin with layer `first`, take `used`
+  // positions, and whose first stage has the replicas number `choice`.
   std::vector<Suffix>& front(std::int64_t count, std::int64_t first, std::int64_t used, std::size_t choice) {
     const std::int64_t at = (count * (layers() + 1) + first) * (places() + 1) + used;
     return fronts_[static_cast<std::size_t>(at) * choices_.size() + choice];
   }
 
-  // A bound below every plan of these layers and places before a suffix: the work is spread evenly, and runs no faster
-  // than on the most replicas.
+  // A lower bound of the latency of every plan that puts the remaining layers on the remaining positions in front of a
+  // suffix: the work is spread evenly, and runs no faster than on the largest number of replicas.
   double least(const Suffix& s, std::int64_t first, std::int64_t used) const {
     if (first == 0) return latency(s);
     const double work = forward_[first], run = work / static_cast<double>(choices_.back());
@@ -205,10 +208,10 @@ class Planner {
 
   const PipelineCosts& c_;
   std::vector<std::int64_t> choices_;                          // numbers of replicas to choose from
-  std::vector<double> forward_, gradients_, states_, shared_;  // sums over the layers before each layer
+  std::vector<double> forward_, gradients_, states_, shared_;  // for each layer, sums over the layers before it
   std::int64_t stages_ = 0;
   bool quick_ = false;
-  double bound_ = std::numeric_limits<double>::infinity();  // plans above this latency are not the best
+  double bound_ = std::numeric_limits<double>::infinity();  // plans with a latency above this bound cannot be the best
   std::vector<std::vector<Suffix>> fronts_;
 };
 
@@ -263,7 +266,8 @@ PipelineCosts pipeline_costs(const Spec& spec) {
   const double flops = peak_flops(cluster.gpu, s.precision) * kReachedPeak * static_cast<double>(s.tensor);
   for (const double cost : layer_costs(spec)) c.forward.push_back(2 * cost * tokens / flops);
   set_states(spec, c);
-  const double cut = s.sequence_parallel ? static_cast<double>(s.tensor) : 1;  // each rank passes its own rows
+  // Number of parts into which the tensor ranks divide the rows that they pass on
+  const double cut = s.sequence_parallel ? static_cast<double>(s.tensor) : 1;
   c.hidden_bytes = tokens * static_cast<double>(spec.model.hidden * storage_bytes(s.precision)) / cut;
   c.samples = s.micro_batch;
   c.micro_batches = s.micro_batches();

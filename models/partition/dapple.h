@@ -7,44 +7,47 @@
 
 namespace orrery {
 
-// The result of DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045, section 4): which layers make a stage, and how
-// many ranks share the stage's micro-batches, so that a step's latency is least.
+// The result of DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045, section 4): the number of layers of each stage,
+// and the number of ranks that share the stage's micro-batches, chosen for the least latency of a step.
 struct StagePlan {
-  std::vector<std::int64_t> layers, replicas;  // layers and ranks (replicas) of every stage
+  std::vector<std::int64_t> layers, replicas;  // number of layers and of ranks (replicas) of every stage
 };
 
-// The costs that DAPPLE's planner minimizes. Times are in seconds, for a whole micro-batch. The layer beside the
-// embedding or the head includes its cost.
+// The costs that DAPPLE's planner minimizes. Times are in seconds, for a complete micro-batch. The costs of the
+// embedding and the head are included in the first and the last layer.
 struct PipelineCosts {
-  std::vector<double> forward;    // forward time of each layer on one rank; backward takes twice as long
-  std::vector<double> gradients;  // bytes that the ranks of a stage reduce
-  double hidden_bytes = 0;        // bytes that pass from stage to stage
+  std::vector<double> forward;    // forward time of each layer on one rank, seconds; backward takes twice as long
+  std::vector<double> gradients;  // bytes of each layer's gradients, which the ranks of a stage reduce
+  double hidden_bytes = 0;        // bytes of hidden states that a stage sends to the next
   std::int64_t samples = 1, micro_batches = 1;
-  std::int64_t copies = 1;  // copies of the whole pipeline, whose gradients are reduced too
-  // Node of each place (Coordinates::place); its length is the number of places
+  // Number of data-parallel copies of the complete pipeline, among which gradients are reduced too
+  std::int64_t copies = 1;
+  // Node of each position in the pipeline (Coordinates::place); the length is the number of positions
   std::vector<std::int64_t> node;
-  bool copies_apart = false;                 // the copies of a rank in other pipelines lie on other nodes
-  double inside_GBps = 0, between_GBps = 0;  // rate of a rank's link within a node, and to other nodes
-  // Bytes per layer that each rank keeps, however many replicas its stage has
+  bool copies_apart = false;                 // ranks at the same position of different pipelines lie on different nodes
+  double inside_GBps = 0, between_GBps = 0;  // rate of a rank's link within a node, and of its link to other nodes
+  // Bytes per layer that each rank keeps, whatever the number of replicas of its stage
   std::vector<double> states;
-  std::vector<double> shared_states;  // bytes per layer that a stage's replicas share among them
+  std::vector<double> shared_states;  // bytes per layer that the replicas of a stage divide among them
   struct {
     double gradients = 0, states = 0, shared_states = 0;
-  } table;            // bytes of the tied embedding table, which the last stage holds too unless it is the first one
-  double memory = 0;  // bytes of memory that each rank has for both kinds of states
+    // Bytes of the tied embedding table, of which the last stage has a second instance unless it is the first stage
+  } table;
+  double memory = 0;  // bytes of memory that each rank has for `states` and `shared_states`
 };
 
-// The costs for a spec whose degrees are read; a pipeline has places() ranks. Throws Error if the speed of its GPUs or
-// links is not known.
+// The costs for a spec whose degrees are known; a pipeline has Strategy::places() ranks. Throws Error if the speed of
+// its GPUs or links is not known.
 PipelineCosts pipeline_costs(const Spec& spec);
 
-// The step latency as the planner estimates it: every stage once forward and backward, the slowest stage m - 1 times
-// more, and the gradient reduction that ends last: a stage reduces its own gradients while the stages before it still
-// run backward. Transfers between stages count as stages.
+// The latency of a step as the planner estimates it, seconds: every stage once forward and backward, the slowest stage
+// m - 1 times more, and the gradient reduction that ends last. A stage reduces its gradients while the stages before it
+// still run backward. Transfers between stages count as stages.
 double latency(const PipelineCosts& costs, const StagePlan& plan);
 
-// The plan of least latency among all whose stages fit in memory, with the given number of stages, or with any number
-// (0). A stage's replicas divide the samples of a micro-batch. Throws Error if there is none.
+// The plan of least latency among all plans whose stages fit in memory, with the given number of stages, or with any
+// number (0). The number of a stage's replicas divides the number of samples of a micro-batch. Throws Error if there is
+// no such plan.
 StagePlan plan_stages(const PipelineCosts& costs, std::int64_t stages);
 
 }  // namespace orrery

@@ -15,13 +15,13 @@
 namespace orrery {
 namespace {
 
-// Costs of blocks: embedding, each layer, head.
+// Costs of the embedding, of each layer, and of the head, in multiplications per token.
 struct StageCosts {
   double embedding = 0, layer = 0, head = 0;
 };
 
-// nanotron's own rule: a stage closes once the running cost passes its share of the total. The first and the last stage
-// have embedding and head; the others get a layer each, however heavy those are.
+// nanotron's own rule: a stage is closed when the running cost exceeds its share of the total. The first stage has the
+// embedding and the last one the head; every other stage gets at least one layer, whatever its cost.
 std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   const double total = cost.embedding + static_cast<double>(count) * cost.layer + cost.head;
   std::vector<std::int64_t> layers(stages, 0);
@@ -30,7 +30,7 @@ std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t coun
   const auto filled = [&] { return stage == 0 || layers[stage] > 0; };
   for (std::int64_t i = 0; i < count + 2; ++i) {  // runs over the embedding, the layers, the head
     const bool layer = i > 0 && i <= count;
-    const std::int64_t left = count + 1 - i;  // layers left, this one included
+    const std::int64_t left = count + 1 - i;  // number of layers left, this one included
     if (layer && filled() && stage + 2 < stages && left <= stages - 2 - stage) ++stage;
     if (layer) ++layers[stage];
     done += layer ? cost.layer : i == 0 ? cost.embedding : cost.head;
@@ -42,13 +42,13 @@ std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t coun
   return layers;
 }
 
-// Cuts layers so that the dearest stage is as cheap as can be: layers are alike, so each goes to the stage that is
-// cheapest with it. Stages without embedding and head get one at least.
+// Divides the layers so that the most expensive stage is as cheap as possible. All layers cost the same, so each goes
+// to the stage that is cheapest with it. Stages without embedding or head get at least one layer.
 std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   std::vector<std::int64_t> layers(stages, 0);
   const std::int64_t inner = std::clamp<std::int64_t>(stages - 2, 0, count);
   std::fill_n(layers.begin() + (stages > 1 ? 1 : 0), inner, 1);
-  using Candidate = std::pair<double, std::int64_t>;  // a stage's cost with one layer more, and the stage
+  using Candidate = std::pair<double, std::int64_t>;  // a stage's cost with one more layer, and the stage
   const auto candidate = [&](std::int64_t s) {
     return Candidate((s == 0 ? cost.embedding : 0) + (s + 1 == stages ? cost.head : 0) +
                          static_cast<double>(layers[s] + 1) * cost.layer,
@@ -73,7 +73,7 @@ StageCosts block_costs(const Spec& spec) {
   const auto width = static_cast<double>(m.heads * m.head_dim);
   const auto kv = static_cast<double>(m.kv_heads * m.head_dim);
   const double attention = 2 * h * width + 2 * h * kv;
-  // Layers with experts weigh the experts that a token meets.
+  // For layers with experts, the experts that a token is routed to count.
   const std::int64_t feed_forward =
       m.moe ? m.moe->top_k * m.moe->feed_forward + m.moe->shared_feed_forward : m.feed_forward;
   double layer = attention + matrices * h * static_cast<double>(feed_forward);
@@ -86,14 +86,15 @@ StageCosts block_costs(const Spec& spec) {
   } else {
     layer += 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
   }
-  // prediction modules stand on the last stage
+  // multi-token-prediction modules are on the last stage
   head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);
   return {embedding, layer, head};
 }
 
-// DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045, section 4) for stages whose ranks are given: of a pipeline's
-// latency, the sum of all stages and m - 1 times the dearest, a cut into runs of layers changes the dearest most.
-// best[k][n]: the dearest of k stages that have the first n layers. dapple.h has the planner that finds the ranks too.
+// The layers of stages whose numbers of ranks are given, by DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045,
+// section 4). A pipeline's latency is the sum over all stages plus m - 1 times the slowest stage; the division into
+// stages changes the slowest stage most, so its time is minimized. best[k][n]: the time of the slowest of k stages that
+// have the first n layers. The planner in dapple.h also finds the numbers of ranks.
 std::vector<std::int64_t> cut_for_least_latency(const std::vector<double>& costs, const Strategy& s) {
   const std::int64_t stages = s.pipeline * s.virtual_stages;
   const auto layers = static_cast<std::int64_t>(costs.size());
@@ -121,7 +122,7 @@ std::vector<std::int64_t> cut_for_least_latency(const std::vector<double>& costs
   return cut;
 }
 
-// total slots of equal weight over the stages; the first `extra` stages take one more.
+// Divides `total` equal layers over the stages; the first total % stages stages get one more.
 std::vector<std::int64_t> spread(std::int64_t total, std::int64_t stages) {
   std::vector<std::int64_t> layers(stages, total / stages);
   for (std::int64_t i = 0; i < total % stages; ++i) ++layers[i];
@@ -157,7 +158,7 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
   if (!spec.strategy.stage_layers.empty()) {
     cut = spec.strategy.stage_layers;
   } else if (spreads_vocabulary(spec.strategy.schedule)) {
-    cut = spread(layers, stages);  // no stage has more of the rest than another
+    cut = spread(layers, stages);  // embedding and head are shared by all stages, so they do not count
   } else if (plans_stages(spec.strategy) && stages > 1 && layers >= stages) {
     cut = cut_for_least_latency(layer_costs(spec), spec.strategy);
   } else if (rule == StageRule::even && layers % stages == 0) {

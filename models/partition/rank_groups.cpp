@@ -24,7 +24,8 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-// Groups of ranks with the same key; groups are numbered by their first rank. Keys are below a few times the ranks.
+// Groups of ranks with the same key; groups are numbered by their first rank. Keys are at most a few times the number
+// of ranks, so a table is indexed by them.
 template <typename Key>
 GroupTable group_by(std::int64_t ranks, const Key& key) {
   std::vector<std::int64_t> keys(static_cast<std::size_t>(ranks));
@@ -42,7 +43,7 @@ GroupTable group_by(std::int64_t ranks, const Key& key) {
   return table;
 }
 
-// The number of each rank among those of its pool, in rank order.
+// The position of each rank among the ranks with the same pool number, in rank order.
 std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
   std::map<std::int64_t, std::int64_t> next;
   std::vector<std::int64_t> places;
@@ -51,7 +52,8 @@ std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
   return places;
 }
 
-// Sets the groups of a grid: ranks of one tensor group, all layers of it, that agree in two of their three places.
+// Sets the groups of a grid: ranks of one tensor group, in all layers of the grid, that agree in two of their three
+// coordinates.
 void set_grid(const Strategy& s, const std::vector<Coordinates>& at, std::vector<GroupTable>& tables) {
   const std::int64_t q = s.on_grid() ? grid_side(s) : 0;
   const auto set = [&](Dimension d, std::int64_t stride) {
@@ -94,7 +96,7 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
   for (const auto& [name, axis] : axes) {
     if (axis.degree > 1) throw Error(fmt::format("strategy.rank_order: '{}' leaves out {}", s.rank_order, name));
   }
-  std::vector<std::int64_t> stage_at;  // stage of each place
+  std::vector<std::int64_t> stage_at;  // stage of each position in the pipeline
   for (std::int64_t stage = 0; stage < s.pipeline; ++stage)
     stage_at.insert(stage_at.end(), s.replicas_of(stage), stage);
   std::vector<Coordinates> all(s.gpus());
@@ -120,7 +122,8 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
                                     bool experts) {
   const std::vector<Coordinates> at = coordinates(s);
   const auto ranks = s.gpus();
-  // Position among the replicas of a stage, and how many of them share shards. Layers of a 2.5d grid are replicas.
+  // replica: index of a rank among the ranks with the same weights. shards: number of these that share one set of
+  // shards. Layers of a 2.5d grid hold the same weights.
   const std::int64_t face = s.tensor / s.tensor_depth;
   const auto tensor = [&](std::int64_t r) { return at[r].tensor % face; };
   const auto replica = [&](std::int64_t r) {
@@ -128,8 +131,9 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   };
   const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
   const auto model_part = [&](std::int64_t r) { return at[r].place * s.tensor + tensor(r); };
-  // Stages that hold the same weights count as one: weights that one copy of the model has on a stage, other copies
-  // have on its mirror image, and on the stages at as even distances as there are copies each way.
+  // Stages that hold the same weights get the same number. The weights that one copy of the model has on a stage, other
+  // copies have on the mirror image of the stage, and, with several copies in each direction, on stages at even
+  // distances.
   const std::int64_t copies = model_copies(s.schedule);
   const auto weights_of = [&](std::int64_t r) {
     if (copies == 1) return at[r].pipeline;
@@ -147,7 +151,7 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::ulysses, [&](std::int64_t r) {
     return (at[r].data * s.context_ring + at[r].context / s.context_ulysses) * models + model_part(r);
   });
-  // Experts are laid out over the ranks of a stage that share shards.
+  // Experts are distributed over the ranks of a stage that share one set of shards.
   const std::int64_t sets = s.data * s.context * s.tensor_depth / shards, pool = ranks / places / sets;
   const auto set_of = [&](std::int64_t r) { return replica(r) / shards; };
   std::vector<std::int64_t> pools;

@@ -4,9 +4,10 @@
 
 namespace orrery {
 
-// Throws Error when a plan cannot run: a dependency cycle, also when all transfers of a rank share one queue in issue
-// order and each send/receive pair, batch and collective is one node (rendezvous, no buffering); a send without its
-// receive; ends of a transfer of different sizes; members of a collective that issue it in different orders.
+// Throws Error if a plan cannot run, because of a send without its receive, a sender and a receiver with different
+// numbers of bytes, members that issue their collectives in different orders, or a cycle of dependencies. Cycles are
+// searched for as if all transfers of a rank shared one queue in issue order, and as if a send/receive pair, a batch
+// and a collective each began only when all its members had come (rendezvous, no buffering).
 void check_plan(const Plan& plan);
 
 }  // namespace orrery

@@ -54,7 +54,8 @@ class GroupList {
   }
 
  private:
-  std::vector<std::size_t> begins_ = {0};  // begins of all lists, then the end of the last one
+  // indices into ranks_ at which the lists begin, then the end of the last list
+  std::vector<std::size_t> begins_ = {0};
   std::vector<std::int32_t> ranks_;
 };
 

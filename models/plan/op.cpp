@@ -5,39 +5,41 @@ namespace {
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
-// Passes of eager PyTorch where a kernel is not fused: each operation reads its inputs and writes its output once. They
-// are counted from the operations that PyTorch's and Megatron's sources call, named beside each; published steps check
-// their sums (cross-entropy: 52 bytes a logit with the casts; fits gave 46 with Megatron's ops, 59 with nanotron's;
-// element-wise passes of a layer 1.3 times the counted ones; Megatron's optimizer step about 58 bytes a parameter).
+// FLOPs and bytes of each op. A pass reads or writes every element once. An op that is not fused has the passes of
+// eager PyTorch, where each operation reads its inputs and writes its output once; the passes are counted from the
+// operations that PyTorch's and Megatron's sources call, which a comment at each op lists. Published step times check
+// the sums (cross-entropy: 52 bytes a logit with the casts are counted, fits gave 46 with Megatron's ops and 59 with
+// nanotron's; element-wise passes of a layer: 1.3 times the counted ones; Megatron's optimizer step: about 58 bytes a
+// parameter).
 struct WorkCost {
   Bytes width;
 
-  // 2 m n k operations; every operand passes through memory once, an accumulated result twice.
+  // 2 m n k operations; every operand is read or written once, an accumulated result is read and written.
   Cost operator()(const Gemm& g) const {
     const double batch = d(g.batch);
     const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
     return {2 * batch * d(g.m) * d(g.n) * d(g.k), batch * ((d(g.m) + d(g.n)) * d(g.k) * d(width) + result)};
   }
-  // Every expert's weights pass whole, however few rows it has.
+  // Every expert's weights are read completely, however few rows the expert has.
   Cost operator()(const GroupedGemm& g) const {
     const bool weights = g.role == Gemm::Role::weight_gradient;
     const double matrices = d(g.groups) * d(g.out) * d(g.in);
     const double passed = matrices * d(weights ? g.result_bytes * (g.accumulate ? 2 : 1) : width);
     return {2 * d(g.rows) * d(g.out) * d(g.in), passed + d(g.rows) * (d(g.out) + d(g.in)) * d(width)};
   }
-  // Forward reads and writes every row, backward reads it.
+  // Forward reads and writes every row, backward reads every row.
   Cost operator()(const GroupedBias& b) const {
     const double passes = b.direction == Direction::forward ? 2 : 1, elements = d(b.rows) * d(b.columns);
     return {(b.weighted ? 2 : 1) * elements, passes * elements * d(width) + (b.weighted ? 4 * d(b.rows) : 0)};
   }
-  // Passes of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1), the chosen
-  // probabilities and the map of choices scattered (3), load and auxiliary loss (3), counts (1); backward their
-  // gradients.
+  // Passes of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1), scattering the
+  // chosen probabilities and the map of choices (3), load and auxiliary loss (3), counts (1); backward has the
+  // gradients of these.
   Cost operator()(const Gate& g) const {
     const double passes = g.direction == Direction::forward ? 10 : 8;
     return {10 * d(g.rows) * d(g.experts), passes * 4 * d(g.rows) * d(g.experts)};
   }
-  // Every copy is read and written; a sum reads its places and writes one row.
+  // Expanding reads and writes every moved row; summing reads every moved row and writes one row per token.
   Cost operator()(const Permute& p) const {
     const double read = d(p.moved), written = d(p.expand ? p.moved : p.rows);
     return {p.expand ? 0 : d(p.moved) * d(p.columns),
@@ -52,7 +54,8 @@ struct WorkCost {
     return {0, 2 * d(s.rows) * (d(s.columns) * d(width) + (s.weighted ? 4 : 0))};
   }
   Cost operator()(const CountTokens& c) const { return {0, 4 * d(c.counts)}; }
-  // Two products forward, five backward (scores again, dV, dP, dQ, dK), over half of the square when causal.
+  // Two products in forward, five in backward (scores again, dV, dP, dQ, dK), over half of all query-key pairs when
+  // causal.
   Cost operator()(const FlashAttention& a) const {
     const double pair = d(a.batch) * d(a.heads) * d(a.query) * keys_per_query(a);
     const double forward = 2 * pair * (d(a.head_dim) + d(a.value_dim));
@@ -62,30 +65,32 @@ struct WorkCost {
     return {back ? forward * 2.5 : forward, (back ? values * 2 : values) + merged_bytes(a, width)};
   }
   Cost operator()(const MoveHeads& m) const { return {0, 2 * d(m.rows) * d(m.members) * d(m.columns()) * d(width)}; }
-  // Unfused: scale, mask, softmax, cast, a read and a write each; backward softmax (two reads), mask, scale.
+  // Unfused: scale, mask, softmax and cast read and write once each; in backward softmax reads twice and writes once,
+  // mask and scale read and write once each.
   Cost operator()(const Softmax& s) const {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 8) : (s.fused ? 3 : 7);
     return {5 * d(s.rows) * d(s.columns), passes * d(s.rows) * d(s.columns) * d(width)};
   }
   // Fused: backward reads x and dy, writes dx, and reads once more for the weight's gradient. Unfused: cast to fp32 (6
-  // bytes of a 16-bit element), square (8), mean (4), multiply by the deviation (8), cast (6), multiply by the weight
-  // (4); backward the same operations' gradients, most of them twice as many.
+  // bytes per 16-bit element), square (8), mean (4), multiplication by the inverse deviation (8), cast (6),
+  // multiplication by the weight (4); backward has the gradients of these operations, most of which take twice the
+  // bytes.
   Cost operator()(const Normalize& n) const {
     const bool forward = n.direction == Direction::forward;
     double passes = forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
-    // For rows in pieces the sums read x, or x and dy twice; unfused, the part up to the mean is half of the
-    // operations.
+    // If rows are cut into pieces, forward reads x for the sums, then reads x and writes y; in backward each of the two
+    // parts has three passes. Unfused, each part has half of the passes.
     const bool whole = n.part == Normalize::Part::whole, sums = n.part == Normalize::Part::sums;
     if (!whole) passes = !n.fused ? passes / 2 : forward ? (sums ? 1 : 2) : 3;
     return {(whole ? 8 : 4) * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
   }
-  // Unfused: cast to fp32 (6 bytes of a 16-bit element), multiplied as complex numbers (8), cast (6).
+  // Unfused: cast to fp32 (6 bytes per 16-bit element), multiplication as complex numbers (8), cast (6).
   Cost operator()(const Rotary& r) const {
     return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 10) * d(r.rows) * d(r.columns) * d(width)};
   }
-  // Fused (Transformer Engine's and Megatron-Core's kernels for latent attention): the queries' rope part in place,
-  // keys and values read and written once. Unfused: both rope parts rotated as above, queries and keys concatenated
-  // anew.
+  // Fused (Transformer Engine's and Megatron-Core's kernels for latent attention): the queries' rotated part is read
+  // and written in place, keys and values are read and written once. Unfused: the rotated parts of queries and keys
+  // cost what Rotary does, and queries and keys are concatenated again.
   Cost operator()(const LatentHeads& l) const {
     const double heads = d(l.rows) * d(l.heads), rope = heads * d(l.rope);
     const double packed = heads * d(2 * l.nope + l.rope + 2 * l.value) + d(l.rows) * d(l.rope);
@@ -94,8 +99,8 @@ struct WorkCost {
     return {4 * rope, (l.fused ? passes : passes + more) * d(width)};
   }
   Cost operator()(const Split& s) const { return {0, 2 * d(s.rows) * d(s.first + s.second) * d(width)}; }
-  // Unfused SwiGLU: silu (2 passes) and its product with the other half (3); backward the product's two gradients (3
-  // each), silu's (3), and the halves put together again (4).
+  // Unfused SwiGLU: silu (2 passes) and its product with the other half (3); in backward the product's two gradients (3
+  // each), silu's gradient (3), and the concatenation of the two halves (4).
   Cost operator()(const Activation& a) const {
     const double in = a.gated ? 2 : 1;
     const double fused = a.direction == Direction::forward ? in + 1 : 2 * in + 1;
@@ -104,7 +109,7 @@ struct WorkCost {
     const double weights = a.weighted ? (a.direction == Direction::forward ? 4 : 8) * d(a.rows) : 0;
     return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width) + weights};
   }
-  // Unfused: adding the bias and dropout are a read and a write each.
+  // Unfused: adding the bias reads and writes once, and so does dropout.
   Cost operator()(const Residual& r) const {
     const double elements = d(r.rows) * d(r.columns);
     const double mask = r.dropout ? 1 : 0;
@@ -116,16 +121,17 @@ struct WorkCost {
   Cost operator()(const BiasGradient& b) const {
     return {d(b.rows) * d(b.columns), d(b.rows) * d(b.columns) * d(width)};
   }
-  // Backward reads the gradient and adds to as many rows of the table's.
+  // Backward reads the output's gradient, and reads and writes as many rows of the table's gradient.
   Cost operator()(const Embedding& e) const {
     const double elements = d(e.rows) * d(e.columns);
     return {0, elements * (e.direction == Direction::forward ? (e.positions ? 3 : 2) * d(width)
                                                              : d(width) + 2 * d(e.gradient_bytes))};
   }
-  // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch subtracts and
-  // exponentiates (a read and a write each) and sums (a read); Megatron's vocab_parallel_cross_entropy divides by the
-  // sum and multiplies by the gradient of the loss. A metric casts the logits to fp32 (autocast does) and writes their
-  // log-softmax. Narrow cross-entropies read logits of 16 bits twice, and once more for the gradient that they write.
+  // Passes over fp32 logits: `maximum` reads; `exponent` and `gradient` read and write. Unfused: eager PyTorch
+  // subtracts and exponentiates (a read and a write each) and sums (a read); Megatron's vocab_parallel_cross_entropy
+  // divides by the sum and multiplies by the gradient of the loss. A metric casts the logits to fp32 (as autocast does)
+  // and writes their log-softmax. Without the cast to fp32, the logits are read twice as 16-bit numbers, and once more
+  // for the gradient that is written.
   Cost operator()(const CrossEntropy& c) const {
     const double pass = d(c.rows) * d(c.columns) * (c.narrow ? d(width) : 4);
     switch (c.part) {
@@ -145,7 +151,7 @@ struct WorkCost {
     return {};
   }
   Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to * (c.transpose ? 2 : 1))}; }
-  // Backward reads what forward left and updates the gradient.
+  // Backward reads forward's result, and reads and writes the gradient.
   Cost operator()(const SoftCap& s) const {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 6) : (s.fused ? 3 : 7);
     return {4 * d(s.elements), passes * d(s.elements) * d(width)};
@@ -158,9 +164,9 @@ struct WorkCost {
   Cost operator()(const Wait&) const { return {}; }
   Cost operator()(const Exchange&) const { return {}; }
   Cost operator()(const SquaredNorm& n) const { return {2 * d(n.elements), d(n.elements) * d(n.width)}; }
-  // Reads gradient, master and moments; writes master, moments and the forward copy. Unfused as torch's foreach AdamW:
-  // decay (2 passes), first moment (3), second (2 + 3), root (2), correction (2), epsilon (2), update (4), where fused
-  // passes are 7: about 12 more.
+  // Reads gradient, master weights and moments; writes master weights, moments and the weights for forward. Unfused,
+  // torch's foreach AdamW takes 20 passes: decay (2), first moment (3), second (2 + 3), root (2), correction (2),
+  // epsilon (2), update (4); a fused update takes 7, so that about 12 are added.
   Cost operator()(const Update& u) const {
     const Bytes weight = u.master > 0 ? u.master : u.forward;
     const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));
@@ -172,11 +178,12 @@ struct WorkCost {
 
 struct Kernels {
   int operator()(const Gemm&) const { return 1; }
-  int operator()(const GroupedGemm& g) const { return static_cast<int>(g.groups); }  // Transformer Engine: cuBLAS each
+  // Transformer Engine calls cuBLAS for each expert
+  int operator()(const GroupedGemm& g) const { return static_cast<int>(g.groups); }
   int operator()(const GroupedBias& b) const { return static_cast<int>(b.groups); }
   int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
   int operator()(const Permute&) const { return 2; }
-  // the operations of eager PyTorch
+  // number of operations in eager PyTorch
   int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }
   int operator()(const SortChunks&) const { return 2; }
   int operator()(const CountTokens&) const { return 2; }
@@ -227,12 +234,12 @@ struct Calls : Kernels {
   int operator()(const Normalize& n) const { return n.fused ? 1 : Kernels::operator()(n); }
   int operator()(const Embedding&) const { return 1; }
   int operator()(const SquaredNorm&) const { return 1; }
-  int operator()(const Update& u) const { return u.fused ? 1 : 12; }  // the foreach operations of torch.optim
+  int operator()(const Update& u) const { return u.fused ? 1 : 12; }  // number of foreach operations in torch.optim
 };
 
 }  // namespace
 
-// Merging is a pass of its own: it reads the part and the result so far, and writes the result.
+// Merging is a kernel of its own, which reads the new part and the result so far, and writes the result.
 double merged_bytes(const FlashAttention& a, Bytes width) {
   return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
 }

@@ -68,8 +68,7 @@ std::string_view name_of(Category c) {
 
 std::string_view name_of(MemoryTier p) { return row_of(p).name; }
 
-// The slot of a rank is the one whose representative has the same place in its pipeline group and, where the blocks of
-// a context ring differ, in its context group too.
+// A rank runs the tasks of the slot whose representative is on the same pipeline stage and of the same kind.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
   std::vector<std::size_t> place_of(static_cast<std::size_t>(plan.ranks));

@@ -14,8 +14,8 @@
 namespace orrery {
 
 // The plan: what every rank does in one step, in which order, on which buffers. It holds no times, no pointers and no
-// device types; the simulator and the executor read the same one. make_plan() builds it folded: one slot per class
-// of ranks that do the same work; unfold() gives every rank its own slot.
+// device types; the simulator and the executor read the same plan. make_plan() builds it folded: one slot per class of
+// ranks that do the same work; unfold() gives every rank its own slot.
 //
 //   slot (rank class) --owns--> tasks in the order its host issues them
 //   task --refers--> op (what, shapes, operands) and frame (which instance of the operands' buffers)
@@ -28,8 +28,8 @@ inline constexpr std::uint32_t kNone = 0xffffffffU;
 // gradients (I) and weight gradients (W); or work done once a step.
 enum class Phase : std::uint8_t { forward, backward, input_gradient, weight_gradient, step };
 
-// In-order queues of a rank: CUDA streams, one per direction and group (a single one would let an early receive block
-// a later send). Lane id = slot * kLanes + kind.
+// In-order queues of a rank. Transfers have one per direction and group (in a single queue an early receive would block
+// a later send). The id of a lane is slot * kLanes + its LaneKind.
 enum class LaneKind : std::uint8_t {
   compute,
   tensor,
@@ -42,7 +42,7 @@ enum class LaneKind : std::uint8_t {
   receive_previous,
   send_previous,
   receive_next,
-  send_partner,  // activations that another stage keeps until backward (BPipe)
+  send_partner,  // send_partner, receive_partner: activations that another stage keeps until backward (BPipe)
   receive_partner,
   embedding,
   model,
@@ -57,14 +57,14 @@ enum class LaneKind : std::uint8_t {
   hidden_states,
   vocabulary_sums,
   hidden_gradients,
-  expert_reduce  // gradient buckets of experts, whose ranks have a communicator of their own, beside data_reduce
+  expert_reduce  // gradient buckets of experts, whose groups of ranks are not those of data_reduce
 };
 inline constexpr std::uint32_t kLanes = 25;
 
 // Whether a lane reduces gradients over data ranks, of experts or of other weights.
 inline bool reduces_gradients(LaneKind l) { return l == LaneKind::data_reduce || l == LaneKind::expert_reduce; }
 
-// The line of the memory report in which a buffer's bytes count.
+// The line of the memory report that a buffer's bytes are added to.
 enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };
 inline constexpr int kCategories = 6;
 
@@ -73,10 +73,10 @@ struct BlockBuffer {
   std::string name;
   Bytes bytes = 0;
   Category category = Category::activations;
-  bool lazy = false;               // state that is allocated at the first update (optimizer moments), and stays
+  bool lazy = false;               // a state allocated at the first update and never freed (optimizer moments)
   std::int32_t runtime_size = -1;  // index into Block::runtime_sizes; `bytes` is for the predicted number of rows
   MemoryTier home = MemoryTier::device;
-  bool contiguous = false;  // lies in the rank's arena (BlockRole::arena), side by side with other such buffers
+  bool contiguous = false;  // lies in the rank's arena (BlockRole::arena), without a gap before the next such buffer
 };
 
 // Scope says in which frame (the buffers of one block) an operand lies, relative to the task's own frame.
@@ -84,41 +84,42 @@ enum class Scope : std::uint8_t {
   own,       // frame of this block and micro-batch
   next,      // the following block of the chunk, same micro-batch: forward writes its output there
   previous,  // the preceding block: backward writes the gradient of its input there
-  unit,      // this block's weights while gathered, and their gradients before reduction
+  unit,      // gathered weights of this block's unit, and their gradients before reduction
   state,     // this chunk's parameters, gradients and optimizer states, one flat buffer each
-  rank       // numbers that a rank has once: norm, found infinity, loss scale
+  rank       // numbers that a rank has one of: gradient norm, whether a gradient is infinite, loss scale
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
 
-// The weights of a chunk's flat buffer that an operand without a parameter covers, in the order of the buffer. A shard
-// holds its rank's piece of each.
+// The weights in a chunk's flat buffer that an operand without `parameter` covers, in the order of the buffer. A shard
+// holds its rank's piece of each of these weights.
 enum class Part : std::uint8_t {
   all,
   partial,  // weights with LocalParameter::partial
   kv,       // the last LocalParameter::kv_rows rows of every weight
-  // The embedding table: in a chunk's own states the table that the first and the last stage both hold; if the stage
-  // has the table in another chunk, or gathers it, the table there (Frame::previous)
+  // The embedding table that the first and the last stage both hold. It lies in the chunk's own states, or in another
+  // frame (Frame::previous) if the stage has it in another chunk or gathers it
   tied
 };
 
-// A buffer, or part of it, that a task uses; `slot` is the buffer's index in its block. For weights: `parameter` is the
-// index in the block's parameter list, and the part begins at the block's base plus that parameter's offset. Else
-// parameter is -1: the operand is the whole buffer, or `part` of it, or if the op is a collective with `first` the
-// range that this spans. The operand lies in the frame that `scope` names, except tiles (`tile` units further), a
-// version of the weights (Frame::weights) and Part::tied (plan.cpp: frame_of).
+// A buffer, or part of it, that a task uses; `slot` is the buffer's index in its block. If it is one weight,
+// `parameter` is the weight's index in the block's parameter list, and the weight begins at the block's base plus its
+// offset. Else parameter is -1, and the operand is the complete buffer, or its `part`, or for a collective with `first`
+// the range that the collective covers. The operand lies in the frame that `scope` names, except tiles (in the frame
+// `tile` frames after the unit's), a version of the weights (Frame::weights) and Part::tied (plan.cpp: frame_of).
 struct Operand {
   Scope scope = Scope::own;
   Access access = Access::read;
   std::uint16_t slot = 0;
   std::int32_t parameter = -1;
   Part part = Part::all;
-  std::uint16_t tile = 0;  // Scope::unit: the number of a tile of the unit (LocalParameter::tile), or 0
+  std::uint16_t tile = 0;  // for Scope::unit: number of a tile of the unit (LocalParameter::tile), or 0
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-// A kind of task. Many tasks share one: it repeats for every micro-batch and every layer of the same shape.
+// The description of a task, which many tasks share: the tasks of all micro-batches and of all layers of the same
+// shape.
 struct Op {
   std::string name;  // name of the op: "qkv", "qkv input gradient"
   Work work;
@@ -129,7 +130,7 @@ struct Op {
   bool recompute = false;          // a forward op run again in backward
   bool optimizer = false;          // norm kernels, update, casts of parameters
   bool host_waits = false;         // the issuing thread waits here until the dependencies are done
-  std::int32_t runtime_size = -1;  // index into its block's runtime_sizes that scales the work, or -1
+  std::int32_t runtime_size = -1;  // index into the block's runtime_sizes of the size that scales the work, or -1
   std::vector<Operand> operands;
   std::vector<Operand> waits_for;  // buffers that this op does not read, but whose last writer must end first
   std::vector<Operand> allocates;  // buffers allocated when the op is issued
@@ -143,31 +144,34 @@ inline bool moves(const Op& op) {
 }
 
 // Number of launches that a device queues before the next launch blocks: the host runs ahead of the device by at most
-// so many. (CUDA's per-context channel ring has 1,024 entries.)
+// this number. (CUDA's per-context channel ring has 1,024 entries.)
 inline constexpr TaskId kLaunchQueue = 1024;
 
-// How a weight (out, in) is cut over a group: not at all, by rows, by columns, or by rows of each of the matrices that
-// it packs: queries, keys and values by heads; gate and up projections by halves.
+// How a weight (out, in) is cut over a group: not at all, by rows, by columns, or, if it packs several matrices, by the
+// rows of each of them (heads: queries, keys and values; halves: gate and up projections).
 enum class Cut : std::uint8_t { none, rows, columns, heads, halves };
 
 // A weight of a block as one rank holds it.
 struct LocalParameter {
   std::string name;
-  std::int64_t out = 0, in = 0;  // sizes after cutting over the tensor group
-  std::int64_t offset = 0;       // elements from the block's base
+  std::int64_t out = 0, in = 0;  // rows and columns after cutting over the tensor group
+  std::int64_t offset = 0;       // number of elements from the block's base
   Cut cut = Cut::none;
-  bool partial = false;      // ranks of the tensor group hold the same weight, each with a part of its gradient
-  std::int64_t experts = 0;  // > 0: matrices of so many experts behind each other (`out` rows in all), cut over the
-                             // ranks of `expert_tensor`, and reduced over those of `expert_data`
-  // Last rows of `out`: key/value heads that several ranks (the group `kv`) hold, each with a part of the gradient
+  bool partial = false;  // ranks of the tensor group hold the same weight, each with a part of its gradient
+  // > 0: number of experts whose matrices lie one after another (`out` rows in all), cut over the ranks of
+  // `expert_tensor`, with gradients reduced over the ranks of `expert_data`
+  std::int64_t experts = 0;
+  // Number of last rows of `out` that are key/value heads which all ranks of the group `kv` hold, each with a part of
+  // the gradient
   std::int64_t kv_rows = 0;
-  // > 0: this is a tile, a run of a weight's rows that is gathered and reduced by itself where units are
-  // (ZeRO-Infinity, 2104.07857, section 5.1.3: memory-centric tiling), numbered within the block. tile_first, tile_of:
-  // how many of the weight's rows come before the tile, and how many it has in all.
+  // > 0: number, within the block, of a tile: a run of a weight's rows that is gathered and reduced by itself if
+  // weights are sharded (ZeRO-Infinity, 2104.07857, section 5.1.3: memory-centric tiling). tile_first, tile_of: number
+  // of the weight's rows before the tile, and of all its rows.
   std::uint16_t tile = 0;
   std::int64_t tile_first = 0, tile_of = 0;
-  // On a grid of tensor ranks, `over` is the group whose members the cut is over; a matrix cut by rows is cut by
-  // columns over another group too, and in a cube the rows of a member once more over tensor_depth.
+  // On a grid of tensor ranks, `over` is the group that the weight is cut over by `cut`. A matrix cut by rows is also
+  // cut by columns, over the group columns_over; in a cube, the rows of each member are cut once more, over
+  // tensor_depth.
   Dimension over = Dimension::tensor;
   std::optional<Dimension> columns_over = std::nullopt;
   bool cut_in_depth = false;
@@ -176,18 +180,20 @@ struct LocalParameter {
   bool summed_over(Dimension group) const { return partial && (cut == Cut::none || over != group); }
 };
 
-// A size known only at run time (tokens an expert gets in one layer and micro-batch): what the simulator
-// takes it to be, and the most it can be. Every frame of a block has its own.
+// A size known only at run time, such as the number of tokens that an expert gets in one layer and micro-batch: the
+// value that the simulator assumes, and the upper bound. Every frame of a block has its own value.
 struct RuntimeSize {
   std::string name;
   std::int64_t predicted = 0, bound = 0;
 };
 
-// The kind of a block. tile: buffers on the host that pieces of the states pass through (offload). arena: memory
-// allocated before the first step and cut into cells of one size, for buffers that lie contiguous. version: older
-// weights, which micro-batches in flight still need (asynchronous schedules). update: the buffers of one update, in
-// plans with several. evicted: activations that a stage keeps for another. exchange: tensors that all stages of a
-// pipeline sum or receive together.
+// The purpose of a block. receive, send: transfers at the boundaries of a stage. state: parameters, gradients and
+// optimizer states of a chunk. unit: gathered weights and gradients of a unit. rank: numbers that a rank has one of.
+// tile: buffers on the host that pieces of the states pass through (offload). arena: memory allocated before the first
+// step and cut into cells of one size, for buffers that lie one after another. version: older weights, which
+// micro-batches in flight still need (asynchronous schedules). update: the buffers of one update, in plans with several
+// updates. evicted: activations that a stage keeps for another stage. exchange: tensors that all stages of a pipeline
+// sum or receive together.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,
@@ -206,25 +212,26 @@ enum class BlockRole : std::uint8_t {
   exchange
 };
 
-// Whether a block's buffers live from before the first step on.
+// Whether a block's buffers exist from before the first step to the end of the run.
 inline bool outlives_steps(BlockRole role) {
   return role == BlockRole::state || role == BlockRole::rank || role == BlockRole::tile || role == BlockRole::arena ||
          role == BlockRole::version;
 }
 
-// The ops of an embedding, layer, head or stage's end for one micro-batch: a list of forward and one of backward ops,
-// and their buffers. Buffers 0 and 1 are always the input and the gradient of the output.
+// The ops of an embedding, a layer, the output or a stage's boundary for one micro-batch: a list of forward and one of
+// backward ops, and their buffers. Buffers 0 and 1 are always the input and the gradient of the output.
 struct Block {
   std::string name;
   BlockRole role = BlockRole::layer;
   std::vector<BlockBuffer> buffers;
   std::vector<std::uint32_t> forward, backward;  // op ids in issue order
-  std::uint32_t input_gradients = 0;             // number of backward ops before those that only weight gradients need
-  // Number of leading backward ops (uploads) that may be issued one block early
+  // number of leading backward ops; only weight gradients need the ops after them
+  std::uint32_t input_gradients = 0;
+  // Number of leading backward ops (uploads) that may be issued before the ops of the preceding block of backward
   std::uint32_t fetches = 0;
-  // Ids of forward ops that are issued one block late (they free offloaded activations)
+  // Ids of forward ops that are issued after the ops of the next block (they free offloaded activations)
   std::vector<std::uint32_t> release;
-  std::vector<std::uint32_t> exchange;  // forward ops that are issued once all stages have got this far
+  std::vector<std::uint32_t> exchange;  // ids of forward ops that are issued when all stages have their inputs
   std::vector<LocalParameter> parameters;
   std::int64_t parameter_elements = 0;  // sum over `parameters`
   std::vector<RuntimeSize> runtime_sizes;
@@ -232,23 +239,26 @@ struct Block {
 inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;
 
-// An instance of a block's buffers. In a frame of a micro-batch, `next` and `previous` are the neighbouring blocks of
-// the chunk, whose buffers activations and gradients are written to. In a unit's frame `next` is the frame of its first
-// tile, and so on from tile to tile. In the frame of a unit or a state, `previous` is the frame of the embedding table,
-// for blocks that read a table which another block owns (Part::tied: multi-token prediction).
+// An instance of a block's buffers. In a frame of a micro-batch, `next` and `previous` are the frames of the
+// neighbouring blocks of the chunk: activations are written to the next one, gradients to the previous one. In a unit's
+// frame `next` is the frame of the unit's first tile, and in a tile's frame that of the next tile. In the frame of a
+// unit or a state, `previous` is the frame of the embedding table, for blocks that read a table which another block
+// owns (Part::tied: multi-token prediction).
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
   std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // ids of other frames
-  std::uint32_t weights = kNone;  // frame of the weight version that the micro-batch uses; kNone: `state`'s
-  std::uint32_t slot = 0;         // index of the rank class that the frame belongs to
-  std::int32_t layer = -1;        // layer of the model; -1 embedding, layers() head
-  std::int32_t micro_batch = -1;  // -1: not of one micro-batch; for an update the last one before it
+  // frame of the weight version that the micro-batch uses; kNone: the weights in frame `state`
+  std::uint32_t weights = kNone;
+  std::uint32_t slot = 0;  // index of the rank class that the frame belongs to
+  // number of the layer in the model; -1 for the embedding, the number of layers for the output
+  std::int32_t layer = -1;
+  std::int32_t micro_batch = -1;  // -1: not of one micro-batch; for an update the last micro-batch before it
   std::int32_t chunk = 0;
-  std::int64_t base = 0;  // elements before this block's weights in the chunk's flat buffers
+  std::int64_t base = 0;  // number of elements before this block's weights in the chunk's flat buffers
 };
 
-// BlockBuffer of the weights in a chunk's state frame, and in a frame of BlockRole::version.
+// Index of the buffer of the weights in a block of BlockRole::state and in one of BlockRole::version.
 inline constexpr std::uint16_t kWeights = 0;
 
 // Flags of a task. kJoinsPrevious: the task is in the same batch (NCCL group) as the task issued before it. kStepEnd:
@@ -256,40 +266,42 @@ inline constexpr std::uint16_t kWeights = 0;
 inline constexpr std::uint8_t kJoinsPrevious = 1;
 inline constexpr std::uint8_t kStepEnd = 2;
 
-// One execution of an op by one rank class, at one place of the schedule. 24 bytes.
+// One execution of an op by one class of ranks, for one micro-batch or once a step. It takes 24 bytes.
 struct Task {
   std::uint32_t op = 0;
   std::uint32_t frame = 0;
   std::uint32_t lane = 0;
-  std::uint32_t first_dependency = 0;  // index into Plan::dependencies, up to the next task's
-  std::uint32_t match = kNone;         // transfers with more than one end in this plan: index into Plan::matches
+  // index into Plan::dependencies of its first entry; the entries end at the next task's first
+  std::uint32_t first_dependency = 0;
+  // index into Plan::matches, for a transfer of which this plan has several members
+  std::uint32_t match = kNone;
   std::uint8_t flags = 0;
 };
 
-// A class of ranks that do the same work (called a slot elsewhere), or a single rank when unfolded.
+// A class of ranks that do the same work, or a single rank in an unfolded plan. Its index in Plan::classes is its slot.
 struct RankClass {
-  std::string name;  // name of the slot: "stage 0"
+  std::string name;  // name of the class: "stage 0"
   std::int64_t stage = 0;
-  std::int64_t representative = 0;  // a global rank
+  std::int64_t representative = 0;  // global number of the rank that represents the class
   std::int64_t multiplicity = 1;
-  TaskId begin = 0, end = 0;    // the slot's tasks, in issue order
-  std::uint32_t frame = kNone;  // frame of Scope::rank
-  // versions: how many versions of the weights are kept at a time. staleness: the most updates that come between a
-  // gradient's weights and the weights that it changes.
+  TaskId begin = 0, end = 0;    // range of the class's tasks, which lie in issue order
+  std::uint32_t frame = kNone;  // frame that Scope::rank names
+  // versions: number of versions of the weights that are kept at a time. staleness: largest number of updates made
+  // between the forward of a micro-batch and the update that uses its gradient.
   std::int64_t versions = 1, staleness = 0;
   bool server = false;  // parameter servers: processes on hosts, no GPU
   // An update may be validated in the next step (post_validation.h): the tasks from `validation` on receive the norm
-  // over all stages, and in task `validated` the host waits for it. A wrong update is rolled back there, and the tasks
-  // before it in the step run again. kNone: the update itself waits for the norm.
+  // over all stages, and in task `validated` the host waits for it. A wrong update is rolled back at that task, and the
+  // tasks before it in the step run again. kNone: the update waits for the norm.
   TaskId validation = kNone, validated = kNone;
 };
 
-// The ends of one collective or send/receive pair that lie in this plan.
+// The tasks of this plan that are members of one collective, or the sender and the receiver of one transfer.
 struct Match {
   std::uint32_t first = 0, count = 0;  // range in Plan::match_members
 };
 
-// All groups of one dimension over all ranks: groups[i] lists global ranks; member_of[rank] is the index of the rank's
+// All groups of one dimension. groups[i] lists the global ranks of group i; member_of[rank] is the index of the rank's
 // group.
 struct GroupTable {
   GroupList groups;
@@ -297,38 +309,42 @@ struct GroupTable {
 };
 
 struct Plan {
-  std::int64_t ranks = 0;    // ranks of the whole job
-  std::int64_t servers = 0;  // parameter servers: the last ones of the ranks
-  // How many servers hold the same range of every bucket, and form a chain: server i holds range i % ranges(), and
+  std::int64_t ranks = 0;    // number of ranks of the job
+  std::int64_t servers = 0;  // number of parameter servers, which are the last ranks
+  // Number of servers that hold the same range of every bucket and form a chain. Server i holds range i % ranges(), and
   // follows server i - ranges() in its chain. Workers push to a chain's head and pull from its tail.
   std::int64_t copies = 1;
-  // For each server the number of the worker at whose position in the cluster it runs, or would run.
+  // For each server the number of the worker at whose position in the cluster it runs; if servers have machines of
+  // their own, a number after the last worker's.
   std::vector<std::int64_t> server_seats;
   bool servers_beside = false;  // servers run on the workers' machines
-  // Workers do not wait for each other: a server updates with what each worker pushes as it arrives.
+  // Workers do not wait for each other: a server updates its weights with the gradients of each worker when they
+  // arrive.
   bool asynchronous_workers = false;
-  // A step of an asynchronous schedule begins before the previous one has ended: the plan holds several steps, from the
-  // filling of the pipeline to its draining, and a report covers one step between them.
+  // A step of an asynchronous schedule begins before the previous one has ended: the plan holds `steps` steps, from the
+  // filling of the pipeline to its draining, and a report covers step number `reported`.
   std::int64_t steps = 1, reported = 0;
-  std::int64_t micro_batches = 0;      // micro-batches of all steps
-  std::int64_t update_every = 1;       // micro-batches between updates
-  Bytes element_bytes = 2;             // bytes of an activation element
-  bool one_queue = false;              // a rank's kernels begin in the order of their launches, whatever their lanes
-  bool steps_overlap = false;          // no stage waits for the others between steps: updates are validated later
-  bool shards_optimizer = false;       // data ranks hold a part of the optimizer states each
-  bool shards_gradients = false;       // a unit's gradient lives only until it is reduced, to a part on each data rank
-  std::vector<GroupTable> dimensions;  // groups, by Dimension
-  std::vector<std::uint16_t>
-      kind_of_rank;  // kind of each rank, a class on each stage; empty: stages have one class each
-  // Dimensions whose groups have ranks of several classes of a stage; groups of other dimensions lie within one class
+  std::int64_t micro_batches = 0;  // number of micro-batches of all steps
+  std::int64_t update_every = 1;   // number of micro-batches of each update
+  Bytes element_bytes = 2;         // bytes of an activation element
+  // a rank's kernels begin in the order of their launches, also if their lanes differ
+  bool one_queue = false;
+  // no stage waits for other stages between steps, because updates are validated in the next step
+  bool steps_overlap = false;
+  bool shards_optimizer = false;       // each data rank holds a part of the optimizer states
+  bool shards_gradients = false;       // a unit's gradient is freed once it is reduced to a part on each data rank
+  std::vector<GroupTable> dimensions;  // tables of groups, by Dimension
+  // kind of each rank; the ranks of one kind on one stage are a class. Empty: stages have one class each
+  std::vector<std::uint16_t> kind_of_rank;
+  // Dimensions whose groups contain ranks of several kinds; groups of other dimensions have ranks of one kind each
   std::vector<Dimension> meeting;
   std::vector<RankClass> classes;
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
-  std::uint32_t buffers = 0;         // buffer ids given out
-  std::vector<Task> tasks;           // tasks by slot, then in issue order; one sentinel at the end
-  std::vector<TaskId> dependencies;  // dependencies beyond the order of a task's own lane
+  std::uint32_t buffers = 0;         // number of buffer ids in use
+  std::vector<Task> tasks;           // tasks by slot, then in issue order; one task without meaning at the end
+  std::vector<TaskId> dependencies;  // tasks that a task waits for, except earlier tasks of its own lane
   std::vector<Match> matches;
   std::vector<TaskId> match_members;
 
@@ -355,14 +371,15 @@ std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
 std::string_view name_of(MemoryTier p);
 
-// The slot (rank class) whose tasks each rank of the job runs: one of its own, or that of its class in its stage.
+// For each rank of the job, the slot whose tasks it runs: its own in an unfolded plan, else that of its class.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
 // The frame in which an operand of a task of frame f lies.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& operand);
-std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);  // for an operand that is no tile
+std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);  // for an operand that is not a tile
 
-// The place of a task in the step: "B micro-batch 0 layer 79, mlp up input gradient"; "start" for kNone.
+// The position of a task in the step, for messages: "B micro-batch 0 layer 79, mlp up input gradient"; "start" for
+// kNone.
 std::string place_of(const Plan& plan, TaskId t);
 
 }  // namespace orrery

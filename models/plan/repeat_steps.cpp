@@ -41,8 +41,8 @@ class Repeater {
   }
 
  private:
-  // Adds tasks of a slot, with their dependencies on each other. Passes are numbered alike on all slots, so that the
-  // ends of transfers meet.
+  // Adds tasks of a slot, with their dependencies on each other. Passes have the same numbers on all slots, so that
+  // each transfer finds its members by pass and match.
   void add(TaskId begin, TaskId end, std::uint32_t pass) {
     const auto first = static_cast<TaskId>(plan_.tasks.size());
     for (TaskId t = begin; t < end; ++t) {
@@ -67,7 +67,8 @@ class Repeater {
 
   const Plan& from_;
   Plan plan_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;  // ends of transfers, by pass and match
+  // tasks of transfers, by pass and index of the match
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;
 };
 
 }  // namespace

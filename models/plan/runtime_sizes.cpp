@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-// Numbers that grow with the rows of tokens on their way to experts and back.
+// Scales the sizes of an op's work that are proportional to the number of rows routed to experts.
 struct OverRows {
   std::int64_t planned, rows;
 
@@ -79,7 +79,7 @@ class Resizer {
     return slot.bytes / block.runtime_sizes[static_cast<std::size_t>(slot.runtime_size)].predicted;
   }
 
-  // Resizes a block's buffers, with room for a row even where there is none, as ranks allocate it
+  // Resizes a block's buffers to the frame's numbers of rows, or to one row instead of none, as ranks allocate them
   // (exec/memory/buffers.cpp).
   void resize_block(std::size_t frame) {
     Block block = block_of(frame);
@@ -110,7 +110,7 @@ class Resizer {
     plan_.ops.push_back(std::move(op));
   }
 
-  // Bytes of a collective: those of the member that puts in or takes out most.
+  // Bytes of a collective: the largest number that a member sends or receives.
   Bytes bytes_moved(TaskId t) const {
     const std::uint32_t match = from_.tasks[t].match;
     if (match == kNone) return bytes_at(t);
@@ -133,8 +133,9 @@ class Resizer {
 
   const Plan& from_;
   Plan plan_;
-  std::vector<std::vector<std::int64_t>> sizes_;                            // runtime sizes, by frame
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> op_of_;  // resized op, by frame and planned op
+  std::vector<std::vector<std::int64_t>> sizes_;  // runtime sizes, by frame
+  // index of the resized op, by frame and planned op
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> op_of_;
 };
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// The caching allocator's pool from which a lane's tasks allocate: FSDP gathers and reduces on streams with pools of
-// their own. Other transfers use the compute stream's pool, which waits for collectives; a sent buffer is freed when
-// the message has arrived.
+// Number of the caching allocator's pool from which a lane's tasks allocate: FSDP gathers and reduces on CUDA streams
+// with pools of their own. Other transfers allocate from the pool of the compute stream, which waits for collectives; a
+// sent buffer is freed when the message has arrived.
 inline int pool_of(LaneKind lane) {
   switch (lane) {
     case LaneKind::data_gather:

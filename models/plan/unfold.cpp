@@ -89,8 +89,8 @@ class Unfolder {
     }
   }
 
-  // The task of the stage's first class that stands for `folded`: classes of a stage that keep to themselves run the
-  // same tasks in the same order.
+  // The task of the stage's first class at the same position as `folded`. It identifies transfers within groups of one
+  // class, because all classes of a stage run the same tasks in the same order.
   TaskId of_first_class(TaskId folded) const {
     const RankClass& slot = from_.classes[from_.slot_of(folded)];
     for (const RankClass& first : from_.classes) {
@@ -99,7 +99,8 @@ class Unfolder {
     return folded;
   }
 
-  // Notes that a task is one end of a transfer: ends of the same folded task or match and of the same group meet.
+  // Records that a task is a member of a transfer. Members with the same folded task or match, and in the same group,
+  // become one match.
   void meet(TaskId folded, std::int64_t rank, TaskId task) {
     const Op& op = from_.op_of(folded);
     const auto* c = std::get_if<Collective>(&op.work);

@@ -5,10 +5,11 @@
 namespace orrery {
 
 // The same plan with a slot for every rank: each rank runs its class's tasks on frames of its own, and transfers run
-// between the members of the rank's real groups. A simulation of it must agree with the folded plan to the picosecond.
+// between the members of the rank's real groups. Its simulated times must agree with the folded plan's to the
+// picosecond.
 Plan unfold(const Plan& folded);
 
-// The plan of one rank: the folded plan's slot of the rank's class, and the rank's groups.
+// The plan of one rank: the tasks of its class in the folded plan, with the rank's own groups.
 Plan instantiate(const Plan& folded, std::int64_t rank);
 
 }  // namespace orrery

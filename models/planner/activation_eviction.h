@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// Activations of a micro-batch that another stage keeps between forward and backward (eviction: BPipe).
+// Activation eviction: another stage keeps activations of a micro-batch between forward and backward (BPipe).
 class ActivationEviction : public StepPart {
  public:
   ActivationEviction(Draft& draft, TaskWriter& writer);
@@ -19,7 +19,7 @@ class ActivationEviction : public StepPart {
   void issued(const Op& op, std::uint32_t frame, TaskId task) override;
 
  private:
-  // One buffer that is sent to another stage or back in one message, and the frame that it belongs to.
+  // One buffer that is sent to another stage, or back, in one message, and the frame that it belongs to.
   struct EvictedBuffer {
     std::uint32_t frame = kNone;
     std::uint16_t slot = 0;
@@ -29,11 +29,11 @@ class ActivationEviction : public StepPart {
   std::uint32_t frame_of_evicted(const std::vector<EvictedBuffer>& evicted, std::int32_t micro_batch);
   void move(const StageTransfer& transfer);
 
-  std::vector<char> alive_;  // by buffer id: allocated and not freed
-  // Frames of activations kept for another stage, by number of the eviction
+  std::vector<char> alive_;  // whether a buffer is allocated now, by buffer id
+  // Ids of the frames of activations kept for another stage, by number of the eviction
   std::map<std::int32_t, std::uint32_t> frames_;
-  std::map<std::pair<std::int32_t, int>, std::vector<EvictedBuffer>>
-      evicted_;  // evicted buffers, by move and rank kind
+  // evicted buffers, by number of the eviction and kind of ranks
+  std::map<std::pair<std::int32_t, int>, std::vector<EvictedBuffer>> evicted_;
 };
 
 }  // namespace orrery

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Offloads activations to the host between forward and backward. The device's copy of a block's activations is freed
-// when the next block has been issued, or before any backward (Transformer Engine's cpu_offload waits as late:
+// Offloads activations to the host between forward and backward. A block's buffers on the device are freed after the
+// next block has been issued, or before any backward (as late as in Transformer Engine's cpu_offload:
 // synchronize_on_group_commit_forward).
 class ActivationOffload : public StepPart {
  public:
@@ -21,10 +21,11 @@ class ActivationOffload : public StepPart {
  private:
   void release();
 
-  std::uint32_t leaving_ = kNone;  // a frame whose activations are being copied to the host
+  std::uint32_t leaving_ = kNone;  // id of the frame whose activations are being copied to the host
 };
 
-// Uploads activations from the host one block ahead: as a block's backward begins, its own and the next block's.
+// Uploads activations from the host one block ahead: before a block's backward, the activations of this block and of
+// the block whose backward comes next.
 class ActivationUploads : public StepPart {
  public:
   using StepPart::StepPart;
@@ -33,7 +34,7 @@ class ActivationUploads : public StepPart {
   void before_block(const Pass& pass) override;
 
  private:
-  std::set<std::uint32_t> fetched_;  // frames whose upload from the host has been issued
+  std::set<std::uint32_t> fetched_;  // ids of the frames whose upload from the host has been issued
 };
 
 }  // namespace orrery

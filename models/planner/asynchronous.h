@@ -6,29 +6,29 @@
 
 namespace orrery {
 
-// Whether an update comes after this action, and not at the end of the plan.
+// Whether an update follows this action, other than the update at the end of the plan.
 bool ends_update(const Draft& draft, const Action& action);
 
-// Weight updates in a schedule without flushes, which come between a micro-batch's forward and its backward: plans hold
-// several steps and several versions of the weights.
+// Weight updates in a schedule without flushes, where an update may come between a micro-batch's forward and its
+// backward. Plans of such schedules hold several steps and several versions of the weights.
 class AsynchronousUpdates : public StepPart {
  public:
   using StepPart::StepPart;
 
   void begin_slot() override { updates_ = 0; }
   void end_step() override { ++updates_; }
-  // Copies the newest weights to where the weights were before the first update, so that the plan can run again.
+  // Copies the newest weights to the frame of the weights before the first update, so that the plan can run again.
   void end_slot() override;
 
-  // The frame on which the next update of a chunk works. Weights that are updated in place are first copied to the
-  // frame of the new version.
+  // The id of the frame in which the next update of a chunk runs. Weights that are updated in place are first copied to
+  // the frame of the new version.
   std::uint32_t begin(const Chunk& chunk, bool in_place);
 
  private:
   std::uint32_t update_frame(const Chunk& chunk, std::uint32_t from, std::uint32_t to);
   void copy_weights(const Chunk& chunk, std::uint32_t frame);
 
-  std::int64_t updates_ = 0;  // updates written so far
+  std::int64_t updates_ = 0;  // number of updates written so far
 };
 
 }  // namespace orrery

@@ -9,12 +9,13 @@
 
 namespace orrery {
 
-// Tensors in the call for a bucket: one, unless the stack gives all its parameters to one coalesced call.
+// Number of tensors in the call for a bucket: one, unless the framework passes the bucket's parameters separately to
+// one coalesced call.
 static std::int64_t tensors_in(const PlanFacts& facts, const Bucket& bucket) {
   return facts.spec.software.communication.sharded_in_one_bucket && facts.row.shards_optimizer ? bucket.tensors : 1;
 }
 
-// Reduces the buckets to whose weights this backward op was the last to add a gradient.
+// Reduces the buckets whose last missing gradient this backward op has added.
 void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op, TaskId task) {
   Chunk& chunk = chunks_[pass.action.chunk];
   for (std::size_t i = 0; i < plan_.ops[op].operands.size(); ++i) {  // reductions add to plan_.ops
@@ -25,7 +26,8 @@ void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::ui
   }
 }
 
-// One buffer serves all buckets: what fills it, reduces it and empties it runs on one lane, in order.
+// Copies a bucket's gradients into the fused buffer. All buckets use this one buffer, so filling, reducing and emptying
+// it run in order on one lane.
 void BucketReduction::fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   const Op op = {.name = "fuse gradients",
                  .work = Multiply{bucket.elements, facts_.gradient_width, 1, false, bucket.first},
@@ -54,7 +56,8 @@ void BucketReduction::reduce_bucket(const Chunk& chunk, const Bucket& bucket, Ta
   average(draft_, writer_, chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (facts_.averaging != Averaging::none) after = writer_.last_of(LaneKind::compute);
   if (row_.servers || (row_.master && draft_.group_size(bucket.group) > 1)) return servers_->give(chunk, bucket, after);
-  const bool leaves = facts_.host_update() && !sums_over_model(draft_);  // else they leave behind those sums
+  // else gradients are offloaded after sums over the model
+  const bool leaves = facts_.host_update() && !sums_over_model(draft_);
   if (draft_.group_size(bucket.group) == 1) {
     if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {after});
     return;
@@ -81,7 +84,7 @@ void BucketReduction::reduce_bucket(const Chunk& chunk, const Bucket& bucket, Ta
   if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {reduced});
 }
 
-// DistributedDataParallel's buckets are buffers of their own: gradients that were reduced there are copied back.
+// Copies reduced gradients back from DistributedDataParallel's buckets, which are buffers of their own.
 void BucketReduction::copy_back() {
   if (facts_.averaging != Averaging::copy) return;
   for (const Chunk& chunk : chunks_) {
@@ -111,7 +114,7 @@ void BucketReduction::reduce() {
 void BucketReduction::end_step() { count_gradients(draft_); }
 
 void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
-  // Norms' and biases' few elements count as eight-bit ones too.
+  // The few elements of norms and biases are counted as 8-bit ones too.
   const bool eight_bit = spec_.software.communication.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
   const Bytes width = eight_bit ? 1 : context_.width;
   const Op op = {.name = "gather parameters",
@@ -128,9 +131,10 @@ void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, co
   for (const std::uint32_t u : bucket.units) writer_.note_write(u, kParameters, task);
 }
 
-// After the update every rank collects the parameters that the others updated, in the order in which forward needs
-// them. With one queue for all kernels the next bucket is gathered when the one before it is waited for (Megatron-Core
-// param_and_grad_buffer.py, finish_param_sync): more at once would hold up what forward launches.
+// After the update every rank gathers the parameters that other ranks updated, in the order in which forward needs
+// them. If all kernels share one queue, each bucket is gathered only when forward waits for the bucket before it
+// (Megatron-Core param_and_grad_buffer.py, finish_param_sync), because earlier gathers would delay forward's kernels in
+// the queue.
 void ParameterGather::gather_first() {
   to_gather_.clear();
   for (const Chunk* chunk : draft_.in_model_order()) {
@@ -140,7 +144,8 @@ void ParameterGather::gather_first() {
   }
   std::size_t first = to_gather_.size();
   if (plan_.one_queue && spec_.strategy.overlap.parameter_gather) {
-    // A table that both ends of the pipeline gather waits for no stage's forward.
+    // An embedding table that the first and the last stage gather together is gathered first, so that it does not wait
+    // for a stage's forward.
     const auto of_both_ends = [](const auto& of) { return of.second->group == Dimension::embedding; };
     const auto others = std::stable_partition(to_gather_.begin(), to_gather_.end(), of_both_ends);
     first = std::min(first, static_cast<std::size_t>(others - to_gather_.begin()) + 1);
@@ -151,7 +156,7 @@ void ParameterGather::gather_first() {
   }
 }
 
-// Gathers all buckets that hold the unit, and one more.
+// Gathers all buckets that contain weights of the unit, and one bucket more.
 void ParameterGather::gather_ahead(std::uint32_t unit) {
   if (gathering_ == to_gather_.size()) return;
   const auto holds = [&](const auto& of) {

@@ -10,19 +10,20 @@
 
 namespace orrery {
 
-// Reduction of gradients that stay whole until they are reduced bucket by bucket (DistributedDataParallel, ZeRO-1).
+// Reduction of unsharded gradients, bucket by bucket (DistributedDataParallel, ZeRO-1).
 class BucketReduction : public StepPart {
  public:
-  // servers: parameter servers or a master rank that take the gradients, else null.
+  // servers: the part for parameter servers or a master rank, if these update the weights, else null.
   BucketReduction(Draft& draft, TaskWriter& writer, Servers* servers) : StepPart(draft, writer), servers_(servers) {}
 
   void after_backward_op(const Pass& pass, std::size_t entry, std::uint32_t op, TaskId task) override;
   void reduce() override;
-  void end_step() override;  // the next update begins with gradients of its own
+  void end_step() override;  // the next update starts with new gradients
 
  private:
-  // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish their buckets in
-  // different orders, so not with these; a master takes buckets when all are complete.
+  // Whether a bucket is reduced as soon as backward has finished it. It is not if there are several copies of the
+  // model, which finish their buckets in different orders, nor with a master rank, which takes buckets when all are
+  // complete.
   bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1 && !row_.master; }
   void reduce_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
   void fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
@@ -49,7 +50,8 @@ class ParameterGather : public StepPart {
   void gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after);
 
   std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;  // buckets in the order in which forward uses them
-  std::size_t gathering_ = 0;                                      // how many of to_gather_ are issued
+  // number of entries of to_gather_ whose gathers are issued
+  std::size_t gathering_ = 0;
 };
 
 }  // namespace orrery

@@ -6,14 +6,15 @@
 
 namespace orrery {
 
-// Passes on the number that tells whether an update was right, where updates are validated in the next step.
+// Passes the number that decides whether an update was right to the next stage, if updates are validated in the next
+// step.
 std::vector<TaskId> DeviceUpdate::pass(const std::vector<TaskId>& summed, std::uint16_t number) {
   const bool passes = validation_ != nullptr && number == validation_->partial_norm();
   return passes ? validation_->pass_partial_norm(summed) : summed;
 }
 
 // fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
-// step is skipped where any rank found one.
+// update is skipped if any rank found one.
 void DeviceUpdate::unscale(const std::vector<TaskId>& after) {
   for (const Chunk& chunk : chunks_) {
     const Op op = {
@@ -72,8 +73,8 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& a
   if (!facts_.validates) zero_gradients(draft_, writer_, chunk, {});
 }
 
-// No pass unscales where the update itself multiplies by the clip coefficient: the norm of infinite gradients is
-// infinite.
+// There is no kernel that unscales gradients if the update itself multiplies by the clip coefficient, because the norm
+// already shows infinite gradients.
 void DeviceUpdate::update() {
   std::vector<TaskId> after = after_reductions(writer_);
   if (!draft_.updates()) {

@@ -12,7 +12,7 @@ namespace orrery {
 // The optimizer on the device: unscales gradients, computes their norm, clips and updates.
 class DeviceUpdate : public StepPart {
  public:
-  // validation: null if updates are not validated in the next step. asynchronous: null if no update comes while
+  // validation: null if updates are not validated in the next step. asynchronous: null if no update is made while
   // micro-batches are in flight.
   DeviceUpdate(Draft& draft, TaskWriter& writer, PostValidation* validation, AsynchronousUpdates* asynchronous)
       : StepPart(draft, writer), validation_(validation), asynchronous_(asynchronous) {}

@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-// Casts of weights to fp8, with the transposed copy that backward reads, once a step before their first use
-// (Transformer Engine: is_first_microbatch). Only weights that stay on the device between micro-batches have them.
+// Casts of weights to fp8, plain and transposed for backward, once a step before their first use (Transformer Engine:
+// is_first_microbatch). Only weights that stay unsharded on the device between micro-batches are cast so.
 class EightBitCasts : public StepPart {
  public:
   using StepPart::StepPart;

@@ -25,10 +25,10 @@ void StepWalk::turn(std::size_t turn) {
   tell(&StepPart::after_turn, turn);
 }
 
-// Issues one transfer for each slice. Where stages have several ranks, those of one boundary follow each other on
-// both sides in the order of their samples, and none joins another's batch.
+// Issues one transfer for each slice. If a stage is replicated, sender and receiver issue the transfers over a boundary
+// in the order of samples, and transfers are not batched.
 void StepWalk::cross(const StageTransfer& transfer) {
-  const bool upstream = transfer.forward == transfer.send;  // this is the end before the boundary
+  const bool upstream = transfer.forward == transfer.send;  // this stage is before the boundary
   const std::int32_t virtual_stage = transfer.boundary + (upstream ? 0 : 1);
   const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
   const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
@@ -62,7 +62,8 @@ Pass StepWalk::begin(const Action& action) const {
   return pass;
 }
 
-// Some stacks add gradients of a micro-batch only when the micro-batch has run back, but for the last one of an update.
+// Whether an op's addition of gradients is issued after the complete backward of its micro-batch, as in some
+// frameworks, except for the last micro-batch of an update.
 bool StepWalk::adds_late(const Pass& pass, const Op& op) const {
   const Action& action = pass.action;
   return std::holds_alternative<Accumulate>(op.work) && spec_.software.communication.accumulates_after_backward &&
@@ -102,9 +103,9 @@ bool StepWalk::issue_next(Pass& pass) {
   return moved;
 }
 
-// Issues what the host does with a received tensor before it launches the ops that read it: the ops behind the transfer
-// in the transfer's block. An input that comes without a transfer, from a virtual stage of the same stage, the host
-// takes when its device has ended, in stacks that wait for the device before every forward.
+// Issues the ops after the transfer in a receive block, by which the host waits for the received tensor before it
+// launches the ops that read it. If the input comes from a virtual stage on the same stage, without a transfer, the
+// host waits for the device in frameworks that do so before every forward.
 void StepWalk::wait_for_input(const Action& action) {
   const Chunk& chunk = chunks_[action.chunk];
   const bool forward = action.phase == Phase::forward;
@@ -122,8 +123,8 @@ void StepWalk::wait_for_input(const Action& action) {
   }
 }
 
-// Issues actions; woven ones take turns: while a transfer of one is on its way, the other computes. steady: between the
-// stage's first backward and its last forward.
+// Issues actions. Overlapped actions (F and B, `woven`) alternate: whenever one has issued a transfer, the other
+// continues with compute. steady: the actions are between the stage's first backward and its last forward.
 void StepWalk::run(std::span<const Action> woven, bool steady) {
   const Overlap& overlap = spec_.strategy.overlap;
   if (overlap.pipeline && (steady || overlap.pipeline_ends)) writer_.forget_sends();
@@ -151,7 +152,7 @@ void StepWalk::walk() {
     turn(i);
     if (i > 0 && ends_update(draft_, order[i - 1])) end_step();
     woven = 1;
-    while (order[i + woven - 1].woven) ++woven;  // no transfer stands between woven actions
+    while (order[i + woven - 1].woven) ++woven;  // no transfer is issued between overlapped actions
     const auto at = static_cast<std::ptrdiff_t>(i);
     run(order.subspan(i, woven), at >= filled && at <= drains);
   }

@@ -28,7 +28,7 @@ class StepWalk : public StepView {
   Pass begin(const Action& action) const;
   void run(std::span<const Action> woven, bool steady);
   bool adds_late(const Pass& pass, const Op& op) const;
-  bool issue_next(Pass& pass);  // issues one op; true if the op is a transfer
+  bool issue_next(Pass& pass);  // issues one op; returns whether the op is a transfer or collective
 
   template <class Hook, class... Arguments>
   void tell(Hook hook, const Arguments&... arguments) {

@@ -7,10 +7,10 @@
 
 namespace orrery {
 
-// The gradients that the optimizer reads: a shard of them if units are reduced one by one, else all.
+// The operand of the gradients that the optimizer reads: the shard if units are reduced one by one, else all gradients.
 Operand optimizer_gradients(const Draft& draft, Access access);
 
-// Divides gradients by the number of data ranks, in stacks that do so in a pass of its own.
+// Divides gradients by the number of data ranks, in frameworks that do so in a separate kernel.
 void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const Operand& gradients, std::int64_t first,
              std::int64_t elements);
 
@@ -19,8 +19,8 @@ void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, 
 // The last task of each lane on which gradients are reduced.
 std::vector<TaskId> after_reductions(const TaskWriter& writer);
 
-// Sums one number over all ranks that hold a part of the model; with post-update validation over this stage alone, as
-// the sum over stages comes later. Returns the tasks after which the sum is known.
+// Sums one number over all ranks of a replica; with post-update validation only over this stage, because the sum over
+// stages comes later. Returns the tasks after which the sum is known.
 std::vector<TaskId> sum_over_model(const Draft& draft, TaskWriter& writer, const char* name, std::uint16_t number,
                                    bool maximum);
 

@@ -65,8 +65,8 @@ void HostUnits::upload_gradients(std::uint32_t unit_frame) {
   writer_.emit(up, unit_frame);
 }
 
-// Sums the squares of a unit's gradients while they are on the device (DeepSpeed: set_norm_for_param_grad_in_gpu),
-// behind their reduction.
+// Sums the squares of a unit's gradients while they are on the device, after their reduction (DeepSpeed:
+// set_norm_for_param_grad_in_gpu).
 TaskId HostUnits::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
   const std::uint16_t to = facts_.delayed() ? kNextNorm : kSquaredNorm;
   const Op op = {
@@ -98,9 +98,9 @@ void HostUnits::offload_gradients(std::uint32_t unit_frame, TaskId after) {
   writer_.emit(store, unit_frame);
 }
 
-// Sums this rank's shard of a unit over the ranks of the model that each have a part of the gradient, before the shard
-// leaves the device: behind the unit's reduction, on the same lane. These ranks hold units alike, so that they own the
-// same part of a unit.
+// Sums this rank's shard of a unit over the ranks of the model that each have a part of the gradient. The sum runs
+// after the unit's reduction, on the same lane, before the shard is offloaded. All these ranks have equal units, so
+// they own the same part of a unit.
 void HostUnits::sum_unit_over_model(const Chunk& chunk, std::uint32_t unit_frame) {
   std::map<std::pair<Dimension, Part>, std::int64_t> elements;
   for (const Entry& entry : chunk.entries) {
@@ -144,8 +144,8 @@ void HostUnits::finish(const Chunk& chunk, std::uint32_t unit_frame, LaneKind la
   offload_gradients(unit_frame, read);
 }
 
-// Sums an embedding table's gradient over both ends of the pipeline. The table is the unit's first region, cut alike on
-// both stages.
+// Sums an embedding table's gradient over the first and the last stage. The table is the unit's first region, which
+// both stages cut into the same shards.
 void HostUnits::reduce() {
   if (late_unit_ == kNone) return;
   const Bytes bytes = draft_.shard(context_.table_rows * context_.hidden, Dimension::data) * facts_.gradient_width;

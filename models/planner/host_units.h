@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// Units (FSDP-style groups of weights) whose weights or gradients are offloaded to the host or disks, and their copies.
+// Memcpys of units whose weights or gradients are offloaded to the host or to disks.
 class HostUnits : public StepPart {
  public:
   using StepPart::StepPart;
@@ -19,29 +19,30 @@ class HostUnits : public StepPart {
 
   // Reads this rank's part of a unit's weights from the disks to the host, unless that read has been issued already.
   void fetch(std::uint32_t unit, std::uint32_t state, Phase phase);
-  // Uploads this rank's part of a unit's weights to the device in the width that it has on the host: FSDP casts it on
-  // the device (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
+  // Uploads this rank's part of a unit's weights to the device in the data type that it has on the host; FSDP casts it
+  // on the device (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
   void upload(std::uint32_t unit, std::uint32_t state, Phase phase, const std::vector<TaskId>& after);
-  // Whether a unit needs no all-gather: no other rank holds a part of it, and the host has it in the width that ops
+  // Whether a unit needs no all-gather: no other rank holds a part of it, and the host has it in the data type that ops
   // read.
   bool copied_alone(std::uint32_t unit) const;
   // Uploads the gradients' sum over the micro-batches so far; the next gradients are added to it on the device
   // (DeepSpeed: async_accumulate_grad_in_cpu_via_gpu).
   void upload_gradients(std::uint32_t unit);
-  // Offloads a unit's reduced gradients from the device, after task `after`, which reads them there.
+  // Offloads a unit's reduced gradients from the device after task `after`, which still reads the device's buffer.
   void offload_gradients(std::uint32_t unit, TaskId after);
-  // Finishes a unit's gradients, when those of all micro-batches are added. lane: the lane of the unit's reduction. An
-  // embedding table that another stage holds too waits for the end of the step, as the stages finish it at different
-  // times.
+  // Computes the norm of a unit's gradients and offloads them, when the gradients of all micro-batches are added. lane:
+  // the lane of the unit's reduction. An embedding table that another stage holds too is finished at the end of the
+  // step, because the two stages complete its gradient at different times.
   void finish(const Chunk& chunk, std::uint32_t unit, LaneKind lane);
 
  private:
   TaskId norm_of_unit(std::uint32_t unit, LaneKind lane);
   void sum_unit_over_model(const Chunk& chunk, std::uint32_t unit);
 
-  std::set<std::uint32_t> staged_;   // unit frames whose read from disks has been issued
-  std::uint32_t late_unit_ = kNone;  // unit whose gradients must be summed with the pipeline's other end
-  bool norm_begun_ = false;          // whether the step's norm already includes a unit
+  std::set<std::uint32_t> staged_;  // ids of the unit frames whose read from disks has been issued
+  // id of the unit frame whose gradients must be summed over the first and the last stage
+  std::uint32_t late_unit_ = kNone;
+  bool norm_begun_ = false;  // whether the step's norm already includes a unit
 };
 
 }  // namespace orrery

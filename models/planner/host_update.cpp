@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// One optimizer state that lies on disks: the names of the ops that fetch and store a tile of it, its slot in the
-// chunk's states and its slot among the tile's host buffers.
+// One optimizer state that lies on disks: names of the ops that fetch and store a tile of it, index of its buffer in
+// the chunk's states (state) and among the tile's host buffers (tile), and bytes of an element.
 struct Swapped {
   const char *fetch, *store;
   std::uint16_t state, tile;
@@ -39,9 +39,9 @@ void HostUpdate::update() {
   update_all(after);
 }
 
-// Clips gradients on the host. Where the update does not multiply by the clip coefficient itself, a pass over the
-// host's gradients does, which also unscales them (DeepSpeed: unscale_and_clip_grads). Gradients on disks are
-// multiplied by the update.
+// Clips gradients on the host. If the update does not multiply by the clip coefficient itself, a pass over the host's
+// gradients does so and also unscales them (DeepSpeed: unscale_and_clip_grads). For gradients on disks the update
+// multiplies.
 std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
   const Strategy& s = spec_.strategy;
   const bool clips = s.clip > 0;
@@ -60,8 +60,8 @@ std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
   return after;
 }
 
-// Clips and unscales all of the rank's gradients in one pass. fp16: where no norm tells of infinities, the pass also
-// looks for them.
+// Clips and unscales all of the rank's gradients in one pass. fp16: if the norm is not used to detect infinite
+// gradients, the pass also looks for them.
 std::vector<TaskId> HostUpdate::unscale(const std::vector<TaskId>& after) {
   const bool clips = spec_.strategy.clip > 0, looks = facts_.half && !facts_.norm_tells_infinity();
   for (const Chunk& chunk : chunks_) {
@@ -81,9 +81,9 @@ std::vector<TaskId> HostUpdate::unscale(const std::vector<TaskId>& after) {
   return sum_over_model(draft_, writer_, "reduce found infinity", kFoundInfinity, true);
 }
 
-// Updates the loss scale, by which the next loss is multiplied (Micikevicius et al. 2018: less after an infinity, more
-// after long without). This happens once a step and before the update, which may run beside the next loss (DeepSpeed:
-// _update_scale() before the update).
+// Updates the loss scale, by which the next loss is multiplied (Micikevicius et al. 2018: the scale is reduced after an
+// infinite gradient, and raised after many steps without one). This happens once a step, before the update, because the
+// update may run at the same time as the next loss (DeepSpeed: _update_scale() before the update).
 void HostUpdate::update_loss_scale(const std::vector<TaskId>& after) {
   const std::uint16_t sign = !facts_.norm_tells_infinity() ? kFoundInfinity
                              : facts_.delayed()            ? kNextNorm
@@ -97,9 +97,9 @@ void HostUpdate::update_loss_scale(const std::vector<TaskId>& after) {
   writer_.emit(op, chunks_.front().state, after);
 }
 
-// The host's update, when all gradients have arrived; new parameters are uploaded to the device piece by piece. A
-// delayed update reads the gradients of the step before and runs beside this step, which still reads the old
-// parameters.
+// The host's update, after all gradients have arrived; updated parameters are uploaded to the device tile by tile. A
+// delayed update reads the gradients of the previous step and runs at the same time as this step, which still reads the
+// old parameters.
 void HostUpdate::update_all(const std::vector<TaskId>& after) {
   const std::vector<TaskId> clipped = clip(after);
   for (const Chunk& chunk : chunks_) {
@@ -111,7 +111,8 @@ void HostUpdate::update_all(const std::vector<TaskId>& after) {
 
 void HostUpdate::update_tiles(const Chunk& chunk, const std::vector<TaskId>& after) {
   const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.weights.own);
-  std::map<std::uint32_t, std::vector<TaskId>> used;  // by tile frame: tasks that must end before the tile is refilled
+  // tasks that must end before a tile is filled again, by tile frame
+  std::map<std::uint32_t, std::vector<TaskId>> used;
   std::size_t k = 0;
   for (std::int64_t first = 0; first < chunk.weights.own; first += tile, ++k) {
     const std::int64_t n = std::min(tile, chunk.weights.own - first);
@@ -184,7 +185,7 @@ void HostUpdate::store_tile(std::uint32_t frame, std::int64_t first, std::int64_
     store("store weights", s.offload.parameters, kTileForward, kParameterShard, context_.width);
 }
 
-// Uploads new weights to a device that keeps parameters of its own.
+// Uploads updated weights, unless the device reads its parameters from the host.
 void HostUpdate::upload_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   if (facts_.host_parameters()) return;
   const PlaceCopy work = {n * draft_.shard_width(), MemoryTier::host, MemoryTier::device, first, n,
@@ -194,8 +195,8 @@ void HostUpdate::upload_tile(std::uint32_t frame, std::int64_t first, std::int64
                frame, {writer_.last_of(LaneKind::compute)});
 }
 
-// Ends a step beside which the update of the step before ran: that update's parameters are uploaded, and the gradients
-// that have arrived are handed to the next update.
+// Ends a step during which the delayed update of the previous step ran: that update's parameters are uploaded, and this
+// step's gradients are swapped into the buffer that the next update reads.
 void HostUpdate::finish_delayed() {
   std::vector<TaskId> after = {writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::expert_reduce),
                                writer_.last_of(LaneKind::d2h)};

@@ -44,12 +44,13 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   if (!draft.schedule.moves.empty()) add_part<ActivationEviction>(parts, draft, writer);
   if (draft.schedule.spreads_vocabulary()) add_part<VocabularyExchange>(parts, draft, writer);
   const bool offloads = facts.host_parameters() || facts.host_gradients() || facts.host_update();
-  const bool keeps = facts.spec.strategy.offload.activations == MemoryTier::device;  // activations stay on the device
+  // whether activations stay on the device
+  const bool keeps = facts.spec.strategy.offload.activations == MemoryTier::device;
   if (!keeps) add_part<ActivationOffload>(parts, draft, writer);
   HostUnits* host = offloads ? add_part<HostUnits>(parts, draft, writer) : nullptr;
   if (facts.row.shards_parameters || facts.unit_gradients) add_part<Units>(parts, draft, writer, host);
   if (!keeps) add_part<ActivationUploads>(parts, draft, writer);
-  const bool apart = facts.row.master || facts.row.servers;  // not all ranks update
+  const bool apart = facts.row.master || facts.row.servers;  // whether only some ranks update the weights
   Servers* servers = apart ? add_part<Servers>(parts, draft, writer) : nullptr;
   if (!facts.unit_gradients) add_part<BucketReduction>(parts, draft, writer, servers);
   add_part<SharedGradients>(parts, draft, writer);
@@ -65,7 +66,7 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   return parts;
 }
 
-// Enters a class of the ranks of a stage: from now on blocks and groups are those of its ranks.
+// Selects a class of the ranks of a stage: blocks and groups built from now on are those of its ranks.
 static void enter_class(Draft& draft, int number) {
   const RankKind& ranks = draft.kinds[number];
   draft.at.rank_kind = number;

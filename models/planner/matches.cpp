@@ -17,8 +17,8 @@ static std::vector<Dimension> dimensions_over_slots(const Plan& plan) {
   return result;
 }
 
-// Ends of one transfer, and members of one collective that lie on several slots, are one match. Classes of one stage
-// meet in the groups of Plan::meeting; in their other groups each keeps to itself.
+// The sender and the receiver of a transfer become one match, and so do the members of a collective on several slots.
+// Kinds of ranks take part in the same collectives only in the dimensions of Plan::meeting.
 void link_matches(Plan& plan, const TransferEnds& ends) {
   const auto add = [&](const std::vector<TaskId>& members) {
     if (members.size() < 2) return;
@@ -29,7 +29,7 @@ void link_matches(Plan& plan, const TransferEnds& ends) {
   };
   for (const auto& [key, members] : ends.transfers) add(members);
   for (const auto& [key, members] : ends.evicted) add(members);
-  // The n-th collectives of a dimension and lane on the slots of one group belong together.
+  // The n-th collectives of one dimension and lane on the slots of one group are the same collective.
   const std::vector<Dimension> shared = dimensions_over_slots(plan);
   std::map<std::tuple<Dimension, LaneKind, std::int32_t, int, std::int64_t>, std::vector<TaskId>> collectives;
   for (const RankClass& slot : plan.classes) {

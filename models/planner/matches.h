@@ -9,15 +9,18 @@
 
 namespace orrery {
 
-// The tasks that are ends of a transfer between two slots, collected while the slots are written one after the other.
+// The sends and receives of transfers between two slots, collected while the slots are written one after the other.
 struct TransferEnds {
-  // Keys: boundary, micro-batch, whether forward, rank class, first byte of the transfer within the micro-batch's data.
+  // Keys: boundary between virtual stages, micro-batch, whether forward, kind of ranks, first byte of the transfer
+  // within the micro-batch's data.
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int, Bytes>, std::vector<TaskId>> transfers;
-  // Evicted activations, by number of the eviction, whether sent or returned, index of the evicted buffer, rank kind.
+  // Transfers of evicted activations. Keys: number of the eviction, whether sent or returned, index of the evicted
+  // buffer, kind of ranks.
   std::map<std::tuple<std::int32_t, bool, std::size_t, int>, std::vector<TaskId>> evicted;
 };
 
-// Links the ends of each transfer, and the members of each collective that lie on several slots, to one match.
+// Links the sender and the receiver of each transfer, and the members of each collective that has members on several
+// slots, to one match.
 void link_matches(Plan& plan, const TransferEnds& ends);
 
 }  // namespace orrery

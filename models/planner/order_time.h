@@ -14,8 +14,8 @@
 
 namespace orrery {
 
-// The length of a phase, for finding an order: the time that its ops take on the device, or that the host takes to
-// issue them, whichever is more.
+// The duration of a phase, for finding an order of actions: the time that its ops take on the device, or the time that
+// the host takes to issue them, whichever is longer.
 struct OrderLength {
   double device = 0, host = 0;  // nanoseconds
 
@@ -26,17 +26,18 @@ struct OrderLength {
   std::int64_t whole() const { return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(device, host))); }
 };
 
-// Estimates the time of an op, in nanoseconds, for pipeline schedules whose orders are fitted to the times of stages: a
-// kernel by the built-in profile of the spec's GPU, a collective by NCCL's model of the first rank's group, as the rank
-// order places it. These are the simulator's times of a stage that runs alone, and depend on the spec only: no measured
-// profile and no contention. A GPU without a built-in profile counts at its peak rates, and a machine without known
-// peaks by its number of operations. Copies to and from the host, which run beside compute, are left out.
+// Estimates the time of an op, in nanoseconds, for pipeline schedules whose orders depend on the times of stages. A
+// kernel's time comes from the built-in profile of the spec's GPU, a collective's from NCCL's model for the first
+// rank's group in its position in the cluster. The times depend only on the spec: they are the simulator's times of a
+// stage that runs alone, without a measured profile and without contention. For a GPU without a built-in profile its
+// peak rates are used, and for a machine without known peaks the number of operations. Memcpys to and from the host are
+// not counted, because they run at the same time as compute.
 class OrderClock {
  public:
-  // groups: Plan::dimensions. Both must outlive the clock.
+  // groups: Plan::dimensions. The spec and the groups must outlive the clock.
   OrderClock(const Spec& spec, const std::vector<GroupTable>& groups);
 
-  // width: bytes of an element.
+  // width: bytes of an activation element.
   double time(const Op& op, Bytes width);
   // The op's times on the device and on the host.
   OrderLength length(const Op& op, Bytes width);

@@ -10,14 +10,15 @@
 namespace orrery {
 namespace {
 
-// An end of a transfer between two stages.
+// A key that identifies the send, or the receive, of a transfer between two stages.
 std::tuple<std::int32_t, std::int32_t, bool, bool> end_of(const StageTransfer& c, bool send) {
   return {c.boundary, c.micro_batch, c.forward, send};
 }
 
 bool is_shared(const StageTransfer& c) { return c.move >= 0 || c.exchange != StageExchange::none; }
 
-// The place of a stage's first backward; nothing stands between actions that are woven.
+// The position of a stage's first backward, or of the forward that is overlapped with it, since nothing can come
+// between overlapped actions.
 TransferPlace first_backward(const std::vector<Action>& order,
                              const std::vector<std::vector<StageTransfer>>& transfer_order) {
   std::size_t i = 0;
@@ -26,7 +27,7 @@ TransferPlace first_backward(const std::vector<Action>& order,
   return {i, transfer_order[i].size()};
 }
 
-// Calls f with every transfer before a place, and with the transfer's own place, until f returns false.
+// Calls f with every transfer before a position, and with the transfer's own position, until f returns false.
 template <class F>
 void for_transfers(const std::vector<std::vector<StageTransfer>>& transfer_order, TransferPlace end, const F& f) {
   for (std::size_t t = 0; t <= end.turn; ++t) {
@@ -84,9 +85,9 @@ void PostValidation::after_turn(std::size_t turn) {
     receive_partial_norm();
 }
 
-// Passes one number from one stage to the next, or back.
+// Sends one number to the next stage (forward) or the previous one, or receives it.
 TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send, bool forward) {
-  const bool next = send == forward;  // the other end is the next stage
+  const bool next = send == forward;  // the peer is the next stage
   const LaneKind lane = send ? (next ? LaneKind::send_next : LaneKind::send_previous)
                              : (next ? LaneKind::receive_next : LaneKind::receive_previous);
   const Op op = {.name = name,
@@ -100,9 +101,10 @@ TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send
   return task;
 }
 
-// Receives the norm that the stages before have found, from which this stage's update is made. It is received when no
-// other transfer comes any more, long before it is due, so that its sender need not wait; where the ends of the
-// pipeline share a table, behind the sum of the table's gradients, which the first stage's norm waits for.
+// Receives the norm of the previous stages, which this stage's update uses. The receive is issued after the stage's
+// last other transfer, well before the norm is needed, so that the sender does not wait. If the first and the last
+// stage share an embedding table, it is issued after the sum of the table's gradients, for which the first stage's norm
+// waits.
 void PostValidation::receive_partial_norm() {
   if (draft_.at.stage > 0) pass_number("receive partial norm", kNormBefore, false, true);
 }
@@ -121,8 +123,8 @@ std::vector<TaskId> PostValidation::pass_partial_norm(const std::vector<TaskId>&
   return draft_.at.stage > 0 ? std::vector{writer_.last_of(LaneKind::compute)} : summed;
 }
 
-// Validates the last update: the norm of all stages goes back from the last one, and the host looks at it before
-// further gradients are added to those of the update.
+// Validates the last update: the norm of all stages is passed back from the last stage, and the host waits for it
+// before gradients of this step replace those of the update.
 void PostValidation::validate_update() {
   plan_.classes.back().validation = static_cast<TaskId>(plan_.tasks.size());
   if (!draft_.at_last_stage()) pass_number("receive whole norm", kWholeNorm, false, false);

@@ -10,21 +10,21 @@
 namespace orrery {
 
 // Post-update validation (Qi et al. 2024, arXiv 2401.10241, section 4): a stage updates with the gradient norm of the
-// stages up to itself, and begins the next step; during that step the norm over all stages comes back from the last
-// one. If that norm requires clipping, or is not finite, every stage rolls its update back, makes it again, and reruns
-// what it did since.
+// stages up to itself, and begins the next step; during that step the last stage sends back the norm over all stages.
+// If that norm requires clipping, or is not finite, every stage rolls its update back, makes it again, and reruns its
+// tasks since the update.
 
-// A position in the order of a stage's transfers: before transfer number `transfer` of those that the stage issues just
-// before its action number `turn`, or after the last of these.
+// A position in the order of a stage's transfers: before transfer number `transfer` of the transfers that the stage
+// issues just before its action number `turn`, or after the last of these transfers.
 struct TransferPlace {
   std::size_t turn = 0, transfer = 0;
 
   friend bool operator==(const TransferPlace&, const TransferPlace&) = default;
 };
 
-// For every stage the last position before its first backward such that no transfer has one end before these positions
-// and the other end after them: all stages can then rerun what they did so far. Transfers in which several stages take
-// part (evicted activations, a shared vocabulary) come after the position.
+// For every stage the last position before its first backward such that no transfer is sent before these positions and
+// received after them, or the other way round. All stages can then rerun their tasks up to their position. Transfers of
+// evicted activations and exchanges of a shared vocabulary come after the position.
 std::vector<TransferPlace> validation_places(const Schedule& schedule, const TransferOrder& transfer_order);
 
 // Updates that are validated in the next step.
@@ -35,11 +35,12 @@ class PostValidation : public StepPart {
   void before_transfer(std::size_t turn, std::size_t transfer) override;
   void after_turn(std::size_t turn) override;
 
-  // The number that tells whether an update was right: as this stage knows it at the update (partial), or over all
-  // stages.
+  // Index of the number that decides whether an update was right, the squared norm or whether a gradient was infinite:
+  // over the stages up to this one (partial), or over all stages (whole).
   std::uint16_t partial_norm() const { return spec_.strategy.clip > 0 ? kSquaredNorm : kFoundInfinity; }
   std::uint16_t whole_norm() const { return draft_.at_last_stage() ? partial_norm() : std::uint16_t{kWholeNorm}; }
-  // Adds the norm of the stages before to a norm that was summed over this stage, and sends the sum to the next stage.
+  // Adds the norm of the previous stages to a norm that was summed over this stage, and sends the sum to the next
+  // stage.
   std::vector<TaskId> pass_partial_norm(const std::vector<TaskId>& summed);
 
  private:
@@ -47,7 +48,7 @@ class PostValidation : public StepPart {
   void receive_partial_norm();
   void validate_update();
 
-  std::vector<TransferPlace> places_;  // by stage
+  std::vector<TransferPlace> places_;  // positions of the validation, by stage
 };
 
 }  // namespace orrery

@@ -8,10 +8,11 @@
 
 namespace orrery {
 
-// The file and line where a key was given: "spec.yaml:12: ", or "" when it was not.
+// The file and line in which a key of the spec was given, "spec.yaml:12: "; "" for a key that was not given.
 std::string place_of(const Spec& spec, std::string_view key);
 
-// Runs a function that does not have the spec; if it throws an Error, the file and line of the key are added.
+// Runs a function that cannot see the spec; if it throws an Error, the file and line of the key are put before the
+// message.
 template <class Function>
 auto said_at(const Spec& spec, std::string_view key, Function function) {
   try {
@@ -21,12 +22,12 @@ auto said_at(const Spec& spec, std::string_view key, Function function) {
   }
 }
 
-// The planner rejects values here that fit no schedule; combinations of features that do not work are rejected by the
-// table in models/load/combinations.h.
+// These functions reject values that do not fit the schedule; combinations of features that do not work are rejected by
+// the table in models/load/combinations.h.
 
 // Rejects numbers of virtual stages that the schedule does not support.
 void refuse_virtual_stages(const Spec& spec);
-// Rejects numbers of stages and micro-batches that do not divide among several copies of the model.
+// Rejects numbers of stages and micro-batches that cannot be divided equally among several copies of the model.
 void refuse_odd_copies(const Draft& draft);
 // Rejects steps with fewer micro-batches than stages, if the schedule keeps only two versions of the weights.
 void refuse_short_steps(const Draft& draft);

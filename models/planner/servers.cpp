@@ -55,7 +55,7 @@ void Servers::give(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   writer_.emit(op, chunk.state, {after});
 }
 
-// Workers pull in the order in which forward needs the weights; servers answer in the same.
+// Pulls weights; workers pull buckets in the order in which forward needs them, and servers answer in the same order.
 void Servers::pull_buckets() {
   const Chunk& chunk = chunks_.front();
   const bool serves = context_.duty == Duty::server;
@@ -129,7 +129,8 @@ void Servers::update_range(const std::vector<TaskId>& after) {
                         state(kParameterShard, Access::write)},
            .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
   std::vector<TaskId> before = after;
-  before.push_back(writer_.last_of(LaneKind::data_gather));  // the weights that are being pulled
+  // the update must not overwrite weights that are still being pulled
+  before.push_back(writer_.last_of(LaneKind::data_gather));
   if (spec_.strategy.clip > 0) op.operands.push_back(number(kSquaredNorm, Access::read));
   writer_.emit(op, chunk.state, before);
 }

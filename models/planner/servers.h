@@ -7,8 +7,9 @@
 
 namespace orrery {
 
-// Weights that only one rank updates (DataParallel), or that servers hold (Li et al. 2014, Scaling Distributed Machine
-// Learning with the Parameter Server). A server owns a range of keys, an equal part of every bucket.
+// Weights that only one rank updates (DataParallel), or that parameter servers hold (Li et al. 2014, Scaling
+// Distributed Machine Learning with the Parameter Server). A server owns a range of keys, an equal part of every
+// bucket.
 class Servers : public StepPart {
  public:
   using StepPart::StepPart;
@@ -26,7 +27,7 @@ class Servers : public StepPart {
   std::vector<TaskId> norm(const std::vector<TaskId>& after);
   void update_range(const std::vector<TaskId>& after);
 
-  std::vector<std::int64_t> pushed_;  // first elements of buckets, in the order in which workers push them
+  std::vector<std::int64_t> pushed_;  // first elements of buckets, in the order in which workers push the buckets
 };
 
 }  // namespace orrery

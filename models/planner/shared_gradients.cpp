@@ -51,7 +51,7 @@ void SharedGradients::reduce() {
   if (facts_.host_update()) offload_buckets();
 }
 
-// Offloads the buckets that waited for sums over ranks of the model.
+// Offloads the buckets, which could not be offloaded before the sums over ranks of the model.
 void SharedGradients::offload_buckets() {
   if (!sums_over_model(draft_)) return;
   std::vector<TaskId> after;

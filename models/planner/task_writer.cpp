@@ -64,8 +64,8 @@ std::uint32_t TaskWriter::op_id(const Op& op) {
   return it->second;
 }
 
-// The last writer of the buffer that an operand names. Weights and gradients in a chunk's flat buffers are tracked
-// block by block.
+// The last task that writes an operand's buffer. Weights and gradients in a chunk's flat buffers are tracked block by
+// block.
 TaskId* TaskWriter::writer(std::uint32_t frame, const Operand& operand) {
   const Frame& f = plan_.frames[frame];
   if (operand.scope == Scope::state) {
@@ -81,7 +81,7 @@ std::uint32_t TaskWriter::buffer_of(std::uint32_t frame, const Operand& operand)
   return plan_.frames[frame_of(plan_, frame, operand)].first_buffer + operand.slot;
 }
 
-// The latest task of every other lane that an op needs.
+// For every other lane, the latest task that an op must wait for.
 std::array<TaskId, kLanes> TaskWriter::waits_of(const Op& op, std::uint32_t frame, const std::vector<TaskId>& after) {
   const auto lane = static_cast<std::uint32_t>(op.lane);
   std::array<TaskId, kLanes> wait;
@@ -96,7 +96,7 @@ std::array<TaskId, kLanes> TaskWriter::waits_of(const Op& op, std::uint32_t fram
       if (const TaskId* last = writer(frame, operand)) need(*last);
     }
   }
-  // Nobody may still use a buffer that the op frees.
+  // An op waits for all tasks that use a buffer which it frees.
   for (const Operand& operand : op.frees) {
     if (const TaskId* last = writer(frame, operand)) need(*last);
     const std::uint32_t buffer = buffer_of(frame, operand);

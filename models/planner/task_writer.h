@@ -12,35 +12,36 @@
 
 namespace orrery {
 
-// Operands that stand for a whole buffer: index `slot` of a state, unit, own or rank frame.
+// Operands that are a complete buffer: buffer number `slot` of a state, unit, own or rank frame.
 inline Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
 inline Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
 inline Operand own(std::uint16_t slot, Access access) { return {Scope::own, access, slot, -1}; }
 inline Operand number(std::uint16_t slot, Access access) { return {Scope::rank, access, slot, -1}; }
 
-// An object that is notified of every task as it is issued.
+// An object that is notified of every task when the task is written to the plan.
 struct TaskWatcher {
   virtual ~TaskWatcher() = default;
   virtual void issued(const Op& op, std::uint32_t frame, TaskId task) = 0;
 };
 
-// Writes the tasks of one rank slot after the other, in the order in which hosts issue them, with the dependencies that
-// do not follow from the order of a lane: a task depends on the last writer of each buffer that it uses, and on every
-// user of a buffer that it frees. The caller chooses which op comes next.
+// Writes the tasks of one slot after the other, in the order in which hosts issue them, with the dependencies that do
+// not follow from the order of a lane: a task depends on the last writer of each buffer that it uses, and on every user
+// of a buffer that it frees. The caller chooses which op comes next.
 class TaskWriter {
  public:
   explicit TaskWriter(Plan& plan) : plan_(plan) {}
 
   void watch(TaskWatcher& watcher) { watchers_.push_back(&watcher); }
   void begin_slot();   // begins the plan's last slot
-  void take_frames();  // extends the tables by frames that were added since the slot began
+  void take_frames();  // extends the tables below by frames that were added since the slot began
 
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
-  // Adds the op to the plan, unless an equal one (name, size, place, use of operands) is there.
+  // Emits a task of an op that is added to the plan unless the plan has an equal op (name, sizes, lane, use of
+  // operands).
   TaskId emit(const Op& op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
 
-  // Emits an op of a block that waits for the sends of the last turn, in stacks whose actions wait for them, and for
-  // collectives that do not overlap with compute.
+  // Emits an op of a block that also waits for the sends before the action (hold_send), in frameworks whose actions
+  // wait for these, and for collectives that do not overlap with compute (hold).
   TaskId emit_behind_held(std::uint32_t op, std::uint32_t frame);
   void hold_send(TaskId send) { sends_.push_back(send); }
   void forget_sends() { sends_.clear(); }
@@ -60,18 +61,18 @@ class TaskWriter {
 
   Plan& plan_;
   std::vector<TaskWatcher*> watchers_;
-  std::map<std::string, std::uint32_t> ops_;  // ids of ops, by what tells them apart
-  std::vector<TaskId> writers_;               // last writer, by buffer id
-  std::vector<TaskId> computed_with_;         // last user on the compute lane, by buffer id
-  // Users on other lanes, as linked lists: moved_with_ has, by buffer id, the index of the last user in moved_uses_,
-  // and each entry there names the one before it.
+  std::map<std::string, std::uint32_t> ops_;  // ids of ops, by a key of the properties in which ops differ
+  std::vector<TaskId> writers_;               // last writing task, by buffer id
+  std::vector<TaskId> computed_with_;         // last task on the compute lane that uses the buffer, by buffer id
+  // Tasks on other lanes that use a buffer, as linked lists: moved_with_ has, by buffer id, the index in moved_uses_ of
+  // the last such task, and each entry of moved_uses_ has the index of the entry before it.
   struct MovedUse {
     TaskId task = kNone;
     std::uint32_t before = kNone;
   };
   std::vector<std::uint32_t> moved_with_;
   std::vector<MovedUse> moved_uses_;
-  std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // last writers, by unit frame, then state slot
+  std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // last writing tasks, by unit frame, then StateSlot
   std::vector<TaskId> last_in_lane_;
   TransferEnds ends_;
   std::vector<TaskId> sends_, barrier_;  // tasks that the next op of a block waits for

@@ -48,8 +48,8 @@ void Units::after_block(const Pass& pass) {
     reduce_unit(entry.owns ? chunk : draft_.table_chunk(), entry.unit);
 }
 
-// Gathers the units that the action's next blocks read: the next one, and prefetch_units further ones. Units
-// on disks are fetched to the host further ahead, by as many units again and one.
+// Gathers the units of the action's next block and of prefetch_units further blocks. Units on disks are read to the
+// host earlier, for another prefetch_units + 1 blocks.
 void Units::gather_for(const Pass& pass) {
   const Chunk& chunk = chunks_[pass.action.chunk];
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
@@ -58,7 +58,7 @@ void Units::gather_for(const Pass& pass) {
   for (std::size_t i = pass.at; i < pass.entries.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[pass.entries[i]];
     if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
-    // A tied output's weights lie in the embedding's state.
+    // The weights of a tied output lie in the embedding's states.
     const std::uint32_t state_frame = plan_.frames[chunk.frames[pass.entries[i]]].state;
     if (ahead >= 0 && phase == Phase::forward && lends_table(draft_, entry))
       gather_unit(plan_.frames[entry.unit].previous, draft_.table_chunk().state, phase);
@@ -74,8 +74,8 @@ void Units::gather_for(const Pass& pass) {
   copy_out(own.unit, phase);
 }
 
-// Whether an entry's backward needs the entry's weights. Where backward runs in two parts, a unit that it does not read
-// is not gathered: the unit would be given up in another part than the one that it was gathered for.
+// Whether an entry's backward needs the entry's weights. If backward runs in two parts and reads none of the unit's
+// weights, the unit is not gathered for it, because no op of the part that gathers it would free it.
 bool Units::runs_back_with(const Entry& entry) const {
   const std::vector<std::uint32_t>& ops = plan_.blocks[entry.block].backward;
   const auto reads = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
@@ -84,8 +84,9 @@ bool Units::runs_back_with(const Entry& entry) const {
   });
 }
 
-// When units_in_flight units were given up that nobody has waited for, the issuing thread waits for the first of them
-// (FSDP's limit_all_gathers: a queue of the events that record when a unit was freed). Units that stay do not count.
+// Before a gather, the issuing thread waits for the oldest free of a unit that it has not waited for yet, if there are
+// units_in_flight such frees (FSDP's limit_all_gathers: a queue of the events that record when a unit was freed). Units
+// that stay gathered do not count.
 void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
   if (gathered_[unit_frame]) return;
   gathered_[unit_frame] = true;
@@ -117,9 +118,9 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
   if (copies_out(draft_, regions)) arrived_.insert(unit_frame);
 }
 
-// FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out): a gathered unit lies
-// rank by rank in its buffer; a block's first op waits until the weights have been copied out of it, in the compute
-// stream.
+// FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out): a gathered unit is
+// ordered by rank in its buffer, so the weights are copied out of that buffer in the compute stream, before the block's
+// first op.
 void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   if (arrived_.erase(unit_frame) == 0) return;
   const Regions& regions = draft_.layout.regions.at(unit_frame);
@@ -132,12 +133,13 @@ void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   writer_.emit(copy, unit_frame);
 }
 
-// Gathers tiles of weights right before the op that reads them, and as many tiles ahead as units elsewhere. ops: those
+// Gathers tiles of weights right before the op that reads them, and prefetch_units tiles ahead. ops: ids of the ops
 // still to be issued, the next one first.
 void Units::gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase) {
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   for (std::size_t i = 0; i < ops.size() && ahead >= 0; ++i) {
-    const std::vector<Operand> operands = plan_.ops[ops[i]].operands;  // a copy: gathers add to plan_.ops
+    // `operands` is a copy because gathers add to plan_.ops
+    const std::vector<Operand> operands = plan_.ops[ops[i]].operands;
     for (const Operand& o : operands) {
       if (o.tile == 0 || o.slot != kGathered) continue;
       gather_unit(frame_of(plan_, frame, o), plan_.frames[frame].state, phase);
@@ -146,7 +148,7 @@ void Units::gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops
   }
 }
 
-// Reduces the gradients of weight tiles as soon as the op that makes them is issued.
+// Reduces the gradients of weight tiles as soon as the op that computes them is issued.
 void Units::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op) {
   const std::vector<Operand> operands = plan_.ops[op].operands;
   for (const Operand& o : operands) {
@@ -154,11 +156,12 @@ void Units::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t 
   }
 }
 
-// A group of one rank copies its shard, which is the whole region. A region among several is gathered by a collective
-// even so, because a collective knows the region's place.
+// The op that gathers a region. In a group of one rank the shard is the complete region and is copied. If the unit has
+// several regions, a collective is used in a group of one rank too, because a collective has an offset.
 Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
-  const bool apart = row_.fp32_shards || facts_.host_parameters();  // the shard is in a buffer of the unit's
+  // whether the shard is in a buffer of the unit frame
+  const bool apart = row_.fp32_shards || facts_.host_parameters();
   const Operand to = unit(copies_out(draft_, all) ? kArrived : kGathered, Access::write);
   const Collective gather = {.kind = CollectiveKind::all_gather,
                              .group = region.group,
@@ -180,9 +183,9 @@ Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const
   return op;
 }
 
-// Whether an entry reduces its unit's gradient by itself. Lookups and logits that share a table run back one after the
-// other, and the table's gradient is reduced behind both; where passes of other micro-batches stand between the two,
-// each reduces the gradient that it made.
+// Whether an entry reduces its unit's gradient by itself. The backward passes of lookups and logits that share a table
+// follow each other, and the table's gradient is reduced after both; if passes of other micro-batches run between the
+// two, each reduces the gradient that it computed.
 bool Units::reduces_apart(const Entry& entry) const { return entry.owns || context_.ends_interleave; }
 
 std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) const {
@@ -194,7 +197,8 @@ std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) 
   return std::max<std::int64_t>(1, users) * chunk.micro_batches;
 }
 
-// Brings a unit's gradient into the form in which it is reduced. Returns its slot.
+// Joins, casts and averages a unit's gradient before its reduction, as far as the strategy needs it. Returns the index
+// of the gradient's buffer.
 UnitSlot Units::prepare_gradient(std::uint32_t unit_frame, const Regions& regions) {
   const std::int64_t elements = regions.back().first + regions.back().elements;
   UnitSlot source = kUnitGradient;

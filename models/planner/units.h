@@ -42,9 +42,9 @@ class Units : public StepPart {
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
 
   HostUnits* host_;
-  std::map<std::uint32_t, bool> gathered_;         // whether the unit is gathered, by unit frame
-  std::map<std::uint32_t, std::int64_t> reduced_;  // micro-batches reduced so far, by unit frame
-  std::set<std::uint32_t> arrived_;                // unit frames gathered, not yet copied out
+  std::map<std::uint32_t, bool> gathered_;         // whether a unit is gathered, by unit frame
+  std::map<std::uint32_t, std::int64_t> reduced_;  // number of reductions issued so far, by unit frame
+  std::set<std::uint32_t> arrived_;                // ids of unit frames that are gathered but not yet copied out
   std::deque<TaskId> released_;                    // tasks that freed a gathered unit and that no gather has waited for
 };
 

@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-// Issues the exchanges of a vocabulary that all stages share. Sums of token embeddings, broadcasts of hidden states and
-// the gradients of both have blocks of their own; the sums of the loss are in the block of the logits.
+// Issues the collectives over stages that share a vocabulary. Sums of token embeddings, broadcasts of hidden states and
+// the gradients of both are in blocks of their own; the sums of the loss are in the block of the logits.
 class VocabularyExchange : public StepPart {
  public:
   using StepPart::StepPart;

@@ -9,11 +9,11 @@
 namespace orrery {
 
 constexpr auto kBetweenLooks =
-    std::chrono::milliseconds(5);  // small against the half second in which a loss is noticed
+    std::chrono::milliseconds(5);  // small compared with the half second in which a loss is noticed
 
 std::string lost_file(const std::string& folder) { return folder + "/lost"; }
 
-// Notes a lost rank; readers read a number only when its line has ended.
+// Notes a lost rank. Readers read a number only when its line is complete.
 void note_lost(const std::string& path, std::int64_t rank) {
   std::ofstream out(path, std::ios::app);
   out << fmt::format("{}\n", rank) << std::flush;

@@ -5,20 +5,21 @@
 
 namespace orrery {
 
-// Communication between the processes that work on one task together, started by a launcher (mpirun, srun), as seen by
-// one of them. For one thread at a time. Implementations throw Error if a message cannot be passed. A process that ends
-// or stops is lost: the others go on without it, though not all need notice the loss at once.
+// Communication between the processes that a launcher (mpirun, srun) started to work on one task together, as seen by
+// one of them. It must be used by one thread at a time. Implementations throw Error if a message cannot be passed. A
+// process that ends or is stopped is lost: the other processes continue without it, though they need not all notice the
+// loss at the same time.
 class Peers {
  public:
   virtual ~Peers() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // The process that prints: the first one that, as far as this process knows, is not lost.
+  // The process that prints: the process with the lowest number that, as far as this process knows, is not lost.
   virtual int first() const { return 0; }
-  // Gathers the bytes of all processes, by rank; no process sends an empty text, so an empty text means a lost process.
-  // All processes must call it equally often; it waits for the last.
+  // Gathers one string from every process, in order of their numbers. No process sends an empty string, so an empty
+  // string means a lost process. All processes must call it the same number of times; it waits for the last process.
   virtual std::vector<std::string> gather(const std::string& mine) = 0;
-  // Ends all processes at once, for a failure that only one of them sees.
+  // Ends all processes immediately, for a failure that only one of them observes.
   virtual void abort(int status) = 0;
 };
 

@@ -7,10 +7,12 @@
 
 namespace orrery {
 
-// Parses the file: fields are separated by spaces; the second is the name in brackets, which may hold anything.
+// Parses the file: fields are separated by spaces; the second field is the name in parentheses, which may contain any
+// characters.
 std::optional<ProcessStat> process_stat(std::istream& file) {
   std::string text;
-  std::getline(file, text, '\0');  // unlike an istreambuf_iterator it turns a failed read into a state of the stream
+  // Unlike an istreambuf_iterator, getline turns a failed read into a state of the stream
+  std::getline(file, text, '\0');
   const std::size_t name_end = text.rfind(") ");
   if (name_end == std::string::npos || name_end + 4 >= text.size()) return {};
   return ProcessStat{.state = text[name_end + 2], .parent = std::stoi(text.substr(name_end + 4))};

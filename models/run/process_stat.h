@@ -13,8 +13,8 @@ struct ProcessStat {
   pid_t parent = 0;
 };
 
-// The state of a process; nothing when there is no such process. If a process is reaped between the opening and the
-// reading of its file the read fails (ESRCH), which counts as no such process.
+// The state of a process; nothing if there is no such process. If a process is reaped after its file was opened and
+// before it is read, the read fails (ESRCH), which counts as no such process.
 std::optional<ProcessStat> process_stat(pid_t pid);
 std::optional<ProcessStat> process_stat(std::istream& file);
 

@@ -20,11 +20,11 @@
 
 namespace orrery {
 
-// One event more than is read: that one may be under the writer's hand.
+// The ring has one event more than is read, because the writer may be overwriting the oldest event.
 constexpr std::size_t kRing = kRecentEvents + 1;
 constexpr std::size_t kCacheLine = 64;
 
-// An event in two words, so that it is written with two stores.
+// An event as two words, so that it is written by two stores.
 struct ProgressEntry {
   std::atomic<std::uint64_t> what;  // step << 33 | open << 32 | task
   std::atomic<std::int64_t> time_ns;
@@ -45,7 +45,7 @@ ProgressEvent unpack(const ProgressEntry& entry) {
           entry.time_ns.load(std::memory_order_relaxed)};
 }
 
-// Reads the last events of a lane. Events that the writer overwrites meanwhile are read again.
+// Reads the last events of a lane. If the writer overwrites any of them meanwhile, they are read again.
 std::uint64_t read_lane(const ProgressLane& lane, std::vector<ProgressEvent>& events) {
   for (;;) {
     const std::uint64_t count = lane.count.load(std::memory_order_acquire);
@@ -97,7 +97,8 @@ ProgressRing::ProgressRing(const std::string& path, std::int64_t rank, std::stri
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   const std::string temporary = path + ".tmp";
   const Descriptor file{::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)};
-  // The file is made with its room: a page of a mapped file that finds none on a full disk would be a SIGBUS.
+  // The file's disk space is reserved when it is created: on a full disk, a page of a mapped file without space would
+  // cause a SIGBUS.
   if (file.number < 0 || ::ftruncate(file.number, sizeof(File)) != 0) fail_to_make(path);
   if (const int error = ::posix_fallocate(file.number, 0, sizeof(File)); error != 0) {
     errno = error;
@@ -122,7 +123,8 @@ void ProgressRing::note(LaneKind kind, std::uint32_t step, TaskId task, bool ope
   const std::uint64_t count = lane.count.load(std::memory_order_relaxed);
   ProgressEntry& entry = lane.entries[count % kRing];
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  // Released, so that a reader of these words sees that the count has moved on.
+  // The stores have release order, so that a reader that sees one of these words also sees that the count has
+  // increased.
   entry.what.store(std::uint64_t{step} << 33 | std::uint64_t{open} << 32 | task, std::memory_order_release);
   entry.time_ns.store(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count(), std::memory_order_release);
   lane.count.store(count + 1, std::memory_order_release);

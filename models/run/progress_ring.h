@@ -12,44 +12,46 @@ namespace orrery {
 
 enum class RankState : std::uint32_t { working, finished, failed };
 
-// A task that a lane has entered, or left. Task ids are those of instantiate(plan, rank).
+// The event that a lane has entered a task, or left it. Task ids are those of instantiate(plan, rank).
 struct ProgressEvent {
   std::uint32_t step = 0;
   TaskId task = kNone;
-  bool open = false;         // the task was entered and not left
+  bool open = false;         // the task was entered and not yet left
   std::int64_t time_ns = 0;  // nanoseconds of CLOCK_MONOTONIC
 };
 
-// A rank's progress at one moment. Any process can read it, while the rank runs or after its end.
+// A rank's progress at one moment. Any process can read it, while the rank runs or after it has ended.
 struct RankProgress {
   std::int64_t rank = 0;
   std::int64_t pid = 0;
   std::string plan_hash;
   RankState state = RankState::working;
   int exit_code = 0;  // exit code of a rank that failed
-  std::string line;   // message of a rank that failed
-  // Events so far; if the number stays the same, the rank made no progress
+  std::string line;   // error message of a rank that failed
+  // Number of events so far; if it stays the same, the rank made no progress
   std::uint64_t events = 0;
-  std::vector<ProgressEvent> lanes;                // last event, by LaneKind; task kNone: none yet
-  std::vector<std::vector<ProgressEvent>> recent;  // last few events, by LaneKind, the latest last
+  std::vector<ProgressEvent> lanes;  // last event of each lane, by LaneKind; its task is kNone if there is none yet
+  std::vector<std::vector<ProgressEvent>> recent;  // last few events of each lane, by LaneKind, in order of time
 };
 
-// A rank's progress in a form that survives a kill: a small file mapped into memory, with a ring of the last events of
-// every lane. A lane's events come from one thread; different lanes may be written at once. Noting an event is four
-// plain stores and a reading of the clock; nothing is locked, nothing is allocated, nothing waits for a disk.
+// A rank's progress in a form that survives a kill: a small file mapped into memory, with a ring buffer of the last
+// events of every lane. The events of one lane are written by one thread; different lanes may be written at the same
+// time. Noting an event takes four plain stores and one reading of the clock, without locks, allocations or waiting for
+// a disk.
 class ProgressRing {
  public:
-  // The file appears under its name when it is complete. Throws Error if it cannot be created.
+  // The file appears under its name only when it is complete. Throws Error if it cannot be created.
   ProgressRing(const std::string& path, std::int64_t rank, std::string_view plan_hash = "");
   ~ProgressRing();
   ProgressRing(const ProgressRing&) = delete;
   ProgressRing& operator=(const ProgressRing&) = delete;
 
-  // Notes the hash of a plan that is made after the ring.
+  // Notes the hash of the plan, if the plan is made only after the ring.
   void set_plan(std::string_view plan_hash) noexcept;
   void enter(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, true); }
   void leave(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, false); }
-  // The rank's last note: all results are written (finish); or what went wrong, as one line for the user (fail).
+  // The last thing that a rank notes: that all results are written (finish), or its error message, one line for the
+  // user (fail).
   void finish() noexcept;
   void fail(int exit_code, std::string_view line) noexcept;
 
@@ -64,7 +66,8 @@ inline constexpr std::size_t kRecentEvents = 7;
 
 std::string progress_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.progress"
 
-// Reads a rank's progress; nullopt: the rank has not made the file yet. Throws Error if the file is no progress file.
+// Reads a rank's progress; nullopt if the rank has not created the file yet. Throws Error if the file is no progress
+// file.
 std::optional<RankProgress> read_progress(const std::string& path);
 
 }  // namespace orrery

@@ -9,15 +9,15 @@
 
 namespace orrery {
 
-// "folder/rank_3.ended": the process id of a rank and how it ended, noted by the process that started it and waits for
-// it.
+// "folder/rank_3.ended": the file with the process id of a rank and how the process ended, written by the process that
+// started it and waits for it.
 std::string ended_file(const std::string& folder, std::int64_t rank);
 
-// The file in which a rank's end is noted. It is created at full size before the rank starts, so that a full disk
-// cannot prevent the note.
+// The file in which the end of a rank is noted. It is created with its full size before the rank starts, so that a full
+// disk cannot prevent the note.
 class RankEndFile {
  public:
-  explicit RankEndFile(const std::string& path);  // throws Error where it cannot be made
+  explicit RankEndFile(const std::string& path);  // throws Error if the file cannot be created
   ~RankEndFile();
   RankEndFile(const RankEndFile&) = delete;
   RankEndFile& operator=(const RankEndFile&) = delete;
@@ -32,16 +32,16 @@ class RankEndFile {
 
 struct RankEnd {
   std::int64_t pid = 0;       // process id; 0: the rank has not started
-  std::optional<int> status;  // wait status; none: the rank has not ended
+  std::optional<int> status;  // wait status (waitpid(2)); none: the rank has not ended
 };
-// Reads how a rank ended; for an absent or half-written file all fields are empty.
+// Reads how a rank ended; for an absent or incomplete file all fields are empty.
 RankEnd read_rank_end(const std::string& path);
 
-// The name of a signal: "SIGBUS"; "signal 64" where it has no name.
+// The name of a signal: "SIGBUS"; "signal 64" if it has no name.
 std::string signal_name(int signal);
 
-// A wait status in words: "was killed by SIGBUS (is /dev/shm or $TMPDIR full?)", "ended with status 127 (a program or
-// library is missing)".
+// A wait status as words for a message: "was killed by SIGBUS (is /dev/shm or $TMPDIR full?)", "ended with status 127
+// (a program or library is missing)".
 std::string end_text(int wait_status);
 
 }  // namespace orrery

@@ -13,25 +13,27 @@
 namespace orrery {
 namespace {
 
-// Longest silence outside a rank's steps, where it reads its program from a shared disk and makes its weights: how long
-// that takes says nothing about how long an op may, so a short patience for ops does not shorten it. Ten minutes: the
-// default timeout that torch.distributed and Megatron-LM allow a process to join its group.
+// Longest time without progress outside a rank's steps, in which it reads its program from a shared disk and
+// initializes its weights. How long this takes says nothing about how long an op may take, so a short limit for ops
+// does not shorten it. Ten minutes is the default timeout that torch.distributed and Megatron-LM allow a process to
+// join its group.
 constexpr Seconds kOutsideSteps = 600;
-// A launcher starts all ranks of a machine within milliseconds: where one is missing for so long, it has ended unseen.
+// A launcher starts all ranks of a machine within milliseconds: a rank that is missing after this time has ended before
+// it was observed.
 constexpr Seconds kStartsWithin = 3;
-// A pause at somebody's hand may be short; a user who waits for the run is told within five seconds.
+// A stop by a user or debugger may be short; this limit lets a user who waits for the run be told within five seconds.
 constexpr Seconds kStopsAtMost = 3;
-constexpr double kTimesPredicted = 10;  // how far an op may go beyond its prediction before a rank counts as hung
-constexpr std::size_t kMostNamed = 16;  // ranks in a message
+constexpr double kTimesPredicted = 10;  // factor by which an op may exceed its prediction before a rank counts as hung
+constexpr std::size_t kMostNamed = 16;  // most ranks that a message lists
 
-// A task in one of a rank's steps. Lanes run tasks in this order.
+// A task in one of a rank's steps, ordered by step and then as lanes run them.
 struct Moment {
   std::uint32_t step = 0;
   TaskId task = kNone;  // task of the unfolded plan
   friend auto operator<=>(const Moment&, const Moment&) = default;
 };
 
-// Reads what the ranks were doing out of their progress.
+// Finds out from the progress of all ranks what each was doing.
 class Scene {
  public:
   Scene(const Plan& plan, std::span<const Witness> ranks, std::int64_t steps)
@@ -43,7 +45,7 @@ class Scene {
     return !ranks_[r].spared && (!ranks_[r].progress || ranks_[r].progress->state == RankState::working);
   }
 
-  // The tasks that a rank has entered and not left, in the order of the step.
+  // The tasks that a rank has entered and not left, in the order of the plan.
   std::vector<Moment> open(std::int64_t r) const {
     std::vector<Moment> moments;
     if (!ranks_[r].progress) return moments;
@@ -54,7 +56,7 @@ class Scene {
     return moments;
   }
 
-  // Whether a rank's host is between the first task and the last one; a stopped rank goes nowhere.
+  // Whether a rank is between the first and the last task of the run; a stopped rank counts as if it were.
   bool in_steps(std::int64_t r) const {
     if (ranks_[r].stopped || !open(r).empty()) return true;
     const std::optional<Moment> at = last(r);
@@ -80,7 +82,7 @@ class Scene {
     return is_task(r, e.task) && Moment{e.step, plan_.classes[r].begin + e.task} >= m;
   }
 
-  // The other ends of a transfer: who has entered it, and who has not.
+  // The members of a transfer, as two lists: those that have entered it, and those that have not.
   std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> ends(const Moment& m) const {
     std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> result;
     if (plan_.tasks[m.task].match == kNone) return result;
@@ -92,7 +94,7 @@ class Scene {
     return result;
   }
 
-  // The rank that r waits for; r itself if it waits for nobody.
+  // The rank that rank r waits for; r itself if it waits for no rank.
   std::int64_t waits_for(std::int64_t r) const {
     const std::vector<Moment> moments = open(r);
     const auto busy = [&](const Moment& m) { return plan_.tasks[m.task].match == kNone; };
@@ -113,7 +115,8 @@ class Scene {
     return r;
   }
 
-  // The transfer that shows best where rank r fails: its own open one, else the first that others wait for it in.
+  // The transfer that shows best where rank r fails: the transfer that r is in, else the first one in which other ranks
+  // wait for r.
   std::optional<Moment> transfer_of(std::int64_t r) const {
     for (const Moment& m : open(r)) {
       if (plan_.tasks[m.task].match != kNone) return m;
@@ -219,8 +222,8 @@ void Witnesses::look_at_process(Witness& w, Seconds now) const {
   w.stopped = stopped;
 }
 
-// Judges ranks by their processes: a rank of which none is left has ended; so has one of which none was ever seen while
-// other ranks' processes are there.
+// Judges ranks that have no progress file by their processes: a rank has ended if none of its processes is left, or if
+// none was ever observed while processes of other ranks exist.
 void Witnesses::look_before_first_word(Seconds now) {
   const RankProcesses found = find_();
   if (!found.empty() && !first_seen_) first_seen_ = now;
@@ -250,7 +253,8 @@ void Witnesses::look(Seconds now) {
     Witness& w = ranks_[r];
     const auto number = static_cast<std::int64_t>(r);
     const std::uint64_t before = w.progress ? w.progress->events + 1 : 0;
-    // The process is looked at first: a rank that is found to have ended has said its last word by then.
+    // The process is looked at before the progress file: if it is found to have ended, everything that it noted is in
+    // the file.
     if (processes_ && w.progress) look_at_process(w, now);
     if (processes_ && !w.end) {
       const RankEnd end = read_rank_end(ended_file(folder_, number));
@@ -320,7 +324,8 @@ std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> r
   const auto hangs = [&](std::int64_t r) {
     return scene.working(r) && silent(r) > patience_with(scene, unfolded, r, patience);
   };
-  for (const bool stopped : {true, false}) {  // a stopped process explains why others stand still
+  // A stopped process explains why other ranks make no progress, so stopped ranks are checked first
+  for (const bool stopped : {true, false}) {
     for (std::int64_t r = 0; r < count; ++r) {
       if (!hangs(r) || ranks[r].stopped != stopped) continue;
       const std::int64_t c = scene.culprit(r);

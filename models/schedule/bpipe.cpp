@@ -15,11 +15,12 @@ std::int64_t most_kept(const std::vector<Action>& order) {
   return most;
 }
 
-// Micro-batches that one stage leaves with its partner, in the order of leaving.
+// The micro-batches whose activations one stage lends to its partner, in the order in which it sends them. room: number
+// of micro-batches that the stage may keep.
 std::vector<Eviction> moves_of(const std::vector<Action>& order, std::int64_t room) {
   std::vector<Eviction> moves;
   if (most_kept(order) <= room) return moves;
-  std::map<std::int32_t, std::size_t> away;  // move of each micro-batch that is away
+  std::map<std::int32_t, std::size_t> away;  // for each micro-batch that the partner holds, the index of its move
   std::int64_t here = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto back = i + 1 < order.size() && order[i + 1].phase == Phase::backward

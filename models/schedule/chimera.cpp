@@ -9,11 +9,12 @@
 namespace orrery {
 namespace {
 
-// An action that could begin at a time; the least candidate is taken.
+// An action that a stage could begin at time `begin`. The least of all candidates is run next: the order is by the
+// fields from first to last.
 struct Candidate {
   std::int64_t begin = 0;
   bool forward = false;
-  std::int64_t number = 0;  // number of the micro-batch in its direction
+  std::int64_t number = 0;  // number of the micro-batch among those of its direction
   std::int64_t stage = 0, direction = 0;
   auto operator<=>(const Candidate&) const = default;  // NOLINT(modernize-use-nullptr)
 };
@@ -33,8 +34,8 @@ class Greedy {
       place_[k / shape.stages][where_.stage_of[k]] = k % shape.stages;
   }
 
-  // Runs the actions; returns whether all were run. Where directions may take each other's room, they can wait for each
-  // other for good.
+  // Runs the actions; returns whether all were run. If a direction may use up a stage's limit of micro-batches in
+  // flight, the directions can wait for each other forever.
   bool run() {
     for (std::int64_t s = 0; s < shape_.stages; ++s) find_next(s);
     while (!next_.empty()) {
@@ -59,12 +60,12 @@ class Greedy {
   struct Stage {
     explicit Stage(std::int64_t copies) : forwards(copies), backwards(copies) {}
     std::int64_t now = 0, alive = 0;
-    std::vector<std::int64_t> forwards, backwards;  // passes run so far, by direction
+    std::vector<std::int64_t> forwards, backwards;  // number of passes run so far, by direction
     std::optional<Candidate> next{};
     std::int64_t in_flight(std::int64_t d) const { return forwards[d] - backwards[d]; }
   };
 
-  // Passes of a direction: forward over its stages, then backward.
+  // The position of a pass among the passes of a micro-batch: forward over the direction's stages, then backward.
   std::int64_t place(std::int64_t stage, std::int64_t direction, bool forward) const {
     const std::int64_t k = place_[direction][stage];
     return forward ? k : 2 * shape_.stages - 1 - k;
@@ -86,8 +87,8 @@ class Greedy {
     return where_.stage_of[direction * shape_.stages + std::min(place, 2 * shape_.stages - 1 - place)];
   }
 
-  // Finds the action that a stage begins next, which only the stage's own passes and those that it waits for can
-  // change.
+  // Finds the action that a stage begins next. It changes only when the stage runs a pass, or when a pass runs that one
+  // of the stage's passes waits for.
   void find_next(std::int64_t stage) {
     std::optional<Candidate>& least = stages_[stage].next;
     if (least) next_.erase(*least);
@@ -115,16 +116,18 @@ class Greedy {
   std::int64_t copies_, most_each_;
   Schedule where_;
   std::vector<Stage> stages_;
-  std::set<Candidate> next_;                                   // next actions of all stages
-  std::vector<std::vector<std::vector<std::int64_t>>> ended_;  // end of each micro-batch's pass, by direction and place
-  std::vector<std::vector<std::int64_t>> place_;               // place of a stage, by direction and stage
+  std::set<Candidate> next_;  // the next action of each stage
+  // End time of each micro-batch's passes, by direction and position
+  std::vector<std::vector<std::vector<std::int64_t>>> ended_;
+  std::vector<std::vector<std::int64_t>> place_;  // position of a stage in each direction, by direction and stage
 };
 
 }  // namespace
 
 std::vector<std::vector<Action>> chimera_orders(const ScheduleShape& shape, std::int64_t copies) {
   std::vector<std::vector<Action>> best;
-  // No order is whole; the planner refuses such stages and micro-batches by their keys.
+  // No order is complete; the planner rejects such numbers of stages and micro-batches with a message that names their
+  // keys.
   if (shape.stages % copies != 0 || shape.micro_batches % copies != 0) return best;
   std::int64_t shortest = 0;
   for (const std::int64_t most_each : {shape.stages / copies, shape.stages / copies + 1, shape.stages}) {

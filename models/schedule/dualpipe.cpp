@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// Counts micro-batches as they pass, and keeps the weight gradients that were put off.
+// Appends actions, counts each chunk's micro-batches, and keeps the weight gradients that were postponed.
 class DualPipeOrder {
  public:
   std::vector<Action> actions;
@@ -56,7 +56,8 @@ std::vector<Action> dualpipe_order(std::int64_t half_ranks, std::int64_t half_ra
     order.forward(1);
   }
   for (std::int64_t i = 0; i < micro_batches - 2 * half_ranks + from_end; ++i) {
-    // The paper's table weaves every pair; DeepSeek's program leaves the very first pair in the middle unwoven.
+    // The paper's table overlaps every pair of passes; DeepSeek's program does not overlap the very first pair on the
+    // middle rank.
     order.woven(0, 1);
     order.woven(1, 0);
   }
@@ -64,7 +65,7 @@ std::vector<Action> dualpipe_order(std::int64_t half_ranks, std::int64_t half_ra
     order.backward(1);
     order.woven(1, 0);
   }
-  // Among the last backwards, which come in pairs, those after the middle leave their weight gradients for later.
+  // The last backwards come in pairs; of these, the second half postpone their weight gradients.
   for (std::int64_t i = 0; i < 2 * from_end; ++i) {
     const auto chunk = static_cast<std::int32_t>(1 - i % 2);
     i < from_end ? order.backward(chunk) : order.input_gradient(chunk);

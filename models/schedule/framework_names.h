@@ -4,8 +4,9 @@
 
 namespace orrery {
 
-// The names of torch.distributed.pipelining, which torchtitan's files take (get_schedule_class of
-// torch/distributed/pipelining/schedules.py; the call compares without case). The first spelling is the one written.
+// Names of schedules in torch.distributed.pipelining, which torchtitan's configuration files use (get_schedule_class of
+// torch/distributed/pipelining/schedules.py, which ignores case). Of several spellings for one schedule, the first is
+// the one that is written.
 inline constexpr OptionWord kTorchSchedules[] = {{"1F1B", "1f1b"},
                                                  {"1f1b", "1f1b"},
                                                  {"GPipe", "gpipe"},
@@ -16,8 +17,8 @@ inline constexpr OptionWord kTorchSchedules[] = {{"1F1B", "1f1b"},
                                                  {"ZBVZeroBubble", "zb-v"},
                                                  {"DualPipeV", "dualpipev"}};
 
-// The names of nanotron's parallelism.pp_engine (nanotron/parallel/pipeline_parallel/engine.py): all forwards then all
-// backwards, and one of each in turn.
+// Values of nanotron's parallelism.pp_engine (nanotron/parallel/pipeline_parallel/engine.py). afab: all forwards, then
+// all backwards; 1f1b: one forward and one backward in turn.
 inline constexpr OptionWord kNanotronSchedules[] = {{"1f1b", "1f1b"}, {"afab", "gpipe"}};
 
 }  // namespace orrery

@@ -17,20 +17,23 @@ namespace {
 using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
-// An exchange of all stages is given 1 / 20 of a micro-batch's work, to hide behind it
+// An exchange among all stages is allowed 1 / 20 of the time of a micro-batch's work, so that work of other
+// micro-batches hides it
 constexpr std::int64_t kExchanges = 20;
-constexpr std::int64_t kWordsAhead = 2;  // micro-batches that token lookups run ahead of the first stage
+// Number of micro-batches whose token lookups run before the first stage needs them
+constexpr std::int64_t kWordsAhead = 2;
 
-// Passes of a shared vocabulary; those that others wait for come first.
+// Passes of a shared vocabulary, in order of priority: passes that other passes wait for come first.
 enum VocabularyPass : std::uint8_t { kWords, kLogits, kLogitsGradient, kWordsGradient };
 constexpr std::size_t kVocabularyPasses = 4;
 
-// Orders in which every action but forwards comes so many forwards later.
+// The same orders, in which every action except forwards comes `forwards` forwards later.
 Orders later(const Orders& orders, std::int64_t forwards) {
   Orders result;
   for (const auto& order : orders) {
     std::vector<Action> first;
-    std::deque<std::pair<std::int64_t, Action>> others;  // actions, with the number of forwards that they come after
+    // Actions that are no forwards, each with the number of forwards that it comes after
+    std::deque<std::pair<std::int64_t, Action>> others;
     for (const Action& a : order) {
       if (a.phase == Phase::forward)
         first.push_back(a);
@@ -50,12 +53,12 @@ Orders later(const Orders& orders, std::int64_t forwards) {
 
 std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight; }
 
-// The time that exchanges of all stages are given, for a shape with the times of a vocabulary's parts behind those of
-// its `count` virtual stages.
+// The time that exchanges among all stages are allowed; shape.times has `count` virtual stages and, after these, the
+// two parts of the vocabulary.
 std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
   std::int64_t gap = 0;
   for (std::int64_t k = 0; k < count; ++k) gap += whole(shape.times[k]);
-  gap /= shape.stages;  // a stage's work, on average
+  gap /= shape.stages;  // average time of a stage's work
   return (gap + whole(shape.times[count]) + whole(shape.times[count + 1])) / kExchanges;
 }
 
@@ -83,7 +86,7 @@ class FilledPlay {
     gap_ = exchange_gap(shape_, count_);
   }
 
-  // The stage whose clock is furthest behind decides next, so what others begin before its time is known.
+  // The stage with the earliest next decision decides next, so whatever other stages begin before that time is known.
   void run() {
     for (std::size_t s = 0; s < stages_.size(); ++s) call(s, 0);
     while (!turns_.empty()) {
@@ -106,13 +109,13 @@ class FilledPlay {
   struct Stage {
     std::int64_t now = 0, alive = 0;
     std::int64_t until = 0;  // time at which the stage decides next
-    std::int64_t turn = 0;   // number of the stage's turn that counts
+    std::int64_t turn = 0;   // number of the stage's latest call; older entries in turns_ are ignored
     std::size_t next = 0;
-    std::deque<Action> weights;  // weight gradients not begun yet
+    std::deque<Action> weights;  // weight gradients that have not begun yet
     std::array<std::int64_t, kVocabularyPasses> micro_batch = {};
   };
 
-  // Whether all is done: every action was begun, every weight gradient, and every pass of the vocabulary.
+  // Whether all is done: every action, every weight gradient and every pass of the vocabulary was begun.
   bool all_done() const {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       const auto passed = [&](std::int64_t n) { return n == shape_.micro_batches; };
@@ -122,7 +125,7 @@ class FilledPlay {
     return true;
   }
 
-  // Passes of a micro-batch are numbered along its way: forward over all virtual stages, then backward.
+  // The position of a pass among the passes of a micro-batch: forward over all virtual stages, then backward.
   std::int64_t place_of(std::size_t stage, const Action& a) const {
     const std::int64_t k = place_of_[stage][a.chunk];
     return a.phase == Phase::forward ? k : 2 * count_ - 1 - k;
@@ -130,7 +133,7 @@ class FilledPlay {
   std::size_t stage_at(std::int64_t place) const { return places_.stage_of[std::min(place, 2 * count_ - 1 - place)]; }
   std::int64_t& ended(std::int64_t place, std::int64_t i) { return ended_[i * 2 * count_ + place]; }
 
-  // The time when all stages have run such a pass and its result is known everywhere.
+  // The time when all stages have run the vocabulary's pass for micro-batch i and every stage has the result.
   std::int64_t everywhere(VocabularyPass pass, std::int64_t i) const {
     const auto& [stages, last] = of_all_[pass][i];
     return stages < stages_.size() ? kUnknown : last + gap_;
@@ -147,13 +150,14 @@ class FilledPlay {
     stages_[index].until = time;
     if (time != kUnknown) turns_.emplace(time, index, ++stages_[index].turn);
   }
-  // Wakes a stage at the time at which a pass that it may wait for begins.
+  // Makes a stage decide again at `time`, when a pass begins that it may wait for.
   void wake(std::size_t index, std::int64_t time) {
     const std::int64_t at = shares_ ? std::max(stages_[index].now, time) : stages_[index].now;
     if (at < stages_[index].until) call(index, at);
   }
 
-  // The first pass of the vocabulary that the stage can begin by a time, or the one it can begin soonest.
+  // The first pass of the vocabulary, in order of priority, that the stage can begin by time `by`; else the pass that
+  // it can begin soonest.
   std::pair<std::int64_t, VocabularyPass> vocabulary_pass(const Stage& s, std::int64_t by) const {
     std::pair<std::int64_t, VocabularyPass> soonest = {kUnknown, kWords};
     for (std::size_t pass = 0; shares_ && pass < kVocabularyPasses; ++pass) {
@@ -207,7 +211,7 @@ class FilledPlay {
     if (place + 1 < 2 * count_) wake(stage_at(place + 1), s.now);
   }
 
-  // Announces a pass of the vocabulary, which all stages may take from a time on.
+  // Announces that every stage may run a pass of the vocabulary for micro-batch i from `time` on.
   void announce(VocabularyPass pass, std::int64_t i, std::int64_t time) {
     known_[pass][i] = time;
     for (std::size_t s = 0; s < stages_.size(); ++s) wake(s, time);
@@ -236,20 +240,20 @@ class FilledPlay {
   }
 
   ScheduleShape shape_;
-  Schedule places_;  // places of virtual stages
+  Schedule places_;  // stages of the virtual stages
   std::int64_t count_;
   Filling filling_;
   bool shares_;
   Orders orders_;
   std::vector<Stage> stages_;
-  std::vector<std::int64_t> ended_;                  // end of each pass, by micro-batch, then place
-  std::vector<std::vector<std::int64_t>> place_of_;  // place of each chunk, by stage, then chunk
+  std::vector<std::int64_t> ended_;                  // end time of each pass, by micro-batch, then position
+  std::vector<std::vector<std::int64_t>> place_of_;  // virtual stage of each chunk, by stage, then chunk
   std::int64_t gap_ = 0;
-  std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;  // time from which micro-batches' passes can begin
+  std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;  // time from which each micro-batch's pass can begin
   std::array<std::vector<std::pair<std::size_t, std::int64_t>>, kVocabularyPasses>
-      // Number of stages that have run the pass, and the end of the last one
+      // Number of stages that have run the pass, and the end time of the last of them
       of_all_;
-  using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;  // time, stage, number of the stage's turn
+  using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;  // time, stage, number of the stage's call
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
 };
 

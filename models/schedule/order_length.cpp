@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kNotYetKnown = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMostActions = 1 << 14;  // most actions of orders that are found with several times
+constexpr std::int64_t kMostActions = 1 << 14;  // most actions of orders for which several candidate times are tried
 
 class Length {
  public:
@@ -48,7 +48,7 @@ class Length {
   }
 
  private:
-  // A vocabulary's pass that all stages take: how many stages have run it, and when the last one ended.
+  // A pass of the vocabulary that all stages run: number of stages that have run it, and end time of the last of them.
   struct OfAll {
     std::size_t stages = 0;
     std::int64_t last = 0;
@@ -108,10 +108,10 @@ class Length {
   std::int64_t micro_batches_, count_, gap_;
   std::vector<std::int64_t> now_;
   std::vector<std::size_t> next_;
-  std::vector<std::vector<std::int64_t>> place_of_;  // place of each chunk, by stage, then chunk
-  // ends of passes, forward and backward, by virtual stage and micro-batch
+  std::vector<std::vector<std::int64_t>> place_of_;  // virtual stage of each chunk, by stage, then chunk
+  // end times of passes, forward and backward, by virtual stage and micro-batch
   std::array<std::vector<std::int64_t>, 2> ended_;
-  // passes of lookups and logits, forward and backward, by micro-batch
+  // passes of token lookups and logits, forward and backward, by micro-batch
   std::array<std::vector<OfAll>, 4> shared_;
 };
 

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// One cell: which virtual stage does what for which micro-batch.
+// One cell of a line: a virtual stage, the phase that it runs, and the micro-batch.
 struct Cell {
   std::int32_t virtual_stage = 0;
   Phase phase = Phase::forward;
@@ -88,7 +88,7 @@ class Reader {
     return line;
   }
 
-  // Assembles the schedule; chunks of a stage are numbered in the model's order.
+  // Makes the schedule from the cells; the chunks of a stage are numbered in the order of the model.
   Schedule assemble() const {
     const std::int64_t count = shape_.stages * shape_.chunks;
     Schedule schedule;
@@ -128,7 +128,7 @@ class Reader {
     }
   }
 
-  // Requires F once; then B once, or I and then W once each.
+  // Requires for each virtual stage and micro-batch one F, then either one B, or one I and then one W.
   void require_complete(const Line& line, const Schedule& schedule) const {
     std::map<std::pair<std::int32_t, std::int32_t>, std::string> done;
     for (const Cell& c : line.cells) {

@@ -19,7 +19,7 @@ namespace {
 using Order = std::vector<Action>;
 using Orders = std::vector<Order>;
 
-// A schedule whose stages' orders are told one by one.
+// The orders of a schedule that is defined by a function for the order of one stage.
 template <Order (*order)(const ScheduleShape&, std::int64_t)>
 Orders stage_by_stage(const ScheduleShape& shape) {
   Orders orders;
@@ -27,7 +27,7 @@ Orders stage_by_stage(const ScheduleShape& shape) {
   return orders;
 }
 
-// The naive order: every micro-batch goes forward and back before the next: layer-wise model parallelism.
+// The naive order of layer-wise model parallelism: every micro-batch goes forward and back before the next one starts.
 Order naive(const ScheduleShape& shape, std::int64_t) {
   Order order;
   for (std::int32_t i = 0; i < shape.micro_batches; ++i) {
@@ -47,9 +47,9 @@ Order gpipe(const ScheduleShape& shape, std::int64_t) {
 
 std::int64_t group_of(const ScheduleShape& shape) { return shape.group > 0 ? shape.group : shape.stages; }
 
-// The order in which micro-batches pass through the chunks: groups of p micro-batches, all chunks for each group
-// (Narayanan et al. 2021, section 2.2.2), or larger groups (Megatron-Core's microbatch_group_size_per_vp_stage).
-// Backward runs through the chunks from the last.
+// The order in which micro-batches pass through the chunks: p micro-batches go through all chunks, then the next p
+// (Narayanan et al. 2021, section 2.2.2); or larger groups than p (Megatron-Core's microbatch_group_size_per_vp_stage).
+// Backward begins with the last chunk.
 Order passes(const ScheduleShape& shape, Phase phase) {
   Order order;
   for (std::int64_t first = 0; first < shape.micro_batches; first += group_of(shape)) {
@@ -64,8 +64,8 @@ Order passes(const ScheduleShape& shape, Phase phase) {
   return order;
 }
 
-// `warm_up` forwards, then one forward and one backward in turn, then the remaining backwards. Woven, one forward more
-// goes first, so that no pair has a micro-batch twice (Megatron-Core schedules.py: num_warmup_microbatches + 1).
+// `warm_up` forwards, then one forward and one backward in turn, then the other backwards. If these overlap, one more
+// forward is first, so that no pair has a micro-batch twice (Megatron-Core schedules.py: num_warmup_microbatches + 1).
 Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up) {
   const Order forward = passes(shape, Phase::forward);
   const Order backward = passes(shape, Phase::backward);
@@ -82,20 +82,20 @@ Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up)
   return order;
 }
 
-// 1F1B (PipeDream-flush): at most p - stage micro-batches in flight.
+// 1F1B (PipeDream-flush): at most p - stage micro-batches are in flight.
 Order one_f_one_b(const ScheduleShape& shape, std::int64_t stage) {
   return one_forward_one_backward(shape, shape.stages - stage - 1);
 }
 
-// Megatron-LM's interleaved order: 2 (p - stage - 1) + (v - 1) times a group's forwards first, with one chunk more
-// where its overlap of a forward's tokens with a backward's asks for it. PyTorch's ScheduleInterleaved1F1B is the same.
+// Megatron-LM's interleaved order begins with 2 (p - stage - 1) + (v - 1) * group forwards, and one more if a forward's
+// token dispatch overlaps with a backward. PyTorch's ScheduleInterleaved1F1B is the same.
 Order interleaved(const ScheduleShape& shape, std::int64_t stage) {
   const std::int64_t first = 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * group_of(shape);
   return one_forward_one_backward(shape, first + shape.extra_warm_up);
 }
 
-// ZB-H1 (Qi et al. 2024, arXiv:2401.10241, section 2): at most p micro-batches in flight on every stage, counted to
-// their weight gradient.
+// ZB-H1 (Qi et al. 2024, arXiv:2401.10241, section 2): at most p micro-batches are in flight on every stage, where each
+// counts until its weight gradient.
 Order zb_h1(const ScheduleShape& shape, std::int64_t stage) {
   return regular_zero_bubble(shape.micro_batches, shape.stages - stage - 1, stage);
 }
@@ -108,8 +108,8 @@ Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
 Orders zb_1p(const ScheduleShape& shape) { return search_zero_bubble(shape, shape.stages); }
 Orders zb_2p(const ScheduleShape& shape) { return search_zero_bubble(shape, 2 * shape.stages); }
 
-// V schedules (Qi et al. 2024, arXiv:2405.15362) that keep p, (p + 2) / 2 and (p + 4) / 3 micro-batches' activations.
-// With barriers their stages share the vocabulary.
+// V schedules (Qi et al. 2024, arXiv:2405.15362) that keep the activations of p, (p + 2) / 2 and (p + 4) / 3
+// micro-batches. With barriers, the stages share the vocabulary.
 template <std::int64_t barriers = 0>
 Orders zb_v(const ScheduleShape& shape) {
   return v_orders(shape, {4, 2, 4, 2}, 2 * shape.stages, barriers);
@@ -128,12 +128,12 @@ Orders chimera(const ScheduleShape& shape) {
   return chimera_orders(shape, copies);
 }
 
-// DualPipeV: DualPipe cut in half, where a V's two ways are the two directions.
+// DualPipeV: DualPipe cut in half, so that the way to the last stage and the way back of a V are the two directions.
 Order dualpipe_v(const ScheduleShape& shape, std::int64_t stage) {
   return dualpipe_order(shape.stages, stage, shape.micro_batches);
 }
 
-// DualPipe: the ranks of the second half see the directions exchanged.
+// DualPipe: the ranks of the second half run the order of their mirror images with the directions exchanged.
 Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
   const bool mirrored = 2 * stage >= shape.stages;
   Order order = dualpipe_order(shape.stages / 2, mirrored ? shape.stages - 1 - stage : stage, shape.micro_batches / 2);
@@ -144,7 +144,7 @@ Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
   return order;
 }
 
-// 1F1B with a shared vocabulary (Yeung et al. 2024): barriers for the loss and for the hidden states' gradient
+// 1F1B with a shared vocabulary (Yeung et al. 2024): one barrier for the loss and one for the hidden states' gradient
 // (algorithm 1), or one for both (algorithm 2). Stage i keeps at most p - i + barriers micro-batches.
 template <std::int64_t barriers>
 Orders vocabulary_1f1b(const ScheduleShape& shape) {
@@ -162,12 +162,12 @@ std::int64_t twice_the_stages_behind(std::int64_t stages, std::int64_t stage, st
 
 }  // namespace
 
-// Bubbles of GPipe: Huang et al. 2019; of 1F1B and interleaved 1F1B: Narayanan et al. 2021, section 2.2, as a share of
-// the whole step. The others where forward, input and weight gradient take the same time: Qi et al. 2024 (arXiv
-// 2401.10241) for zb-h1 and zb-h2, which leaves no stage idle without a barrier (section 4); Qi et al. 2024 (arXiv
-// 2405.15362, table 1) for the Vs; Li and Hoefler 2021 (table 2) for Chimera with as many micro-batches as stages;
-// DeepSeek-AI 2024 (table 2) for DualPipe without overlap; Narayanan et al. 2019, 2021 for PipeDream once the pipeline
-// is filled.
+// Sources of the bubbles: Huang et al. 2019 (GPipe); Narayanan et al. 2021, section 2.2 (1F1B, interleaved; here as a
+// fraction of the complete step). The other formulas assume equal times of forward, input and weight gradient: Qi et
+// al. 2024, arXiv 2401.10241 (zb-h1; zb-h2, which leaves no stage idle without a barrier, section 4) and arXiv
+// 2405.15362, table 1 (V schedules); Li and Hoefler 2021, table 2 (Chimera with as many micro-batches as stages);
+// DeepSeek-AI 2024, table 2 (DualPipe without overlap); Narayanan et al. 2019, 2021 (PipeDream once the pipeline is
+// filled).
 const std::vector<ScheduleRow>& schedule_rows() {
   static const std::vector<ScheduleRow> rows = {
       {.name = "naive",

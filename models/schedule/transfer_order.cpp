@@ -53,7 +53,7 @@ class Replay {
   std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
   std::int32_t places() const { return static_cast<std::int32_t>(schedule_.stage_of.size()); }
-  // The key of an exchange of all stages; exchanges count as boundaries behind those between virtual stages.
+  // The key of an exchange among all stages; exchanges are numbered as boundaries after those between virtual stages.
   Key exchange(StageExchange what, const Action& a) const {
     return {places() + 1 + static_cast<std::int32_t>(what), a.micro_batch, true};
   }
@@ -63,7 +63,8 @@ class Replay {
     return schedule_.spreads_vocabulary() ? std::optional(exchange(what, a)) : std::nullopt;
   }
 
-  // The keys of what an action needs from another virtual stage, or from all stages, and of what it produces for them.
+  // The keys of the data that an action needs from another virtual stage or from all stages (input_of), and of the data
+  // that it produces for them (output_of).
   std::optional<Key> input_of(std::size_t s, const Action& a) const {
     const bool forward = a.phase == Phase::forward;
     if (a.chunk == schedule_.input_chunk)
@@ -85,14 +86,14 @@ class Replay {
     if (a.phase == Phase::weight_gradient) return std::nullopt;
     return is_first(k) ? if_shared(StageExchange::embedding_gradients, a) : Key{k - 1, a.micro_batch, false};
   }
-  // With one barrier the gradients' sum follows the loss's at once.
+  // With one barrier, the sum of the hidden states' gradients follows the sums of the loss immediately.
   std::optional<Key> logits_output(const Action& a) const {
     if (a.phase == Phase::forward) return exchange(StageExchange::sums, a);
     return schedule_.barriers > 1 ? std::optional(exchange(StageExchange::hidden_gradients, a)) : std::nullopt;
   }
 
-  // Notes a product and its time; an exchange that all stages give a part to is complete when the last stage has given
-  // its part.
+  // Records that data was produced at a time. An exchange to which all stages contribute is complete when the last
+  // stage has contributed.
   void produce(const Key& key, std::int64_t time) {
     const auto what = exchange_of(key);
     const bool of_all =
@@ -128,7 +129,7 @@ class Replay {
     std::vector<std::int64_t>& ends = ends_[s];
     if (ends.size() == schedule_.order[s].size()) return false;
     const std::size_t first = ends.size();
-    std::size_t last = first;  // last action woven with the first
+    std::size_t last = first;  // last action that is overlapped with the first
     while (schedule_.order[s][last].woven) ++last;
     std::int64_t end = ends.empty() ? 0 : ends.back();
     for (std::size_t i = first; i <= last; ++i) {
@@ -153,15 +154,15 @@ class Replay {
                             letter_of(a.phase), a.micro_batch, a.chunk));
   }
 
-  // The rank of a transfer among those of its time. Both ends use the same, so that they cannot block each other even
-  // where a stack does not batch transfers.
+  // The sort key of a transfer among those of the same time. Sender and receiver use the same key, so that they cannot
+  // block each other even if a software stack does not batch transfers.
   static std::tuple<std::int64_t, std::int32_t, bool, std::int32_t> rank_of(
       const std::pair<std::int64_t, StageTransfer>& c) {
     return {c.first, c.second.boundary, c.second.forward, c.second.micro_batch};
   }
 
-  // Adds activation moves. A move is made when the stage that it relieves has ended the action before it; moves are the
-  // last among transfers of their time.
+  // Adds the moves of activations. Activations move when the stage that lends them has ended the action before the
+  // move; moves come last among transfers of the same time.
   void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, StageTransfer>>& all) const {
     for (std::size_t i = 0; i < schedule_.moves.size(); ++i) {
       const Eviction& m = schedule_.moves[i];
@@ -176,7 +177,7 @@ class Replay {
     }
   }
 
-  // A transfer made at time T comes after the actions that have ended by T.
+  // The transfers of a stage by action: a transfer of time T comes after the actions that have ended by T.
   std::vector<std::vector<StageTransfer>> turns_of(std::size_t s) const {
     std::vector<std::pair<std::int64_t, StageTransfer>> all;
     for (const Action& a : schedule_.order[s]) {
@@ -206,11 +207,11 @@ class Replay {
 
   const Schedule& schedule_;
   const std::vector<PhaseTimes>& times_;
-  std::int32_t virtual_stages_;  // virtual stages of one copy of the model
+  std::int32_t virtual_stages_;  // number of virtual stages of one copy of the model
   std::vector<std::vector<std::int32_t>> virtual_stage_;
-  std::vector<std::vector<std::int64_t>> ends_;  // ends of the actions replayed so far
+  std::vector<std::vector<std::int64_t>> ends_;  // end times of the actions replayed so far, by stage
   std::map<Key, std::int64_t> produced_;
-  // Parts of an exchange: stages so far, and the last one's time
+  // For an exchange: number of stages that have contributed so far, and the time of the last contribution
   std::map<Key, std::pair<std::size_t, std::int64_t>> parts_;
 };
 

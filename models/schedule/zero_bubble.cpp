@@ -15,16 +15,17 @@ using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// The rules that the search varies.
+// The rules that the search varies, to get different orders.
 struct Rules {
-  std::int64_t gap_percent = 100;  // a weight gradient goes into a wait of at least this part of its own time
-  bool forward_first = false;      // a forward goes first where an input gradient could run too
+  // A weight gradient is run if the stage would wait for at least this percentage of the weight gradient's time
+  std::int64_t gap_percent = 100;
+  bool forward_first = false;  // whether a forward comes first if both a forward and an input gradient could run
 };
 
 struct Stage {
   std::int64_t now = 0;
-  bool blocked = false;                                // the stage waits until another one begins something
-  std::int64_t forwards = 0, inputs = 0, weights = 0;  // passes begun so far
+  bool blocked = false;                                // the stage waits until another stage begins a pass
+  std::int64_t forwards = 0, inputs = 0, weights = 0;  // number of passes begun so far
   std::vector<std::int64_t> forward_ready, input_ready;
   std::vector<Action> order;
 
@@ -44,7 +45,7 @@ class Search {
     stages_.front().forward_ready.assign(m_, 0);
   }
 
-  // The stage whose clock is furthest behind decides next, so what others begin before its time is known.
+  // The stage whose clock is furthest behind decides next, so whatever other stages begin before its time is known.
   void run() {
     for (;;) {
       std::size_t next = stages_.size();
@@ -113,7 +114,8 @@ class Search {
   std::vector<Stage> stages_;
 };
 
-// Plays orders: how long the slowest stage is busy from its first to its last action, and when all stages have ended.
+// Runs given orders: finds how long the slowest stage takes from its first to its last action, and when all stages have
+// ended.
 class ZeroBubblePlay {
  public:
   ZeroBubblePlay(const Orders& orders, const ScheduleShape& shape)
@@ -161,12 +163,12 @@ class ZeroBubblePlay {
   std::vector<PhaseTimes> times_;
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> begin_, now_;
-  // end of each pass, by stage: forwards, input gradients
+  // end time of each pass, by stage: forwards, input gradients
   std::vector<std::array<std::vector<std::int64_t>, 2>> ended_;
 };
 
-// Regular orders: as many warm-up forwards as `percent` of the way from stage to stage and back needs, the rest of the
-// room for weight gradients.
+// Regular orders. The number of warm-up forwards is `percent` of the number of stages behind a stage; the other
+// micro-batches that may be in flight postpone weight gradients.
 Orders regular(const ScheduleShape& shape, std::int64_t most, std::int64_t percent) {
   Orders orders;
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
@@ -195,7 +197,8 @@ std::vector<Action> regular_zero_bubble(std::int64_t micro_batches, std::int64_t
 
 std::vector<std::vector<Action>> search_zero_bubble(const ScheduleShape& shape, std::int64_t most) {
   std::vector<Orders> candidates;
-  // An order with fewer micro-batches in flight is one with more room too, and rules that fill the room may miss it.
+  // Orders with fewer micro-batches in flight are valid too, and the rules above, which use the limit fully, may miss
+  // them.
   const std::vector<std::vector<PhaseTimes>> tries = times_to_try(shape);
   for (const std::int64_t room : std::set{std::min(most, shape.stages), most}) {
     for (const std::int64_t percent : {100, 125, 150, 175, 200, 250, 300})

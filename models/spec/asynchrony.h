@@ -7,22 +7,22 @@
 
 namespace orrery {
 
-// asynchronous_workers: whether workers do not wait for each other: a server then updates with what each worker pushes
-// as it arrives, in an order that no plan can fix. bounded_staleness: mode ssp, stale synchronous parallel (Ho et al.
-// 2013, More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server): a worker may begin its step c
-// once every worker has pushed c - staleness.
+// asynchronous_workers: whether workers do not wait for each other. A server then updates with the gradients of each
+// worker as they arrive, in an order that no plan can fix. bounded_staleness: mode ssp, stale synchronous parallel (Ho
+// et al. 2013, More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server), in which a worker may
+// begin its step c once every worker has pushed the gradients of its step c - staleness.
 inline bool asynchronous_workers(const Strategy& s) { return s.parameter_server && s.parameter_server->mode != "sync"; }
 inline bool bounded_staleness(const Strategy& s) { return s.parameter_server && s.parameter_server->mode == "ssp"; }
 
-// How old weights were in a run. mean, most: updates with other workers' gradients between the version of the weights
-// that a step read and the update with the step's own gradients. most_ahead: at the begin of a worker's step, the
-// number of steps by which the slowest worker was behind, at most.
+// The staleness of weights in a run. mean, most: number of updates with other workers' gradients between the version of
+// the weights that a step read and the update with the step's own gradients, on average and at most. most_ahead:
+// largest number of steps by which the slowest worker was behind when a worker began a step.
 struct Staleness {
   double mean = 0;
   std::int64_t most = 0, most_ahead = 0;
 };
-// The staleness in words: "servers: weights were 2.9 updates of other workers old on average, 5 at most; a worker began
-// a step at most 1 ahead of the slowest"
+// The staleness as a sentence: "servers: weights were 2.9 updates of other workers old on average, 5 at most; a worker
+// began a step at most 1 ahead of the slowest"
 std::string text_of(const Staleness& s);
 
 }  // namespace orrery

@@ -7,13 +7,14 @@
 
 namespace orrery {
 
-// Whether a gradient is kept in the buffer of its unit until it is reduced, rather than in the chunk's flat buffer.
+// Whether a gradient is kept in the buffer of its unit until it is reduced, rather than in a flat buffer for the chunk
+// of layers.
 bool unit_gradients(const Spec& spec, const ShardingRow& row);
 
-// How gradients are averaged over the data ranks: by a pass that divides them before they are reduced, or by a divided
-// copy into buckets, which are reduced and copied back; each rank's loss is then the mean over its own tokens. none:
-// the loss is the mean over the tokens of all data ranks, and gradients are summed; also if stages have different
-// numbers of replicas, and so no common number to divide by.
+// How gradients are averaged over the data ranks. scale: one pass divides them before they are reduced; copy: they are
+// divided as they are copied into buckets, which are reduced and copied back. With either, each rank's loss is the mean
+// over its own tokens. none: the loss is the mean over the tokens of all data ranks, and gradients are summed; so too
+// if stages have different numbers of replicas, because then no number to divide by is right for all stages.
 Averaging averaging(const Spec& spec, const ShardingRow& row);
 
 }  // namespace orrery

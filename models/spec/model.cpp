@@ -8,7 +8,8 @@
 namespace orrery {
 namespace {
 
-// Bounds of sizes: far above any model, low enough that products of a few of them stay below 2^63.
+// The allowed range of a size: far above that of any model, but low enough that products of a few sizes stay below
+// 2^63.
 struct Bound {
   const char* key;
   std::int64_t value;
@@ -25,7 +26,7 @@ std::string out_of_bounds(std::initializer_list<Bound> bounds) {
   return "";
 }
 
-// Lists of layers hold layers of the model, each once, in order.
+// The rule that a list of layers breaks, or "": it must contain layers of the model, each once, in rising order.
 std::string broken_layers(const Model& m, const char* key, const std::vector<std::int64_t>& layers) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers[i] < (i == 0 ? 0 : layers[i - 1] + 1) || layers[i] >= m.layers)
@@ -108,7 +109,7 @@ bool has_experts(const Model& m, std::int64_t layer) {
   return m.moe && layer >= m.moe->first_layer && (layer - m.moe->first_layer) % m.moe->every == 0;
 }
 
-// Layers are not counted one by one: a file may claim any number of them.
+// The number is computed, not counted layer by layer, because a file may claim any number of layers.
 std::int64_t experts_before(const Model& m, std::int64_t layer) {
   if (!m.moe) return 0;
   const Moe& moe = *m.moe;

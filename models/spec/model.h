@@ -11,36 +11,36 @@ namespace orrery {
 enum class Positions : std::uint8_t { rope, learned, alibi, none };
 enum class Norm : std::uint8_t { rmsnorm, layernorm };
 
-// Relative numbers of tokens that chose each expert: a row for each expert layer, or one row for all layers.
+// Relative numbers of tokens that chose each expert: a list for each layer with experts, or one list for all layers.
 using ExpertLoads = std::vector<std::vector<double>>;
 
-// Mixture of experts. Layer i has experts if i >= first_layer and (i - first_layer) % every == 0, or, where `layers` is
-// not empty, if it is one of them.
+// Mixture of experts. Layer i has experts if i >= first_layer and (i - first_layer) % every == 0, or, if `layers` is
+// not empty, if `layers` contains i.
 struct Moe {
   std::int64_t experts = 0;
   std::int64_t top_k = 0;
-  std::int64_t feed_forward = 0;         // width of one expert
-  std::int64_t shared_feed_forward = 0;  // total width of the shared experts, 0 = none
+  std::int64_t feed_forward = 0;         // feed-forward width of one expert
+  std::int64_t shared_feed_forward = 0;  // total width of the shared experts, 0 = no shared experts
   std::int64_t first_layer = 0;
   std::int64_t every = 1;
-  std::vector<std::int64_t> layers;       // layers with experts, in order, where they follow no such pattern
+  std::vector<std::int64_t> layers;       // layers with experts, in order; empty = they follow first_layer and every
   std::optional<double> capacity_factor;  // none = no token is dropped
   bool pad_to_capacity = false;
   bool shared_gate = false;  // Qwen1.5-MoE: a sigmoid gate (hidden -> 1) on the shared expert
   bool sigmoid_scores = false;
-  bool router_bias = false;      // a bias on the router's product (gpt-oss)
+  bool router_bias = false;      // a bias on the router's matrix product (gpt-oss)
   bool correction_bias = false;  // DeepSeek-V3: a weight per expert that steers the choice (auxiliary-loss-free)
-  // The experts form so many equal groups, of which a token's experts lie in at most top_groups (DeepSeek-V2 and V3:
-  // device- and node-limited routing). A group is ranked by its best expert, and with a correction bias by its two
-  // best.
+  // The experts form expert_groups equal groups, and the experts that a token chooses lie in at most top_groups of them
+  // (DeepSeek-V2 and V3: device- and node-limited routing). A token ranks the groups by their best expert, or with a
+  // correction bias by their two best.
   std::int64_t expert_groups = 1, top_groups = 1;
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
-  double imbalance = 1.0;      // tokens of the busiest expert rank / mean
-  std::optional<double> zipf;  // instead of imbalance: expert loads fall as rank^-zipf
-  // Instead of imbalance: a file of counts per layer and expert, as written in the spec
+  double imbalance = 1.0;      // number of tokens of the busiest expert rank / mean over expert ranks
+  std::optional<double> zipf;  // used instead of imbalance: the load of the expert of rank r falls as r^-zipf
+  // Used instead of imbalance: name of a file of token counts per layer and expert, as written in the spec
   std::string loads_file;
-  std::shared_ptr<const ExpertLoads> loads;  // the counts of that file
+  std::shared_ptr<const ExpertLoads> loads;  // the counts of loads_file
 };
 
 // Multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.
@@ -54,12 +54,13 @@ struct Mla {
 
 struct SlidingWindow {
   std::int64_t window = 0;
-  std::int64_t every = 1;  // every n-th layer attends to everything, the others within the window; 1 = all have it
-  std::vector<std::int64_t> full_layers;  // layers that attend to everything, in order, where they follow no pattern
+  // Every n-th layer attends to all positions, other layers within the window; 1 = all layers use the window
+  std::int64_t every = 1;
+  std::vector<std::int64_t> full_layers;  // layers that attend to all positions, in order; empty = every n-th
 };
 
-// The most layers of a model: four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000
-// layers).
+// The largest number of layers of a model: four times that of the deepest Transformer that was trained (DeepNet, Wang
+// et al. 2022: 1,000 layers).
 inline constexpr std::int64_t kMostLayers = 4096;
 
 // The sizes and switches of a decoder-only transformer, independent of strategy, cluster and micro-batch.
@@ -73,26 +74,28 @@ struct Model {
   std::int64_t feed_forward = 0;
   std::int64_t vocab = 0;
   std::int64_t max_positions = 0;  // rows of a learned position table; 0 = as long as the sequence
-  // Number of positions that a model's configuration file gives although it has no position table; 0 = none given
+  // Number of positions that a model's configuration file states although the model has no position table; 0 = not
+  // stated
   std::int64_t trained_positions = 0;
   bool gated = true;  // three MLP matrices (SwiGLU and the like) or two (GeLU)
   bool tied_embeddings = false;
-  bool bias = false;                   // a bias on every linear layer, which implies the next three
-  bool qkv_bias = false;               // a bias on q, k, v (Qwen2)
+  bool bias = false;      // a bias on every linear layer, as if qkv_bias, attention_output_bias and mlp_bias were set
+  bool qkv_bias = false;  // a bias on q, k, v (Qwen2)
   bool attention_output_bias = false;  // a bias on attention's output (gpt-oss)
-  bool mlp_bias = false;               // biases on the matrices of MLP and experts
+  bool mlp_bias = false;               // biases on the matrices of the MLP and of experts
   bool qk_norm = false;                // a norm of head_dim on q and on k (Qwen3, Gemma 3)
-  bool qk_norm_all = false;            // instead one norm of all heads of q, and one of all of k (OLMo 2)
-  bool attention_sinks = false;        // a learned number for each head in its softmax's sum (gpt-oss)
-  bool pre_norms = true;               // norms before attention and MLP
-  bool post_norms = false;             // norms after attention and MLP (Gemma 2 and 3, OLMo 2)
-  bool parallel_block = false;         // attention and MLP read the same hidden states, and their sum is added
-  bool parallel_norms = false;         // in such a block attention and MLP have a norm each (GPT-NeoX)
-  bool embedding_norm = false;         // a norm of the embeddings (BLOOM)
-  bool norm_weight = true;             // norms multiply by weights; OLMo's do not
-  bool norm_bias = true;               // LayerNorms add a bias; MPT's do not
-  bool scaled_embedding = false;       // embeddings are multiplied by sqrt(hidden) (Gemma)
-  // Cap of attention scores: x -> cap tanh(x / cap) (Gemma 2), 0 = none; logit_softcap is that of logits
+  bool qk_norm_all = false;  // one norm over all heads of q and one over all heads of k, instead of qk_norm (OLMo 2)
+  bool attention_sinks = false;  // a learned number for each head, added to the sum in its softmax (gpt-oss)
+  bool pre_norms = true;         // norms before attention and MLP
+  bool post_norms = false;       // norms after attention and MLP (Gemma 2 and 3, OLMo 2)
+  // Attention and MLP read the same hidden states, and both their outputs are added to the residual
+  bool parallel_block = false;
+  bool parallel_norms = false;    // in a parallel block, attention and MLP each have their own norm (GPT-NeoX)
+  bool embedding_norm = false;    // a norm of the embeddings (BLOOM)
+  bool norm_weight = true;        // norms multiply by weights; OLMo's do not
+  bool norm_bias = true;          // LayerNorms add a bias; MPT's do not
+  bool scaled_embedding = false;  // embeddings are multiplied by sqrt(hidden) (Gemma)
+  // Cap of attention scores, x -> cap tanh(x / cap) (Gemma 2), 0 = no cap; logit_softcap is the cap of logits
   double attention_softcap = 0;
   double logit_softcap = 0;
   Positions positions = Positions::rope;
@@ -102,36 +105,39 @@ struct Model {
   std::optional<Moe> moe;
   std::optional<Mla> mla;
   std::int64_t mtp_layers = 0;
-  std::vector<std::string> remarks;  // what a configuration file holds that this model leaves out, or assumes
+  // Messages about properties in a configuration file that this model leaves out, or assumes
+  std::vector<std::string> remarks;
 };
 
 inline bool has_qkv_bias(const Model& m) { return m.bias || m.qkv_bias; }
 inline bool has_attention_output_bias(const Model& m) { return m.bias || m.attention_output_bias; }
 inline bool has_mlp_bias(const Model& m) { return m.bias || m.mlp_bias; }
 
-// The first rule that a model breaks by itself, as "heads: 40 is not a multiple of kv_heads: 16", or "". Sizes are
-// bounded (no model has 10^18 layers), so that any model that passes can be laid out without overflow.
+// The first rule that a model's sizes break, as "heads: 40 is not a multiple of kv_heads: 16", or "" if they break
+// none. Sizes have upper limits (no model has 10^18 layers), so that sizes in a plan for any accepted model cannot
+// overflow.
 std::string broken_rule(const Model& m);
 
 bool has_experts(const Model& m, std::int64_t layer);
-std::int64_t experts_before(const Model& m, std::int64_t layer);  // number of earlier layers with experts
+std::int64_t experts_before(const Model& m, std::int64_t layer);  // number of layers with experts before this layer
 
-// How a parameter is cut over the tensor group: column = by rows of the (out, in) matrix, row = by its columns.
+// How a parameter is cut over the tensor group. Megatron's names: column-parallel cuts the rows of the (out, in)
+// matrix, row-parallel its columns. vocabulary: cuts the tokens of the embedding or output matrix.
 enum class Partition : std::uint8_t { replicated, column, row, vocabulary };
 
-// One weight. Matrices are (out, in) as in PyTorch; vectors have in = 1.
+// One parameter tensor. Matrices are (out, in) as in PyTorch; vectors have in = 1.
 struct Parameter {
   std::string name;  // "attention.qkv.weight"
   std::int64_t out = 0;
   std::int64_t in = 1;
   Partition partition = Partition::replicated;
-  std::int64_t experts = 0;  // > 0: this many such matrices, cut over the expert group
+  std::int64_t experts = 0;  // > 0: number of such matrices, one for each expert, distributed over the expert group
 };
 
 std::int64_t elements(const Parameter& p);  // out * in * max(1, experts)
 
-// The weights of one layer, of the embedding (tokens, positions) and of the head (final norm, output matrix unless
-// tied), in the order in which forward reads them.
+// The parameters of one layer, of the embedding (tokens, positions) and of the head (final norm, and the output matrix
+// unless it is tied to the embedding), in the order in which forward reads them.
 std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer);
 std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence);
 std::vector<Parameter> head_parameters(const Model& m);
@@ -139,8 +145,8 @@ std::vector<Parameter> head_parameters(const Model& m);
 // Whether a layer attends within the sliding window only.
 bool has_window(const Model& m, std::int64_t layer);
 
-// Weights of the whole model without multi-token-prediction layers, the number that papers and hubs print. sequence:
-// the number of learned positions where the model does not say how many there are.
+// Number of parameters of the complete model without multi-token-prediction layers, as papers and model hubs state it.
+// sequence: number of learned positions if the model does not say how many there are.
 std::int64_t parameter_count(const Model& m, std::int64_t sequence);
 
 }  // namespace orrery

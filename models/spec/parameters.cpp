@@ -1,4 +1,4 @@
-// The weights of a model, family by family; every built-in model's sum is the published one
+// The parameters of a model, by architecture. The sum for every built-in model is its published number of parameters
 // (tests/data/published_params.json).
 #include "models/spec/model.h"
 
@@ -14,8 +14,8 @@ void add_norm(List& list, const Model& m, const std::string& name, std::int64_t 
   if (m.norm == Norm::layernorm && m.norm_bias) list.push_back({name + ".bias", width});
 }
 
-// Adds a matrix and its bias. A matrix cut by columns has its bias cut with it; the bias after a row cut is added once,
-// so it is whole.
+// Adds a matrix and its bias. If the matrix is column-parallel, its bias is cut with it; the bias of a row-parallel
+// matrix is added once, after the partial products are summed, so it is not cut.
 void add_linear(List& list, const std::string& name, std::int64_t out, std::int64_t in, Partition partition,
                 bool bias) {
   list.push_back({name + ".weight", out, in, partition});
@@ -33,8 +33,8 @@ void add_attention(List& list, const Model& m) {
   add_linear(list, "attention.out", m.hidden, m.heads * m.head_dim, Partition::row, has_attention_output_bias(m));
 }
 
-// Adds the weights of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): queries and keys/values go through
-// a compressed, normed vector.
+// Adds the weights of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): queries and keys/values are
+// computed from compressed vectors, which have norms.
 void add_latent_attention(List& list, const Model& m) {
   const Mla& a = *m.mla;
   const std::int64_t query = m.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim);

@@ -6,19 +6,19 @@
 
 namespace orrery {
 
-// A well-known model with the layout that it was trained in: a spec that needs no file
-// (models/data/recipes/<name>.json), with the source of that layout, and a measured figure to compare a prediction
-// with. Settings that the source does not print are our own choice, as `source` says.
+// A well-known model with the strategy and cluster that it was trained with: a built-in spec
+// (models/data/recipes/<name>.json), with the source of the strategy, and a measured figure to compare a prediction
+// with. Settings that the source does not state are our own choice, as `source` says.
 struct NamedRecipe {
   std::string name;    // "bloom-176b"
   std::string about;   // one line about the recipe
-  std::string source;  // source of the layout
-  std::string spec;    // the spec's text, as parse_spec() reads it
+  std::string source;  // source of the strategy and cluster
+  std::string spec;    // contents of the spec file, as parse_spec() reads them
 
-  // The measured figure: step_time_s | mfu | model_tflops_per_gpu | hardware_tflops_per_gpu, keys of the report.
+  // The measured figure's name: step_time_s | mfu | model_tflops_per_gpu | hardware_tflops_per_gpu, as in the report.
   std::string figure;
   double value = 0;
-  std::string machine;  // machine on which the figure was measured, if that is not the spec's
+  std::string machine;  // machine on which the figure was measured, if it is not the spec's machine
   std::string figure_source;
 };
 

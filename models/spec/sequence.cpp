@@ -9,7 +9,7 @@ namespace {
 
 double as_double(std::int64_t x) { return static_cast<double>(x); }
 
-// Rows [first, first + count) among those that the parts list.
+// Positions of the rows [first, first + count), where the rows are numbered through all parts in their order.
 std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::int64_t first, std::int64_t count) {
   std::vector<SequencePart> result;
   std::int64_t row = 0;
@@ -21,10 +21,10 @@ std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::i
   return result;
 }
 
-// The integral over positions q of the number of keys of part k that lie before q: of min(max(q - k.first, 0),
-// k.count).
+// The number of query-key pairs in which a position of q comes at least `shift` after a position of part k: the
+// integral over positions x of q of min(max(x - shift - k.first, 0), k.count).
 double pairs_before(const SequencePart& q, const SequencePart& k, std::int64_t shift) {
-  const auto to = [&](std::int64_t x) {  // integral from minus infinity
+  const auto to = [&](std::int64_t x) {  // integral from minus infinity to x
     const double a = std::max(as_double(x - shift - k.first), 0.0),
                  b = std::max(as_double(x - shift - k.first - k.count), 0.0);
     return (a * a - b * b) / 2;
@@ -81,8 +81,9 @@ double pairs_of_block(const Strategy& s, std::int64_t sequence, std::int64_t blo
 }
 
 bool blocks_are_alike(const Strategy& s, std::int64_t sequence, std::int64_t window) {
-  // In zigzag order with half blocks of h tokens, a block meets 2 h^2 + h of its own, 2 h^2 of any other, and of all
-  // keys before its two halves as many whichever they are: their places sum to 2 n - 1.
+  // In zigzag order with half blocks of h tokens, a block has 2 h^2 + h pairs with its own keys and 2 h^2 with the keys
+  // of any other block. With all keys gathered its number of pairs does not depend on the block either, because the
+  // indices of its two halves sum to 2 n - 1.
   if (window == 0 && s.context_zigzag) return true;
   for (std::int64_t hops = 0; hops < s.context_ring; ++hops) {
     const double first = pairs_of_block(s, sequence, 0, hops, window);

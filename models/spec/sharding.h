@@ -7,38 +7,42 @@
 
 namespace orrery {
 
-// A data-parallel variant (DDP, ZeRO, FSDP, ...), a row of the table in sharding.cpp, which begins with plain replicas:
-// which states it shards, and when it gathers and reduces. The planner reads the fields and never asks for the name.
+// A data-parallel variant (DDP, ZeRO, FSDP, ...), one row of the table in sharding.cpp, whose first row is unsharded
+// data parallelism. A row says which states are sharded, and when parameters are gathered and gradients reduced. The
+// planner reads these fields and never asks for the name.
 struct ShardingRow {
   std::string_view name;
   std::string_view about;
-  // States and update are sharded over the group; parameters are gathered after the update
+  // Optimizer states and update are sharded over the data group; parameters are gathered after the update
   bool shards_optimizer = false;
   bool shards_gradients = false;   // a unit's gradient lives only until it is reduced
-  bool shards_parameters = false;  // units are gathered before use
+  bool shards_parameters = false;  // a unit's parameters are gathered before use
   bool reshards_after_forward = false;
-  bool fp32_shards = false;  // FSDP: the shard is the fp32 master, cast before it is gathered
-  // Shards lie inside Strategy::shard_group; gradients are also reduced over the other groups
+  bool fp32_shards = false;  // FSDP: the shard is the fp32 master weights, cast before they are gathered
+  // Parameters are sharded over Strategy::shard_group ranks; gradients are also reduced over the ranks with the same
+  // shard
   bool hybrid = false;
   bool master = false;   // one rank hands out inputs and weights, takes outputs and gradients, and alone updates
-  bool servers = false;  // separate ranks hold weights and update: gradients pushed, weights pulled
-  // bounds: the variant whose transfers and memory are a lower bound of this one's in a search, and which a hybrid one
-  // equals over a single group. with_host_gradients: the variant that this one becomes with gradients on the host,
-  // which are reduced unit by unit. "": itself.
+  bool servers = false;  // separate ranks hold the weights and update them: workers push gradients and pull weights
+  // bounds: name of the variant whose transfers and memory are a lower bound of this one's in a search; for a hybrid
+  // variant it is also the variant that it equals if there is only one shard group. with_host_gradients: name of the
+  // variant that this one becomes if gradients are offloaded to the host, where they are reduced unit by unit. "": the
+  // variant itself.
   std::string_view bounds = "", with_host_gradients = "";
-  bool suggested = false;  // whether programs suggest it where parameters are whole
+  bool suggested = false;  // whether programs suggest this variant where a strategy does not shard parameters
 };
 
 const std::vector<ShardingRow>& sharding_rows();
 
-// Whether a rank reduces gradients that stay whole only to its own shard of them. In stage 1, where only the
-// optimizer's states are sharded, some stacks sum all gradients on every rank: `stage_1_sums_all`.
+// Whether gradients that are kept unsharded are reduce-scattered, so that a rank gets the sums of its own shard only.
+// In stage 1, where only the optimizer states are sharded, some stacks all-reduce them instead: `stage_1_sums_all`.
 inline bool scatters_gradients(const ShardingRow& row, bool stage_1_sums_all) {
   return row.shards_optimizer && (row.shards_gradients || !stage_1_sums_all);
 }
 
-// Whether fp32 master weights are a separate buffer from the parameters or their shard: a host that updates has its
-// own, unless it has the shards too; a device has its own beside narrower parameters.
+// Whether fp32 master weights are a separate buffer from the parameters or their shard. A host that updates has its own
+// master weights, unless the fp32 shards are offloaded to it too; a device has its own if parameters have fewer bits
+// than master weights.
 bool masters_lie_apart(const Strategy& strategy, const ShardingRow& row);
 
 const ShardingRow& row_of(Sharding s);

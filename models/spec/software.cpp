@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// A group of features: its name in the data files, and its part of a stack.
+// A group of features: its name in the data files, and the member of Software that holds it.
 template <class Part>
 struct SoftwareGroup {
   std::string_view name;
@@ -25,7 +25,7 @@ constexpr std::tuple kGroups = {SoftwareGroup<Software::Layout>{"layout", &Softw
                                 SoftwareGroup<Software::Memory>{"memory", &Software::memory},
                                 SoftwareGroup<Software::Log>{"log", &Software::log}};
 
-// A field of a group, as a template's argument, in a whole stack.
+// Access to one field of a group (the template's argument) in a Software.
 template <auto Field>
 struct PlaceOf;
 template <class Part, class T, T Part::*Field>
@@ -36,7 +36,7 @@ struct PlaceOf<Field> {
   static T& of(Software& software) { return software.*group.part.*Field; }
 };
 
-// The key of a field that holds a number, a flag or a text.
+// The entry of a field that holds a number, a flag or a string.
 template <auto Field>
 constexpr SoftwareKey value_key(std::string_view name) {
   using At = PlaceOf<Field>;
@@ -46,7 +46,8 @@ constexpr SoftwareKey value_key(std::string_view name) {
                            [](Software& software, const T& value) { At::of(software) = value; }}};
 }
 
-// The key of a field that holds one of the values of a table of names. what: the kind of word, for refusals.
+// The entry of a field that holds one of the values of a table of names. what: what the values are called in error
+// messages.
 template <auto Field, const auto& Names>
 constexpr SoftwareKey word_key(std::string_view name, std::string_view what = "choice") {
   using At = PlaceOf<Field>;
@@ -171,7 +172,7 @@ void assign(Software& software, const SoftwareKey& key, const nlohmann::json& va
   std::visit([&](const auto& field) { assign(software, field, value); }, key.field);
 }
 
-// Numbers that were fitted to measured steps stand in one file for all stacks.
+// Takes the numbers that were fitted to measured steps; they stand in one file for all stacks.
 void take_fitted_numbers(Software& software, std::string_view name) {
   static const nlohmann::json file = nlohmann::json::parse(data_file("fitted.json"));
   const std::string holder = fmt::format("software {}", name);
@@ -196,7 +197,7 @@ Software find_software(std::string_view name) {
   if (const auto like = file.find("like"); like != file.end()) software = find_software(like->get<std::string>());
   software.name = name;
   for (const auto& [group, features] : file.items()) {
-    if (!features.is_object()) continue;  // "about" and "like"
+    if (!features.is_object()) continue;  // "about" and "like" are no groups
     for (const auto& [key, feature] : features.items()) assign(software, find_key(group, key), feature.at("value"));
   }
   take_fitted_numbers(software, name);

@@ -11,26 +11,26 @@
 
 namespace orrery {
 
-// The origin of a value, for `orrery explain`: {"strategy.tensor", "4", "spec.yaml:12"} or {..., "profile
-// megatron-core"}, {..., "default"}, {..., "data = gpus / (tensor * pipeline * context)"}, {..., "--set"}.
+// A setting and where its value came from, for `orrery explain`: {"strategy.tensor", "4", "spec.yaml:12"} or {...,
+// "profile megatron-core"}, {..., "default"}, {..., "data = gpus / (tensor * pipeline * context)"}, {..., "--set"}.
 struct Origin {
   std::string key;
   std::string value;
   std::string from;
-  std::string asked = {};  // how the value was given, if the plan uses another: "zero3 over one rank"
+  std::string asked = {};  // the value that was given, if the plan uses another one: "zero3 over one rank"
 };
 
-// Limit of layers times micro-batches: a plan of about a gigabyte, as every layer of every micro-batch has ops of its
-// own.
+// Largest product of layers and micro-batches: every layer of every micro-batch has ops of its own, and this many make
+// a plan of about a gigabyte.
 inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 
 // The training job: model, machines and strategy, complete and checked. It is the only input of make_plan().
 struct Spec {
-  std::string name;  // name of the spec's file without folder, for tables
+  std::string name;  // name of the spec's file without its folder, for tables
   Model model;
   std::int64_t sequence = 0;
   Cluster cluster;
-  std::int64_t gpus = 0;  // GPUs used, at most those of the cluster
+  std::int64_t gpus = 0;  // number of GPUs used, at most the number of GPUs of the cluster
   Software software;
   Strategy strategy;
   std::int64_t steps = 1;

@@ -12,26 +12,27 @@
 
 namespace orrery {
 
-// A data-parallel variant, as the number of its row in the table of sharding.cpp, which has the names; none, the first:
-// plain replicas.
+// A data-parallel variant, as the index of its row in the table of sharding.cpp, which has the names; `none`, the first
+// row, is unsharded data parallelism.
 enum class Sharding : std::uint8_t { none };
 enum class Attention : std::uint8_t { flash, unfused };
 inline constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
 
-// Parts of a layer that backward recomputes instead of keeping. `layer` is the whole layer ("full").
+// Parts of a layer that backward recomputes instead of keeping their results. `layer` is the complete layer ("full").
 struct Recompute {
   bool layer = false;
-  bool attention = false;  // the core: scores, softmax, dropout, product with the values ("selective")
+  bool attention = false;  // the core of attention: scores, softmax, dropout, product with the values ("selective")
   bool norm = false;
   bool mlp = false;
   bool activation = false;
   bool moe = false;
   bool moe_activation = false;
   bool mla_up_proj = false;
-  bool every_second_mlp = false;       // only the MLP of every second layer
-  bool every_second_layer = false;     // the parts set here only in every second layer
-  std::optional<std::int64_t> layers;  // only so many layers of every stage are recomputed, the first ones
+  bool every_second_mlp = false;    // only the MLP of every second layer
+  bool every_second_layer = false;  // the other fields apply only to every second layer
+  // Number of layers of every stage that are recomputed, the first ones; nothing = all
+  std::optional<std::int64_t> layers;
 
   bool all_layers() const { return layer && !layers && !every_second_layer; }
   bool any() const {
@@ -40,17 +41,18 @@ struct Recompute {
 };
 
 struct Overlap {
-  bool gradient_reduce = true;   // reduce gradients while backward goes on
-  bool parameter_gather = true;  // gather parameters while the next forward goes on
-  // Tensor-parallel transfers are cut into chunks that overlap with products (user buffers)
+  bool gradient_reduce = true;   // gradients are reduced during backward
+  bool parameter_gather = true;  // parameters are gathered during the next forward
+  // Tensor-parallel transfers are cut into chunks that overlap with products (Transformer Engine's user buffers)
   bool tensor = false;
   bool pipeline = true;  // pipeline sends and receives overlap with compute
-  // Sends and receives overlap also before a stage's first backward and after its last forward (Megatron-Core:
+  // Pipeline sends and receives also overlap before a stage's first backward and after its last forward (Megatron-Core:
   // overlap_p2p_communication_warmup_flush)
   bool pipeline_ends = true;
-  bool expert = false;         // token dispatch to experts overlaps with the shared experts (moe_shared_expert_overlap)
-  bool micro_batches = false;  // a forward and a backward woven, each computing while the other's transfers run
-                               // (Megatron-Core: overlap_moe_expert_parallel_comm)
+  bool expert = false;  // token dispatch to experts overlaps with the shared experts (moe_shared_expert_overlap)
+  // The forward of one micro-batch and the backward of another are interleaved, so that each computes while the
+  // transfers of the other run (Megatron-Core: overlap_moe_expert_parallel_comm)
+  bool micro_batches = false;
 };
 
 struct Offload {
@@ -58,10 +60,13 @@ struct Offload {
   MemoryTier parameters = MemoryTier::device;
   MemoryTier gradients = MemoryTier::device;
   MemoryTier activations = MemoryTier::device;
-  bool delayed_update = false;  // the update with one step's gradients runs beside the next step's forward and backward
-  // Elements of a rank's shards that are updated and uploaded at a time (DeepSpeed's CPU Adam: TILE, 128 x 2^20).
+  // The update with one step's gradients runs on the host during the next step's forward and backward (ZeRO-Offload)
+  bool delayed_update = false;
+  // Number of elements of a rank's shards that the host updates and uploads at a time (DeepSpeed's CPU Adam: TILE, 128
+  // x 2^20).
   std::int64_t tile = std::int64_t{128} << 20;
-  std::optional<std::int64_t> activation_layers;
+  std::optional<std::int64_t> activation_layers;  // number of layers whose activations are offloaded; nothing = all
+  // Number of parts that each weight is cut into, which are gathered one by one (ZeRO-Infinity)
   std::int64_t tiling = 1;
 
   bool any() const {
@@ -72,7 +77,7 @@ struct Offload {
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
-  Bytes master_bytes = 4;  // bytes of one element of the master copy
+  Bytes master_bytes = 4;  // bytes of one element of the master weights; 4 = fp32
   Bytes moment_bytes = 4;  // bytes of one element of each moment
 };
 
@@ -81,59 +86,67 @@ struct ParameterServer {
   std::int64_t servers = 1;
   bool colocated = true;            // servers run on the workers' nodes
   std::string mode = "sync";        // sync | async | ssp (bounded staleness)
-  std::int64_t staleness = 0;       // steps a worker may run ahead (ssp)
-  std::int64_t replicas = 1;        // servers that hold the same shard, a chain
-  std::int64_t snapshot_every = 0;  // steps between snapshots; 0 = never
+  std::int64_t staleness = 0;       // number of steps by which a worker may be ahead of the slowest (ssp)
+  std::int64_t replicas = 1;        // number of servers that hold the same shard and form a chain
+  std::int64_t snapshot_every = 0;  // number of steps between snapshots; 0 = never
 };
 
-// A bucket size that no model exceeds: all gradients are reduced together.
+// A bucket size that no model's gradients exceed: all gradients are reduced together.
 inline constexpr double kOneBucket_MiB = 1e9;
 
-// How a model is laid out over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; with stage_replicas,
-// their sum replaces pipeline. After load_spec() every value is set and the combination is valid.
+// How training is distributed over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; with
+// stage_replicas, their sum replaces pipeline. After load_spec() every value is set and the combination is valid.
 struct Strategy {
   std::int64_t tensor = 1;
   std::string tensor_kind = "1d";  // kind of tensor parallelism: 1d | 2d | 2.5d | 3d
-  std::int64_t tensor_depth = 1;   // d of the q * q * d grid of 2.5d
+  std::int64_t tensor_depth = 1;   // depth d of the q * q * d grid of 2.5d
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
-  std::string schedule = "";               // name in the table of schedules ("": the default one), or "file"
-  std::int64_t interleave_group = 0;       // micro-batches of a chunk's turn; 0 = the stack's default
-  std::int64_t extra_warm_up = 0;          // interleaved: forwards beyond the usual before the first backward
-  bool vertical_sync = false;              // pipedream: all stages use the weights that the first one has
-  std::string schedule_file;               // file of an order as the spec names it, schedule: {file: order.txt}
-  std::string schedule_text;               // contents of that file
-  std::vector<std::int64_t> stage_layers;  // layers per virtual stage in model order; empty = the profile's rule
-  // For each stage, the number of ranks that divide its micro-batches among them, sample by sample (DAPPLE); empty =
-  // one rank each.
+  std::string schedule = "";  // name in the table of schedules ("": the default schedule), or "file"
+  // Number of micro-batches that a chunk runs before the stage turns to its next chunk; 0 = the stack's default
+  std::int64_t interleave_group = 0;
+  // Interleaved: number of forwards before the first backward, in addition to the usual number
+  std::int64_t extra_warm_up = 0;
+  // Pipedream: every stage runs a micro-batch with the version of the weights that the first stage used
+  bool vertical_sync = false;
+  // Name of the file with the order of actions, as the spec states it: schedule: {file: order.txt}
+  std::string schedule_file;
+  std::string schedule_text;  // contents of schedule_file
+  // Number of layers of each virtual stage, in model order; empty = by the stack's stage_rule
+  std::vector<std::int64_t> stage_layers;
+  // For each stage, the number of ranks that share the samples of its micro-batches (DAPPLE); empty = one rank for each
+  // stage.
   std::vector<std::int64_t> stage_replicas;
   std::int64_t context = 1;
   std::string context_kind = "ring";  // ring | allgather | ulysses | mixed
   std::int64_t context_ring = 1;      // context = context_ring * context_ulysses
   std::int64_t context_ulysses = 1;
-  // Context_order: each ring block has a part of both ends of the sequence (zigzag | contiguous)
+  // context_order: each ring block has a part of the first half and one of the second half of the sequence (zigzag |
+  // contiguous)
   bool context_zigzag = true;
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
   std::int64_t data = 1;
-  std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first; "ep" may be left out
+  std::string rank_order = "tp-cp-ep-dp-pp";  // innermost dimension first; "ep" may be left out
   Sharding sharding = Sharding::none;
-  std::int64_t shard_group = 0;  // ranks that share one set of shards (hsdp); 0 = all data * context ranks
+  // Number of ranks that together hold one set of shards (hsdp); 0 = all data * context ranks
+  std::int64_t shard_group = 0;
   std::optional<ParameterServer> parameter_server;
-  double bucket_MiB = kOneBucket_MiB;  // MiB of gradients in a bucket; 0: each parameter has a bucket of its own
-  std::int64_t prefetch_units = 1;
-  std::int64_t units_in_flight = 2;
+  double bucket_MiB = kOneBucket_MiB;  // MiB of gradients in a bucket; 0: each parameter has its own bucket
+  std::int64_t prefetch_units = 1;     // number of units that are gathered before they are needed
+  std::int64_t units_in_flight = 2;    // largest number of units that are gathered at the same time
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
   Precision precision = Precision::bf16;
   Precision gradient_precision = Precision::fp32;
   Optimizer optimizer;
-  double clip = 1.0;  // largest gradient norm; 0 = no gradient norm is computed
+  double clip = 1.0;  // limit of the gradient norm; 0 = no gradient norm is computed
   Recompute recompute;
   bool partition_activations = false;
-  bool contiguous_activations = false;  // inputs that recomputed layers keep lie in one buffer, allocated beforehand
-  bool fused_buffers = false;           // gradients are copied to one buffer as large as a bucket, and reduced there
+  // The inputs that recomputed layers keep lie in one buffer, which is allocated beforehand
+  bool contiguous_activations = false;
+  bool fused_buffers = false;  // gradients are copied into one buffer of a bucket's size, and reduced there
   Attention attention = Attention::flash;
   Overlap overlap;
   Offload offload;
@@ -141,24 +154,25 @@ struct Strategy {
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t replicas_of(std::int64_t stage) const { return stage_replicas.empty() ? 1 : stage_replicas[stage]; }
-  // Positions in a pipeline, where each rank of a stage counts as one: place_of is the position of a stage's first
-  // rank; for the stage after the last it is the number of all positions.
+  // Positions in a pipeline, where each rank of a stage has one: place_of(stage) is the position of the stage's first
+  // rank; place_of(pipeline) is the number of positions, as is places().
   std::int64_t place_of(std::int64_t stage) const;
   std::int64_t places() const { return place_of(pipeline); }
-  // For stages of several ranks. row_parts: the number of parts that each rank's rows are cut into over its tensor
-  // group. ends_unlike: whether the first stage has another number of ranks than the last one.
+  // For stages of several ranks. row_parts: the number of parts that each rank's rows (positions of its samples) are
+  // cut into over its tensor group. ends_unlike: whether the first stage has another number of ranks than the last
+  // stage.
   std::int64_t row_parts() const { return !stage_replicas.empty() && sequence_parallel ? tensor : 1; }
   bool ends_unlike() const { return replicas_of(0) != replicas_of(pipeline - 1); }
   // The number of ranks that each compute the loss of different tokens.
   std::int64_t loss_ranks() const { return data * context * tensor_depth * replicas_of(pipeline - 1); }
   std::int64_t gpus() const { return tensor * places() * context * data; }
   std::int64_t servers() const { return parameter_server ? parameter_server->servers * parameter_server->replicas : 0; }
-  std::int64_t ranks() const { return gpus() + servers(); }  // all processes, servers included
+  std::int64_t ranks() const { return gpus() + servers(); }  // number of all processes, servers included
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };
 
-// The side q of the grid that the tensor ranks form: q * q (2d), q * q * tensor_depth (2.5d), q * q * q (3d); 0 if
-// their number is none of these.
+// The side q of the grid that the tensor ranks form: q * q (2d), q * q * tensor_depth (2.5d), q * q * q (3d); 0 if the
+// tensor degree is none of these products.
 std::int64_t grid_side(const Strategy& s);
 
 }  // namespace orrery

@@ -19,7 +19,7 @@ struct Figure {
   double MeasuredTimes::*value;
   double unit;
   double least;
-  bool may_lack = false;  // may be absent, in profiles written before there was offload
+  bool may_lack = false;  // may be absent: profiles that were written before offload existed lack it
 };
 constexpr Figure kFigures[] = {{"issue_us", &MeasuredTimes::issue, kMicro, 0},
                                {"gap_us", &MeasuredTimes::gap, kMicro, 0},

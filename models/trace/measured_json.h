@@ -12,7 +12,8 @@ namespace orrery {
 // "compute_slowdown", ...}.
 nlohmann::ordered_json json_of(const MeasuredTimes& times);
 
-// Reads that section and sorts its samples. Throws Error with file and key for a value that is missing or invalid.
+// Reads the section "measured" and sorts its samples. Throws Error with file and key for a value that is missing or
+// invalid.
 MeasuredTimes measured_of(const JsonValue& section);
 
 }  // namespace orrery

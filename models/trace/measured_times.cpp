@@ -26,7 +26,8 @@ std::string_view name_of(CrossEntropy::Part part) {
   return names[static_cast<std::size_t>(part)];
 }
 
-// Kind and sizes of every work on elements of a width; whether flops or bytes measure it is said by `flops`.
+// The kind and the sizes of every op whose elements have `width` bytes; `flops` says whether its amount is FLOPs or
+// bytes.
 struct Shapes {
   Bytes width;
 
@@ -36,7 +37,7 @@ struct Shapes {
     bool flops = false;
   };
 
-  // A result of another width than the operands', as fp32 gradients of bf16 layers have it, is said.
+  // A part of the kind for a result that is not of the operands' data type, as fp32 gradients of bf16 layers are.
   std::string unlike(Bytes result) const { return result == width ? "" : fmt::format("/{}", result); }
 
   Shape operator()(const Gemm& g) const {
@@ -93,7 +94,7 @@ struct Shapes {
     return {fmt::format("split/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.first + s.second)}};
   }
   Shape operator()(const Activation& a) const {
-    // An activation that is weighted by a choice's weight computes its output again in backward.
+    // In backward, an activation that is weighted by a token's router weight computes its output again.
     return {fmt::format("activation/{}{}/{}", a.gated ? "swiglu" : "gelu", a.weighted ? "/weighted" : "",
                         name_of(a.direction)),
             {as_real(a.rows), as_real(a.columns)}};
@@ -134,9 +135,10 @@ struct Shapes {
     return {fmt::format("squared norm/{}", n.width), {as_real(n.elements)}};
   }
   Shape operator()(const Update& u) const {
-    // Gradients of fp32 are the usual ones.
+    // Gradients in fp32 are usual and so not part of the kind.
     const std::string gradient = u.gradient == 4 ? "" : fmt::format("/{}", u.gradient);
-    const std::string copy = u.master > 0 && u.forward == 0 ? "/no copy" : "";  // forward reads the master
+    // No 16-bit weights are written, because forward reads the master weights
+    const std::string copy = u.master > 0 && u.forward == 0 ? "/no copy" : "";
     return {fmt::format("update/{}{}{}{}", u.moments, u.master > 0 ? "/master" : "", copy, gradient),
             {as_real(u.elements)}};
   }
@@ -145,14 +147,14 @@ struct Shapes {
 };
 
 constexpr std::size_t kMostSizes = 4;
-// Weight of the slopes' ridge, against weights of samples that sum to 1: a slope that the samples do not tell (all lie
-// in one line) becomes 0.
+// Ridge on the slopes, relative to weights of samples that sum to 1: a slope that the samples do not determine (because
+// all lie on one line) becomes 0.
 constexpr double kRidge = 1e-6;
-constexpr double kSame = 1e-12;  // squared distance in powers of two
+constexpr double kSame = 1e-12;  // squared distance, in logs to base 2 of sizes, below which two points are equal
 
 using Point = std::array<double, kMostSizes>;
 
-// Logs of sizes; a size of zero (an empty shard) counts as one.
+// Logs to base 2 of the sizes; a size of zero (an empty shard) counts as one.
 Point point_of(const std::vector<double>& sizes) {
   Point p{};
   for (std::size_t i = 0; i < sizes.size() && i < kMostSizes; ++i) p[i] = std::log2(std::max(sizes[i], 1.0));
@@ -167,10 +169,11 @@ double squared_distance(const Point& a, const Point& b) {
 
 constexpr std::size_t kUnknowns = kMostSizes + 1;
 using Row = std::array<double, kUnknowns + 1>;
-// the system is symmetric and positive definite; the last column is the right side
+// Linear equations; the matrix is symmetric and positive definite, the last column is the right-hand side
 using System = std::array<Row, kUnknowns>;
 
-// Solves for the first unknown, the plane's height at the query: it is eliminated last, so nothing need be put back.
+// Solves for the first unknown, the plane's height at the query. It is eliminated last, so no back-substitution is
+// needed.
 double solve_first(System& a) {
   for (std::size_t k = kUnknowns; k-- > 1;) {
     for (std::size_t i = 0; i < k; ++i) {
@@ -187,7 +190,7 @@ struct Known {
   double value;
 };
 
-// The height of the plane at a point, by moving least squares.
+// The height of the plane at a point, fitted by moving least squares.
 double plane_at(const std::vector<Known>& known, const Point& query) {
   std::vector<double> weights;
   double total = 0;
@@ -244,7 +247,8 @@ Seconds interpolate(const OpTable& table, const WorkShape& shape, const Law& law
 
 namespace {
 
-// The samples of a shape's kind; nullptr where there are none, or a version measured them whose sizes meant others.
+// The samples of a shape's kind; nullptr if there are none, or if they were measured by a version with another number
+// of sizes.
 const OpTable* find_ops(const MeasuredTimes& times, const WorkShape& shape) {
   for (const OpTable& table : times.ops) {
     if (table.kind != shape.kind) continue;

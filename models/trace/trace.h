@@ -10,15 +10,15 @@
 
 namespace orrery {
 
-// The times of one task. Transfers have four times: issued by the host, entered (this end is ready), matched (the last
-// member is ready), ended: cost = ended - matched, waiting = matched - entered. Other tasks are entered and matched at
-// the same time.
+// The times of one task. A transfer has four times: issued by the host, entered (this rank is ready), matched (the last
+// member is ready), ended. Its cost is ended - matched, its waiting time is matched - entered. Other tasks are entered
+// and matched at the same time.
 struct Span {
   Picoseconds issued = 0, entered = 0, matched = 0, ended = 0;
-  TaskId cause = kNone;  // the task whose end let this one enter; kNone: it waited only for the host
+  TaskId cause = kNone;  // the task whose end let this task enter; kNone: this task waited only for the host
 };
 
-// The moment `time` at which the host of a slot, which had waited for `cause`, goes on and issues the tasks from
+// The time at which the host of a slot, which had waited for the task `cause`, continues and issues the tasks from
 // `first` on.
 struct HostResume {
   TaskId first = 0;
@@ -30,28 +30,29 @@ struct HostResume {
 struct Trace {
   std::string source = "simulated";
   std::vector<Span> spans;
-  std::vector<std::vector<HostResume>> host;  // resumes of each slot's host, in order
-  Picoseconds step_time = 0;                  // time of all steps that the plan holds
+  std::vector<std::vector<HostResume>> host;  // the resumes of each slot's host, in order of time
+  Picoseconds step_time = 0;                  // time of all steps of the plan
   Picoseconds clock_uncertainty = 0;          // uncertainty between the clocks of ranks in a measured trace
 };
 
-// Bytes that a slot holds from `time` on, until its next sample.
+// Bytes that a slot has allocated from `time` on, until its next sample.
 struct MemorySample {
   Picoseconds time = 0;
   std::uint32_t slot = 0;
   std::array<Bytes, kCategories> bytes{};
 };
 
-// Whether a task's host waits for its dependencies before it launches the task. Nothing holds the host at a slot's
-// first task.
+// Whether a task's host waits for the task's dependencies before it launches the task. The host never waits before the
+// first task of a slot.
 bool waits_on_host(const Plan& plan, TaskId task);
 
-// The time when the host began to launch a task: it had launched the task before, and the tasks that it waits for had
-// ended. The host launches from then until spans[task].issued. A slot's host begins at 0.
+// The time when the host began to launch a task: when it had launched the previous task, and the tasks that it waits
+// for had ended. The launch lasts until spans[task].issued. A slot's host begins at 0.
 Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task);
 
-// The time span of the step that a report covers: the only step of a plan; or, in a plan of several steps, from the
-// last stage's last update of the step before to that of the step itself, while other stages may be in other steps.
+// The time span of the step that a report covers. In a plan of one step it is that step; in a plan of several steps it
+// lasts from the last stage's last update in the previous step to the same in this step, while other stages may be in
+// other steps.
 struct Period {
   Picoseconds begin = 0, end = 0;
 
@@ -60,7 +61,8 @@ struct Period {
 Period period_of(const Plan& plan, const Trace& trace, std::int64_t step);
 inline Period period_of(const Plan& plan, const Trace& trace) { return period_of(plan, trace, plan.reported); }
 
-// The member of a match that entered last, so that the other members waited for it; the first of several.
+// The member of a match that entered last, so that the other members waited for it; the first such member if several
+// entered at that time.
 TaskId last_to_enter(const Plan& plan, const Trace& trace, std::uint32_t match);
 
 }  // namespace orrery

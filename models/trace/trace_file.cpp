@@ -22,10 +22,12 @@ static_assert(std::endian::native == std::endian::little, "rank files are little
 
 constexpr std::string_view kSchema = "orrery.rank/1";
 constexpr std::size_t kMostHeader = 1 << 20;
-constexpr std::int64_t kMostCount = std::int64_t{1} << 32;  // most steps or tasks: their product stays a 64-bit number
+// Most steps or tasks: the product of two such counts is still a 64-bit number
+constexpr std::int64_t kMostCount = std::int64_t{1} << 32;
+// Spans are written to the file as they are stored in memory
 static_assert(sizeof(MeasuredSpan) == 3 * sizeof(Picoseconds), "spans are written as they lie in memory");
 
-// Visits every figure of the header once, for reading and for writing.
+// Visits every figure of the header's memory section once, for reading or for writing.
 template <class Memory, class Visit>
 void visit_memory(Memory& m, Visit visit) {
   visit("capacity_bytes", m.capacity);
@@ -70,7 +72,7 @@ std::string header_of(const RankRun& run) {
   throw Error(fmt::format("{}: no whole result of a rank: {}", path, what), 1);
 }
 
-// The rest of an open file, as words.
+// The part of an open file that has not been read yet, as 64-bit words.
 class Words {
  public:
   Words(std::istream& in, const std::string& path) : in_(in), path_(path) {}
@@ -86,7 +88,8 @@ class Words {
   const std::string& path_;
 };
 
-constexpr Picoseconds kMostTime = INT64_MAX / 4;  // latest time: differences stay a 64-bit number
+// Latest time: the difference of two such times is still a 64-bit number
+constexpr Picoseconds kMostTime = INT64_MAX / 4;
 
 void check_step(const std::string& path, const MeasuredStep& step) {
   const auto sensible_time = [](Picoseconds t) { return -kMostTime <= t && t <= kMostTime; };

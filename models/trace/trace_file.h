@@ -11,44 +11,45 @@
 
 namespace orrery {
 
-// The command line of a program that executes ranks (orrery-rank), and the files that it leaves behind for `orrery`:
+// The command line of a program that executes ranks (orrery-rank), and the files that it writes for `orrery`:
 //
 //   orrery-rank --spec FILE [--set KEY=VALUE]... --out FOLDER --steps K [--hang-timeout S]
 //
-// Every rank makes the same plan from FILE and the overrides. FOLDER exists. At once, before it joins the others, a
-// rank puts its progress file there (progress_file(FOLDER, rank), progress_ring.h) and from then on notes every task
-// that it enters and leaves. When its steps are done it writes its results (rank_file(FOLDER, rank), write_rank_run()),
-// then notes that it has finished, in this order. It dies with the process
-// that started it (prctl(2), PR_SET_PDEATHSIG). A rank that fails notes its one line and its exit status there. It
-// prints nothing on stdout. --hang-timeout is given where nobody else watches (the user's own mpirun or srun): then the
-// ranks watch each other (exec/program/watch.h).
+// Every rank makes the same plan from FILE and the overrides. FOLDER exists. At the start, before it joins the other
+// ranks, a rank creates its progress file there (progress_file(FOLDER, rank), progress_ring.h) and from then on notes
+// every task that it enters and leaves. When its steps are done it writes its results (rank_file(FOLDER, rank),
+// write_rank_run()), and after that notes that it has finished. It dies with the process that started it (prctl(2),
+// PR_SET_PDEATHSIG). A rank that fails notes its error message and its exit status in the progress file. It prints
+// nothing on stdout. --hang-timeout is given if no other process watches the ranks (under the user's own mpirun or
+// srun): the ranks then watch each other (exec/program/watch.h).
 
-// The times of one task, in picoseconds on the rank's clock: launched by the host, dependencies ended and its lane
-// free, done. For a transfer `entered` is when this end was ready; the time when the last end was ready is found by
-// comparing ranks.
+// The times of one task, in picoseconds on the rank's clock. issued: launched by the host; entered: its dependencies
+// had ended and its lane was free; ended. For a transfer `entered` is when this rank was ready; the time when the last
+// member was ready is found by comparing ranks.
 struct MeasuredSpan {
   Picoseconds issued = 0, entered = 0, ended = 0;
 };
 
-// One step of a rank. Steps share one clock; `begin` is when the host began with the first task, `end` when the last
+// One step of a rank. All steps use one clock; `begin` is when the host began with the first task, `end` when the last
 // task had ended.
 struct MeasuredStep {
   Picoseconds begin = 0, end = 0;
-  std::vector<MeasuredSpan> spans;  // spans of the tasks of instantiate(plan, rank), in issue order
-  std::vector<std::int64_t> sizes;  // actual runtime sizes (rows of experts), frame by frame in order
+  std::vector<MeasuredSpan> spans;  // times of the tasks of instantiate(plan, rank), in issue order
+  // Sizes known only at run time (numbers of tokens for experts), frame by frame in order
+  std::vector<std::int64_t> sizes;
 };
 
-// Counts of a rank's own allocator, over all steps.
+// Peaks of a rank's own allocator, over all steps.
 struct MeasuredMemory {
-  Bytes capacity = 0;         // bytes of the device, or of the machine that CPU ranks share
+  Bytes capacity = 0;         // memory of the device, or of the machine that CPU ranks share
   Bytes first_step_peak = 0;  // most bytes allocated in the first step
-  Bytes peak = 0;             // most bytes allocated
+  Bytes peak = 0;             // most bytes allocated in any step
   Bytes peak_reserved = 0;    // most bytes held by the caching allocator
-  Bytes peak_device = 0;      // bytes that the driver shows; for a CPU rank: peak_reserved
-  // Bytes of the process, or if anything is offloaded, bytes of the offloaded tensors
+  Bytes peak_device = 0;      // most bytes in use as the driver reports them; for a CPU rank: peak_reserved
+  // Most bytes of the process, or if anything is offloaded, of the offloaded tensors
   Bytes host_peak = 0;
-  Bytes nvme_peak = 0;                       // bytes of the tensors offloaded to disk
-  TaskId peak_task = kNone;                  // task of instantiate(plan, rank) at the peak; kNone: before the first
+  Bytes nvme_peak = 0;       // most bytes of the tensors offloaded to disk
+  TaskId peak_task = kNone;  // task of instantiate(plan, rank) at the peak; kNone: the peak was before the first task
   std::array<Bytes, kCategories> at_peak{};  // bytes by category at the peak; they sum to `peak`
 };
 
@@ -57,28 +58,29 @@ struct RankRun {
   std::string source = "measured";
   std::string plan_hash;  // hash of the folded plan
   std::int64_t rank = 0, ranks = 1;
-  std::string device;   // "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
-  std::string library;  // library that runs collectives whose algorithm is `library`: "Open MPI 4.1.4"
+  std::string device;   // name of the device: "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
+  std::string library;  // library that runs collectives whose algorithm is named `library`: "Open MPI 4.1.4"
   std::string link;     // medium between ranks of one host: "shared memory", "nvlink"
   std::string host;     // the node's name
-  std::string note;     // remark about the whole run, printed in the report
+  std::string note;     // remark about the complete run, printed in the report
   std::vector<MeasuredStep> steps;
-  std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty where the plan has no loss
+  std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty if the plan has no loss
   MeasuredMemory memory;
-  Picoseconds clock_offset = 0;  // offset to add to this rank's times to get rank 0's
+  Picoseconds clock_offset = 0;  // offset that is added to this rank's times to get times on rank 0's clock
   Picoseconds clock_uncertainty = 0;
 };
 
 std::string rank_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.run"
-// The file of a rank's states after so many steps, from which a run can resume: "folder/snapshot_3.10".
+// The file of a rank's states after `step` steps, from which a run can resume: "folder/snapshot_3.10".
 std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int64_t step);
 
-// The file format: a line of JSON (schema orrery.rank/1), then 64-bit little-endian words: of every step begin, end,
-// its spans and sizes; the losses as doubles. Two million spans a step are read and written at the speed of the disk.
-// The file appears when it is complete (output_file.h). Reading throws Error "file: what" for a file that is cut short,
-// longer than its header says, of another schema, or with times that decrease.
+// The file format: a line of JSON (schema orrery.rank/1), then 64-bit little-endian words: for every step its begin,
+// end, spans and sizes; then the losses as doubles. Two million spans a step are read and written at the speed of the
+// disk. The file appears under its name only when it is complete (output_file.h). Reading throws Error "file: what" for
+// a file that is cut short, is longer than its header says, has another schema, or has times that decrease.
 void write_rank_run(const std::string& path, const RankRun& run);
 RankRun read_rank_run(const std::string& path);
-RankRun parse_rank_run(std::istream& in, std::uint64_t size, const std::string& path);  // size: of the whole file
+// Size: bytes of the complete file
+RankRun parse_rank_run(std::istream& in, std::uint64_t size, const std::string& path);
 
 }  // namespace orrery

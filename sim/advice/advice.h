@@ -10,26 +10,27 @@
 
 namespace orrery {
 
-// The effect on the best strategy of one change of the machine or the batch, found by simulating it again. faster:
-// share by which a token takes less time, 0.03 = 3 % less. fits: whether the strategy fits in the memory of a GPU.
+// The effect of one change of the machine or the batch on the step of the best strategy, found by simulating it again.
+// faster: share by which a token takes less time, 0.03 = 3 % less. fits: whether the strategy fits in the memory of a
+// GPU.
 struct Sensitivity {
   std::string what;
   double faster = 0;
   bool fits = true;
-  // Share of the step by which the critical path gets shorter if this rate (of compute, memory, a link) grows by 10 %,
-  // everything else unchanged. nullopt: the change is not one of a rate.
+  // Share of the step time by which the critical path gets shorter if this rate (of compute, memory, a link) grows by
+  // 10 % and everything else is unchanged. nullopt: the change is not one of a rate.
   std::optional<double> slope{};
 };
 
-// Advice on a best strategy, all of it from simulations of the strategy with single changes.
+// Advice about the best strategy of a search, from simulations of that strategy with single changes.
 struct Advice {
-  std::vector<Sensitivity> helps;  // the most helpful first
-  std::vector<Effect> parts;       // the step without each technique in use
-  std::vector<Effect> situations;  // one GPU, one node, no NVLink, no InfiniBand
+  std::vector<Sensitivity> helps;  // changes that may make the step faster, the most helpful first
+  std::vector<Effect> parts;       // effects of leaving out each technique that is in use
+  std::vector<Effect> situations;  // effects of having one GPU, one node, no NVLink, no InfiniBand
 };
 Advice advice(const Space& space, const Profile& profile, const SearchResult& result, unsigned threads);
 
-// Sample:
+// The advice as a text. A sample:
 //   what would make the best faster
 //    42.7 %  twice the matrix rate (7.6 % for the first 10 %)
 //   what each part of it is worth

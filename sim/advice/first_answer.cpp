@@ -20,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The longest sequence that is chosen: Llama 3 was trained on 8,192 tokens a sample before its context was widened
-// (arXiv 2407.21783, section 3.4).
+// Tokens of the longest sequence that is chosen: Llama 3 was trained on 8,192 tokens a sample before its context was
+// lengthened (arXiv 2407.21783, section 3.4).
 constexpr std::int64_t kUsualSequence = 8192;
 // Tokens of a batch: Llama 3 8B and 70B began with 4 M (arXiv 2407.21783, section 3.4.1).
 constexpr std::int64_t kBatchTokens = std::int64_t{4} << 20;
 
-// The config.json that a path stands for; "" where it is none.
+// The path of the config.json that `what` names, itself or as its folder; "" if there is none.
 std::string config_of(const std::string& what) {
   const fs::path path = fs::is_directory(what) ? fs::path(what) / "config.json" : fs::path(what);
   if (path.extension() != ".json" || !fs::is_regular_file(path)) return "";
@@ -35,7 +35,7 @@ std::string config_of(const std::string& what) {
   return model && root.find("cluster") == nullptr ? path.string() : "";
 }
 
-// The sequence and batch of a model on so many GPUs, and why.
+// The sequence length and global batch for a model on a number of GPUs, and why they were chosen.
 struct Sizes {
   std::int64_t sequence = 0, batch = 0;
   std::vector<std::string> why;

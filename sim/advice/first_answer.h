@@ -8,19 +8,19 @@
 
 namespace orrery {
 
-// A spec made from a model and machines alone.
+// A spec that is made from only a model and machines.
 struct FirstAnswer {
-  SpecText spec;                    // the whole spec, with the chosen strategy
-  std::vector<std::string> chosen;  // what was chosen, one line each: "sequence 8192: ..."
+  SpecText spec;                    // the complete spec, with the chosen strategy
+  std::vector<std::string> chosen;  // choices, with their reasons, one line each: "sequence 8192: ..."
 };
 
-// Whether a command's SPEC names a model and not a spec: a built-in model, a Hugging Face config.json, or a folder with
-// one.
+// Whether the argument SPEC of a command names a model instead of a spec: a built-in model, a Hugging Face config.json,
+// or a folder with one.
 bool names_a_model(const std::string& what);
 
 // The spec for a model on machines ("2xdgx-h100"): the sequence and the batch follow the rules that `chosen` states,
-// and the strategy is the first of a search that fits. overrides: values of --set, which are not chosen. Throws Error
-// where the machines are unknown, or nothing fits.
+// and the strategy is the first one that fits in a search. overrides: values of --set, which are not chosen. Throws
+// Error where the machines are unknown, or nothing fits.
 FirstAnswer first_answer(const std::string& model, const std::string& machines,
                          const std::vector<std::string>& overrides, unsigned threads, const std::atomic<bool>* stop);
 

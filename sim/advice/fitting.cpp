@@ -13,17 +13,18 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kShown = 3;
-constexpr std::size_t kPairs = 40;  // pairs of changes that are tried
+constexpr std::size_t kPairs = 40;  // most pairs of changes that are tried
 
 using Overrides = std::vector<std::string>;
 
-// Adds a degree twice as large, with as many replicas fewer.
+// Adds the change to twice a parallel degree and half the data-parallel degree, if that is even.
 void add_twice(std::vector<Overrides>& changes, const Strategy& s, std::string_view key, std::int64_t degree) {
   if (s.data % 2 == 0)
     changes.push_back({fmt::format("strategy.{}={}", key, 2 * degree), fmt::format("strategy.data={}", s.data / 2)});
 }
 
-// Changes of one key each, those that cost least time first: states are cut before work is done twice or sent away.
+// Changes of one technique each, those that cost least time first: states are sharded before ops are recomputed or data
+// is offloaded.
 std::vector<Overrides> small_changes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   std::vector<Overrides> changes;
@@ -60,7 +61,7 @@ Overrides more_nodes(const Spec& spec, std::int64_t times) {
           fmt::format("strategy.data={}", times * spec.strategy.data)};
 }
 
-// Simulates changes until as many fit as are shown.
+// Simulates changes, until as many fit as are to be printed.
 class Tries {
  public:
   Tries(const SpecText& text, const Overrides& overrides, const std::string& profile)
@@ -75,7 +76,7 @@ class Tries {
       const Report report = predict_report(spec, profile_for(spec, profile_));
       if (report.memory.fits) found.push_back({change, report.step_time_s, report.memory.peak_device});
       return report.memory.fits;
-    } catch (const Error&) {  // a rule forbids the change here
+    } catch (const Error&) {  // the spec's rules forbid this change
       return false;
     }
   }
@@ -95,7 +96,7 @@ std::vector<FittingChange> fitting_changes(const SpecText& text, const Overrides
                                            const std::string& profile) {
   const Spec spec = parse_spec(text.text, text.path, overrides);
   Tries tries(text, overrides, profile);
-  std::vector<Overrides> short_of;  // changes that are not enough by themselves
+  std::vector<Overrides> short_of;  // changes with which alone the step does not fit
   for (const Overrides& change : small_changes(spec)) {
     if (!tries.enough() && !tries.fits(change)) short_of.push_back(change);
   }

@@ -11,17 +11,18 @@ namespace orrery {
 // A change of a spec with which its step fits in memory.
 struct FittingChange {
   std::vector<std::string> set;  // values of --set
-  double step_s = 0;             // the step's time with it
+  double step_s = 0;             // step time in seconds after the change
   Bytes peak = 0;                // bytes on the fullest GPU
 };
 
-// The smallest changes of a strategy that does not fit with which it does, three at most: changes
-// of one thing, then of two, then more GPUs. Every one is simulated. spec: the text that was read, with overrides for
-// it.
+// At most three small changes with which a strategy that does not fit in memory does: changes of one technique are
+// tried first, then of two, then more GPUs. Every change is simulated. text: the spec file that was read, to which
+// `overrides` and the changes are applied.
 std::vector<FittingChange> fitting_changes(const SpecText& text, const std::vector<std::string>& overrides,
                                            const std::string& profile);
 
-// A table of the changes beside the step that does not fit; "" where there are none.
+// A table of the changes with their step times, compared with that of the step that does not fit; "" if there are no
+// changes.
 std::string fitting_text(const std::vector<FittingChange>& changes, double step_s, const Style& style);
 
 }  // namespace orrery

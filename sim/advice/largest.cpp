@@ -18,7 +18,7 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
-// The longest sequence that is tried, as a multiple of the spec's length.
+// Length of the longest sequence that is tried, as a multiple of the spec's length.
 constexpr std::int64_t kMostSequences = 65536;
 
 struct Largest {
@@ -28,7 +28,8 @@ struct Largest {
   bool stopped = false;
 };
 
-// Sizes to try in ascending order: if one size fits, so do all smaller ones for which there is any strategy.
+// Sizes to try, in ascending order. If one size fits, so do all smaller sizes of the list for which there is any
+// strategy.
 using Row = std::vector<std::int64_t>;
 
 class Finder {
@@ -61,7 +62,7 @@ class Finder {
       rows.emplace_back();
       for (std::int64_t n = 1; n <= kMostLayers; ++n) {
         if (n > 1 && gpus % (n + 2) == 0)
-          // The pipeline may have n + 2 stages for n layers (models/load/check.cpp, pipeline_rules).
+          // From this n on the pipeline may have n + 2 stages for n layers (models/load/check.cpp, pipeline_rules).
           rows.emplace_back();
         rows.back().push_back(n);
       }
@@ -87,7 +88,7 @@ class Finder {
   }
 
   void climb(const Row& sizes) {
-    std::size_t good = 0, step = 1;  // the first `good` sizes fit
+    std::size_t good = 0, step = 1;  // the first `good` sizes of the list fit
     while (good < sizes.size() && !largest_.stopped && fits(sizes[std::min(good + step, sizes.size()) - 1])) {
       good = std::min(good + step, sizes.size());
       step *= 2;

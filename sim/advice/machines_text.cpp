@@ -16,7 +16,7 @@ std::string money(const std::optional<double>& usd) {
                        : fmt::format("{:.2f}", *usd);
 }
 
-// Prints with three digits a figure that may differ a thousandfold from machine to machine.
+// Prints a figure with three significant digits, for figures that may differ a thousandfold from machine to machine.
 std::string three_digits(double value) {
   const int whole = static_cast<int>(std::floor(std::log10(value)));
   return fmt::format("{:.{}f}", value, std::clamp(2 - whole, 0, 6));

@@ -8,24 +8,25 @@
 
 namespace orrery {
 
-// The time and cost of a training run of so many tokens on a cluster. nullopt: not known, or no tokens given.
+// The time and cost of a training run with a given number of tokens on a cluster. nullopt: not known, or no number of
+// tokens given.
 struct RunCost {
   FailurePlan failures;
-  double goodput = 1;                    // share of the time spent on steps that are not lost
-  std::optional<double> days;            // with failures
+  double goodput = 1;                    // share of the time spent on steps that no failure undoes
+  std::optional<double> days;            // days that the run takes, failures included
   std::optional<double> cloud_usd;       // rent of the run
   std::optional<double> usd_per_Mtoken;  // rent of a million tokens
   std::optional<double> purchase_usd;    // price of the nodes
-  std::optional<double> energy_MWh;      // of the nodes at full power
-  // The cost to an owner of the nodes: the share of their price that is written off during the run, and their
-  // electricity. Buildings, cooling, staff and a network's switches are left out.
+  std::optional<double> energy_MWh;      // electricity of the nodes under full load during the run
+  // The cost of the run to an owner of the nodes: the share of their price that is written off during the run, and
+  // their electricity. Buildings, cooling, staff and network switches are left out.
   std::optional<double> owned_usd;
 };
 
-// The price of the nodes of a cluster, if that of one node with as many GPUs is known.
+// The purchase price of the nodes of a cluster in dollars, if the price of one node with as many GPUs is known.
 std::optional<double> purchase_usd(const Spec& spec, const PriceList& prices);
 
-// tokens: of the whole run; 0: none given.
+// tokens: number of tokens of the run; 0: not given. step: seconds of a step.
 RunCost run_cost(const Spec& spec, double tokens, double tokens_per_s, Seconds step, const PriceList& prices);
 
 }  // namespace orrery

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kObjectives[] = {"time", "cost", "memory"};
 
-// A machine that was searched, and the result.
+// A machine that was searched, and the result of the search.
 struct SearchCase {
   SearchTarget target;
   std::optional<Space> space;
@@ -46,8 +46,8 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   return options;
 }
 
-// Why a machine is not within the user's limits, "" if it is. Machines on which nothing fits have their reason from
-// make_machine() already.
+// The reason why a machine is beyond the user's limits, "" if it is not. Machines on which no strategy fits have their
+// reason from make_machine() already.
 std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
   if (o.deadline_days > 0 && m.cost.days > o.deadline_days)
     return fmt::format("{:.{}f} days, above --deadline {:.4g}", *m.cost.days, *m.cost.days < 1 ? 3 : 1,
@@ -59,7 +59,7 @@ std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
   return "";
 }
 
-// How far to search a machine: for any strategy that fits, or for the best.
+// How far to search a machine: until some strategy fits, or until the best one is proven.
 enum class Effort : std::uint8_t { first_strategy, whole };
 
 void search_case(SearchCase& c, Effort effort, const SearchCommandOptions& o, const Common& common,
@@ -68,7 +68,7 @@ void search_case(SearchCase& c, Effort effort, const SearchCommandOptions& o, co
   options.any = effort == Effort::first_strategy;
   SearchResult result = search(*c.space, c.profile, options);
   result.wall_s += c.result.wall_s;
-  // A search that was stopped before its first strategy knows less than the look before it.
+  // The result of a search that was stopped before it found a strategy does not replace an earlier result that has one.
   const bool knows_less = result.stopped && result.best.empty() && !c.result.best.empty();
   if (!knows_less) c.result = std::move(result);
   c.result.stopped |= knows_less;
@@ -92,8 +92,8 @@ std::vector<SearchCase> make_cases(std::vector<SearchTarget> targets, const Sear
   return cases;
 }
 
-// Searches every machine. Of several machines each gets some strategy that fits before the first is searched to its
-// end, so that a search that is stopped has an answer for all.
+// Searches every machine. If there are several, a strategy that fits is first looked for on each; only then is the
+// search of each machine completed, so that a search that the user stops has an answer for all machines.
 void search_all(std::vector<SearchCase>& cases, const SearchCommandOptions& o, const Common& common,
                 const PriceList& prices) {
   std::vector<Effort> efforts = {Effort::whole};
@@ -160,8 +160,8 @@ FrontRow front_row(const SearchCase& c, const Found& found) {
   return row;
 }
 
-// Adds the best strategies of a machine for ever smaller memory limits, since faster strategies need more memory, until
-// nothing fits. Returns whether that end was reached.
+// Adds the best strategies of a machine for ever smaller memory limits, until none fits: strategies that need less
+// memory are slower. Returns whether it got that far.
 bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
                   std::vector<FrontRow>& front) {
   constexpr std::size_t kMost = 64;
@@ -178,7 +178,7 @@ bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Comm
   return false;
 }
 
-// Everything that a search of several machines has found.
+// The results of a search of several machines.
 struct Findings {
   std::vector<SearchCase> cases;
   const SearchCase* best = nullptr;  // nullptr: no machine can be chosen
@@ -193,7 +193,7 @@ struct Findings {
     for (const SearchCase& c : cases) list.push_back(c.machine);
     return list;
   }
-  // The machines that the search had not reached when it was stopped.
+  // The names of the machines that the search had not reached when it was stopped.
   std::vector<std::string> not_searched() const {
     std::vector<std::string> names;
     for (const SearchCase& c : cases) {
@@ -313,7 +313,7 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
   const bool stopped = std::any_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return c.result.stopped; });
   const bool proven = !stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
-  // Every process computes the advice, since any of them may be the only one left to print it.
+  // All processes compute the advice, because any one of them may be the only one left to print it.
   if (proven && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
   f.rival = rival_of(shown, o);
   for (const SearchCase& c : f.cases) {

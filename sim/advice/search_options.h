@@ -14,9 +14,10 @@
 
 namespace orrery {
 
-// orrery search: finds the best strategies that fit, with proof, and why the others lose; with several machines, also
-// which machine to choose and what it costs. Exit status 1 where nothing fits, or the user stopped the search before
-// the proof; then the strategies found so far are printed. Throws Error for bad input.
+// orrery search: finds the best strategies that fit in memory, proves that no other strategy is better, and tells why
+// other strategies are slower; with several machines, also which machine to choose and what a run costs. The exit
+// status is 1 if no strategy fits, or if the user stopped the search before the proof; the strategies found so far are
+// then printed. Throws Error for bad input.
 struct SearchCommandOptions {
   std::string spec;
   SpecText text{};  // text of the spec, as the command has read it
@@ -26,7 +27,7 @@ struct SearchCommandOptions {
   std::vector<std::string> clusters;  // names of node types to search; empty: the spec's
   std::string objective = "time";     // time | cost | memory
   std::string maximize;               // micro_batch | sequence | layers, "" = nothing
-  double max_memory_GiB = 0;          // memory of a GPU that may be used, 0 = all of it
+  double max_memory_GiB = 0;          // GiB of a GPU's memory that may be used, 0 = all of it
   std::int64_t max_gpus = 0;
   double deadline_days = 0, budget_usd = 0, tokens = 0;
   PriceOptions prices;

@@ -8,10 +8,10 @@
 
 namespace orrery {
 
-// The spec on one of the machines to search. open.overrides, given to load_spec, make the same machine again.
+// The spec on one of the machines to search. open.overrides make load_spec() read the same machine again.
 struct SearchTarget {
   OpenSpec open;
-  std::vector<std::string> overrides;  // settings that make the machine, without those of the command
+  std::vector<std::string> overrides;  // values of --set that select the machine, without those that the user gave
   std::int64_t gpus = 0;
 };
 

@@ -13,11 +13,12 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kWarmUp = 2;  // number of first steps of a run that only warm up
-// The largest share of a task's time during which another task may run while the first counts as alone.
+constexpr std::size_t kWarmUp = 2;  // number of steps at the beginning of a run that only warm up
+// Largest share of a task's time during which another task of its rank may run while the first still counts as alone.
 constexpr double kAlone = 0.05;
-constexpr double kSlowed = 0.9;     // share of a task during which another must run for the task to count as slowed
-constexpr std::size_t kFewest = 4;  // least number of repetitions for a sample
+// least share of a task's time during which another task must run for the first to count as slowed
+constexpr double kSlowed = 0.9;
+constexpr std::size_t kFewest = 4;  // least number of measured repetitions that make a sample
 
 using Busy = std::pair<Picoseconds, Picoseconds>;
 
@@ -45,7 +46,8 @@ double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picosecon
   return static_cast<double>(sum) / static_cast<double>(end - begin);
 }
 
-// Mean of the middle half of the values: it adds up like a mean, and is not moved by a single disturbed measurement.
+// Mean of the middle half of the values: the results can be added up like means, and a single disturbed measurement
+// does not change them.
 double middle(std::vector<Seconds> values) {
   std::sort(values.begin(), values.end());
   const auto cut = static_cast<std::ptrdiff_t>(values.size() / 4);
@@ -57,8 +59,8 @@ double mean(const std::vector<Seconds>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Joins samples whose sizes differ by less than half an octave. A larger transfer takes no less time: where the
-// measured times say otherwise, both neighbours get their mean. Times of transfers scatter more than those of compute.
+// Joins samples whose sizes are in the same half octave, and makes times grow with size: where a larger transfer was
+// measured to be faster, both samples get their mean, because times of transfers scatter.
 void smooth(std::vector<TransferSample>& samples) {
   const auto join = [](const TransferSample& a, const TransferSample& b) {
     const double x = static_cast<double>(a.count), y = static_cast<double>(b.count);
@@ -92,7 +94,7 @@ double spread(std::vector<Seconds> values) {
   return n < kFewest ? 0 : (values[n * 3 / 4] - values[n / 4]) / values[n / 2];
 }
 
-// The steps whose time is in the middle half, without the first steps, which warm up.
+// Indices of the steps whose time is in the middle half, without the first steps, which warm up.
 std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   const std::vector<Picoseconds> times = step_times(runs);
   const std::size_t skipped = times.size() > 2 * kWarmUp ? kWarmUp : 0;
@@ -103,13 +105,14 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   return {order.begin() + static_cast<std::ptrdiff_t>(cut), order.end() - static_cast<std::ptrdiff_t>(cut)};
 }
 
-// Rounds a number of tokens (rows) that a router sends to an expert, hardly ever the same twice, to the nearest of two
-// sizes per octave.
+// Rounds the number of tokens (rows) that a router sends to an expert to the nearest of two sizes per octave: the exact
+// number hardly ever occurs twice.
 std::int64_t rounded_rows(std::int64_t rows) {
   return std::llround(std::exp2(std::round(2 * std::log2(static_cast<double>(rows))) / 2));
 }
 
-// A shape under which the times of many tasks are collected, and the part of that shape's work that one task does.
+// A rounded shape, so that the times of many tasks are collected under it, and the work of one task as a share of the
+// work of that shape.
 struct CommonShape {
   WorkShape shape;
   double part = 1;
@@ -132,9 +135,10 @@ CommonShape common_shape(const Plan& plan, TaskId t) {
 struct Observations::Step {
   const Plan& plan;
   Trace trace;
-  const std::vector<Bytes>& cleared;  // by task: bytes of gradient sums that the task zeroes first
+  const std::vector<Bytes>& cleared;  // by task: bytes of accumulated gradients that the task sets to zero first
 
-  // Busy intervals by class of ranks; beside: the host's copies and updates, which run beside compute.
+  // Busy intervals of each class of ranks; beside: of the host's copies and updates, which run at the same time as
+  // compute.
   std::vector<std::vector<Busy>> compute, transfers, beside;
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
@@ -218,8 +222,8 @@ void Observations::add(const Seen& one, Seen& to) {
     (to.*list).insert((to.*list).end(), (one.*list).begin(), (one.*list).end());
 }
 
-// A transfer is counted if on all its ranks it was alone, or on all slowed. A transfer of a batch (grouped sends and
-// receives) ends with the whole batch, which does not tell the time of the single transfer.
+// A transfer is counted if it was alone on all its ranks, or slowed on all. A transfer of a batch (grouped sends and
+// receives) is not counted: it ends with the complete batch, so its own time is not known.
 void Observations::add_transfer(const Step& step, std::uint32_t match) {
   const auto members = step.plan.members_of(match);
   double least = 1, most = 0;
@@ -240,7 +244,7 @@ void Observations::add_transfer(const Step& step, std::uint32_t match) {
   (most <= kAlone ? seen.alone : seen.slowed).push_back(sum / static_cast<double>(members.size()));
 }
 
-// Adds the wait of a task: from the moment when nothing but its own thread kept it from running until it ran.
+// Adds the wait of a task, from the moment when its dependencies had ended until its thread entered it.
 void Observations::add_waits(const Step& step, TaskId t) {
   const Plan& plan = step.plan;
   const RankClass& slot = plan.classes[plan.slot_of(t)];
@@ -256,7 +260,7 @@ void Observations::add_waits(const Step& step, TaskId t) {
     host_wake_.push_back(wait);
   else if (!here)
     (there ? wake_ : gap_).push_back(wait);
-  // If the rank of a transfer computes meanwhile, no task waits for the transfer.
+  // No task waits for a transfer whose rank computes meanwhile, so such transfers are collected separately.
   if (here && !there && !is_host_work(plan.op_of(s.cause)))
     (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
 }

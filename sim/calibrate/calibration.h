@@ -14,34 +14,36 @@
 
 namespace orrery {
 
-// The waits between the tasks of one step, as plain means, which add up to the whole time between tasks: a wait lasts
-// from the moment when a task could run, but for its own thread, until it ran.
+// The mean waits in seconds between the tasks of one step (plain means, so that they add up to the total time between
+// tasks). A wait lasts from the moment when a task's dependencies have ended until its thread enters it.
 struct Waits {
   Seconds gap = 0, transfer_start = 0, wake = 0;  // the waits of the same names in MeasuredTimes
   Seconds busy_transfer_start = 0;                // transfer_start of a transfer whose rank computes meanwhile
-  // host_start: wait before the host copies or updates; host_wake: wait of a task for the end of such work.
+  // host_start: wait before a copy or update by the host; host_wake: wait of a task after such work has ended.
   Seconds host_start = 0, host_wake = 0;
   std::vector<bool> busy;  // by task: whether it is a transfer whose rank computes meanwhile
 };
 
-// Durations of single tasks in executed runs, sorted by their kind of work. From each run the class takes the middle
-// half of the steps by duration, without the first two, which warm up: typical steps, without outliers. A task counts
-// as alone if nothing else of its rank runs, and as slowed if a transfer (for a compute task) or compute (for a
-// transfer) runs all the while; the same holds for compute beside the copies and updates of the host.
+// Durations of single tasks in executed runs, collected by kind of op and sizes. Of each run only the middle half of
+// the steps by duration is used, without the first two, which warm up: typical steps, without outliers. A task counts
+// as alone if no other task of its rank runs at the same time. It counts as slowed if a transfer (for a compute task)
+// or compute (for a transfer) runs during nearly all of it; likewise for compute during the copies and updates of the
+// host.
 class Observations {
  public:
   // unfolded: the plan of all ranks.
   void add(const Plan& unfolded, std::span<const RankRun> runs);
-  // Adds the compute of ranks that ran one by one, each alone on the device (compose.h): of transfers and of waits such
-  // runs say nothing.
+  // Adds the compute times of ranks that ran one by one, each alone on the device (compose.h). Such runs say nothing
+  // about transfers and waits.
   void add_alone(const Plan& unfolded, std::span<const RankRun> runs);
 
-  // The samples: a mean over the middle half of the repetitions, so that they add up to a typical step. Kinds of work
-  // that were never alone are left out; transfers of almost the same size are one sample.
+  // The samples: each is a mean over the middle half of the repetitions, so that samples add up to a typical step. Ops
+  // that were never alone have no sample; transfers of almost the same size share one.
   MeasuredTimes times() const;
 
-  // Quartile distance over median, averaged over all compute by time: how reliable one repetition is. Ops whose number
-  // of tokens a router decides, and the work of the host, are not counted.
+  // Noise of the measured compute times, which tells how reliable one repetition is: quartile distance over median,
+  // averaged over ops by time. Ops whose number of tokens depends on a router, and the work of the host, are not
+  // counted.
   double noise() const;
 
   static Waits waits(const Plan& unfolded, const Trace& step);
@@ -50,12 +52,12 @@ class Observations {
   struct Seen {
     double amount = 0;
     std::vector<Seconds> alone, slowed;
-    // beside: times of compute while the host copies or updates; copied: times of the host's work while the rank
-    // computes.
+    // beside: times of compute during copies or updates of the host; copied: times of such work of the host while the
+    // rank computes.
     std::vector<Seconds> beside, copied;
-    bool steady = false;  // whether it is compute, with the same size every time
+    bool steady = false;  // whether the op is compute whose size never changes
   };
-  struct Step;  // one step of one run, while it is read
+  struct Step;  // one step of one run, while it is being added
   using Shapes = std::map<std::vector<double>, Seen>;
   using Sizes = std::map<Bytes, Seen>;
 
@@ -71,21 +73,23 @@ class Observations {
   std::vector<Seconds> issue_, gap_, transfer_start_, busy_transfer_start_, wake_, host_start_, host_wake_, step_;
 };
 
-// A spec that calibrate runs: its text, or a file of the user's with overrides. composed: the ranks run one by one.
+// A spec that `orrery calibrate` runs: the text of a built-in spec, or the path of a user's file with overrides.
+// composed: whether the ranks run one by one.
 struct CalibrationSpec {
   std::string name, text;
   std::string path;
   std::vector<std::string> overrides;
-  std::int64_t steps = 12;  // enough for the repetitions
+  std::int64_t steps = 12;  // number of steps, enough for the repetitions of a sample
   bool composed = false;
 };
 
-// The specs of a grid of shapes: models of one or two layers, with every kind of op that CPU ranks execute, and
-// strategies that move every kind of transfer, each between tasks that wait for it; a few in which transfers run under
-// compute.
+// The specs for a grid of shapes: models of one or two layers with every kind of op that CPU ranks execute, and
+// strategies with every kind of transfer. In most specs each transfer is between tasks that wait for it; in a few,
+// transfers run at the same time as compute.
 std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick);
 
-// The calibration specs for one GPU: bf16, one layer each, with the widths of models of 0.3 to 70 billion parameters.
+// The calibration specs for one GPU: bf16, one layer in each, with the widths of models of 0.3 to 70 billion
+// parameters.
 std::vector<CalibrationSpec> gpu_calibration_specs(bool quick);
 
 }  // namespace orrery

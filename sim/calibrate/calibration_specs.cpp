@@ -11,25 +11,26 @@ namespace {
 // A model and a micro-batch, which together determine the shapes of the matrix products.
 struct Shape {
   std::int64_t hidden, heads, kv_heads, feed_forward, vocab, sequence, micro_batch;
-  std::int64_t head_dim = 0;  // dimension of a head; 0: hidden over heads
+  std::int64_t head_dim = 0;  // head dimension; 0: hidden / heads
 };
 
-// Shapes over a grid of hidden x tokens, with widths and heads that vary in between.
+// A grid of shapes over hidden x tokens; MLP widths and numbers of heads vary within it.
 constexpr Shape kShapes[] = {
     {64, 2, 1, 176, 512, 32, 2},   {64, 4, 4, 256, 256, 64, 4},     {64, 2, 2, 96, 2048, 256, 4},
     {128, 4, 2, 352, 1024, 64, 1}, {128, 2, 2, 512, 384, 128, 2},   {128, 4, 4, 256, 512, 128, 8},
     {256, 8, 4, 704, 256, 32, 2},  {256, 4, 4, 1024, 512, 128, 2},  {256, 8, 2, 640, 1024, 256, 4},
     {512, 8, 8, 1408, 512, 64, 1}, {512, 16, 4, 2048, 1024, 64, 4}, {512, 8, 4, 1024, 256, 256, 3},
 };
-// Indices in kShapes of the two shapes of a quick calibration; they have every kind of op and transfer.
+// Indices in kShapes of the two shapes of a quick calibration; their specs have every kind of op and transfer.
 constexpr std::size_t kQuick[] = {3, 4};
-// The number of steps; two warm up, and the middle half of the other eight counts.
+// Number of steps of a quick calibration: two warm up, and the middle half of the other eight counts.
 constexpr std::int64_t kQuickSteps = 10;
 
-// Limits of hidden * tokens: a step below kShortStep takes a tenth of a second, a step above kLongStep a whole second.
+// Limits of hidden * tokens, by which the number of steps is chosen: a step below kShortStep takes about a tenth of a
+// second, a step above kLongStep a second or more.
 constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::int64_t{512} * 512;
 
-// Shapes of models for GPUs: whole layers, and parts of larger layers, as tensor parallelism gives them to one rank.
+// Shapes for GPUs: complete layers, and the parts of larger layers that tensor parallelism gives to one rank.
 constexpr Shape kGpuShapes[] = {
     {1024, 16, 8, 2816, 32000, 1024, 2},   {1024, 16, 16, 4096, 50304, 2048, 4},
     {1536, 12, 4, 4096, 32000, 2048, 1},   {2048, 16, 16, 5632, 32000, 2048, 2},
@@ -42,7 +43,7 @@ constexpr Shape kGpuShapes[] = {
 };
 constexpr std::int64_t kGpuSteps = 14;
 
-// Kinds of layers, as parts of a spec; together they have all ops in which layers differ.
+// Layer types, as parts of a spec; together they have all ops in which layers differ.
 constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
 constexpr std::string_view kGpt =
     "gated: false, norm: layernorm, positions: learned, bias: true, tied_embeddings: true";
@@ -66,13 +67,13 @@ CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view k
   return c;
 }
 
-// The batch for this number of micro-batches on each of the data ranks, as a part of a spec.
+// The key global_batch of a spec for this number of micro-batches on each of `data` data-parallel ranks.
 std::string batch(const Shape& s, std::int64_t data, std::int64_t micro_batches) {
   return fmt::format("global_batch: {}, ", s.micro_batch * data * micro_batches);
 }
 
-// Adds specs with all kinds of compute for a shape, and gradient reductions, whole or in buckets, that overlap with
-// nothing.
+// Adds specs with all kinds of compute for a shape. Gradients are reduced in one transfer or in buckets, which overlap
+// with no compute.
 void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks, std::size_t number) {
   const double buckets[] = {0, 0.25, 1, 4};
   const std::string data =
@@ -101,8 +102,8 @@ void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int
                        fmt::format("{}data: {}, sharding: zero3, {}", batch(s, ranks, 2), ranks, kExposed)));
 }
 
-// Adds specs with experts spread over the ranks, and with offloaded states and activations, where the host of every
-// rank copies while the rank computes.
+// Adds specs with experts that are distributed over the ranks, and specs with offloaded states and activations, in
+// which the host of every rank copies while the rank computes.
 void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}, {}", batch(s, ranks, 2), ranks, kExposed);
   const auto experts = [&](std::int64_t count, std::int64_t top_k, std::int64_t width, const char* more) {
@@ -121,7 +122,7 @@ void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int6
   specs.push_back(spec("activations", s, kLlama, 3, ranks, data + ", offload: {activations: cpu}"));
 }
 
-// Adds specs of the same shapes whose transfers run while the ranks compute.
+// Adds specs of the same shapes in which transfers run at the same time as compute.
 void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}", batch(s, ranks, 2), ranks);
   specs.push_back(spec("overlapped", s, kLlama, 4, ranks, data + ", bucket_MiB: 1"));
@@ -170,8 +171,8 @@ std::vector<CalibrationSpec> gpu_calibration_specs(bool quick) {
     specs.push_back(gpu_spec("llama", s, kLlama, strategy));
     if (i % 3 == 0) specs.push_back(gpu_spec("gpt", s, kGpt, strategy));
     if (i % 6 == 3) specs.push_back(gpu_spec("unfused", s, kGpt, strategy + ", attention: unfused"));
-    // Weight gradients that are set and not added up, as gradients of FSDP's units are, whose parameters one rank casts
-    // too; ops that run again; sums and updates over bf16 gradients; dropout.
+    // Weight gradients that are written and not accumulated, as those of FSDP units are, and casts of parameters, which
+    // FSDP makes with one rank too; recomputed ops; sums and updates over bf16 gradients; dropout.
     if (i % 3 == 1) specs.push_back(gpu_spec("units", s, kLlama, strategy + ", sharding: fsdp, recompute: full"));
     if (i % 4 == 2) specs.push_back(gpu_spec("narrow", s, kLlama, strategy + ", gradient_precision: bf16"));
     if (i % 6 == 1) specs.push_back(gpu_spec("dropout", s, kDropout, strategy));

@@ -12,7 +12,8 @@
 namespace orrery {
 namespace {
 
-// The number of ranks' times of a collective that make a sample, where some of these ranks may have waited.
+// Least number of times of a collective, from single ranks, that make a sample if some of these ranks may have waited
+// in it.
 constexpr std::size_t kFewestEnds = 4;
 
 struct SampleSummary {
@@ -29,7 +30,7 @@ SampleSummary summary_of_sample(std::vector<Seconds> values) {
   return {median, spread, static_cast<std::int64_t>(n)};
 }
 
-// Kind of collective, number of ranks, number of nodes.
+// Key of measured transfers: kind of collective, number of ranks, number of nodes.
 using TransferKey = std::tuple<std::string, std::int64_t, std::int64_t>;
 using TransferTimes = std::map<TransferKey, std::map<Bytes, std::vector<Seconds>>>;
 
@@ -37,8 +38,9 @@ void add(TransferTimes& transfers, const TransferRow& row) {
   transfers[{row.kind, row.ranks, row.nodes}][row.bytes].push_back(row.seconds);
 }
 
-// Adds times of transfers from collectives in traces: one that is in the traces of all ranks took as long as on the
-// rank with the shortest time; another as long as the shortest time for that size.
+// Adds times of transfers from the collectives in traces. If a collective is in the traces of all its ranks, its time
+// is the shortest of theirs, on the rank that arrived last; otherwise its time is the shortest one for that size in any
+// trace.
 void add_ends(TransferTimes& transfers, const std::vector<Imported>& files,
               std::map<std::string, std::int64_t>& refused) {
   std::map<std::string, std::vector<TransferRow>> collectives;
@@ -126,7 +128,8 @@ void append(Imported& to, Imported from) {
 struct TestName {
   std::string_view text, kind;
 };
-// The order matters, since "allreduce" contains "reduce".
+// Parts of a program's name and the kind of collective. The first match counts, so "allreduce" stands before "reduce",
+// which it contains.
 constexpr TestName kTestNames[] = {
     {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
     {"alltoall", "all_to_all"},  {"broadcast", "broadcast"},  {"sendrecv", "message"},

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// One measured transfer, or the mean that a benchmark printed of many.
+// One measured transfer, or the mean of many that a benchmark has printed.
 struct TransferRow {
   std::string kind;  // "all_reduce", "message"
   std::int64_t ranks = 2, nodes = 0;
@@ -26,14 +26,15 @@ struct OpRow {
   Seconds seconds = 0;
 };
 
-// One collective in the trace of one rank. A trace does not tell the time in which the rank waited for others from the
-// time in which data moved, so all ranks are compared. key: the same for the same collective on every rank.
+// One collective in the trace of one rank. A trace does not separate the time in which the rank waited for other ranks
+// from the time in which data moved, so the traces of all ranks are compared. key: identifies the collective, and is
+// the same in the traces of all its ranks.
 struct CollectiveEnd {
   std::string key;
   TransferRow row;
 };
 
-// The measurements read from one file. refused: number of rows that could not be used, by reason.
+// The measurements read from one file. refused: number of measurements that could not be used, by reason.
 struct Imported {
   std::map<std::string, std::string> fingerprint;  // "device": "NVIDIA H100 80GB HBM3", ...
   std::vector<TransferRow> transfers;
@@ -44,8 +45,8 @@ struct Imported {
 };
 
 // Each function reads one kind of file. path names the file in Errors ("path:line: what and what to do") and, if the
-// file does not say which collective it measured, names the collective too. A row that holds no measurement is refused
-// and counted; a broken file throws.
+// file does not say which collective it measured, names the collective too. A line without a measurement is refused and
+// counted; for a broken file Error is thrown.
 Imported import_nccl_tests(const std::string& path, std::string_view text);       // output of nccl-tests' *_perf
 Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // output of nccl-tests' *_perf -J
 Imported import_nccl_log(const std::string& path, std::string_view text);  // NCCL_DEBUG=INFO, subsystems GRAPH, TUNING
@@ -55,10 +56,10 @@ Imported import_kineto(const std::string& path, std::string_view text);    // Py
 Imported import_file(const std::string& path);
 Imported import_text(const std::string& path, std::string_view text);
 
-// The profile made from some files: medians and quartile distances of rows of the same shape; everything else is taken
-// from the built-in profile (Profile::rest_built_in). A collective in traces takes as long as on the rank that came
-// last: the shortest time of all ranks; without the traces of all ranks, the shortest of at least four times of that
-// size. `refused` grows by the collectives for which that cannot be told.
+// The profile made from some files: medians and quartile distances over the measurements of the same shape; everything
+// else is taken from the built-in profile (Profile::rest_built_in). A collective in traces takes as long as on the rank
+// that arrived last, which is the shortest time of all ranks; without the traces of all ranks, it takes the shortest of
+// at least four times for that size. Collectives for which this is not possible are counted in `refused`.
 Profile profile_of(const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused);
 
 // The kind of collective in the name of a program or file: "all_reduce" for "all_reduce_perf", "reduce_scatter" for

@@ -1,6 +1,6 @@
 // Reads a Kineto trace: one of PyTorch, whose kernels are recognised by the operator that launched them ("External id")
 // and the shapes of its inputs, or one of `orrery run --trace`, whose kernels name their kind and sizes ("kind",
-// "sizes"). Times of kernels that ran beside others are not corrected for that.
+// "sizes"). Times of kernels that ran at the same time as others are not corrected for the slow-down.
 #include <set>
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 struct TorchCollective {
   std::string_view text, kind;
 };
-// The names of collectives in "Collective name" of record_param_comms, and ours.
+// PyTorch's names of collectives ("Collective name" of record_param_comms), and our names for them.
 constexpr TorchCollective kTorchCollectives[] = {{"allreduce", "all_reduce"},
                                                  {"allreduce_coalesced", "all_reduce"},
                                                  {"_allgather_base", "all_gather"},
@@ -63,7 +63,7 @@ class KinetoTrace {
       kernels.push_back(&e);
       devices.insert(dump_of(e, "pid"));
     }
-    if (devices.size() > 1) node_gpus_ = 0;  // with several ranks in one file their nodes are not known
+    if (devices.size() > 1) node_gpus_ = 0;  // a file with several ranks does not tell on which nodes they are
     for (const JsonValue* e : kernels) kernel(*e);
     for (const auto& [id, time] : times_) recognise_operator(id, time);
     return std::move(result_);
@@ -153,7 +153,7 @@ class KinetoTrace {
     const std::string members = args.text_or("Process Group Ranks", args.text_or("Process Group Name", ""));
     std::string group = row.kind + ' ' + members;
     row.nodes = nodes_of(members);
-    if (row.kind == "message") {  // a message is between two ranks of the group
+    if (row.kind == "message") {  // a message has two ranks, whatever the size of the group
       const std::string ends = fmt::format("[{}, {}]", dump_of(args, "Src Rank"), dump_of(args, "Dst Rank"));
       row.ranks = 2;
       row.nodes = nodes_of(ends);
@@ -163,7 +163,8 @@ class KinetoTrace {
     result_.ends.push_back({fmt::format("{} {}", group, count_[{device, group}]++), row});
   }
 
-  // The number of nodes of the ranks "[0, 1, 2, 3]", with as many GPUs a node as the trace names; 0: not known.
+  // The number of nodes that the listed ranks ("[0, 1, 2, 3]") occupy, by the number of GPUs per node in the trace; 0:
+  // not known.
   std::int64_t nodes_of(const std::string& members) const {
     const nlohmann::json list = nlohmann::json::parse(members, nullptr, false);
     if (node_gpus_ < 2 || !list.is_array()) return 0;
@@ -183,7 +184,7 @@ class KinetoTrace {
   std::map<std::int64_t, const JsonValue*> operators_;      // operators by external id
   std::set<std::pair<std::string, std::string>> autograd_;  // threads that autograd runs on
   Products forward_;
-  std::map<std::int64_t, Seconds> times_;  // times of an operator's kernels, by external id
+  std::map<std::int64_t, Seconds> times_;  // total time of each operator's kernels, by external id
 
   // The number of collectives read so far, by device and group.
   std::map<std::pair<std::string, std::string>, std::int64_t> count_;

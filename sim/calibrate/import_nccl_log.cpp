@@ -59,7 +59,7 @@ std::vector<std::string> cells_of(std::string_view line) {
 // The lines that one thread has logged about the communicator that it sets up.
 struct OpenCommunicator {
   LoggedNccl logged;
-  bool sized = false;                   // whether ranks and nodes are known
+  bool sized = false;                   // whether the numbers of ranks and nodes are known
   std::vector<std::string> algorithms;  // algorithms in the header of the table, one for each group of protocols
   std::vector<std::string> protocols;
 };
@@ -148,7 +148,7 @@ class NcclLogText {
     }
   }
 
-  // The number right before position `at` of a text; nullopt if there is none.
+  // The number that ends right before position `at` of a text; nullopt if there is none.
   std::optional<int> figure_before(std::string_view text, std::size_t at) const {
     std::size_t first = at;
     while (first > 0 && is_digit(text[first - 1])) --first;
@@ -213,7 +213,7 @@ class NcclLogText {
     const auto number = [&](const std::string& word) {
       double value = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      const bool sensible = value >= 0 && value <= sensible::kMostGBps;  // also refuses nan
+      const bool sensible = value >= 0 && value <= sensible::kMostGBps;  // written so that NaN is refused too
       if (word.empty() || error != std::errc() || end != word.data() + word.size() || !sensible)
         fail(fmt::format("'{}' is no latency/bandwidth of the tuning table", text.substr(0, sensible::kLongestWord)));
       return value;

@@ -100,7 +100,8 @@ bool is_integer(const std::string& word) {
 struct TestColumns {
   std::vector<std::string> names;
   std::size_t redop = 0, size = 0;
-  std::vector<std::size_t> time, wrong;  // columns of times and of wrong results: first out of place, then in place
+  // columns of times, and of numbers of wrong results: first out of place, then in place
+  std::vector<std::size_t> time, wrong;
 };
 
 // Reads the header "# size count type redop root time algbw busbw #wrong time ..."; old versions have "error", a
@@ -185,7 +186,7 @@ class NcclTestsOutput {
 
   void refuse(const std::string& reason) { ++result_.refused[reason]; }
 
-  // The number in a column; nullopt for N/A. Throws Error for anything else, since then the file is broken.
+  // The number in a column; nullopt for N/A. Throws Error for any other text, because the file is then broken.
   std::optional<double> at(const std::vector<std::string>& words, std::size_t column) const {
     if (words[column] == "N/A") return std::nullopt;
     const auto value = figure_of(words[column]);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::int64_t kMostOfProcess = 65536;  // largest number of devices of one process
 
-// The time of a row: out of place if that was measured, else in place; nullopt if neither was. `wrong` is set where a
-// result was wrong.
+// The time of a result in microseconds: out of place if that was measured, else in place; nullopt if neither was.
+// `wrong` is set if a computed value was wrong.
 std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   std::optional<double> us;
   for (const char* place : {"out_of_place", "in_place"}) {

@@ -8,7 +8,8 @@
 
 namespace orrery {
 
-// Takes the next line, without its line end, off the front of a text; false where nothing is left.
+// Removes the next line from the front of a text and stores it, without its line end, in `line`; returns false if
+// nothing is left.
 inline bool next_line(std::string_view& text, std::string_view& line) {
   if (text.empty()) return false;
   const std::size_t end = text.find('\n');

@@ -15,11 +15,12 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kSteps = 14;  // steps, of which the middle half of those behind the warm-up count
+constexpr std::int64_t kSteps = 14;  // number of steps; the middle half of those after the warm-up counts
 
 using ProductShapes = std::set<std::pair<std::string, std::vector<double>>>;
 
-// The shapes of the products and attentions of a plan, which hold nearly all its time and depend on its layers' widths.
+// The shapes of the matrix products and attentions of a plan, which take nearly all of its time and depend on the
+// model's dimensions.
 ProductShapes product_shapes(const Plan& plan) {
   ProductShapes shapes;
   for (const Op& op : plan.ops) {
@@ -32,12 +33,12 @@ ProductShapes product_shapes(const Plan& plan) {
   return shapes;
 }
 
-// Whether the spec with these overrides is one that is planned, with all these products.
+// Whether the spec with these overrides is valid and its plan has all these products.
 bool holds(const std::string& path, const std::vector<std::string>& overrides, const ProductShapes& all) {
   try {
     const ProductShapes some = product_shapes(make_plan(load_spec(path, overrides)));
     return std::includes(some.begin(), some.end(), all.begin(), all.end());
-  } catch (const Error&) {  // too few layers or micro-batches for the schedule
+  } catch (const Error&) {  // the schedule needs more layers or micro-batches
     return false;
   }
 }
@@ -62,7 +63,7 @@ CalibrationSpec own_shapes(const std::string& path, const std::string& device) {
       return result;
     }
   }
-  return result;  // the whole step
+  return result;  // no shorter step has all products, so the complete step is measured
 }
 
 }  // namespace orrery

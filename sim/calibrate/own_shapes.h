@@ -6,9 +6,10 @@
 
 namespace orrery {
 
-// A short run that measures the ops of a spec at their very shapes (`orrery calibrate --for SPEC`): the spec itself
-// with as few layers and micro-batches as still hold every product and attention of the whole step. Updates and
-// transfers of whole stages keep their kind and shrink with the layers. Throws Error where the spec is refused.
+// A short run that measures the ops of a spec with their exact shapes (`orrery calibrate --for SPEC`): the spec itself
+// with the fewest layers and micro-batches that still have every product and attention of the complete step. Updates,
+// and transfers of a stage's gradients and parameters, are of the same kind but smaller, as there are fewer layers.
+// Throws Error where the spec is refused.
 CalibrationSpec own_shapes(const std::string& spec, const std::string& device);
 
 }  // namespace orrery

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kAttempts = 3;
 
-// The system's load average over one minute, in which other programs on this machine show.
+// The system's load average over one minute, which shows whether other programs use this machine.
 std::string load() {
   double one = 0;
   return ::getloadavg(&one, 1) == 1 ? fmt::format("{:.1f}", one) : "unknown";
@@ -54,7 +54,7 @@ Measured measure(const CalibrationSpec& spec, const std::string& folder, const s
                        .composed = spec.composed}),
              {},
              0};
-  // The calibration's own specs have as many ranks as --ranks says.
+  // This is checked for the user's specs only: the built-in ones have as many ranks as --ranks says.
   if (!spec.path.empty()) check_cores(m.job, std::thread::hardware_concurrency());
   m.runs = run_job(m.job, common);
   Observations seen;
@@ -63,13 +63,14 @@ Measured measure(const CalibrationSpec& spec, const std::string& folder, const s
   return m;
 }
 
-// Thrown when measurements are too noisy to be of use, as on a machine on which other programs work.
+// Thrown when measurements are too noisy to be of use, as when other programs use the machine.
 struct TooNoisy : Error {
   using Error::Error;
 };
 
-// Measures a spec up to kAttempts times, until one attempt is quiet enough; returns the least noisy. On a GPU a noisy
-// attempt is used and reported as noisy: the user of a rented GPU cannot lock its clocks.
+// Measures a spec up to kAttempts times, until the noise of one attempt is accepted, and returns the attempt with the
+// least noise. On a GPU a noisy attempt is used and reported as noisy, because the user of a rented GPU cannot lock its
+// clocks.
 Measured measure_quietly(const CalibrationSpec& spec, const std::string& folder, const CalibrateOptions& options,
                          const Common& common) {
   const double limit = options.noise;
@@ -101,7 +102,7 @@ void describe(Profile& profile, const RankRun& run, const CalibrateOptions& opti
                          {"ranks", fmt::format("{}", options.ranks)}};
 }
 
-// Adds what identifies the GPU, and measurements of single kernels where the runs gave none.
+// Adds to the profile the GPU's identity, and measurements of single kernels for sizes that the runs did not measure.
 void describe_gpu(Profile& profile, const GpuProbe& probe, const std::string& clocks_before) {
   profile.fingerprint.insert(profile.fingerprint.end(), probe.fingerprint.begin(), probe.fingerprint.end());
   profile.fingerprint.emplace_back("clocks before", clocks_before);
@@ -124,7 +125,7 @@ void write_kernels(const CalibrateOptions& options, const GpuProbe& probe) {
   write_file(stem + ".kernels.json", probe.text);
 }
 
-// Results of all calibration specs: the accepted runs, and lines about the runs that failed or were noisy.
+// Results of all calibration specs: the accepted measurements, and lines about runs that failed or were noisy.
 struct Outcomes {
   Observations all;
   std::vector<std::string> failed, noisy;
@@ -156,10 +157,10 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, con
   return text;
 }
 
-// The number of specs that may fail in a row, before any has been measured, until calibration gives up.
+// The number of specs that may fail one after the other, before any was measured, until calibration gives up.
 constexpr std::size_t kHopeless = 3;
 
-// Runs one calibration: all specs one after the other, then the profile.
+// Runs a complete calibration: all specs one after the other, then writes the profile.
 class Calibration {
  public:
   Calibration(const CalibrateOptions& options, const Common& common)
@@ -169,7 +170,7 @@ class Calibration {
         specs_(gpu_ ? gpu_calibration_specs(options.quick) : calibration_specs(options.ranks, options.quick)),
         folder_(short_temporary()),
         load_before_(load()) {
-    // the grid comes first, so that the first spec tells of the device whatever the user's own are
+    // The grid's specs are run first, so that the first spec describes the device whatever the user's specs are.
     for (const std::string& path : options.own) {
       specs_.push_back(own_shapes(path, options.device));
       if (specs_.back().overrides.empty())
@@ -185,7 +186,8 @@ class Calibration {
     }
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       add(i);
-      if (gpu_ && outcomes_.taken > 0) write_profile();  // a rented GPU may be taken back at any time
+      // written after each spec, as a rented GPU may be taken back at any time
+      if (gpu_ && outcomes_.taken > 0) write_profile();
     }
     const Profile profile = write_profile();
     return {.text = summary(profile, options_, outcomes_),
@@ -194,7 +196,8 @@ class Calibration {
   }
 
  private:
-  // Runs a spec and adds its samples. A spec that fails is left out and reported; without any run calibration gives up.
+  // Runs a spec and adds its samples. A spec that fails is left out and reported; calibration gives up if no spec
+  // succeeds.
   void add(std::size_t i) {
     const std::string& name = specs_[i].name;
     Common quieter = common_;

@@ -15,71 +15,75 @@ inline constexpr int kDoesNotFit = 3;  // exit status of simulate --require-fit
 
 struct SimulateOptions {
   std::string spec;
-  std::vector<std::string> overrides;  // "strategy.tensor=4"
-  std::string profile;                 // a measured profile's path, "" = the built-in one
-  std::string trace;                   // a Chrome trace to write, "" = none
-  std::string on;                      // machines for a model that comes without a spec, "" = none
-  std::string save;                    // a file for the spec as it was simulated, "" = none
+  std::vector<std::string> overrides;  // values of --set: "strategy.tensor=4"
+  std::string profile;                 // path of a measured profile, "" = the built-in one
+  std::string trace;                   // path of a Chrome trace to write, "" = none
+  std::string on;                      // machines ("2xdgx-h100") if `spec` names only a model, "" = none
+  std::string save;                    // path of a file to which the simulated spec is written, "" = none
   bool unfold = false;
-  bool timeline = false;  // print the step as lines of letters after the tables
+  bool timeline = false;  // whether to print the step's timeline, in letters, after the tables
   bool require_fit = false;
 };
 Outcome simulate_command(const SimulateOptions& options, const Common& common);
 
-// Executes the plan and reports the same figures as `simulate`, measured. Starts the ranks by mpirun and watches them,
-// or, where a launcher has started this process as one rank, becomes that rank. Throws Error with status 5 (kRankLost)
-// when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; either way no process and no
-// file is left.
+// Executes the plan and reports the same figures as `simulate`, but measured. Starts the ranks by mpirun and watches
+// them or, if a launcher has started this process as one rank, becomes that rank. Throws Error with status 5
+// (kRankLost) when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; in each case no
+// process and no file remains.
 Outcome run_command(const RunOptions& options, const Common& common);
 
-// Measures single ops and transfers of this machine, all ranks at once, and writes a profile; or imports measurements
-// that others made (sim/calibrate/import.h). Throws Error with status 1 where measurements are too noisy to be of use.
+// Measures single ops and transfers of this machine, on all ranks at the same time, and writes a profile; or makes a
+// profile from measurements by other tools (sim/calibrate/import.h). Throws Error with status 1 where measurements are
+// too noisy to be of use.
 struct CalibrateOptions {
-  std::string out;  // the profile's path, "" = stdout (imports only)
+  std::string out;  // path of the profile to write, "" = stdout (imports only)
   std::string device = "cpu";
   std::int64_t ranks = 2;
-  bool quick = false;                // measure two small shapes only
-  double noise = 0.3;                // accepted noise: quartile distance over median, by time
-  std::string date;                  // "" = today
-  std::vector<std::string> imports;  // files that others measured: read instead of measuring
-  std::vector<std::string> own;      // specs whose very shapes are measured beside the grid (own_shapes.h)
+  bool quick = false;                // whether to measure two small shapes only
+  double noise = 0.3;                // largest accepted noise: quartile distance over median, averaged over ops by time
+  std::string date;                  // date to write into the profile, "" = today
+  std::vector<std::string> imports;  // files with measurements to import; then nothing is measured
+  std::vector<std::string> own;      // specs whose exact shapes are measured besides the grid (own_shapes.h)
 };
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
 Outcome import_command(const CalibrateOptions& options);
 
-// Predicts every spec with a profile (for CPU ranks without one, the machine is first measured in short form), runs the
-// spec, and compares: kinds of ops, the engine (measured durations simulated again), the step, memory. Status 4
-// (kOutOfTolerance) when a step is further off than `tolerance`. Or predicts every row of files of published
-// measurements and prints the errors; or does so for the built-in recipes.
+// Predicts every spec with a profile (without a given profile, the machine is first measured briefly if the ranks are
+// CPU ranks), runs the spec, and compares prediction and run: kinds of ops, the engine (measured durations simulated
+// again), step time, memory. The exit status is 4 (kOutOfTolerance) when the error of a step time exceeds `tolerance`.
+// Instead of that, predicts all measured steps in files of published measurements and prints the errors, or does so for
+// the built-in recipes.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
-  std::vector<std::string> published;  // files of published measurements; then nothing is run
-  bool recipes = false;                // the built-in recipes are predicted; then nothing is run
-  bool leave_one_out = false;          // fit the listed constants again without each source in turn
+  std::vector<std::string> published;  // files of published measurements to predict; then nothing is run
+  bool recipes = false;                // whether to predict the built-in recipes; then nothing is run
+  // whether to fit the constants of models/data/fitted.json again without each source in turn
+  bool leave_one_out = false;
 
-  // Files to write: SVG, Markdown, models/data/intervals.json, models/data/validated_rows.json; "" = none.
+  // Paths of files to write: scatter plot (SVG), page (Markdown), models/data/intervals.json,
+  // models/data/validated_rows.json; "" = none.
   std::string scatter, page, intervals, rows;
   std::string profile;
   std::string device = "cpu";
-  std::int64_t ranks = 0;  // 0: as many as each spec says
+  std::int64_t ranks = 0;  // number of ranks; 0: as many as each spec says
   std::int64_t steps = 20;
   double tolerance = 0.25;
-  std::string out;        // a folder for the raw results, "" = not kept
-  bool composed = false;  // compare compute and memory of GPU ranks that run one by one, instead of steps
+  std::string out;        // folder to which the ranks' measurements are written, "" = none
+  bool composed = false;  // whether GPU ranks run one by one, and only their compute and memory are compared
 };
 inline constexpr int kOutOfTolerance = 4;
 Outcome validate_command(const ValidateOptions& options, const Common& common);
 Outcome validate_published_command(const ValidateOptions& options, const Common& common);
 Outcome validate_recipes_command(const Common& common);
 
-// Predicts every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside
-// [] and {} do not separate. An impossible combination is a row with the reason, unless nothing is varied or no
-// combination is possible: then the Error of the combination is thrown.
+// Predicts every spec with every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside
+// [] and {} do not separate values. An impossible combination becomes a row with the reason, unless nothing is varied
+// or no combination is possible: then the Error of the combination is thrown.
 struct CompareOptions {
   std::vector<std::string> specs;
   std::vector<std::string> overrides, vary;
   std::string profile;
-  double tokens = 0;  // of a whole run, for its days and rent; 0: not asked
+  double tokens = 0;  // number of tokens of a training run, for its days and cost; 0: not given
   PriceOptions prices;
   bool csv = false;
 };
@@ -92,24 +96,24 @@ struct ExplainOptions {
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
 
-// Makes a spec of the launch files of a training framework, or of a command line (sim/launch/import.h).
+// Makes a spec from the launch files of a training framework, or from a command line (sim/launch/import.h).
 struct ImportOptions {
   std::vector<std::string> files;
-  std::string on;   // the cluster as "2xdgx-h100", "" = not named
-  std::string out;  // the spec's path, "" = stdout
+  std::string on;   // cluster, as "2xdgx-h100"; "" = not given
+  std::string out;  // path of the spec to write, "" = stdout
 };
 Outcome import_launch_command(const ImportOptions& options, const Common& common);
 
-// Writes the options that run a spec with a framework (sim/launch/export.h).
+// Writes the launch options with which a framework runs a spec (sim/launch/export.h).
 struct ExportOptions {
   std::string spec, to;
   std::vector<std::string> overrides;
-  std::string out;  // "" = stdout
+  std::string out;  // path of the file to write, "" = stdout
 };
 Outcome export_command(const ExportOptions& options);
 
-// Lists names. what: models, clusters, gpus, schedules, shardings, software, recipes or limits. Throws Error naming
-// these words for anything else. markdown: as a Markdown table.
+// Prints a list of `what`: models, clusters, gpus, schedules, shardings, software, recipes or limits. Throws Error that
+// names these words for any other. markdown: whether to print a Markdown table.
 Outcome list_command(std::string_view what, const Common& common, bool markdown = false);
 std::vector<std::string_view> list_names();
 

@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A key that --vary names, and its values.
+// A key that --vary names, and the values to try.
 struct Axis {
   std::string key;
   std::vector<std::string> values;
@@ -38,9 +38,9 @@ struct Case {
   std::vector<std::string> overrides;
   std::string name;
   std::optional<Report> report;
-  std::optional<RunCost> cost;  // of a run of --tokens
+  std::optional<RunCost> cost;  // time and cost of a run with --tokens tokens
   std::exception_ptr failure;
-  std::string reason;  // why a combination is impossible
+  std::string reason;  // reason why the combination is impossible, "" if it is possible
 };
 
 // Splits a list at commas outside brackets: "a,[b,c],d" -> a; [b,c]; d.
@@ -153,7 +153,7 @@ std::string to_json(const std::vector<Case>& cases) {
   return list.dump(2) + '\n';
 }
 
-// Tokens per second of the best row that fits in memory; of the best row of all if none fits.
+// Tokens per second of the fastest row that fits in memory, or of the fastest row of all if none fits.
 double best_rate(const std::vector<Case>& cases) {
   double best = 0, fitting = 0;
   for (const Case& c : cases) {
@@ -181,7 +181,7 @@ std::vector<std::string> figures(const Report& r, const Scales& scales) {
           r.memory.fits ? "yes" : "NO: " + lack_text(r.memory)};
 }
 
-// Days, rent and an owner's cost of the run, "-" where they are not known.
+// Days, rent and owner's cost of a training run, as cells of the table; "-" if not known.
 std::vector<std::string> run_figures(const RunCost& cost) {
   const auto figure = [](const std::optional<double>& v, double unit) {
     return v ? fmt::format("{:.4g}", *v / unit) : "-";
@@ -195,7 +195,7 @@ std::string quoted(const std::string& text) {
   return '"' + doubled + '"';
 }
 
-// Rows of plain figures; a combination that is impossible has only its reason.
+// The comparison as CSV; the row of an impossible combination has only its reason.
 std::string csv_text(const std::vector<Case>& cases, const std::vector<Axis>& axes) {
   std::string text = "spec";
   for (const Axis& axis : axes) text += ',' + quoted(axis.key);

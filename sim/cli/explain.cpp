@@ -27,7 +27,7 @@ constexpr std::size_t kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
-// Why a key of the spec has no effect here, or "".
+// The reason why a key of the spec has no effect for this strategy; "" if it has one.
 std::string_view idle(const Spec& spec, const std::string& key) {
   const bool of_units = key == "strategy.prefetch_units" || key == "strategy.units_in_flight";
   return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
@@ -48,7 +48,8 @@ std::string origins(const Spec& spec) {
   return print(t, kIndented);
 }
 
-// The formula of model states with the numbers of a class of ranks: "2·2.18e+09 + 4·2.18e+09 + 12·2.18e+09/2".
+// The formula of model states with numbers instead of symbols, for a class of ranks: "2·2.18e+09 + 4·2.18e+09 +
+// 12·2.18e+09/2".
 std::string with_numbers(const StateFormula& f, double elements) {
   const auto part = [&](Bytes each, bool sharded) {
     return fmt::format("{}·{:.4g}{}", each, elements, sharded ? fmt::format("/{}", f.shards) : "");
@@ -57,7 +58,7 @@ std::string with_numbers(const StateFormula& f, double elements) {
                      part(f.optimizer + f.copies, f.shards_optimizer));
 }
 
-// The text about offloaded states: where they lie, and the bytes that a rank copies in a step.
+// A text about offloaded states: the memory tiers that hold them, and the bytes that a rank copies in a step.
 std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula& f) {
   const Offload& o = spec.strategy.offload;
   std::string text(kIndented);
@@ -76,7 +77,7 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
   return text + '\n';
 }
 
-// The text about snapshots that parameter servers write for a restart: weights and optimizer states, that is, all
+// A text about the snapshots that parameter servers write for a restart: weights and optimizer states, that is, all
 // states on servers except gradients.
 std::string snapshots(const Spec& spec, const Prediction& p) {
   const auto& servers = spec.strategy.parameter_server;
@@ -89,7 +90,7 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
 }
 
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
-  // The groups of ranks that shard their weights differently from the others: those of experts and of token embeddings.
+  // The dimensions in which some weights are sharded differently: those of experts and of token embeddings.
   constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};
   const StateFormula all = state_formula(spec, p.plan);
   const StateFormula f = of_slot(all, p.plan, 0);
@@ -119,7 +120,8 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
     const auto add = [&](StateFormula kept, Dimension copies) {
       const double n = as_double(elements_of(p.plan, s, copies));
       if (n == 0 && copies != Dimension::data) return;
-      kept.parameters *= p.plan.classes[s].versions;  // includes all versions of the weights (asynchronous schedules)
+      // counts all versions of the weights that asynchronous schedules keep
+      kept.parameters *= p.plan.classes[s].versions;
       elements += n;
       bytes += kept.bytes(n);
       numbers += (numbers.empty() ? "" : " + ") + with_numbers(kept, n);
@@ -156,8 +158,8 @@ std::string route_text(const Route& route) {
   return text;
 }
 
-// The links by which groups communicate: for each dimension the link from the first to the second member of rank 0's
-// group, with its bandwidth before any protocol.
+// The links over which groups communicate: for each dimension the link between the first two members of rank 0's group,
+// with its bandwidth before any protocol overhead.
 std::string routes_text(const Spec& spec, const Prediction& p, const Style& style) {
   Table t;
   t.columns = {{"group", "", Align::left},
@@ -194,8 +196,8 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   return text;
 }
 
-// Whether the gradient of a step depends on how the batch is cut into micro-batches. A norm covers the hidden states of
-// one token; only routers of experts look at several samples.
+// Whether the gradient of a step depends on how the batch is cut into micro-batches. Norms are taken over one token;
+// only routers of experts depend on several samples.
 std::string coupling_text(const Spec& spec, const Style& style) {
   if (spec.strategy.micro_batches() == 1) return "";
   std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';
@@ -222,7 +224,7 @@ std::string coupling_text(const Spec& spec, const Style& style) {
   return text;
 }
 
-// The kinds of op on the critical path of the step, sorted by their time on it.
+// The kinds of op on the critical path of the step, those with most time first.
 std::string critical_text(const Prediction& p, const Style& style) {
   std::map<std::string, Picoseconds> by_name;
   Picoseconds busy = 0, before = 0, late = 0;
@@ -261,7 +263,7 @@ std::string spent_text(const Report& report, const std::string& group) {
   return fmt::format("; here {} a step leave a GPU, {} exposed", orrery::volume_text(bytes), time_text(exposed));
 }
 
-// Savings and costs of the techniques in use, and the effect of dropping each of them or of adding others.
+// The savings and costs of the techniques in use, and the effects of leaving each of them out and of adding others.
 std::string advice_text(const Spec& spec, const Prediction& p, const Common& common) {
   std::string used, others;
   for (const Effect& e : effects(p.profile, p.report, techniques(spec), common.threads)) {
@@ -279,7 +281,7 @@ std::string advice_text(const Spec& spec, const Prediction& p, const Common& com
   return text;
 }
 
-// A table of published steps that are like this one, with the errors of their predictions.
+// A table of published steps that are similar to this one, with the errors of their predictions.
 std::string validated_text(const Spec& spec, const Style& style) {
   Table t;
   t.columns = {{"published row", "", Align::left},

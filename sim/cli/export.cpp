@@ -1,4 +1,4 @@
-// `orrery export`: the options that run a spec's strategy with a training framework.
+// `orrery export`: prints the options with which a training framework runs a spec's strategy.
 #include <fmt/format.h>
 
 #include "models/base/output_file.h"

@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// Prints that a command is still at work, "simulate: 6 s", whenever the command has printed nothing for an interval:
-// from a thread of its own, until the object is destroyed. Nothing is printed in the first interval.
+// Prints a line such as "simulate: 6 s" whenever a command that is still working has printed nothing for an interval.
+// It does so from a thread of its own, until the object is destroyed; nothing is printed in the first interval.
 class Heartbeat {
  public:
   Heartbeat(Progress progress, std::string command, std::chrono::milliseconds interval = std::chrono::seconds(3));
@@ -20,7 +20,7 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // Passes on a line that the command itself prints.
+  // Prints a line of the command itself, after which the interval starts anew.
   void say(std::string_view line);
 
  private:

@@ -1,4 +1,4 @@
-// `orrery calibrate --import`: makes a profile from measurements that others made.
+// `orrery calibrate --import`: makes a profile from measurements by other tools.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ SampleCounts samples_of(const MeasuredTimes& times) {
   return counts;
 }
 
-// Adds to a profile where it comes from, beyond the data in the files.
+// Adds to a profile its origin (names of files, number of refused measurements), beyond the data in the files.
 void describe_import(Profile& profile, const std::vector<std::string>& files,
                      const std::map<std::string, std::int64_t>& refused) {
   std::string names;

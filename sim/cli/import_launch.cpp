@@ -1,4 +1,4 @@
-// `orrery import`: a spec from the launch files of a training framework.
+// `orrery import`: makes a spec from the launch files of a training framework.
 #include <filesystem>
 #include <iterator>
 
@@ -16,7 +16,8 @@
 namespace orrery {
 namespace {
 
-// A folder stands for its config.json; words with blanks are a command line.
+// Reads a launch file. A folder stands for the config.json in it; an argument with options ("torchrun --nnodes 2 ...")
+// is itself the command line.
 LaunchText read_launch(const std::string& path) {
   if (path.find(" -") != std::string::npos && !std::filesystem::exists(path)) return {"command line", path};
   const std::string file = std::filesystem::is_directory(path) ? path + "/config.json" : path;
@@ -33,7 +34,7 @@ std::vector<std::string> missing_keys(const LaunchImport& imported) {
   return keys;
 }
 
-// Why the program would not read the spec; "" if it would, or if it lacks what is missing.
+// The reason why load_spec() would refuse the imported spec; "" if it would not, or if keys are missing from the spec.
 std::string refusal(const LaunchImport& imported, const std::vector<std::string>& missing) {
   if (!missing.empty()) return "";
   try {
@@ -44,7 +45,7 @@ std::string refusal(const LaunchImport& imported, const std::vector<std::string>
   }
 }
 
-// The model's weights; nothing where its shapes are not complete.
+// The number of the model's parameters; nullopt if its shapes are incomplete.
 std::optional<std::int64_t> parameters(const LaunchImport& imported) {
   SpecValues model;
   for (const SpecValue& v : imported.values.all) {
@@ -87,7 +88,7 @@ Outcome import_launch_command(const ImportOptions& options, const Common& common
   std::vector<LaunchText> texts;
   for (const std::string& path : options.files) texts.push_back(read_launch(path));
   LaunchImport imported = import_launch(texts, options.on);
-  // A spec names files relative to its own folder.
+  // A path in a spec is relative to the folder of the spec file.
   if (const SpecValue* base = imported.values.find("model.base"); base != nullptr && !options.out.empty()) {
     const std::filesystem::path folder = std::filesystem::absolute(options.out).parent_path();
     imported.values.set("model.base", std::filesystem::proximate(std::filesystem::absolute(base->value), folder),

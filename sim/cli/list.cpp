@@ -121,7 +121,7 @@ Table recipes() {
   return t;
 }
 
-// A table of the features that cannot be combined, which combinations.h refuses.
+// A table of the features that cannot be combined (combinations.h).
 Table limits() {
   Table t;
   t.columns = {{"limit", "", Align::left},
@@ -135,7 +135,7 @@ Table limits() {
   return t;
 }
 
-// Every key of a spec, as the parser accepts it.
+// A table of all keys of a spec, as the parser accepts them.
 Table keys() {
   Table t;
   t.columns = {{"key", "", Align::left},     {"type", "", Align::left},    {"unit", "", Align::left},
@@ -145,7 +145,7 @@ Table keys() {
   return t;
 }
 
-// Other names of keys and values.
+// A table of the other names that keys and values have.
 Table aliases() {
   Table t;
   t.columns = {{"alias", "", Align::left}, {"of", "", Align::left}, {"name", "", Align::left}};

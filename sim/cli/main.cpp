@@ -53,7 +53,7 @@ struct Options {
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
-// A list option that takes one value each time it is given.
+// Adds an option that may be given several times, with one value each time.
 void add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& about) {
   app.add_option(name, values, about)->allow_extra_args(false)->type_name("KEY=VALUE");
 }
@@ -150,7 +150,8 @@ void add_search(CLI::App& app, Options& o) {
       "          orrery search examples/search-gpt3-175b.yaml --gpus 512,1024,2048 --tokens 300G");
 }
 
-// Ctrl-C, or SIGTERM from a scheduler, ends a search with the best found so far; a second one ends the program.
+// On Ctrl-C, or SIGTERM from a scheduler, a search ends with the best strategy found so far; a second signal ends the
+// program.
 std::atomic<bool> stop_search = false;
 void on_interrupt(int) {
   stop_search = true;
@@ -331,8 +332,8 @@ void check_extras(const CLI::App& app) {
   if (chosen.empty()) throw Error(fmt::format("no command; known: {}; orrery -h says more", fmt::join(known, ", ")));
 }
 
-// Whether a descriptor is a terminal. Under mpirun the answer is no: mpirun gives every process a terminal of its own
-// and forwards the output, to a file or not.
+// Whether a file descriptor is a terminal that a user sees. Under mpirun the answer is no: mpirun gives every process a
+// terminal of its own and forwards the output to a terminal or a file.
 bool is_terminal(int descriptor) {
   const char* kind = std::getenv("TERM");
   return ::isatty(descriptor) != 0 && orrery::launched_rank() < 0 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
@@ -340,7 +341,7 @@ bool is_terminal(int descriptor) {
 
 orrery::Common common_of(const Options& o) {
   orrery::Common common;
-  const char* no_color = std::getenv("NO_COLOR");  // no-color.org: set and not empty
+  const char* no_color = std::getenv("NO_COLOR");  // no-color.org: no colours if this is set and not empty
   common.style.bars = is_terminal(STDOUT_FILENO);
   common.style.colour = common.style.bars && (no_color == nullptr || *no_color == '\0');
   common.threads = o.threads;
@@ -352,7 +353,8 @@ orrery::Common common_of(const Options& o) {
   return common;
 }
 
-// Progress where a launcher forwards stderr, so that there is no terminal to draw on: one line every ten seconds.
+// Prints progress where a launcher forwards stderr, so that there is no terminal to draw on: one line every ten
+// seconds.
 orrery::Progress progress_in_lines() {
   using Clock = std::chrono::steady_clock;
   const auto last = std::make_shared<Clock::time_point>(Clock::now());
@@ -363,8 +365,8 @@ orrery::Progress progress_in_lines() {
   };
 }
 
-// Runs a search. Under mpirun or srun all processes search together, and the first one reports while the others are
-// still there: mpirun forwards Ctrl-C as SIGTERM, and leaves no more than a second.
+// Runs a search. Under mpirun or srun all processes search together, and the first one reports while the other
+// processes still run, because mpirun ends the processes about a second after Ctrl-C, which it forwards as SIGTERM.
 orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<orrery::Peers>& peers) {
   peers = orrery::peers_of_environment();
   orrery::SearchCommandOptions options = o.search;
@@ -376,7 +378,7 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
     return orrery::search_command(options, common);
-  } catch (const Error&) {  // an error that all processes have: the first one reports it, and the others wait for that
+  } catch (const Error&) {  // all processes get the same error: the first one reports it, and the others wait for that
     if (peers->first() != peers->rank()) return {};
     peers->gather("failed");
     throw;
@@ -448,7 +450,7 @@ int main(int argc, char** argv) {
     return run_command_line(argc, argv);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code);
-    // Everything is cleaned up; the program ends by the same signal, as the parent process expects.
+    // At this point everything is cleaned up; the program ends by the same signal, as its parent process expects.
   } catch (const orrery::Interrupted& stop) {
     std::signal(stop.signal, SIG_DFL);
     std::raise(stop.signal);

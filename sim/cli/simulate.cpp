@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// The spec to simulate: the one that is given, or one that is made of a model and machines.
+// The spec to simulate: the given one, or one that is made from a model and machines.
 FirstAnswer spec_of(const SimulateOptions& o, const Common& common) {
   const bool model = names_a_model(o.spec);
   if (!o.on.empty() && !model)
@@ -35,7 +35,7 @@ void save(const std::string& path, const FirstAnswer& made, const std::vector<st
   file.commit();
 }
 
-// The choices, which stand before the report that rests on them.
+// The choices that were made for the user, printed before the report that is based on them.
 std::string chosen_text(const FirstAnswer& made, const Style& style) {
   if (made.chosen.empty()) return "";
   std::string text = heading("chosen", style) + "\n";

@@ -21,18 +21,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostHere = 64;  // most ranks that one machine measures at once
+constexpr std::int64_t kMostHere = 64;  // most ranks with which this machine is measured
 
-// The noise that is accepted: a busy machine should give a bad prediction rather than none, and the noise is printed.
+// The largest noise that is accepted: a busy machine should give a bad prediction rather than none, and the noise is
+// printed.
 constexpr double kAnyNoise = 1e9;
 
-// Writes the measurements of each rank into a folder that the user has named, one file per rank.
+// Writes the measurements of each rank into the folder that the user has named (--out), one file per rank.
 void keep(const std::string& folder, const std::vector<RankRun>& runs) {
   fs::create_directories(folder);
   for (const RankRun& run : runs) write_rank_run(rank_file(folder, run.rank), run);
 }
 
-// A spec that was run, with its prediction and the measurements of its ranks.
+// A spec that was run, its prediction, and the measurements of its ranks.
 struct Ran {
   Job job;
   Prediction prediction;
@@ -65,12 +66,12 @@ void write(const ValidateOptions& options, const std::string& name, const std::s
   file.commit();
 }
 
-// The rows for all specs that are run. A spec that fails gives a row with the reason, unless it is the only one; the
-// file is rewritten after each row, so that measurements are kept even if a later run fails.
+// The table's rows for all specs that are run. A spec that fails gives a row with the reason, unless it is the only
+// spec; the output file is rewritten after each row, so that measurements are kept even if a later run fails.
 template <class Row>
 struct Rows {
   std::vector<Row> rows;
-  int status = 0;  // status of the first comparison that failed
+  int status = 0;  // exit status of the first comparison that failed
 
   template <class Compare>
   void run(const ValidateOptions& options, const Common& common, const std::string& file, const Compare& compare) {

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// A ForEach on several threads: each thread takes the next number until none is left.
+// A function that calls `body` for 0 .. n-1 on several threads: each thread takes the next number until none is left.
 ForEach on_threads(unsigned threads) {
   return [threads](std::size_t n, const std::function<void(std::size_t)>& body) {
     std::vector<std::exception_ptr> failures(n);
@@ -39,7 +39,7 @@ ForEach on_threads(unsigned threads) {
   };
 }
 
-// Predicts rows on several threads; the result of each row is stored at the row's index.
+// Predicts published steps on several threads; the result of each step is stored at its index.
 std::vector<PublishedCase> predict_rows(const std::vector<PublishedRow>& rows, const std::string& profile,
                                         const Common& common) {
   std::vector<PublishedCase> cases(rows.size());

@@ -1,4 +1,4 @@
-// `orrery validate --recipes`: predictions for the built-in recipes beside the figures that were published.
+// `orrery validate --recipes`: compares predictions for the built-in recipes with the published figures.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +19,7 @@ struct Row {
   NamedRecipe recipe;
   Spec spec;
   Report report;
-  double predicted = 0;  // prediction of the figure that the recipe's paper gives
+  double predicted = 0;  // predicted value of the figure that the recipe's paper gives
 
   double error() const { return predicted / recipe.value - 1; }
 };
@@ -42,7 +42,7 @@ std::string figure_text(const std::string& figure, double value) {
   return fmt::format("{:.0f} TFLOP/s", value);
 }
 
-// The prediction of a recipe's figure, counted as in its paper: attention over all s x s pairs.
+// The prediction of a recipe's figure, counted as in the recipe's paper: attention over all s x s pairs of tokens.
 double predicted_figure(const Report& r, const std::string& figure) {
   if (figure == "mfu") return r.mfu_full_attention;
   if (figure == "model_tflops_per_gpu") return r.model_tflops_full_attention;

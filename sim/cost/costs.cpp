@@ -27,9 +27,11 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// How the members of a group lie on the nodes: {8, 8} means eight on each of two. The key of a class of ranks is a list
-// of these: one for each dimension; then whether the stages that it sends to (Transfer::offset, in order) lie on its
-// node, whether they lie in another pod, and which dimensions' groups lie in several pods.
+// The number of a group's members on each node: {8, 8} for eight on each of two nodes. Classes of ranks with equal
+// lists of such vectors have equal times. A list has the spread of the class's group for each dimension; then 0 or 1
+// for whether the stages to which the class sends (Transfer::offset, in order) are on its node (kHops), whether they
+// are in another pod (kHopCrossings), and whether its group of each dimension spans several pods (kCrossings); then the
+// slow-down of the ranks and whether they are servers (kSlowdown).
 using Spread = std::vector<int>;
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
@@ -100,7 +102,7 @@ class CostModel {
     return result;
   }
 
-  // Whether this class of ranks and the stage `offset` further (modulo the number of stages), to which it sends, lie on
+  // Whether this class of ranks and the stage `offset` further (modulo the number of stages), to which it sends, are on
   // one node.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
     return node_of(plan_.classes[s].representative) == node_of(stage_beside(s, offset));
@@ -139,12 +141,13 @@ class CostModel {
         .first->second;
   }
 
-  // Whether the profile was measured by us, with the waits between tasks; an imported one has durations alone.
+  // Whether the profile was measured by `orrery calibrate`, with the waits between tasks; an imported profile has
+  // durations alone.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // The same transfer with another duration, and with shares of its links changed in proportion.
+  // The same transfer with another duration, and with shares of its links for which it moves as many bytes as before.
   static NcclChoice lasting(NcclChoice choice, Seconds time) {
     choice.nic_share *= choice.seconds / time;
     choice.nvlink_share *= choice.seconds / time;
@@ -152,7 +155,8 @@ class CostModel {
     return choice;
   }
 
-  // A measured time of the transfer, where the profile has one; else the model's.
+  // The transfer with its measured time where the profile has one for its ranks and bytes; else the transfer as
+  // modelled.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
     const TransferTable* table =
         find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
@@ -195,7 +199,7 @@ class CostModel {
     return seconds(std::accumulate(layer->forward.begin(), layer->forward.end(), Picoseconds{0}, add));
   }
 
-  // Whether any stage of the pipeline lies on another node than the stage behind it.
+  // Whether any stage of the pipeline is on another node than the stage after it.
   bool has_far_stages() const {
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
       if (plan_.classes[s].stage < plan_.classes.back().stage && !is_near(s, 1)) return true;
@@ -203,7 +207,8 @@ class CostModel {
     return false;
   }
 
-  // Number of ranks of a tensor group, times the cube root of the nodes that they lie on; 0 for a group of one rank.
+  // Number of ranks of a tensor group, times the cube root of the number of nodes that it spans; 0 for a group of one
+  // rank.
   double tensor_reach() const {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
     const Spread lie = spread(tensor, plan_.classes.front().representative);
@@ -211,10 +216,10 @@ class CostModel {
     return ranks == 1 ? 0 : static_cast<double>(ranks) * std::cbrt(static_cast<double>(lie.size()));
   }
 
-  // Microseconds of host time per layer and pass that are added where neighbouring stages lie on different nodes.
+  // Microseconds of host time per layer and pass that are added where neighbouring stages are on different nodes.
   double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
-  // Finds the share of the time to issue a layer's ops that the host itself needs.
+  // Finds the share of the time to issue a layer's ops that the host itself needs (Costs::host_part).
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host.host_layer_us;
     if (far == 0 && own == 0) return;
@@ -253,7 +258,8 @@ class CostModel {
       t.host = t.host || t.ports[p] > 0;
     }
     t.memory = memory_share(work.device_bytes_per_s);
-    // The slow-down that was measured holds more than the memory's part.
+    // The measured slow-down of compute beside a copy includes the effect of shared memory bandwidth, so that is not
+    // added again.
     if (work.device_bytes_per_s > 0 && profile_.measured.beside_slowdown > 1) {
       t.pressure = static_cast<std::uint32_t>(kPressureUnit * (profile_.measured.beside_slowdown - 1) + 0.5);
       t.memory = 0;
@@ -302,8 +308,8 @@ class CostModel {
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
 
-  // The cost of a send between pipeline stages, neighbours or not: inside a node, or between two nodes with one rank on
-  // each.
+  // The cost of a send between two pipeline stages, neighbours or not: modelled inside a node, or between two nodes
+  // with one rank on each.
   NcclChoice send(std::string_view kind, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
@@ -331,7 +337,7 @@ class CostModel {
     const double sms = spec_.cluster.gpu.sms;
     const double taken = std::min<double>(choice.channels, sms / 2);
     t.pressure = static_cast<std::uint32_t>(kPressureUnit * (taken / (sms - taken)) * (1 + profile_.contention) + 0.5);
-    // Bytes that cross a port are read from and written to memory on the way, at least once each.
+    // Bytes that cross NVLink are read from memory and written to memory, at least once each.
     const double wire = choice.nvlink_share * spec_.cluster.gpu.nvlink_GBps * 1e9;
     t.memory = memory_share(2 * wire);
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
@@ -364,7 +370,7 @@ class CostModel {
   std::vector<Seconds> compute_;
   std::set<std::int64_t> offsets_;  // offsets of the plan's transfers (Transfer::offset)
   std::int64_t node_gpus_ = 1;
-  double slowest_ = 1;  // slowdown of the slowest GPU of the job
+  double slowest_ = 1;  // time of the slowest GPU of the job over that of a typical GPU
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
   Costs costs_;

@@ -20,13 +20,13 @@ struct TransferNote {
   std::string algorithm;  // "ring/ll128", "send"
 };
 
-// The costs of a plan's ops on a cluster: compute times from the profile, collectives by NCCL's own choice of
-// algorithm, protocol and channels for the nodes on which the members of the group lie, the time of the host from the
-// software profile.
+// The costs of a plan's ops on a cluster: compute times from the profile, times of collectives from NCCL's own choice
+// of algorithm, protocol and channels for the nodes on which the members of the group are, and the host's time from the
+// software stack's figures.
 struct Costs {
   Timing timing;
   std::vector<TransferNote> notes;  // notes by op, for the first class of ranks that runs the op
-  std::vector<Bytes> nccl_bytes;  // by class of ranks: bytes of NCCL's buffers, which lie outside the caching allocator
+  std::vector<Bytes> nccl_bytes;  // by class of ranks: bytes of NCCL's buffers, which are outside the caching allocator
 
   // Share of the time to issue a layer's ops that the host itself needs; the rest is time that the device needs to
   // launch them.
@@ -34,22 +34,22 @@ struct Costs {
   double filling_part = 1;  // host_part while the pipeline fills
 };
 
-// Costs of a plan's ops. A profile that has measured transfers and no formulas gives every cost by measurements
-// (measured_costs). One that has both gives a transfer the time of its samples where they cover the transfer, by the
-// number of ranks and nodes, and lets a communicator choose by the table in NCCL's log where there is one.
+// Costs of a plan's ops. With a profile of measured transfers and no formulas, every cost is a measurement
+// (measured_costs). With a profile of both, a transfer takes the time of samples with as many ranks and nodes where
+// these cover its bytes, and a communicator chooses its algorithm by the table in NCCL's log where the profile has one.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile);
-// Costs of a plan that covers only a part of a job of `job_gpus` GPUs: a step waits for the slowest GPU of the whole
+// Costs of a plan that covers only a part of a job of `job_gpus` GPUs: a step waits for the slowest GPU of the complete
 // job.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus);
 
-// Takes all costs from a profile's samples: compute tasks by shape, transfers by kind, ranks and bytes. The waits
-// between tasks are added: a compute task waits for its thread, a transfer for the thread that moves it and for the
-// thread that it wakes. A rank's threads share one core, so that compute and a transfer of the same rank slow each
+// Takes all costs from a profile's samples: compute tasks by shape, transfers by kind, number of ranks and bytes. The
+// waits between tasks are added: a compute task waits for its thread, a transfer for the thread that moves it and for
+// the thread that it wakes. A rank's threads share one core, so that compute and a transfer of the same rank slow each
 // other as measured. Throws Error for a kind of op that was not measured, or not with so many ranks.
 Costs measured_costs(const Plan& plan, const Spec& spec, const Profile& profile);
 
-// By task: bytes of gradient buffers that the task is the first to add to, so that they must hold zeros before it. CPU
-// ranks clear them as a part of the task.
+// By task: bytes of gradient buffers to which the task is the first to add, so that the buffers must hold zeros before.
+// CPU ranks clear the buffers as a part of the task.
 std::vector<Bytes> cleared_bytes(const Plan& plan);
 
 // The name of a collective or message in a table of transfers: "all_reduce", "message".

@@ -8,8 +8,9 @@
 
 namespace orrery {
 
-// The time of an op that works outside the device, alone, and the share of every port (timing.h) that it loads then.
-// Such ops are copies between memory tiers (device, host, disks), and computation on the host's processors.
+// The time of an op that works outside the device, when nothing else runs, and the share of every port (timing.h) that
+// it uses then. Such ops are copies between memory tiers (device, host, disks), and computation on the host's
+// processors.
 struct HostWork {
   Seconds seconds = 0;
   std::array<double, kPorts> share{};

@@ -10,12 +10,14 @@
 namespace orrery {
 namespace {
 
-// The users of a NIC: in a folded plan (one rank of each class) the number of ranks of each stage, else the NIC itself.
+// The number of ranks on a NIC or port, by stage or class: in a folded plan (one rank of each class), NICs or ports
+// with equal numbers are one link. In an unfolded plan the only key is the index of the NIC or port itself.
 using Mix = std::map<std::int64_t, std::int64_t>;
 
 struct Lanes {
-  std::set<std::pair<std::uint32_t, Dimension>> nic;  // lanes (streams) whose transfers use the NIC, with their groups
-  std::uint32_t nvlink = 0;                           // lanes whose transfers use NVLink, as bits
+  // Lanes (streams) whose transfers use the NIC, with their dimensions.
+  std::set<std::pair<std::uint32_t, Dimension>> nic;
+  std::uint32_t nvlink = 0;  // bit mask of the lanes whose transfers use NVLink
   std::array<bool, kPorts> ports{};
 };
 
@@ -68,7 +70,8 @@ class NicFinder {
     return result;
   }
 
-  // The number of the port that a rank uses: one for each PCIe switch, or one for each node.
+  // The index of the port that a rank uses; the link to the host has one for each PCIe switch, other ports one for each
+  // node.
   std::int64_t port_of(std::int64_t rank, Port port) const {
     const bool link = port == Port::d2h || port == Port::h2d;
     const std::int64_t seat = plan_.seat_of(rank), node = seat / gpus_, at = seat % gpus_ / on_switch_;
@@ -88,18 +91,20 @@ class NicFinder {
     return result;
   }
 
-  // The number of ranks on a NIC by class; classes of one stage that use different NICs share none.
+  // The number of ranks of each class on a rank's NIC. By class, not by stage, since classes of one stage may use
+  // different NICs.
   Mix slots(std::int64_t rank) const {
     Mix result;
     for (const std::int64_t r : ranks_beside(rank)) ++result[slot_of_[r]];
     return result;
   }
 
-  // How many different groups of a dimension there are among the ranks of the same stage on the NIC, and whether this
-  // rank is the first of its group there.
+  // The number of different groups of a dimension among the ranks of the same stage on the NIC, and whether this rank
+  // is the first of its group on the NIC.
   struct Groups {
     std::int64_t all = 0;  // number of groups on the NIC
-    // Groups on the NIC whose first rank there is of the same class (a stage may have several classes).
+    // Number of groups on the NIC whose first rank on it is of the same class as this rank (a stage may have several
+    // classes).
     std::int64_t own = 0;
     bool first = true;
   };

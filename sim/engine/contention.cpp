@@ -7,10 +7,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kCapacity = 1 << 20;  // capacity of every port, in units of flow weight
+constexpr std::int64_t kCapacity = 1 << 20;  // capacity of every link, in units of flow weight
 
-// The weight of a flow on a port if the flow's rate is the share of its busiest port: the whole capacity on the busiest
-// port, less on another port, in the ratio of the two shares.
+// The weight of a flow on a link (NIC, NVLink or port). The flow's rate is its share of the link that it loads most, so
+// its weight there is the link's full capacity, and on another link less, in the ratio of its shares of the two links.
 std::int64_t weight(Rate share, Rate busiest) {
   return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
 }
@@ -92,8 +92,8 @@ void Contention::start_flow(TaskId task, End& end) {
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
   Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
   for (const Rate share : t.ports) busiest = std::max(busiest, share);
-  // One flow stands for all groups of a class of ranks on the NIC; on NVLink it counts as one rank, and on another port
-  // as often as ranks of the class are on that port.
+  // One flow stands for all groups of a class of ranks on the NIC; on NVLink it counts as one rank, and on a port as
+  // many times as the class has ranks on that port.
   std::array<LinkUse, FairShare::kMaxUses> uses;
   std::size_t count = 0;
   const auto use = [&](LinkId link, Rate share, std::int64_t times) {
@@ -138,8 +138,8 @@ TaskId Contention::lead_of(TaskId end) const {
   return match == kNone ? end : plan_.members_of(match).front();
 }
 
-// Notes that the speed of a transfer may have changed, if it goes slower or faster at this end (rank) than before. A
-// transfer is noted once, however many of its ends have changed.
+// Notes that the speed of a transfer may have changed, if the rank of this lane slows it more or less than before. A
+// transfer is noted once, on however many of its ranks this has changed.
 void Contention::look_at(std::uint32_t lane) {
   End& end = ends_[lane];
   const Stretch now = end_stretch(end, ranks_[lane / kLanes]);

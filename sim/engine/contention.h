@@ -10,26 +10,26 @@
 
 namespace orrery {
 
-// How much longer running tasks take because of each other: stretches, factors in 1/65536 of the time that the task
-// takes alone. The class knows rates, never times. Four things are shared:
-//   multiprocessors   a transfer's channels take some from compute of the same rank: stretch 1 + pressure
-//   the core          of a CPU rank: a transfer yields to compute of the same rank: stretch 1 + yield
-//   device memory     compute and transfers of a rank that together want more than its bandwidth stretch alike
-//   NICs and NVLink   max-min fair among the transfers on a port; a transfer goes as fast as its slowest end
+// The slow-down of running tasks by each other, as a stretch: the time that a task takes now over the time that it
+// takes alone, in units of 1/65536. The class knows rates, never times. Tasks share four things:
+//   multiprocessors   a transfer's channels take some from compute of the same rank: stretch 1 + pressure of compute
+//   a CPU's core      a transfer yields to compute of the same rank where ranks are CPUs: stretch 1 + yield
+//   device memory     compute and transfers of a rank that together want more than its bandwidth: one stretch for all
+//   NICs and NVLink   max-min fair shares for the transfers on a link; a transfer is as fast as its slowest rank
 class Contention {
  public:
   using Stretch = std::uint32_t;
   static constexpr Stretch kAlone = 65536;
-  static constexpr Stretch kUnsettled = 0;  // not computed before settle()
+  static constexpr Stretch kUnsettled = 0;  // stretch of a task whose speed settle() has yet to compute
 
   struct Change {
-    TaskId task = kNone;  // a compute task, or the first member of a transfer
+    TaskId task = kNone;  // a compute task, or the first of the tasks (one per rank) that make a transfer
     Stretch stretch = kAlone;
   };
 
   Contention(const Plan& plan, const Timing& timing);
 
-  // A compute task starts. Returns its stretch until the next settle().
+  // Notes that a compute task starts. Returns the task's stretch until the next settle().
   Stretch start_compute(TaskId task) {
     const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
     Rank& rank = ranks_[slot];
@@ -45,20 +45,21 @@ class Contention {
     load(slot, -timing_of(task).memory);
   }
 
-  // A transfer starts at all its ends: `members` are the tasks of its ranks; the first one stands for the transfer.
+  // Notes that a transfer starts on all its ranks. `members`: the transfer's tasks, one per rank; the first one stands
+  // for the transfer. Returns the transfer's stretch until the next settle().
   Stretch start_transfer(std::span<const TaskId> members);
   void stop_transfer(std::span<const TaskId> members);
 
-  // Whether tasks that started or stopped since the last settle() may have changed the speed of other tasks. All starts
-  // and stops at one moment are settled at once.
+  // Whether tasks that started or stopped since the last settle() may have changed the speed of other tasks. One
+  // settle() handles all starts and stops of one moment.
   bool unsettled() const { return !dirty_.empty() || share_.stale(); }
   const std::vector<Change>& settle();
 
  private:
   struct Rank {
-    std::uint32_t pressure = 0;  // pressure of the transfers on the rank
-    std::uint32_t memory = 0;    // memory bandwidth that all tasks on the rank want, 1/65536
-    std::uint32_t lanes = 0;     // lanes (streams) with a running transfer, as bits
+    std::uint32_t pressure = 0;  // sum of OpTiming::pressure over the running transfers of the rank
+    std::uint32_t memory = 0;    // share of its memory bandwidth that the rank's running tasks want, in 1/65536
+    std::uint32_t lanes = 0;     // bit mask of the lanes (streams) in which a transfer runs
     std::uint32_t yielding = 0;  // number of running transfers that compute of the rank slows
     TaskId compute = kNone;
     bool dirty = false;
@@ -67,21 +68,21 @@ class Contention {
     Stretch crowding() const { return std::max(kAlone, memory); }
   };
 
-  // One rank's end of the transfer that runs in a lane (stream), or ran there last.
+  // One rank's part in the transfer that runs in a lane (stream) of the rank, or ran there last.
   struct End {
     TaskId task = kNone;
-    Stretch stretch = kAlone;  // slowdown (stretch) of the transfer at this end
+    Stretch stretch = kAlone;  // slow-down of the transfer as far as this rank causes it
     FlowId flow = kNone;
-    bool listed = false;  // whether the transfer is already listed as changed; used in its first member only
-    Rate limit = 0;       // highest rate of the flow
+    bool listed = false;  // whether changes_ already has the transfer; used in its first member only
+    Rate limit = 0;       // rate of the flow where no other flow slows it
   };
 
   const OpTiming& timing_of(TaskId t) const { return rows_[plan_.tasks[t].lane / kLanes][plan_.tasks[t].op]; }
   bool on_contested_link(TaskId end) const;
   void start_flow(TaskId task, End& end);
   void touch(std::uint32_t slot);
-  // Adds to the memory bandwidth that the tasks of a rank want. Where they want more than all of it, the speed of the
-  // other tasks on the rank changes.
+  // Adds to the share of memory bandwidth that the tasks of a rank want. Where they want more than there is, the speed
+  // of all tasks of the rank changes.
   void load(std::uint32_t slot, std::uint32_t memory) {
     Rank& rank = ranks_[slot];
     const Stretch before = rank.crowding();
@@ -97,9 +98,9 @@ class Contention {
 
   const Plan& plan_;
   const Timing& timing_;
-  std::vector<const OpTiming*> rows_;  // timing rows (times of every op), by class of ranks
+  std::vector<const OpTiming*> rows_;  // times of every op, by class of ranks
   std::vector<Rank> ranks_;
-  std::vector<End> ends_;  // ends of transfers, by the lane that they run in
+  std::vector<End> ends_;  // ranks' parts in transfers, by the lane that they run in
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
   std::vector<std::uint32_t> lane_of_flow_;

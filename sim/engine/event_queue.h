@@ -14,13 +14,13 @@ namespace orrery {
 
 // Pending events, taken in the order of time, then id, then serial. Time only goes on: nothing is pushed before now().
 // Ranks that do the same work act at the same instants, so the heap holds instants rather than events, each with a
-// linked list (chain) of the events due then. A small table remembers the chains of the instants that were pushed to
-// last; an instant that it has forgotten gets a second chain, and all chains of an instant are taken together.
+// linked list (chain) of the events due then. A small table, recent_, remembers the chains to which events were added
+// last; an instant whose chain it has forgotten gets a second chain, and all chains of an instant are taken together.
 class EventQueue {
  public:
   struct Event {
     std::uint32_t id = 0;
-    std::uint32_t serial = 0;  // tells an event that was put off from the one that replaced it
+    std::uint32_t serial = 0;  // tells an outdated event of an id from the event that replaced it
 
     friend bool operator<(const Event& a, const Event& b) { return a.order() < b.order(); }
     friend bool operator==(const Event&, const Event&) = default;
@@ -131,7 +131,7 @@ class EventQueue {
   std::size_t taken_ = 0;   // number of events of due_ that take() has returned
   Heap late_;               // events pushed for now() after the clock had reached it
   Heap instants_;           // instants to come, with their chains
-  bool spent_ = false;      // the first of instants_ is now() and is done: it stays until it is replaced or removed
+  bool spent_ = false;      // whether the first of instants_ is now() and done; a new instant may replace it
   std::vector<Link> links_;
   std::uint32_t spare_ = kNone;
   std::array<Recent, std::size_t{1} << kRecentBits> recent_;

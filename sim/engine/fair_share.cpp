@@ -81,7 +81,8 @@ std::span<const FlowId> FairShare::update() {
   return changed_;
 }
 
-// Progressive filling of all flows connected with a flow, unless this update() has done it already.
+// Computes, by progressive filling, the rates of all flows that share links with a flow, directly or through other
+// flows, unless this update() has done so already.
 void FairShare::fill_from(FlowId seed) {
   if (marks_[seed] >= growing_mark()) return;
   gather(seed);
@@ -95,8 +96,8 @@ void FairShare::fill_from(FlowId seed) {
   }
 }
 
-// Collects the flows connected with the seed through tight links (those that can fill up), and these links; all flows
-// grow from rate 0.
+// Collects the flows connected with the seed through tight links (links that can fill up), and these links. The rates
+// of these flows grow from 0.
 void FairShare::gather(FlowId seed) {
   region_flows_.clear();
   region_links_.clear();
@@ -125,8 +126,8 @@ void FairShare::see(FlowId id) {
   region_flows_.push_back(id);
 }
 
-// Returns the lowest rate at which any of the collected links fills, and notes all links that fill then, before any
-// flow is stopped. Links whose flows have all stopped are dropped.
+// Returns the lowest rate at which any of the collected links fills, and notes in full_ all links that fill at this
+// rate, before the rate of any flow is fixed. Links are dropped when the rates of all their flows are fixed.
 Rate FairShare::find_full_links() {
   Rate lowest = std::numeric_limits<Rate>::max();
   std::size_t kept = 0;
@@ -144,7 +145,7 @@ Rate FairShare::find_full_links() {
   return lowest;
 }
 
-// Stops the flows that reach their own limits before any link fills, which can only make links fill later.
+// Fixes the rates of flows that reach their own limits before any link fills; this can only make links fill later.
 void FairShare::stop_limited(Rate level) {
   lowest_limit_ = kFullRate + 1;
   for (const FlowId id : region_flows_) {

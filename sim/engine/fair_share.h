@@ -9,26 +9,27 @@ namespace orrery {
 
 using LinkId = std::uint32_t;
 using FlowId = std::uint32_t;
-using Rate = std::int64_t;  // in units of 1/2^24 of a flow's nominal speed
+using Rate = std::int64_t;  // rate of a flow, in units of 1/2^24 of its full speed
 
 inline constexpr Rate kFullRate = Rate{1} << 24;
 
-// The share of a link's capacity, in the link's units, that a flow takes at full rate; where the flow stands for
-// several equal flows, the sum over those.
+// The share of a link's capacity, in the link's units, that a flow takes at full rate; where a flow stands for several
+// equal flows, the sum over these.
 struct LinkUse {
   LinkId link = 0;
   std::int64_t weight = 0;
 };
 
-// Max-min fair rates of flows over links, as mathematics: no time, no bytes, no topology. All flows grow at one rate
-// until a flow reaches its own limit or a link is full; that flow, or the link's flows, stop and the others go on
-// (progressive filling; Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). A flow may stand for several equal
-// flows: its weight on a link is the sum over those that cross the link, and its rate is the rate of one of them.
+// Max-min fair rates of flows over links, as mathematics: no time, no bytes, no topology. The rates of all flows grow
+// equally until a flow reaches its own limit or a link is full; then the rate of that flow, or of all flows of that
+// link, is fixed, and the rates of the other flows grow on (progressive filling; Bertsekas and Gallager, Data Networks,
+// 1992, section 6.5.2). A flow may stand for several equal flows: its weight on a link is the sum over the flows that
+// cross the link, and its rate is the rate of one such flow.
 //
-// Rates are whole numbers, rounded down where a link fills, and links that fill at the same rate stop their flows
+// Rates are whole numbers, rounded down where a link fills, and flows of links that fill at the same rate stop to grow
 // together. So the rates depend on the set of flows alone: not on the order of calls, nor on whether equal flows are
-// merged, nor on which flows were looked at. A link that could serve all its flows at their limits never slows them and
-// is skipped.
+// merged, nor on which flows update() visits. A link that could serve all its flows at their limits never slows them
+// and is skipped.
 //
 // Shares are equal in rate. For shares equal in bandwidth, give flows the same weight and their nominal bandwidth as
 // limit: two flows that would each take 95 % of a link of capacity 100 as {weight 100, limit 0.95} get half of it each.
@@ -40,8 +41,8 @@ class FairShare {
   LinkId add_link(std::int64_t capacity);
 
   // Adds a flow over at most kMaxUses different links, 0 < limit <= kFullRate. Ids of removed flows are used again. A
-  // flow on whose links there is capacity for all gets its limit at once and slows no other flow; else its rate is 0
-  // until update().
+  // flow whose links have capacity for all their flows gets its limit as its rate at once and slows no other flow; else
+  // its rate is 0 until update().
   FlowId add_flow(std::span<const LinkUse> uses, Rate limit = kFullRate);
 
   void remove_flow(FlowId id);
@@ -88,8 +89,8 @@ class FairShare {
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
 
-  // The mark in marks_ of a flow that the current update() has visited: this number while the rate of the flow still
-  // grows, one more when it has stopped.
+  // The value in marks_ of a flow that the current update() has visited and whose rate still grows; one more when its
+  // rate is fixed.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 
@@ -104,16 +105,16 @@ class FairShare {
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  std::vector<std::uint64_t> marks_;  // by flow; kept apart from flows_ so that skipping a visited flow is cheap
+  std::vector<std::uint64_t> marks_;  // marks by flow; outside flows_ so that skipping a visited flow is cheap
   std::vector<FlowId> spare_;
   std::vector<FlowId> new_flows_;    // flows added since the last update
-  std::vector<LinkId> eased_links_;  // links that were short of capacity when a flow left them, since the last update
+  std::vector<LinkId> eased_links_;  // tight links from which a flow was removed since the last update
   std::vector<FlowId> changed_;
   std::uint64_t visit_ = 0;           // number of the current update
-  std::vector<FlowId> region_flows_;  // flows connected through tight links (those that can fill up)
+  std::vector<FlowId> region_flows_;  // flows connected through tight links (links that can fill up)
   std::vector<LinkId> region_links_;
   std::vector<LinkId> full_;  // links that are full at the rate reached so far
-  std::size_t stopped_ = 0;   // number of flows in region_flows_ that have stopped
+  std::size_t stopped_ = 0;   // number of flows in region_flows_ whose rates are fixed
   Rate lowest_limit_ = 0;     // a lower bound of the limits of all growing flows
 };
 

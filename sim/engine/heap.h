@@ -10,15 +10,15 @@
 
 namespace orrery {
 
-// The time of an event, and the id of what the event belongs to, ordered by time, id and serial. serial tells an event
-// that was put off from the one that replaced it. 16 bytes.
+// The key of an event, 16 bytes, ordered by time, id and serial. id: number of the task, or of the list of events, that
+// is due at the time. serial: tells an outdated event of an id from the event that replaced it.
 struct TimedId {
   Picoseconds time = 0;
   std::uint32_t id = 0;
   std::uint32_t serial = 0;
 
-  // The key as one number of 128 bits: a processor cannot predict which of two random times is less, and this
-  // comparison needs no branch.
+  // Compares keys as single numbers of 128 bits, which needs no branch: a processor could not predict which of two
+  // random times is less.
   friend bool operator<(const TimedId& a, const TimedId& b) { return a.order() < b.order(); }
   friend bool operator==(const TimedId&, const TimedId&) = default;
 
@@ -27,16 +27,17 @@ struct TimedId {
   Int128 order() const { return static_cast<Int128>(time) << 64 | (static_cast<std::uint64_t>(id) << 32 | serial); }
 };
 
-// A queue that returns the least key first; equal keys come in any order. A heap with four children per key, so half as
-// deep as a binary one (LaMarca and Ladner, The influence of caches on the performance of heaps, 1996). pop() moves the
-// hole at the root down to a leaf and then lifts the last key from there, which is seldom far. Keys inside are never
-// changed or removed: users of the heap skip outdated keys as they come up.
+// A queue that returns the least key first; equal keys come in any order. It is a heap with four children per key, half
+// as deep as a binary heap (LaMarca and Ladner, The influence of caches on the performance of heaps, 1996). pop() moves
+// the hole that the first key leaves at the root down to a leaf, puts the last key there and lifts it, which is seldom
+// far. Keys inside are never changed or removed: users of the heap skip outdated keys as they come up.
 class Heap {
  public:
   bool empty() const { return keys_.empty(); }
   std::size_t size() const { return keys_.size(); }
   const TimedId& top() const { return keys_.front(); }
-  // Whether another key has the same time as the first. The second least key is a child of the root.
+  // Whether another key has the same time as the first. Only the children of the root are compared, since the second
+  // least key is one of them.
   bool tied() const {
     bool found = false;
     for (std::size_t i = 1; i < std::min(keys_.size(), kChildren + 1); ++i) found |= keys_[i].time == keys_[0].time;
@@ -59,7 +60,7 @@ class Heap {
     return first;
   }
 
-  // pop() and push() at once: cheaper, since the queue keeps its size.
+  // Does pop() and push() at once, which is cheaper, since the queue keeps its size.
   TimedId replace_top(TimedId key) {
     assert(!empty());
     const TimedId first = keys_.front();

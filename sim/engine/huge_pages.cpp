@@ -8,7 +8,8 @@
 namespace orrery {
 
 void prefer_huge_pages(void* data, std::size_t bytes) {
-  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;  // x86-64; Linux rounds to its own
+  // Bytes of a huge page on x86-64; Linux rounds to the size that it uses.
+  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
   const auto at = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t begin = (at + kHugePage - 1) / kHugePage * kHugePage, end = (at + bytes) / kHugePage * kHugePage;
   if (begin < end) madvise(static_cast<std::byte*>(data) + (begin - at), end - begin, MADV_HUGEPAGE);

@@ -16,41 +16,42 @@ namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
-constexpr std::uint32_t kIssued = 0;              // serial of the event that a host has issued a task
-constexpr std::uint32_t kTurnsToLook = 1U << 14;  // instants between checks whether to stop: some milliseconds
-constexpr TaskId kFetchAhead = 8;                 // tasks; 6 to 24 do equally well on 1.3 M tasks of 64 ranks
+constexpr std::uint32_t kIssued = 0;              // serial of events which say that a host has issued a task
+constexpr std::uint32_t kTurnsToLook = 1U << 14;  // number of instants between checks of `stop`: some milliseconds
+constexpr TaskId kFetchAhead = 8;  // number of tasks; 6 to 24 are equally fast on 1.3 M tasks of 64 ranks
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
 
-// Rounds to nearest; a * b may exceed 64 bits.
+// Returns a * b / c, rounded to nearest; a * b may exceed 64 bits.
 Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
   return static_cast<Picoseconds>((static_cast<Wide>(a) * b + c / 2) / c);
 }
 
-// A lane (stream), or a host thread, that waits for a task to end. It waits for one dependency at a time, the last
-// first.
+// A lane (stream), or a host thread, that waits for a task to end. It waits for one dependency at a time, the last of
+// the task's list first.
 struct Waiter {
   TaskId awaited = kNone;
   std::uint32_t dependency = 0;  // index of the dependency in Plan::dependencies
-  std::uint32_t next = kNone;    // the next waiter in the list, for the same task or a later one of its lane
+  std::uint32_t next = kNone;    // the next waiter in the list of the awaited task's lane
 };
 
 // A lane is an in-order queue, as a CUDA stream is: the first task (head) runs, or waits to run.
 struct Lane {
-  // Nominal time that the running task had left at the moment `since`.
+  // left: time that the running task still needed at the moment `since`, if nothing slowed it.
   Picoseconds left = 0, since = 0;
   Stretch stretch = kUnit;
   std::uint32_t serial = 0;  // serial of the latest event of the head
   TaskId head = kNone;
-  std::uint32_t waiters = kNone;  // list of those that wait for tasks of this lane, in the order of the tasks
-  bool unissued = false;          // whether the head waits for nothing but its host
+  std::uint32_t waiters = kNone;  // list of the waiters for tasks of this lane, in the order of the tasks
+  bool unissued = false;          // whether the head waits only for its host to issue it
 };
 
-// The thread of a class of ranks that issues its tasks in order, up to a point where it waits for some to end. Where no
-// other event can come between, it issues tasks only when they are needed: then their data is still in the cache.
+// The host thread of a class of ranks, which issues their tasks in order, up to a task before which it waits for others
+// to end. The times of issue up to there depend on nothing else, so each is computed only when the task's lane comes to
+// the task: then the task's data is still in the cache.
 struct HostThread {
-  const OpTiming* row = nullptr;  // timing row (times of every op) of the ranks
+  const OpTiming* row = nullptr;  // times of every op on these ranks
   TaskId next = 0;                // the next task to be issued
   // The task before which the host waits next, or the end of its tasks.
   TaskId wait = 0;
@@ -95,11 +96,11 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      // Events for the ends of tasks that ended earlier than predicted are still in the queue when everything has
-      // ended.
+      // Outdated events, of tasks that ended earlier than first computed, may come after the last task has ended, so
+      // that a time after `latest` means a late step only while tasks remain.
       if (now() > latest && done_ < count_) return {std::move(trace_), true};
     }
-    // Only a plan that check_plan() has not seen can deadlock: check_plan() refuses it.
+    // Only a plan for which check_plan() was not called can deadlock: check_plan() refuses plans that do.
     if (done_ < count_) throw Error("plan: deadlock: its tasks wait for each other in a circle");
     return {std::move(trace_), false};
   }
@@ -129,13 +130,13 @@ class Engine {
       finish(e.id);
   }
 
-  // Whether it is the host that waits for the task's dependencies, because the host waits before it issues the task.
+  // Whether the host, not the lane, waits for the task's dependencies: it issues the task only after they have ended.
   bool held_by_host(TaskId t) const {
     return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
            t != plan_.classes[plan_.slot_of(t)].begin;
   }
 
-  // Lets the host go on to its next wait, and past waits for which all tasks have ended.
+  // Lets the host issue tasks up to its next wait, and past waits whose tasks have all ended.
   void resume(std::uint32_t slot, TaskId cause) {
     HostThread& host = hosts_[slot];
     const TaskId end = plan_.classes[slot].end;
@@ -183,7 +184,8 @@ class Engine {
 
   std::uint32_t dependencies_end(TaskId t) const { return plan_.tasks[t + 1].first_dependency; }
 
-  // Whether t's dependencies before index `end` have ended; if not, the waiter is woken when the last of them has.
+  // Whether t's dependencies before index `end` have ended. If not, the waiter waits for the last of them that has not
+  // ended; go_on() then looks at the earlier ones.
   bool await(std::uint32_t waiter, TaskId t, std::uint32_t end) {
     for (std::uint32_t i = end; i > plan_.tasks[t].first_dependency; --i) {
       const TaskId before = plan_.dependencies[i - 1];
@@ -233,8 +235,8 @@ class Engine {
   }
 
   // Called when the host has issued a task and the tasks that it depends on have ended. With one queue for all of a
-  // rank's kernels, a kernel is held until the kernels launched before it begin; copies, receives and, in plans of
-  // experts, reductions of gradients are not held (KernelQueues).
+  // rank's kernels, a kernel is held back until the kernels launched before it begin; host copies and receives are not
+  // held back (KernelQueues).
   void arrive(TaskId t) {
     if (!queues_.takes(t)) return enter(t);
     queues_.arrive(t, [&](TaskId next) {
@@ -311,7 +313,7 @@ class Engine {
     fetch_ahead(t);
     ++done_;
     trace_.spans[t].ended = now();
-    trace_.step_time = now();  // the last event sets it, since events come in order
+    trace_.step_time = now();  // the last task to end sets the step time
     ended_[t] = true;
     const std::uint32_t lane = lane_of(t);
     lanes_[lane].head = next_in_lane_[t];
@@ -330,7 +332,7 @@ class Engine {
   std::vector<char> op_waits_;     // by op: whether the host waits before tasks of the op
   std::vector<HostThread> hosts_;  // host threads, by class of ranks
   std::vector<Lane> lanes_;
-  std::vector<Waiter> waiters_;  // waiters for lanes, then those for hosts
+  std::vector<Waiter> waiters_;  // waits of all lanes, then waits of all hosts
   std::unique_ptr<TaskId[]> next_in_lane_;
   std::vector<bool> ended_;
   std::vector<std::uint32_t> entered_;  // by match (the tasks of one transfer): number of ranks that have entered

@@ -13,9 +13,10 @@ struct Stopped {};
 
 // Simulates the steps of a plan event by event, from idle devices to the last task. Lanes (streams) run their tasks in
 // issue order; a task enters its lane when the tasks it depends on have ended, the lane is free and the host has issued
-// it; a transfer starts when all its ends have entered. While transfers run, compute of the same rank is slowed by
-// their pressure. Whole picoseconds, ties by task id: the same plan and timing give the same trace everywhere.
-// Throws Stopped within milliseconds after `stop` is set, and Error where an unchecked plan deadlocks.
+// it; a transfer starts when the tasks of all its ranks have entered their lanes. A running transfer slows compute of
+// the same rank (OpTiming::pressure). Times are whole picoseconds and ties are broken by task id, so that the same plan
+// and timing give the same trace on every machine. Throws Stopped within milliseconds after `stop` is set, and Error
+// where an unchecked plan deadlocks.
 Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop = nullptr);
 
 // The same simulation, given up as soon as the step is known to end after `latest`: the trace is correct up to that

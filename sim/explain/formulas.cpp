@@ -27,8 +27,9 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
   return sum;
 }
 
-// Elements of weights on a rank, on average; with `sent`, those that a rank sends in a ring of the ranks that hold
-// copies of them: (n - 1) / n.
+// Number of weights per rank before sharding, averaged over ranks; only weights with replicas on the n ranks of
+// dimension `copies`. sent: the number that a rank sends in a ring instead, (n - 1) / n of them. again: only weights
+// that are gathered again in backward.
 double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false) {
   double sum = 0;
   for (std::size_t s = 0; s < plan.classes.size(); ++s) {
@@ -38,7 +39,7 @@ double average_elements(const Plan& plan, Dimension copies, bool sent = false, b
   return sum / real(plan.ranks);
 }
 
-// The bytes of collectives in recomputed parts of layers, as a multiple of the bytes in forward, for one dimension.
+// The bytes of collectives in the recomputed parts of layers, relative to those in forward, for one dimension.
 double run_again(const Plan& plan, Dimension group) {
   double forward = 0, again = 0;
   for (const Frame& f : plan.frames) {
@@ -77,12 +78,12 @@ bool holds_word_table(const Block& block) {
   return block.role == BlockRole::embedding && std::any_of(block.parameters.begin(), block.parameters.end(), is_table);
 }
 
-// Elements of tied token embeddings on a stage that has both ends of the model, averaged over all ranks: other
-// micro-batches come between the embedding lookup and the logits of one micro-batch, so that each of the two reduces
-// the gradients of the unit (FSDP unit) by itself.
+// Number of elements of tied token embeddings on a stage that has both the embedding and the output layer, averaged
+// over all ranks: other micro-batches come between the embedding lookup and the logits of one micro-batch, so that each
+// of the two ops reduces the gradients of the unit (FSDP unit) by itself.
 double table_used_twice(const Spec& spec, const Plan& plan) {
   if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
-  // Elements of the token embeddings, and whether the stage computes logits; by class of ranks.
+  // By class of ranks: elements of the token embeddings, and whether the stage computes logits.
   std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
@@ -97,7 +98,7 @@ double table_used_twice(const Spec& spec, const Plan& plan) {
   return sum;
 }
 
-// Communication volume of data parallelism: reductions in the gradients' width g, gathers in the parameters' width w.
+// Communication volume of data parallelism: gradients are reduced with g, parameters gathered with w bytes per element.
 Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
@@ -180,17 +181,17 @@ Volume server_volume(const Spec& spec, const Plan& plan) {
 }
 
 // Communication volume of Megatron's tensor parallelism (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer
-// all-reduces its hidden states S twice in forward and twice in backward, or moves as much in reduce-scatters and
-// all-gathers; two more all-gathers where backward gathers its inputs again; those of forward once more under full
-// recomputation. In fp8 an all-gather moves half.
+// all-reduces its hidden states S twice in forward and twice in backward, or moves as many bytes in reduce-scatters and
+// all-gathers. Two all-gathers are added where backward gathers its inputs again; full recomputation repeats the
+// transfers of forward. In fp8 an all-gather moves half the bytes.
 Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.communication.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
-  // With r replicas of a stage each takes 1/r of a micro-batch, so that p in the mean over all ranks is the number of
-  // stages times their replicas.
+  // With r replicas of a stage each replica computes 1/r of a micro-batch. In the mean over all ranks, p is therefore
+  // the sum of the numbers of replicas over the stages.
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
@@ -203,7 +204,7 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
 // Communication volume of matrix products on a grid of ranks, with blocks X of the input, W of the weight and Z of the
 // output; T of the token embeddings, Y of the logits, H of the hidden states. SUMMA (Optimus, algorithms 1 to 3) passes
 // two of the three matrices of a product, panel by panel, in forward and for each of the two gradients; a cube passes
-// all three but for the part that a rank holds. An embedding lookup passes the token embeddings twice. Full
+// all three, except for the part that a rank holds already. An embedding lookup passes the token embeddings twice. Full
 // recomputation runs forward once more. Norms, loss and biases are left out.
 Volume grid_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
@@ -233,9 +234,9 @@ Volume grid_volume(const Spec& spec) {
 }
 
 // Communication volume of context parallelism: a ring passes the keys and values K of a block on n - 1 times in forward
-// and as often in backward, and their gradients n times; an all-gather moves the keys and values of all blocks twice,
-// and a reduce-scatter their gradients once. Inside a block of u ranks (Ulysses) queries, keys, values and results A
-// are exchanged once in each direction. Recomputed parts are moved once more.
+// and n - 1 times in backward, and their gradients n times; an all-gather moves the keys and values of all blocks
+// twice, and a reduce-scatter moves their gradients once. Inside a block of u ranks (Ulysses) queries, keys, values and
+// results A are exchanged once in each direction. Recomputed parts are moved once more.
 Volume context_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const bool gathers = s.context_kind == "allgather";
@@ -244,9 +245,9 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const std::int64_t heads = spec.model.heads / s.tensor,
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
-                      real(storage_bytes(s.precision));  // bytes of one head of a rank's tokens
+                      real(storage_bytes(s.precision));  // bytes of one head, for all tokens of a rank
 
-  // Keys and values of latent attention (MLA) are moved expanded; the values are narrower than the keys.
+  // Keys and values of latent attention (MLA) are moved expanded to all heads; value heads have fewer dimensions.
   const auto& mla = spec.model.mla;
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
@@ -261,7 +262,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
 }
 
 // The number of boundaries between virtual stages that lie on different stages. A vocabulary that all stages share
-// counts as two more boundaries on each stage: hidden states, embeddings, and the gradients of both cross it.
+// counts as two more boundaries on each stage, for hidden states, embeddings, and the gradients of both.
 std::int64_t crossings(const Strategy& s) {
   const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
   const Schedule schedule = s.schedule == "file" ? parse_schedule(s.schedule_text, s.schedule_file, shape)
@@ -272,8 +273,8 @@ std::int64_t crossings(const Strategy& s) {
   return count;
 }
 
-// Bytes of activations of a micro-batch that a class of ranks lends to a partner stage (BPipe): those that the first
-// such move in the plan sends away.
+// Bytes of activations of a micro-batch that a class of ranks lends to a partner stage (BPipe), taken from the first
+// such transfer in the plan.
 double moved_bytes(const Plan& plan, const RankClass& slot) {
   std::int32_t first = -1;
   double bytes = 0;
@@ -287,7 +288,7 @@ double moved_bytes(const Plan& plan, const RankClass& slot) {
   return bytes;
 }
 
-// The mean of the bytes lent (moved_bytes) over all such moves of a step: stages may have different layers.
+// The mean of the bytes lent (moved_bytes) over all such transfers of a step; stages may have different layers.
 double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   std::map<std::int64_t, double> by_stage;
   for (const RankClass& slot : plan.classes) {
@@ -298,10 +299,10 @@ double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   return moves.empty() ? 0 : sum / real(std::ssize(moves));
 }
 
-// Communication volume of the pipeline: each boundary between stages passes the hidden states S in forward and their
-// gradient back; there are p·v - 1 boundaries where virtual stages go round, (p - 1)·v in a V. A rank of a stage with
-// replicas has a part of each. Micro-batches are divided over copies of the model. Activations that stages lend each
-// other (BPipe) go there and back.
+// Communication volume of the pipeline: across each boundary between stages, the hidden states S pass in forward and
+// their gradient in backward. There are p·v - 1 boundaries where virtual stages are interleaved, and (p - 1)·v in a V.
+// Replicas of a stage share a micro-batch, copies of the model share the micro-batches. Activations that stages lend
+// each other (BPipe) pass twice.
 Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
@@ -334,15 +335,15 @@ Volume vocabulary_volume(const Spec& spec) {
           .bytes = 24 * rows * real(s.micro_batches()) * (n - 1) / n};
 }
 
-// Communication volume of experts: the hidden state (row) of each token goes to its experts and back, in forward and in
-// backward, with a weight in fp32 in one direction each.
+// Communication volume of experts: the hidden state of each token (row) is sent to its experts and back, in forward and
+// in backward, with an fp32 weight in one direction each.
 Volume expert_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
   const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
   const double tokens = real(s.micro_batch) * real(spec.sequence / s.context) / cut;
   const bool predicts_with_experts =
-      has_experts(m, m.layers - 1);  // layers that predict further tokens are like the last layer
+      has_experts(m, m.layers - 1);  // multi-token-prediction layers are like the last layer
   double layers = predicts_with_experts ? real(m.mtp_layers) / real(s.pipeline) : 0, rows = 0;
   for (std::int64_t l = 0; l < m.layers; ++l) {
     if (!has_experts(m, l)) continue;

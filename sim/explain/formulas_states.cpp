@@ -1,4 +1,4 @@
-// Bytes of model states (parameters, gradients, optimizer states) by formulas.
+// Formulas for the bytes of model states (parameters, gradients, optimizer states).
 #include <algorithm>
 #include <map>
 
@@ -13,7 +13,8 @@ namespace orrery {
 namespace {
 
 // Whether all ranks of the first and last stage reduce the gradients of tied token embeddings in one collective, as
-// they do where the two stages have different numbers of ranks. Else pairs of ranks sum them after each stage has.
+// they do where the two stages have different numbers of ranks. Otherwise each stage first reduces its own gradients,
+// and then pairs of ranks of the two stages sum them.
 bool sums_table_apart(const Plan& plan, std::size_t slot) {
   if (group_size(plan, Dimension::embedding, slot) <= 2) return false;
   for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
@@ -101,7 +102,7 @@ static bool gives_up_unit(const Plan& plan, const std::vector<std::uint32_t>& pa
   return std::ranges::any_of(pass, [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, is_unit); });
 }
 
-// How often backward gathers a tile of a weight, which is freed after each use.
+// The number of times that backward gathers a tile of a weight; the tile is freed after each use.
 static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::uint16_t tile) {
   const auto of_tile = [&](const Operand& o) {
     return o.scope == Scope::unit && o.slot == kGathered && o.tile == tile;
@@ -113,9 +114,9 @@ static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again) {
   const bool apart = sums_table_apart(plan, slot);
   struct Unit {
-    // together: elements that are gathered at once; tiles: elements that are gathered tile by tile.
+    // together: number of elements that are gathered at once; tiles: number of elements that are gathered tile by tile.
     std::int64_t together = 0, tiles = 0;
-    std::int64_t gathers = 0;  // how often a micro-batch frees the weights, and so gathers them
+    std::int64_t gathers = 0;  // number of times that a micro-batch frees the weights, and so gathers them
   };
   std::map<std::uint32_t, Unit> units;  // a tied output shares the unit of the embedding, which comes first
   for (const Frame& f : plan.frames) {

@@ -7,31 +7,31 @@
 
 namespace orrery {
 
-// The effect on a long run of failures, checkpoints and restarts. All figures are seconds; a figure that is not known
-// counts as zero, so that the result is an upper bound of goodput.
+// Failures, checkpoints and restarts of a long training run. All figures are in seconds; an unknown figure counts as
+// zero, so that the resulting goodput is an upper bound.
 struct FailurePlan {
   Seconds between_failures = 0;         // mean time between failures of the whole job; 0: it never fails
   std::optional<Seconds> checkpoint{};  // time to write a checkpoint, while no step runs
   std::optional<Seconds> restart{};     // time from a failure to the first new step
-  Seconds interval = 0;                 // time of training between two checkpoints; 0: the best one
+  Seconds interval = 0;                 // training time between two checkpoints; 0: the best interval
 
   bool is_complete() const { return between_failures <= 0 || (checkpoint && restart); }
 };
 
-// The time of training between checkpoints at which the least time is lost: Daly 2006 (Future Generation Computer
-// Systems 22, eq. 37), a higher order form of Young's sqrt(2 checkpoint * between_failures).
+// The training time between checkpoints with which the least time is lost: Daly 2006 (Future Generation Computer
+// Systems 22, eq. 37), a higher-order form of Young's sqrt(2 checkpoint * between_failures).
 Seconds best_interval(const FailurePlan& plan);
 
-// The share of time spent on steps that are not lost: interval / (M e^(R/M) (e^((interval + checkpoint)/M) - 1)), with
-// M the mean time between failures and R the restart (Daly 2006, eq. 20; failures are a Poisson process and may hit a
-// restart).
+// The share of time spent on steps that no failure undoes: interval / (M e^(R/M) (e^((interval + checkpoint)/M) - 1)),
+// with M the mean time between failures and R the restart (Daly 2006, eq. 20; failures are a Poisson process and may
+// hit a restart).
 double goodput(const FailurePlan& plan);
 
 // The failure plan of a job on `nodes` nodes: the mean time between failures that the cluster states, or the built-in
-// rate. Every node writes a part of the checkpoint to its own NVMe at the same time. step: seconds.
+// rate. Every node writes a part of the checkpoint to its own NVMe at the same time. step: seconds of a step.
 FailurePlan failure_plan(const Cluster& cluster, std::int64_t nodes, double checkpoint_bytes, Seconds step);
 
-// Bytes of a checkpoint of a whole model: weights, a master copy where it has more bits, and optimizer moments.
+// Bytes of a checkpoint of the complete model: weights, master weights if they have more bits, and optimizer moments.
 double checkpoint_bytes(const Spec& spec);
 
 }  // namespace orrery

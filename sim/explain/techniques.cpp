@@ -78,7 +78,7 @@ std::string cost_of(const ShardingRow& row) {
   return "no more bytes: a reduce-scatter and an all-gather of weights in the place of an all-reduce";
 }
 
-// Adds the techniques of parameter servers: that servers hold the weights, and how these are protected against loss.
+// Adds the techniques of parameter servers: servers that hold the weights, and protection of the weights against loss.
 void add_servers(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.parameter_server) return;
@@ -105,13 +105,13 @@ void add_servers(const Spec& spec, List& list) {
                     "without them", changed(spec, [](Strategy& x) { x.parameter_server->replicas = 1; })});
 }
 
-// Adds sharding as a technique. The layers of a 2.5d grid of tensor ranks count as replicas too.
+// Adds sharding as a technique. Tensor ranks at different depths of a 2.5d grid count as replicas too.
 void add_sharding(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t copies = s.data * s.context * s.tensor_depth;
   const std::int64_t shards = s.shard_group > 0 ? s.shard_group : copies;
-  // The overlap of a forward with a backward op by op (weaving) is dropped where weights are sharded: one of the two
-  // passes would free gathered weights that the other still reads.
+  // Sharding the weights ends the overlap of a forward with a backward pass op by op (overlap.micro_batches): one of
+  // the two passes would free gathered weights that the other still reads.
   const auto weaves = [&](Sharding kind) { return s.overlap.micro_batches && row_of(kind).shards_parameters; };
   const auto as = [&](Sharding kind) {
     return changed(spec, [&](Strategy& x) {
@@ -189,7 +189,7 @@ void add_tensor(const Spec& spec, List& list) {
   }
 }
 
-// Adds the properties of a schedule, except for how its pipeline fills and empties. once: the spec without them.
+// Adds the techniques within a pipeline schedule (such as split backward). once: the spec without these techniques.
 void add_schedule(const Spec& spec, const Spec& once, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.schedule_file.empty()) return;

@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kNoDifference = 0.0005;  // share of the step below which a difference is not reported
+constexpr double kNoDifference = 0.0005;  // share of the step time below which a difference is not reported
 
 Effect effect_of(Technique technique, const Profile& profile, const Report& report) {
   Effect e{.technique = std::move(technique)};
@@ -49,7 +49,7 @@ std::vector<Effect> effects(const Profile& profile, const Report& report, std::v
   std::vector<std::jthread> others;
   for (unsigned t = 1; t < std::min<std::size_t>(threads, techniques.size()); ++t) others.emplace_back(work);
   work();
-  others.clear();  // joins the threads
+  others.clear();  // joins the threads in the destructors
   return result;
 }
 

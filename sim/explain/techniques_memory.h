@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// The spec with its strategy changed, and made consistent: ranks that the new degrees do not need become replicas, and
+// The spec after a change of its strategy, made consistent: ranks that the new degrees do not need become replicas, and
 // options of techniques that are no longer used are dropped.
 Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change);
 

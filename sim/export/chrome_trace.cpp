@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kPiece = 1 << 18;  // bytes that are collected before they are written to the file
 
-// The thread id of the host. A lane's thread id is also its stream, which Holistic Trace Analysis wants above 0.
+// The thread id of the host thread. A lane's thread id is also its stream, which must be above 0 for Holistic Trace
+// Analysis.
 constexpr std::uint32_t kHost = 0;
 std::uint32_t thread_of(std::uint32_t lane) { return lane % kLanes + 1; }
 
@@ -140,7 +141,7 @@ class Writer {
   }
 
   // The file shows several steps. at(): the time in the file of a moment in the current step; number_of(): the number
-  // that a task or match of the current step has among those of all steps.
+  // of a task or match of the current step, counted over all steps.
   Picoseconds at(Picoseconds time) const { return step_ * trace_.step_time + time; }
   std::uint64_t number_of(std::uint64_t id, std::size_t in_a_step) const {
     return static_cast<std::uint64_t>(step_) * in_a_step + id;
@@ -172,7 +173,7 @@ class Writer {
   }
 
   // The name of a class of ranks: "stage 0 (ranks 0, 1, ... x16)". A class consists of the ranks at the same position
-  // in every pipeline group, or of a part of them; the plan holds only one of them.
+  // in every pipeline group, or of a part of these ranks; the plan holds only one rank of the class.
   std::string process_name(std::uint32_t s) const {
     const RankClass& slot = plan_.classes[s];
     if (slot.multiplicity == 1) return fmt::format("{} (rank {})", slot.name, slot.representative);
@@ -244,8 +245,8 @@ class Writer {
     text.put(",\"args\":{\"task\":", task_number(t), ",\"for task\":", task_number(last), "}}");
   }
 
-  // Writes an arrow from a send to its receive. Both run from the moment they match; the head of the arrow lies
-  // half-way through the receive, so that viewers draw it inside that slice wherever it is in the file.
+  // Writes an arrow from a send to its receive. Both run from the moment they match; the head of the arrow is half-way
+  // through the receive, so that viewers draw it inside the receive's slice wherever the slice is in the file.
   void write_arrow(Text& text, TaskId send) const {
     if (!std::get<Transfer>(plan_.op_of(send).work).send) return;
     const std::uint32_t match = plan_.tasks[send].match;
@@ -288,9 +289,9 @@ class Writer {
   std::int64_t steps_ = 1, step_ = 0;  // step_: the current step
   std::string device_;
   std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;  // names as JSON strings
-  std::vector<std::string> arguments_;  // arguments of each op, for the current class of ranks
+  std::vector<std::string> arguments_;  // "args" of each op, for the current class of ranks
   std::vector<TaskId> last_in_;         // by match (tasks of one transfer): the task that entered last
-  std::uint32_t first_ = 0, end_ = 0;   // classes of ranks in the current file
+  std::uint32_t first_ = 0, end_ = 0;   // first and end of the classes of ranks in the current file
 };
 
 // Adds the rank to a file name: "out.json.gz", 8 -> "out_rank8.json.gz".

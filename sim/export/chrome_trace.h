@@ -9,11 +9,13 @@
 namespace orrery {
 
 struct ChromeTraceOptions {
-  bool file_per_slot =
-      false;  // out_rank0.json, out_rank8.json, ... for out.json: Holistic Trace Analysis wants a file per rank
+  // Whether every class of ranks gets a file of its own (out_rank0.json, out_rank8.json, ... for out.json), as Holistic
+  // Trace Analysis needs.
+  bool file_per_slot = false;
   std::string device;  // name of the GPU, for the trace's deviceProperties
 
-  // How often the step of the trace is written, one copy after the other; memory samples are given for all these steps.
+  // Number of times that the trace's step is written, one after the other; memory samples are given for all these
+  // steps.
   std::int64_t steps = 1;
   std::string members;  // further members of the JSON object of the trace: "\"name\": value"; not with file_per_slot
 };
@@ -28,12 +30,12 @@ struct ChromeTraceOptions {
 //    task":2}}
 //
 // correlation is the task's id, counted on from step to step. A transfer's kernel begins when it has entered, as NCCL's
-// does; until all ranks have entered (matched) a slice inside it says for whom it waits. cause is the task that it
-// waited for, or "launch". Times are microseconds: ts and dur rounded to nanoseconds (start and end each, so that
-// neighbours touch and none overlap), those in args exact. Arrows lead from launches to kernels and from sends to
-// receives. Memory samples, sorted by class of ranks, become one counter per rank. The writer's own memory stays
-// bounded: text goes out in pieces. Throws Error when a file cannot be written; OutputFile says what remains.
-// be written; OutputFile says what remains.
+// does; until all ranks have entered (matched) a slice inside it names the rank for which it waits. cause is the task
+// for which the kernel waited last, or "launch". Times are microseconds: ts and dur rounded to nanoseconds (start and
+// end each, so that neighbours touch and none overlap), those in args exact. Arrows lead from launches to kernels and
+// from sends to receives. Memory samples, sorted by class of ranks, become one counter per rank. The writer's own
+// memory stays bounded: text goes out in pieces. Throws Error when a file cannot be written; OutputFile says what
+// remains of it.
 void write_chrome_trace(const std::string& path, const Plan& plan, const Trace& trace,
                         std::span<const MemorySample> samples = {}, const ChromeTraceOptions& options = {});
 

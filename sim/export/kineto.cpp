@@ -16,7 +16,8 @@ namespace {
 struct CollectiveNames {
   std::string_view torch, nccl;
   bool sums = false;  // whether NCCL has one function for each reduction operator and type
-  // Whether the input of a rank is one part of n, with n the number of ranks in the group; out_is_part: its output.
+  // in_is_part, out_is_part: whether a rank's input, or output, is one of n parts of the collective's buffer, with n
+  // the number of ranks in the group.
   bool in_is_part = false;
   bool out_is_part = false;
 };

@@ -8,8 +8,8 @@
 namespace orrery {
 
 // The functions below name and describe tasks as PyTorch's profiler (Kineto) does, so that tools for its traces read
-// ours: Holistic Trace Analysis tells communication from compute by kernels called ^nccl.*, and reads their sizes and
-// groups from the arguments that record_param_comms gives them.
+// Orrery's traces: Holistic Trace Analysis tells communication from compute by kernels called ^nccl.*, and reads their
+// sizes and groups from the arguments that record_param_comms gives them.
 
 // The text as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);

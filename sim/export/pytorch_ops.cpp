@@ -10,7 +10,7 @@ namespace {
 
 using TorchShape = std::vector<std::int64_t>;
 
-// Reasons why operators are not recognised; their numbers are shown to the user.
+// Reasons why operators are not recognised; the user is shown the number of operators for each reason.
 constexpr char kNoShapes[] = "operators without shapes: record with record_shapes=True";
 constexpr char kOther[] = "operators that are no op of a plan, or one that is not told from the trace";
 constexpr char kRole[] = "products of which forward or backward cannot be told";
@@ -58,7 +58,7 @@ struct SeenOperator {
 
 using Meant = std::variant<Work, const char*>;
 
-// The index of a matrix product's first factor among the inputs; 0 also for operators that are no product.
+// The index of a matrix product's first factor among the operator's inputs; 0 also for operators that are no product.
 std::size_t first_factor(const std::string& name) { return name == "aten::addmm" ? 1 : 0; }
 
 std::optional<TorchShape> torch_product_of(const nlohmann::json& op) {
@@ -185,7 +185,8 @@ Recognised recognise(const nlohmann::json& op, bool backward, const Products& fo
     Meant meant = o.meant(seen);
     if (const auto* reason = std::get_if<const char*>(&meant)) return std::string(*reason);
     Work& work = std::get<Work>(meant);
-    if (auto* product = std::get_if<Gemm>(&work)) product->result_bytes = width;  // PyTorch's results are as its inputs
+    // PyTorch's results have the inputs' type.
+    if (auto* product = std::get_if<Gemm>(&work)) product->result_bytes = width;
     return shape_of(work, width);
   }
   return std::string(kOther);

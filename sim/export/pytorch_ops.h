@@ -15,7 +15,8 @@ namespace orrery {
 // The functions below read an operator of PyTorch as its profiler recorded it with record_shapes: {"name": "aten::mm",
 // "args": {"Input Dims", "Input type", "Concrete Inputs"}}.
 
-// Sizes (m, n, k) of a trace's forward matrix products; they tell which gradient a backward product of these sizes is.
+// Sizes (m, n, k) of a trace's forward matrix products; they tell which gradient a backward product of the same sizes
+// computes.
 using Products = std::set<std::vector<std::int64_t>>;
 // Adds the sizes of the matrix product that an operator does, if it does one.
 void add_product(const nlohmann::json& op, Products& products);
@@ -26,8 +27,8 @@ void add_product(const nlohmann::json& op, Products& products);
 using Recognised = std::variant<WorkShape, std::string>;
 Recognised recognise(const nlohmann::json& op, bool backward, const Products& forward);
 
-// Bytes of an element, by PyTorch's name of its type, as operators ("c10::BFloat16") and collectives ("BFloat16") give
-// it; 0 for an unknown type.
+// Bytes of an element, by PyTorch's name of its data type as operators ("c10::BFloat16") or collectives ("BFloat16")
+// state it; 0 for an unknown type.
 Bytes element_bytes(const std::string& type);
 
 }  // namespace orrery

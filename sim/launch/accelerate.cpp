@@ -1,4 +1,5 @@
-// Options of Accelerate's YAML files (huggingface.co/docs/accelerate, FSDP, DeepSpeed and Megatron plugins).
+// Table of the options of Accelerate's YAML files (huggingface.co/docs/accelerate, FSDP, DeepSpeed and Megatron
+// plugins).
 #include "sim/launch/framework.h"
 
 namespace orrery {

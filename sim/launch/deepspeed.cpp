@@ -1,4 +1,4 @@
-// Options of DeepSpeed's JSON configuration (deepspeed.ai, config-json).
+// Table of the options of DeepSpeed's JSON configuration (deepspeed.ai, config-json).
 #include "sim/launch/framework.h"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Keys by which a spec's map is meant when a single word stands there.
+// Endings of the keys that a spec may shorten: "software: NAME" stands for the map "software: {profile: NAME}".
 constexpr std::string_view kWordEnds[] = {".base", ".profile", ".device", ".window"};
 
 std::string word_key(const std::string& key) {

@@ -9,17 +9,19 @@
 
 namespace orrery {
 
-// A spec's values as keys and texts; given: only those that the spec itself gives.
+// The keys and values of a spec, as text.
 SpecValues values_of(const Spec& spec);
 
-// The options that say a spec to a framework, and the keys that it has no option for.
+// The options of a framework that express a spec (options), and the spec's keys for which the framework has no option
+// (unsaid).
 struct Exported {
   std::vector<Setting> options;
   std::vector<std::string> unsaid;
 };
 Exported export_options(SpecValues values, const Framework& framework);
 
-// The options as a file of the framework's syntax. head: lines of comment (none in JSON, which has no comments).
+// The options as a launch file in the framework's syntax. head: lines for a comment at its beginning (not written in
+// JSON, which has no comments).
 std::string launch_text(const Exported& exported, Syntax syntax, const std::vector<std::string>& head = {});
 
 }  // namespace orrery

@@ -10,31 +10,33 @@
 
 namespace orrery {
 
-// One option of a framework and the key of the spec that says the same. Import reads the table from left to right and
-// export from right to left, so that one undoes the other.
+// A row of the table of a framework's options: one option, and the key of a spec with the same meaning. Import
+// translates options to keys, and export keys to options, so that one undoes the other.
 struct OptionRow {
   std::string_view option, key;
-  std::span<const OptionWord> words = {};  // none: the number is the same on both sides
-  std::string_view assumed = {};           // value of the key where a complete file leaves the option out
-  bool older = false;                      // another spelling, which export does not write
-  bool text = false;                       // the value is a text, not a number
+  std::span<const OptionWord> words = {};  // values of the option and of the key; empty: both have the same number
+  std::string_view assumed = {};           // value of the key if a complete launch file lacks the option
+  bool older = false;                      // an older or other spelling of the option, which export does not write
+  bool text = false;                       // whether the value is a string, not a number
 };
 
 enum class Syntax : unsigned char { shell, json, toml, yaml };
 
-// A framework's launch files. prefixes: beginnings of names that say nothing ("MODEL_ARGS."). signs: beginnings of
-// names that only its files have. ignored: beginnings of names that change neither step time nor memory. variables:
-// names that scripts give to values of options.
+// The launch files of a framework. prefixes: beginnings of option names that carry no meaning ("MODEL_ARGS."). signs:
+// beginnings of option names by which the framework's files are recognised. ignored: beginnings of names of options
+// that change neither step time nor memory. variables: names of shell variables whose values scripts pass to options.
 struct Framework {
   std::string_view name, about, software;
   Syntax syntax = Syntax::shell;
   std::vector<std::span<const OptionRow>> tables;
   std::span<const std::string_view> prefixes, signs, ignored;
   std::span<const OptionWord> variables = {};
-  std::span<const std::string_view> refers = {};  // options that name a further file of the same kind
-  bool assumes = true;                            // whether an absent option has the default of its row
+  // options whose value is the path of a further launch file of this framework
+  std::span<const std::string_view> refers = {};
+  // whether an absent option has the default in its row of the table (OptionRow::assumed)
+  bool assumes = true;
 
-  // The rows in the order in which they are read: a later one overrides an earlier one's key.
+  // The rows of all tables in the order in which import reads them: of two rows with the same key the later one wins.
   std::vector<OptionRow> rows() const;
   std::string without_prefix(const std::string& option) const;
 };
@@ -49,14 +51,14 @@ const Framework& deepspeed();
 const Framework& accelerate();
 const Framework& torchtitan();
 const Framework& nanotron();
-std::span<const OptionRow> launcher_rows();  // torchrun, deepspeed, Slurm
+std::span<const OptionRow> launcher_rows();  // options of torchrun, deepspeed and Slurm
 std::span<const std::string_view> launcher_ignored();
 
-// The framework whose files have such settings; null if none.
+// The framework to whose files these settings belong; nullptr if none is recognised.
 const Framework* framework_of(const Settings& settings);
 
-// The framework of a name that export takes (megatron, deepspeed, torchtitan, nanotron, fsdp). Throws Error naming
-// these.
+// The framework with a name that `orrery export` accepts (megatron, deepspeed, torchtitan, nanotron, fsdp). Throws
+// Error that lists these names for any other.
 const Framework& find_framework(std::string_view name);
 
 }  // namespace orrery

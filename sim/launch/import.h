@@ -9,12 +9,13 @@
 
 namespace orrery {
 
-// An option that no key of a spec says and that may change step time or memory.
+// An option that may change step time or memory and for which a spec has no key.
 struct Untranslated {
   std::string from, option, value, why;
 };
 
-// The keys that launch files state. remarks: contradictions, and what was decided; each names its file and line.
+// The keys of a spec that launch files state. remarks: contradictions between files, and decisions that import has
+// made; each remark names its file and line.
 struct LaunchImport {
   SpecValues values;
   std::vector<Untranslated> not_translated;
@@ -26,9 +27,9 @@ struct LaunchText {
   std::string path, text;
 };
 
-// Reads launch files of one run: of several that state the same key the first counts, and a contradiction is a remark.
-// on: the cluster as "2xdgx-h100", "" where none is named. Nothing in a text is executed. Throws Error for a text that
-// cannot be read or that is of no known framework.
+// Reads the launch files of one run: if several state the same key, the first one counts, and a contradiction becomes a
+// remark. on: the cluster, as "2xdgx-h100"; "" if none is named. Nothing in a file is executed. Throws Error for a file
+// that cannot be read or that belongs to no known framework.
 LaunchImport import_launch(const std::vector<LaunchText>& texts, std::string_view on = "");
 
 // A cluster named on the command line: "2xdgx-h100" or "dgx-h100" (one node). Throws Error for an unknown node.

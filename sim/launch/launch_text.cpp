@@ -31,7 +31,7 @@ std::string comment_lines(const std::vector<std::string>& head) {
   return out;
 }
 
-// A flag that is off is left out, as an option without a value would be on.
+// A flag with the value false is left out: a flag without a value would mean true.
 std::string shell_text(const std::vector<Setting>& options) {
   constexpr std::string_view kLaunchers[] = {"nnodes", "nproc_per_node"};
   std::string launcher = "torchrun", rest;

@@ -1,4 +1,4 @@
-// Options of Megatron-LM (megatron/training/arguments.py), of its forks and of Primus.
+// Table of the options of Megatron-LM (megatron/training/arguments.py), of its forks and of Primus.
 #include "sim/launch/framework.h"
 
 namespace orrery {
@@ -224,7 +224,8 @@ constexpr std::string_view kIgnored[] = {"lr",
                                          "local_rank",
                                          "rank",
                                          "eval_global_batch"};
-// Narayanan et al.'s scripts and many since name their variables so, and pass them in another file.
+// Names of shell variables and the options to which scripts pass them, in the scripts of Narayanan et al. and many
+// later ones; the options themselves may be in another file.
 constexpr OptionWord kVariables[] = {{"TP", "tensor_model_parallel_size"},
                                      {"PP", "pipeline_model_parallel_size"},
                                      {"CP", "context_parallel_size"},

@@ -8,7 +8,8 @@
 
 namespace orrery {
 
-// A model that stands in a config.json, as keys of a spec: model.base, and the shapes beside it.
+// The keys of a spec for a model that was read from the config.json at `path`: model.base with this path, and the
+// model's shapes.
 std::vector<SpecValue> model_values(const Model& model, const std::string& path);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Options of nanotron's YAML files (nanotron/config).
+// Table of the options of nanotron's YAML files (nanotron/config).
 #include "models/schedule/framework_names.h"
 #include "sim/launch/framework.h"
 

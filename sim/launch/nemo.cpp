@@ -1,5 +1,5 @@
-// Options of NeMo's YAML files (the launcher's, examples/nlp/language_modeling/conf) and of Megatron-Bridge, beyond
-// those that they share with Megatron-LM.
+// Table of the options of NeMo's YAML files (the launcher's, examples/nlp/language_modeling/conf) and of
+// Megatron-Bridge, beyond the options that both share with Megatron-LM.
 #include "sim/launch/framework.h"
 
 namespace orrery {

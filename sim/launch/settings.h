@@ -7,37 +7,38 @@
 namespace orrery {
 
 // One option of a launch file as the file states it: its dotted name with underscores ("tensor_model_parallel_size",
-// "zero_optimization.stage"), the text of its value ("true" for a flag without one, items of a list parted by blanks),
-// and its place ("train.sh:12").
+// "zero_optimization.stage"), its value as text ("true" for a flag without a value, items of a list separated by
+// blanks), and its source line ("train.sh:12").
 struct Setting {
   std::string name, value, from;
   bool null = false;  // the file names the option without a value (YAML's null)
 };
 
-// All options of one text in the order of the text. remarks: what a reader must know beside them, each with its place
-// (a key given twice, a condition that was not decided). refers: part of the options stands in another file that the
-// text names, so that an option's absence says nothing.
+// All options of one launch file in the order of the file. remarks: notes for the reader of the result (a key given
+// twice, a condition that was not decided), each with its source line. refers: some options are in another file that
+// this file names, so that the absence of an option means nothing.
 struct Settings {
   std::vector<Setting> all;
   std::vector<std::string> remarks;
   bool refers = false;
-  std::vector<Setting> variables;  // a script's variables: options of a file that it sources may use them
-  std::vector<Settings> parts;     // texts within the text, such as a configuration that a script writes
+  // variables of a script, which may be passed to options in a file that the script sources
+  std::vector<Setting> variables;
+  std::vector<Settings> parts;  // launch files within this file, such as a configuration that a script writes
 
-  const Setting* find(std::string_view name) const;  // the last one of a name
+  const Setting* find(std::string_view name) const;  // the last setting with this name
 };
 
-// Readers of the syntaxes. path: the file's name for messages. No text is ever executed. All throw Error with one line
-// "file:line: what, and what to do" for text that they cannot read.
+// Readers of launch files, one for each syntax. path: name of the file for messages. Nothing in a file is ever
+// executed. Each throws Error with one line "file:line: what, and what to do" for text that it cannot read.
 
-// A shell script, a Slurm file or a command line: assignments, ${X:-default}, arrays, $(( )), if, elif and case on
-// variables that are assigned. A variable that the text does not set stays as it is spelled.
+// Reads a shell script, a Slurm file or a command line: assignments, ${X:-default}, arrays, $(( )), and if, elif and
+// case on variables that are assigned. A variable that the text does not set stays as it is spelled.
 Settings read_shell(std::string_view text, const std::string& path);
-// YAML or JSON: maps become dotted names.
+// Reads YAML or JSON; keys of nested maps become dotted names.
 Settings read_tree(std::string_view text, const std::string& path);
 Settings read_toml(std::string_view text, const std::string& path);
 
-// Reads a text by the syntax that its name or, where that says nothing, its first lines show.
+// Reads a launch file in the syntax that its name shows or, if the name does not, its first lines.
 Settings read_settings(std::string_view text, const std::string& path);
 
 }  // namespace orrery

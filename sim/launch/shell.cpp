@@ -1,4 +1,5 @@
-// Options of shell scripts: follows assignments and conditions, and collects what commands are given.
+// Reads the options in shell scripts: follows assignments and conditions, and collects the options that commands are
+// given.
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -29,7 +30,7 @@ bool is_shell_option(const std::string& field) {
          field[1] != '.';
 }
 
-// The length of NAME in NAME=value or NAME+=value, else 0.
+// The length of NAME in a word NAME=value or NAME+=value; 0 for other words.
 std::size_t assigned_name(const std::string& word) {
   std::size_t end = 0;
   while (end < word.size() && (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) ++end;
@@ -56,7 +57,7 @@ class ShellScript {
  private:
   std::string at(int line) const { return fmt::format("{}:{}", path_, line); }
 
-  // Options of #SBATCH lines, and the variables that Slurm sets by them.
+  // Reads the options in #SBATCH lines, and sets the environment variables that Slurm derives from them.
   void read_slurm(std::string_view text) {
     int line = 0;
     for (std::size_t begin = 0; begin < text.size();) {
@@ -90,7 +91,7 @@ class ShellScript {
     flow_.leave(command);
   }
 
-  // Takes an assignment off the front of a command.
+  // Removes an assignment from the beginning of a command, and sets the variable.
   void assign(ShellCommand& command) {
     const ShellWord first = command.words[0];
     const std::size_t end = assigned_name(first.text);
@@ -131,7 +132,7 @@ class ShellScript {
     add_options(fields);
   }
 
-  // A whole command line within quotes, as after `bash -c`, becomes its words.
+  // Splits a field into words if it is a complete command line within quotes, as after `bash -c`.
   static void add_words(ShellWord field, std::vector<ShellWord>& out) {
     if (field.text.find(" --") == std::string::npos || field.text.starts_with("--"))
       return out.push_back(std::move(field));
@@ -144,7 +145,7 @@ class ShellScript {
     }
   }
 
-  // A configuration that the script writes: cat <<EOT > ds_config.json.
+  // Reads a configuration that the script writes by a here-document, such as cat <<EOT > ds_config.json.
   void add_document(const ShellCommand& command) {
     const std::size_t first = command.document.find_first_not_of(" \t\r\n");
     if (first == std::string::npos || command.document[first] != '{') return;
@@ -177,7 +178,8 @@ class ShellScript {
     }
   }
 
-  // Options that variables hold count too, if the arguments stand in a file that the script sources.
+  // Collects the script's variables; if the script states no options itself but sources a file, the options within the
+  // variables are added too.
   void add_variables() {
     const bool none = settings_.all.empty() && settings_.refers;
     for (const auto& [name, items] : values_.all()) {

@@ -14,7 +14,7 @@ constexpr std::size_t kDeepestFlow = 64;
 
 bool is_test(const std::string& word) { return word == "[" || word == "[[" || word == "test"; }
 
-// A variable that the script does not set holds nothing.
+// The text of a word in a condition; a variable that the script does not set ("$NAME") is empty there.
 std::string set_text(const std::string& text) { return text.starts_with("$") ? "" : text; }
 
 std::optional<long long> shell_number(const std::string& text) {
@@ -23,7 +23,7 @@ std::optional<long long> shell_number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-// Whether a text matches_pattern a pattern in which * stands for any text.
+// Whether a text matches a pattern in which * stands for any characters.
 bool matches_pattern(std::string_view text, std::string_view pattern) {
   std::size_t t = 0, p = 0, star = std::string_view::npos, from = 0;
   while (t < text.size()) {

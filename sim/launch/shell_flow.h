@@ -7,29 +7,30 @@
 
 namespace orrery {
 
-// Which commands of a script are reached: follows if, elif, else and case. A condition on files or on a command's
-// result is undecided, and its branch left out. The body of a loop is reached once, with the first item.
+// Finds which commands of a script are reached: follows if, elif, else and case. A condition on files or on a command's
+// result is undecided, and its branch is left out. The body of a loop is reached once, with the first item.
 class ShellFlow {
  public:
-  // Called with each command before it is looked at: takes the words of control flow off its front, and all words of a
+  // Called with each command before it is read: removes the words of control flow from its front, and all words of a
   // condition.
   void enter(ShellCommand& command, ShellValues& values, const std::string& path);
-  // Called with each command after it was looked at.
+  // Called with each command after it was read.
   void leave(const ShellCommand& command);
   bool active() const;  // whether the command is reached
   void stop() { ended_ = true; }
   bool ended() const { return ended_; }
-  const std::vector<std::string>& undecided() const { return undecided_; }  // places of conditions: "train.sh:12"
+  // source lines of undecided conditions: "train.sh:12"
+  const std::vector<std::string>& undecided() const { return undecided_; }
 
  private:
   struct Frame {
     bool is_case = false;
-    bool active = true, taken = false;  // whether this branch is reached, and whether one was
-    bool testing = false;               // between if and then
-    bool at_pattern = false;            // case: the next word is a pattern
-    std::string subject;                // case: the word to match
-    bool matched = false;               // case: one of the patterns so far (a|b) matches
-    std::string joined_by;              // sign between two conditions
+    bool active = true, taken = false;  // whether this branch is reached, and whether an earlier branch was
+    bool testing = false;               // whether the commands are a condition, between if and then
+    bool at_pattern = false;            // in a case: whether the next word is a pattern
+    std::string subject;                // in a case: the word to match
+    bool matched = false;               // in a case: whether one of the patterns so far (a|b) matches
+    std::string joined_by;              // operator before the next condition: "&&" or "||"
   };
   enum class Truth : unsigned char { no, yes, undecided };
   Truth test(const ShellCommand& command, std::size_t first, ShellValues& values);
@@ -39,7 +40,7 @@ class ShellFlow {
   bool reached(std::size_t frames) const;
 
   std::vector<Frame> frames_;
-  bool skip_next_ = false;  // after a condition that ends with && and does not hold
+  bool skip_next_ = false;  // whether a condition with && or || has decided that the next command is skipped
   bool skipping_ = false;
   bool ended_ = false;
   std::vector<std::string> undecided_;

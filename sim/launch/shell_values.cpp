@@ -9,12 +9,12 @@
 namespace orrery {
 namespace {
 
-constexpr int kDeepestVariable = 16;            // of ${A:-${B:-...}}
-constexpr std::size_t kMostVariable = 1 << 20;  // of one variable: no doubling without end
+constexpr int kDeepestVariable = 16;            // greatest depth of nesting of ${A:-${B:-...}}
+constexpr std::size_t kMostVariable = 1 << 20;  // characters of one variable; limits a script that doubles it in a loop
 
 bool in_variable(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The end of a bracket that begins before `at`.
+// The position of the bracket that closes one which begins before `at`.
 std::size_t closing_bracket(std::string_view text, std::size_t at, char open, char close) {
   for (int depth = 1; at < text.size(); ++at) {
     if (text[at] == open) ++depth;
@@ -42,7 +42,7 @@ const std::vector<ShellWord>* ShellValues::find(const std::string& name) const {
   return found == variables_.end() ? nullptr : &found->second;
 }
 
-// Expands "NAME", "NAME:-default", "NAME[@]" and the like, the inside of ${}.
+// Expands the inside of ${}: "NAME", "NAME:-default", "NAME[@]" and the like.
 void ShellValues::expand(std::string_view inside, std::string_view spelled, bool quoted, int line, int depth,
                          std::vector<Piece>& out) {
   std::size_t end = 0;
@@ -82,7 +82,7 @@ std::vector<ShellValues::Piece> ShellValues::pieces(std::string_view word, int l
     if (c == '\\' && at + 1 < word.size()) {
       const char next = word[at + 1];
       if (quoted && std::string_view("$`\"\\\n").find(next) == std::string_view::npos) plain += c;
-      plain += next;  // a continued line stays a blank, so that lines are counted
+      plain += next;  // a line continuation becomes a line break, which is a blank here, so that lines are counted
       at += 2;
     } else if (!quoted && (c == '\'' || c == '"')) {
       const std::size_t begin = ++at;
@@ -145,7 +145,7 @@ std::string ShellValues::document(const std::string& text) {
 
 std::vector<ShellWord> ShellValues::fields(const ShellWord& word) {
   std::vector<ShellWord> out;
-  bool open = false;  // whether the last field goes on
+  bool open = false;  // whether the next piece belongs to the last field
   for (const Piece& piece : pieces(word.text, word.line, false, 0)) {
     if (piece.quoted) {
       if (!open) out.push_back({"", piece.line});

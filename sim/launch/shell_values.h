@@ -10,21 +10,21 @@
 
 namespace orrery {
 
-// Variables of a script and the texts that words become by them. A variable that the script does not set stays as it is
-// spelled ("$DATA_PATH"), and so does the output of a command ("$(nproc)"), for nothing is executed.
+// The variables of a script, and the expansion of words by them. A variable that the script does not set stays as it is
+// spelled ("$DATA_PATH"), and so does a command substitution ("$(nproc)"), because nothing is executed.
 class ShellValues {
  public:
-  // Sets a variable; an array has any number of items. append: NAME+=value.
+  // Sets a variable to its items: one, or any number for an array. append: NAME+=value.
   void set(const std::string& name, std::vector<ShellWord> items, bool append = false);
   const std::vector<ShellWord>* find(const std::string& name) const;
   const std::map<std::string, std::vector<ShellWord>>& all() const { return variables_; }
 
-  // The fields that a word becomes: an unquoted variable may give several, or none. Each keeps the line on which its
-  // text stands.
+  // The fields to which a word expands: an unquoted variable may give several, or none. Each field keeps the line
+  // number of its text.
   std::vector<ShellWord> fields(const ShellWord& word);
-  // The text that a word becomes as one field, as in an assignment.
+  // The text to which a word expands as one field, as in an assignment.
   std::string text(const ShellWord& word);
-  // The text of a here-document.
+  // Expands the text of a here-document.
   std::string document(const std::string& text);
 
  private:
@@ -32,7 +32,7 @@ class ShellValues {
     std::string text;
     bool quoted = false;
     int line = 0;
-    bool ends_field = false;  // an item of an array, of which the next is a field of its own
+    bool ends_field = false;  // whether this is an item of an array, after which a new field begins
   };
   std::vector<Piece> pieces(std::string_view word, int line, bool quoted, int depth);
   void expand(std::string_view inside, std::string_view spelled, bool quoted, int line, int depth,
@@ -42,8 +42,8 @@ class ShellValues {
   std::map<std::string, std::vector<ShellWord>> variables_;
 };
 
-// The value of an arithmetic expression of whole numbers (+ - * / % **, brackets, names), or nothing: an unknown name,
-// a division by zero, a result beyond 64 bits.
+// The value of an arithmetic expression of whole numbers (+ - * / % **, brackets, names); nullopt for an unknown name,
+// a division by zero, or a result beyond 64 bits.
 std::optional<long long> shell_arithmetic(std::string_view expression, const ShellValues& values);
 
 }  // namespace orrery

@@ -66,7 +66,7 @@ class ShellLexer {
     }
   }
 
-  // Copies text up to the closing sign, with what is nested in it.
+  // Copies text up to the closing character, including nested brackets.
   void copy_until(char close, std::string& word) {
     const int begun = line_;
     const char open = close == ')' ? '(' : close == '}' ? '{' : '\0';
@@ -138,7 +138,7 @@ class ShellLexer {
     now_.words.push_back({std::move(word), line});
   }
   void end_command(std::string by) {
-    if (now_.words.empty() && by != ";;") return;  // the end of a branch of case may stand alone
+    if (now_.words.empty() && by != ";;") return;  // ";;" ends a branch of case and may have no command before it
     now_.ended_by = std::move(by);
     commands_.push_back(std::move(now_));
     now_ = {};
@@ -149,7 +149,7 @@ class ShellLexer {
   std::size_t at_ = 0, words_ = 0;
   int line_ = 1;
   bool in_array_ = false;
-  std::string delimiter_;  // end of the here-document that begins on the next line
+  std::string delimiter_;  // line that ends the here-document which begins on the next line
   ShellCommand now_;
   std::vector<ShellCommand> commands_;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Keys whose single word is short for a map, and the member that it stands for.
+// Keys of a spec whose value is either a map or, in short, one word: the value of this member of the map.
 struct ShortKey {
   std::string_view key, member;
 };
@@ -20,7 +20,7 @@ constexpr ShortKey kShortKeys[] = {
     {"model", "base"}, {"cluster", "node"}, {"software", "profile"}, {"strategy.optimizer", "name"}};
 constexpr std::string_view kSectionOrder[] = {"model", "sequence", "cluster", "gpus", "software", "strategy"};
 
-// The key as it stands beside others: "software" becomes "software.profile" where software has further keys.
+// The key to print: "software" becomes "software.profile" if the software section has further keys.
 std::string long_key(const SpecValues& values, const std::string& key) {
   for (const ShortKey& s : kShortKeys) {
     if (key != s.key) continue;

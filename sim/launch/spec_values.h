@@ -8,35 +8,35 @@
 
 namespace orrery {
 
-// How a value of a spec came about: the launch file states it, it follows from what is stated, the framework takes it
-// where the file is silent, or nothing says it.
+// The origin of a value in a spec: the launch file states it (stated), it follows from stated values (derived), it is
+// the framework's default (assumed), or it is not known (missing).
 enum class Said : unsigned char { stated, derived, assumed, missing };
 
-// A key of a spec with its value as text ("strategy.tensor", "8") and where that comes from ("train.sh:12
-// --tensor-model-parallel-size"). Keys that begin with "launch." are no spec keys: frameworks count otherwise than a
-// spec does, and settle() and unsettle() turn the two into each other.
+// A key of a spec with its value as text ("strategy.tensor", "8") and the source of the value ("train.sh:12
+// --tensor-model-parallel-size"). Keys that begin with "launch." are no keys of a spec: they hold quantities that
+// frameworks count differently than a spec; settle() turns them into keys of a spec, and unsettle() does the reverse.
 struct SpecValue {
   std::string key, value;
   Said said = Said::stated;
   std::string from;
 };
 
-// A spec as a list of its keys, each at most once, in the order of setting.
+// A spec as a list of its keys, each at most once, in the order in which they were set.
 struct SpecValues {
   std::vector<SpecValue> all;
 
   const SpecValue* find(std::string_view key) const;
   std::string text(std::string_view key) const;                    // "" if absent
-  std::optional<std::int64_t> number(std::string_view key) const;  // nothing if absent or no whole number
+  std::optional<std::int64_t> number(std::string_view key) const;  // nullopt if absent or not a whole number
   std::int64_t number_or(std::string_view key, std::int64_t absent) const;
   void set(std::string_view key, std::string value, Said said, std::string from);
-  // Sets a key that is absent.
+  // Sets a key if it is absent.
   void fill(std::string_view key, std::string value, Said said, std::string from);
-  SpecValue take(std::string_view key);  // takes a key out; an empty value if absent
+  SpecValue take(std::string_view key);  // removes a key and returns its value; an empty value if absent
 };
 
-// The spec as text: YAML with a comment on every line that says where the value comes from, or JSON with null for what
-// is missing. head: lines of comment before it.
+// The spec as the text of a spec file: YAML with a comment on every line that names the source of the value, or JSON
+// with null for missing values. head: lines of a comment at the beginning.
 std::string spec_yaml(const SpecValues& values, const std::vector<std::string>& head);
 std::string spec_json(const SpecValues& values);
 

@@ -1,5 +1,6 @@
-// Options of TOML files (toml.io, 1.0), read here: of the libraries that Debian has, toml++ aborts on some inputs and
-// toml11 reads beyond its buffer on others (a key of an unclosed quote) and clamps numbers of more than 64 bits.
+// Reads the options in TOML files (toml.io, 1.0). Written by hand: of the libraries that Debian has, toml++ aborts on
+// some inputs and toml11 reads beyond its buffer on others (a key with an unclosed quote) and clamps numbers of more
+// than 64 bits.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -50,7 +51,7 @@ class TomlReader {
     while (peek() == '#' && at_ < text_.size() && text_[at_] != '\n')
       at_ = std::min(text_.find('\n', at_), text_.size());
   }
-  // Skips empty lines and comments; whether something follows.
+  // Skips empty lines and comments; returns whether something follows.
   bool skip_to_word() {
     for (;;) {
       skip_blanks();
@@ -70,7 +71,7 @@ class TomlReader {
     if (at_ < text_.size() && peek() != '\n') fail("a line has more than its value");
   }
 
-  // [table] and [[list of tables]], whose tables share one name.
+  // Reads a header: [table], or [[list of tables]], whose tables all get the same name.
   void read_header() {
     const bool list = looking_at("[[");
     at_ += list ? 2 : 1;
@@ -122,11 +123,11 @@ class TomlReader {
     if (peek() == '"' || peek() == '\'') return read_string();
     if (peek() == '[') return read_list(depth);
     if (peek() == '{') {
-      read_inline_table("", depth + 1);  // a table within a list states no option by itself
+      read_inline_table("", depth + 1);  // a table within a list is no option by itself, so it is skipped
       return "";
     }
     std::string word = read_bare("");
-    if (looking_at(" ") && word.size() == 10 && word[4] == '-') {  // a date and its time
+    if (looking_at(" ") && word.size() == 10 && word[4] == '-') {  // a date, after which a time follows
       word += next();
       word += read_bare("");
     }
@@ -169,7 +170,7 @@ class TomlReader {
   const std::string& path_;
   std::size_t at_ = 0;
   int line_ = 1;
-  std::string table_;  // beginning of the names of the table in question
+  std::string table_;  // name of the current table, a prefix of the names of its keys
   std::set<std::string> seen_;
   Settings settings_;
 };

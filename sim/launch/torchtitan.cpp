@@ -1,5 +1,5 @@
-// Options of torchtitan's TOML files and of its command line (torchtitan/config/job_config.py; the older rows are the
-// schema of 2024).
+// Table of the options of torchtitan's TOML files and command line (torchtitan/config/job_config.py; rows marked as
+// older are the schema of 2024).
 #include "models/schedule/framework_names.h"
 #include "sim/launch/framework.h"
 

@@ -1,4 +1,4 @@
-// Options of YAML and JSON files.
+// Reads the options in YAML and JSON files.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ bool is_plain_list(const SpecNode& node) {
   return std::ranges::all_of(node.items, [](const SpecNode& i) { return i.kind == SpecNode::Kind::scalar; });
 }
 
-// YAML's spellings of true and false become one.
+// Replaces YAML's other spellings of true and false by these two.
 std::string plain_word(const std::string& text) {
   for (const char* word : {"True", "TRUE"}) {
     if (text == word) return "true";
@@ -24,7 +24,7 @@ std::string plain_word(const std::string& text) {
   return text;
 }
 
-// Some files spell their keys as options: --num-layers.
+// The name of an option; some files spell their keys like command-line options ("--num-layers").
 std::string option_name(std::string_view key) {
   if (!key.starts_with("--")) return std::string(key);
   std::string name(key.substr(2));
@@ -32,7 +32,8 @@ std::string option_name(std::string_view key) {
   return name;
 }
 
-// "${PRIMUS_TEAM:8}", "${oc.env:TP,8}" and "${TP:-8}" state their default; others stay as they are.
+// Replaces a variable by the default that its text states, as "${PRIMUS_TEAM:8}", "${oc.env:TP,8}" and "${TP:-8}" do;
+// other text is unchanged.
 std::string with_default(const std::string& text) {
   if (!text.starts_with("${") || !text.ends_with("}") || text.find("${", 2) != std::string::npos) return text;
   const std::string inner = text.substr(2, text.size() - 3);
@@ -66,14 +67,14 @@ void add_tree(const SpecNode& node, const std::string& name, const std::string& 
     }
     case SpecNode::Kind::map:
       for (std::size_t i = 0; i < node.keys.size(); ++i) {
-        const bool merged = node.keys[i] == "<<";  // YAML's merge: keys of another map
+        const bool merged = node.keys[i] == "<<";  // YAML's merge key, whose value is another map
         const std::string dot = name.empty() || merged ? "" : ".";
         add_tree(node.items[i], name + dot + (merged ? "" : option_name(node.keys[i])), path, out);
       }
   }
 }
 
-// YAML refuses tabs that JSON allows.
+// Replaces tabs by blanks, because YAML refuses tabs that JSON allows.
 std::string without_tabs(std::string_view text) {
   std::string out(text);
   const std::size_t first = text.find_first_not_of(" \t\r\n");

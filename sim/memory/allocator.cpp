@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// The constants of CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kMinLargeAlloc, kLargeBuffer,
-// kRoundLarge.
+// The constants of PyTorch's CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kMinLargeAlloc,
+// kLargeBuffer, kRoundLarge.
 constexpr Bytes kMebibyte = 1 << 20;
 constexpr Bytes kGranule = 512;
 constexpr Bytes kLargestSmall = kMebibyte;
@@ -20,7 +20,7 @@ constexpr Bytes kSegmentRounding = 2 * kMebibyte;
 constexpr Bytes round_up(Bytes bytes, Bytes unit) { return ceil_div(bytes, unit) * unit; }
 constexpr bool is_large(std::uint32_t pool) { return pool % 2 != 0; }
 
-// The size of the segment to allocate for a block: get_allocation_size.
+// PyTorch's get_allocation_size: the size of the segment to allocate for a block.
 Bytes segment_size(Bytes block) {
   if (block <= kLargestSmall) return kSmallSegment;
   if (block < kSharedSegmentBelow) return kSharedSegment;
@@ -82,7 +82,7 @@ void CachingAllocator::process_events(Picoseconds now) {
   }
 }
 
-// release_cached_blocks: wholly unused segments go back to the device, expandable ones page by page.
+// PyTorch's release_cached_blocks: completely unused segments go back to the device, expandable segments page by page.
 void CachingAllocator::empty_cache() {
   for (const Event& event : events_) stats_.synchronized_until = std::max(stats_.synchronized_until, event.until);
   process_events(std::numeric_limits<Picoseconds>::max());
@@ -133,8 +133,8 @@ void CachingAllocator::link_after(BlockId left, BlockId right) {
   if (next != kNone) blocks_[next].prev = right;
 }
 
-// get_free_block. An expandable block counts with the size it can grow to: it is passed over for a later, larger block
-// that can grow less.
+// PyTorch's get_free_block: finds the smallest free block that is large enough. With expandable segments, a block that
+// can grow into unmapped pages behind it is passed over for the next larger block where that can grow to less.
 BlockId CachingAllocator::find_free(std::uint32_t pool, Bytes size) const {
   const FreeSet& set = pools_[pool].free;
   const FreeBlock* best = set.at_least(size);
@@ -148,7 +148,7 @@ BlockId CachingAllocator::find_free(std::uint32_t pool, Bytes size) const {
   return best->id;
 }
 
-// Allocates a new segment: alloc_block; if it does not fit, release_cached_blocks and alloc_block once more.
+// PyTorch's alloc_block: allocates a new segment; if it does not fit, releases cached blocks and tries once more.
 BlockId CachingAllocator::grow(std::uint32_t pool, Bytes size) {
   const auto once = [&] { return options_.expandable_segments ? expand(pool, size) : new_segment(pool, size); };
   BlockId id = once();
@@ -168,8 +168,8 @@ BlockId CachingAllocator::new_segment(std::uint32_t pool, Bytes size) {
   return id;
 }
 
-// try_allocate_expandable_block: maps pages in the lowest address range that is long enough. Pages that were mapped
-// before the device ran out of memory stay mapped, and free.
+// PyTorch's try_allocate_expandable_block: maps pages in the lowest address range that is long enough. Pages that were
+// mapped before the device ran out of memory stay mapped, and free.
 BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
   BlockId id = find_range(pool, size);
   if (blocks_[id].state == State::unmapped && !map(id, std::min(size, blocks_[id].size))) return kNone;
@@ -182,8 +182,9 @@ BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
   return id;
 }
 
-// find_expandable_block: the first free or unmapped block that starts a run of such blocks of the size. A new range of
-// addresses is 9/8 times as large as the device's memory.
+// PyTorch's find_expandable_block: finds the first free or unmapped block that starts a run of adjacent free or
+// unmapped blocks of at least `size` bytes together. A new range of addresses is 9/8 times as large as the device's
+// memory.
 BlockId CachingAllocator::find_range(std::uint32_t pool, Bytes size) {
   const auto usable = [&](BlockId id) {
     return id != kNone && (blocks_[id].state == State::free || blocks_[id].state == State::unmapped);
@@ -201,7 +202,8 @@ BlockId CachingAllocator::find_range(std::uint32_t pool, Bytes size) {
   return id;
 }
 
-// map_block: maps the pages of the first bytes of an unmapped block, which becomes free and merges with its neighbours.
+// PyTorch's map_block: maps the pages of the first bytes of an unmapped block, which becomes free and merges with its
+// neighbours.
 bool CachingAllocator::map(BlockId id, Bytes size) {
   const Bytes bytes = round_up(size, page(blocks_[id].pool));
   if (!take_from_device(bytes)) return false;
@@ -220,7 +222,8 @@ bool CachingAllocator::map(BlockId id, Bytes size) {
   return true;
 }
 
-// unmap_block: whole pages inside a free block go back to the device. A range without mapped pages is dropped.
+// PyTorch's unmap_block: complete pages inside a free block go back to the device. A range without mapped pages is
+// dropped.
 void CachingAllocator::unmap(BlockId id) {
   const std::uint32_t pool = blocks_[id].pool;
   const Bytes start = blocks_[id].address;
@@ -257,8 +260,8 @@ void CachingAllocator::unmap(BlockId id) {
   }
 }
 
-// should_split and alloc_found_block: the remainder of a block becomes a free block of its own, unless it is so small
-// that it stays in the block.
+// PyTorch's should_split and alloc_found_block: the remainder of a block becomes a free block of its own, unless it is
+// so small that it stays in the block.
 void CachingAllocator::cut(BlockId id, Bytes size) {
   const Block block = blocks_[id];
   const Bytes rest = block.size - size;
@@ -271,7 +274,7 @@ void CachingAllocator::cut(BlockId id, Bytes size) {
   if (!options_.expandable_segments) stats_.inactive_split.add(rest);
 }
 
-// free_block: marks a block as free, and merges it with free neighbours.
+// PyTorch's free_block: marks a block as free, and merges it with free neighbours.
 void CachingAllocator::release(BlockId id) {
   stats_.active.add(-blocks_[id].size);
   stats_.requested.add(-blocks_[id].requested);
@@ -280,12 +283,12 @@ void CachingAllocator::release(BlockId id) {
   merge(id, blocks_[id].prev);
   merge(id, blocks_[id].next);
   insert(id);
-  // A segment that is free as a whole has no inactive parts any more.
+  // A segment that is completely free does not count as inactive and split.
   if (!split(blocks_[id])) inactive -= blocks_[id].size;
   if (!options_.expandable_segments) stats_.inactive_split.add(inactive);
 }
 
-// try_merge_blocks: a neighbour of the same state, if there is one, becomes a part of the block.
+// PyTorch's try_merge_blocks: a neighbour of the same state, if there is one, becomes a part of the block.
 void CachingAllocator::merge(BlockId id, BlockId neighbour) {
   if (neighbour == kNone || blocks_[neighbour].state != blocks_[id].state) return;
   remove(neighbour);

@@ -12,7 +12,7 @@ namespace orrery {
 using BlockId = std::uint32_t;
 
 struct AllocatorOptions {
-  Bytes capacity = 0;                // bytes that segments may take together: the device less context and libraries
+  Bytes capacity = 0;  // most bytes of all segments together: the device's memory less the CUDA context and libraries
   bool expandable_segments = false;  // PYTORCH_ALLOC_CONF=expandable_segments:True
 };
 
@@ -36,9 +36,9 @@ struct AllocatorStats {
   Gauge inactive_split;  // free parts of segments that are partly in use; expandable segments are not counted
   std::int64_t device_allocations = 0;  // cudaMalloc, or one mapping of pages
   std::int64_t device_frees = 0;
-  std::int64_t retries = 0;            // cached blocks were released because a segment did not fit
-  std::int64_t out_of_memory = 0;      // a segment did not fit even after cached blocks were released
-  Picoseconds synchronized_until = 0;  // the latest event that a release of cached blocks had to wait for
+  std::int64_t retries = 0;            // number of times that cached blocks were released because a segment did not fit
+  std::int64_t out_of_memory = 0;      // number of times that a segment did not fit even then
+  Picoseconds synchronized_until = 0;  // time of the latest event that a release of cached blocks waited for
 };
 
 // A replay of PyTorch's CUDA caching allocator without a device: addresses are integers that only rise. Blocks are
@@ -60,8 +60,8 @@ class CachingAllocator {
   // Frees a block. The id may be handed out again.
   void free(BlockId id);
 
-  // Frees a block that other streams use (record_stream): the block stays active until the events of those streams, the
-  // last of them at `until`, have completed and malloc looks at them.
+  // Frees a block that other streams use (record_stream): the block stays active until the events of these streams, the
+  // last at `until`, have completed and malloc looks at them.
   void free_after(BlockId id, Picoseconds until);
 
   // Frees blocks whose events have completed, as every malloc does first.
@@ -72,7 +72,7 @@ class CachingAllocator {
 
   void reset_peaks();
 
-  // Sets the bytes that segments may take together from now on.
+  // Sets the most bytes of all segments together from now on.
   void set_capacity(Bytes capacity) { options_.capacity = capacity; }
 
   const AllocatorStats& stats() const { return stats_; }
@@ -88,9 +88,9 @@ class CachingAllocator {
     Bytes address = 0;
     Bytes size = 0;
     Bytes requested = 0;
-    BlockId prev = kNone;  // the blocks before and behind it in the same segment
+    BlockId prev = kNone;  // prev, next: the blocks before and behind this one in the same segment
     BlockId next = kNone;
-    std::uint32_t pool = 0;  // 2 * stream, + 1 if it holds large blocks
+    std::uint32_t pool = 0;  // 2 * stream, + 1 for the pool of large blocks
     State state = State::free;
   };
 

@@ -56,7 +56,8 @@ class FreeSet {
     return (power - 2) * 8 + ((units >> (power - 3)) & 7);
   }
 
-  // The position behind all blocks of a bin that are not before (size, address); bins are in descending order.
+  // The position in a bin behind all blocks that are equal to or greater than (size, address); bins are in descending
+  // order.
   template <class Blocks>
   static auto place(Blocks& blocks, Bytes size, Bytes address) -> decltype(blocks.begin()) {
     return std::partition_point(blocks.begin(), blocks.end(), [=](const FreeBlock& b) {

@@ -7,14 +7,14 @@
 
 namespace orrery {
 
-// The memory that one class of ranks holds in each category (weights, activations, ...), step by step: a sample
-// wherever a task changes it. Times are those at which the host issues tasks, within the step. The largest sum of the
-// samples is SlotMemory::peak.
+// The allocated memory of one class of ranks by category (weights, activations, ...), step by step, with a sample
+// wherever a task changes it. The time of a sample is when the host issues the task, from the start of the step. The
+// largest sum of a sample over its categories is SlotMemory::peak.
 using MemoryCurve = std::vector<std::vector<MemorySample>>;
 
-// The memory samples of the first `steps` steps. For one step, those of a steady step in which the ranks peak: the
-// second, unless a later one holds more. Sorted by class of ranks, then time. Where fewer steps were replayed, the last
-// one is repeated.
+// The memory samples of the first `steps` steps. For one step, the samples of the steady step in which the ranks peak:
+// the second, unless a later step has a higher peak. Sorted by class of ranks, then time. Where fewer steps were
+// replayed, the last one is repeated.
 std::vector<MemorySample> samples_of(const std::vector<MemoryCurve>& curves, std::int64_t steps, Picoseconds step_time);
 
 }  // namespace orrery

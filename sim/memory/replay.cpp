@@ -20,12 +20,12 @@ constexpr std::size_t kLargest = 6;
 constexpr std::ptrdiff_t kReplayedSteps = 12;
 constexpr int kNotHeld = -1;
 constexpr int kBeyond = -2;  // marks a buffer on the host or on disks
-constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is held from the start
+constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is allocated from the start
 
 struct Held {
   BlockId block = 0;
   int stream = kNotHeld;
-  Picoseconds used_until = 0;  // end of the last collective that used the buffer, where collectives hold their tensors
+  Picoseconds used_until = 0;  // end of the last collective that used the buffer, where collectives keep their tensors
 };
 
 constexpr Bytes kWithoutEnd = Bytes{1} << 60;
@@ -88,8 +88,9 @@ class Replay : BlockSource {
 
  private:
   // Replays steps until memory is steady. Optimizer moments appear at the end of the first step. Later steps give
-  // cached segments back to make space for them and do not need those again, until no step gives anything back, or each
-  // as much as the one before. If neither happens, the mean over the last half of the steps counts.
+  // cached segments back to the device to make space for the moments. Memory is steady when a step gives nothing back,
+  // or calls cudaMalloc and cudaFree as often as the step before. If neither happens, the mean number of calls over the
+  // last half of the steps counts.
   void play_to_rest(const RankClass& slot) {
     std::vector<std::int64_t> calls;
     bool rests = false;
@@ -103,7 +104,7 @@ class Replay : BlockSource {
     result_.device_calls = std::accumulate(first, calls.end(), std::int64_t{0}) / (calls.end() - first) / plan_.steps;
   }
 
-  // Replays the whole plan once more. Returns whether cached segments had to be given back to the device.
+  // Replays the complete plan once more. Returns whether cached segments had to be given back to the device.
   bool play(const RankClass& slot) {
     const AllocatorStats before = allocator_.stats();
     if (curve_ != nullptr) curve_->emplace_back();
@@ -130,8 +131,8 @@ class Replay : BlockSource {
     if (op.allocates.empty() && op.frees.empty() && !lists && !copies && !states_.has_gradients()) return;
     const Picoseconds offset = step_ * trace_.step_time;
     const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
-    // A stack that makes such flat copies also looks for infinities, and its host waits for the answer before the
-    // update.
+    // A framework that copies gradients into flat buffers also checks them for infinities, and its host waits for the
+    // result before it issues the update.
     const Picoseconds checked = options_.flat_copies > 0 && op.optimizer ? trace_.spans[t].entered : 0;
     const Picoseconds now = offset + std::max({host_at(t) + lag_at(t), behind, checked});
     visited_ = t;
@@ -160,14 +161,14 @@ class Replay : BlockSource {
   }
 
   // Finds the forward passes that fill a pipeline, from the third on. The output of the first forward of a stage is
-  // sent at once; that of the second waits until the next stage has ended its first forward, and the device, whose
-  // stream waits for the sends, waits too, while the host runs on. This, and which forward is the first to wait, was
-  // inferred from the peak memory of nanotron's first stages.
+  // sent at once; the output of the second waits until the next stage has ended its first forward, and the device,
+  // whose stream waits for the sends, waits too, while the host runs on. This, and that the third forward is the first
+  // to wait, was inferred from the peak memory of nanotron's first stages.
   void find_filling(const RankClass& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
     const std::int64_t fill =
-        plan_.classes.back().stage - slot.stage + 1;  // forwards before the first backward may run
+        plan_.classes.back().stage - slot.stage + 1;  // number of forward passes before the first backward pass may run
     TaskId end = slot.begin;
     while (end < slot.end && plan_.op_of(end).phase != Phase::backward && micro_batch(end) < fill) ++end;
     TaskId third = slot.begin;
@@ -175,13 +176,14 @@ class Replay : BlockSource {
     filling_ = {third, end};
   }
 
-  // Finds the tasks after the last pass of the last micro-batch.
+  // Finds the first task of the update, which follows the last pass of the last micro-batch.
   void find_update(const RankClass& slot) {
     update_ = slot.end;
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
 
-  // The time when the host comes to a task, if since its last wait it needs only its own share of the issue time.
+  // The time when the host issues a task, if since its last wait it needs only its own share (host_part) of the issue
+  // times.
   Picoseconds host_at(TaskId t) const {
     const Picoseconds issued = trace_.spans[t].issued;
     if (options_.host_part == 1 && options_.filling_part == 1) return issued;
@@ -199,8 +201,8 @@ class Replay : BlockSource {
   }
 
   // An allocation that has to be retried waits until the device has ended the work that cached blocks wait for. The
-  // host issues all later tasks later by as much, up to the next point where it waits anyway: it is no longer ahead of
-  // the device, and needs less memory for that.
+  // host issues all later tasks later by as much, up to the next point where it waits anyway: it then runs less far
+  // ahead of the device, so that fewer buffers are allocated at the same time.
   Picoseconds lag_at(TaskId t) const {
     const std::vector<HostResume>& waits = trace_.host[slot_];
     const bool waited = lag_ > 0 && std::any_of(waits.begin(), waits.end(), [&](const HostResume& w) {
@@ -226,8 +228,8 @@ class Replay : BlockSource {
     pass_through(copies, t, now, ended);
   }
 
-  // The gradients of a bucket are copied into one flat tensor before the reduction, unless they lie side by side
-  // already, and gathered weights arrive in one flat buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
+  // The gradients of a bucket are copied into one flat tensor before the reduction, unless they are contiguous in
+  // memory already, and gathered weights arrive in one flat buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
   void copy_flat(TaskId t, const Collective& of, Picoseconds now, Picoseconds ended) {
     const bool reduces = reduces_gradients(plan_.op_of(t).lane);
     if (reduces && !states_.has_gradients()) return;
@@ -236,9 +238,9 @@ class Replay : BlockSource {
     pass_through(copies, t, now, options_.blocking_launches ? 0 : ended);
   }
 
-  // For a chunk with gradients in 16 bits: frees those of the parameters that other ranks update, copies those of this
-  // rank's part into one tensor, and converts that into one as wide as the master weights (DeepSpeed stage_1_and_2.py,
-  // step()).
+  // Replays the update of a chunk with gradients in 16 bits: frees the gradients of parameters that other ranks update,
+  // copies the gradients of this rank's part into one tensor, and converts it into a tensor in the data type of the
+  // master weights (DeepSpeed stage_1_and_2.py, step()).
   void widen_gradients(TaskId t, const Update& update, Picoseconds now) {
     if (!states_.has_gradients()) return;
     const std::uint32_t state = frame_of(plan_, plan_.tasks[t].frame, Scope::state);
@@ -253,8 +255,8 @@ class Replay : BlockSource {
     }
   }
 
-  // The block of the gradient that a task adds to a sum, removed from the gradient's buffer so that it can become the
-  // sum.
+  // Takes the memory block of a gradient that a task adds to a sum from the gradient's buffer, so that it can become
+  // the sum.
   std::optional<BlockId> added_gradient(TaskId t) {
     for (const Operand& o : plan_.op_of(t).operands) {
       if (o.scope != Scope::own || o.access != Access::read) continue;
@@ -269,7 +271,8 @@ class Replay : BlockSource {
     return std::nullopt;
   }
 
-  // Allocates copies that a collective needs until it has ended; ended = 0: they are freed when the host goes on.
+  // Allocates temporary tensors that a collective needs until it has ended. ended = 0: they are freed when the host
+  // goes on.
   void pass_through(const std::vector<Bytes>& copies, TaskId t, Picoseconds now, Picoseconds ended) {
     std::vector<BlockId> blocks;
     blocks.reserve(copies.size());
@@ -295,7 +298,7 @@ class Replay : BlockSource {
   Bytes size(BlockId block) const override { return allocator_.size(block); }
 
   // Notes until when the tensors of a collective are used. The output of a gather of weights is not included: it lies
-  // in buffers that the stack keeps.
+  // in buffers that the framework keeps.
   void note_uses(TaskId t, Picoseconds ended) {
     const bool gathers = std::get<Collective>(plan_.op_of(t).work).kind == CollectiveKind::all_gather;
     for (const Operand& o : plan_.op_of(t).operands) {
@@ -380,7 +383,7 @@ class Replay : BlockSource {
     result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
   }
 
-  // Notes the memory held after a task has allocated all its buffers; it may be the peak.
+  // Notes the allocated memory after a task has allocated all its buffers, since it may be the peak.
   void note_most(TaskId t) {
     sample();
     if (allocated_ <= result_.peak) return;
@@ -397,7 +400,7 @@ class Replay : BlockSource {
   const MemoryOptions& options_;
   CachingAllocator allocator_;
   StateTensors states_;
-  std::vector<Held>& held_;   // blocks held, by buffer
+  std::vector<Held>& held_;   // allocated blocks, by buffer
   std::vector<char>& named_;  // by buffer: whether name_largest() counts it as alive
   SlotMemory result_;
   CategoryBytes now_{};
@@ -408,13 +411,13 @@ class Replay : BlockSource {
   TaskId visited_ = 0, lagging_since_ = 0;
   Picoseconds lag_ = 0;
   Picoseconds clock_ = 0;   // time of the latest task, from the start of the step
-  std::int64_t calls_ = 0;  // calls of cudaMalloc and cudaFree in the last replayed step
+  std::int64_t calls_ = 0;  // number of calls of cudaMalloc and cudaFree in the last replayed step
   std::pair<TaskId, TaskId> filling_;
   TaskId update_ = 0;
-  // Peak of the reserved bytes before the latest find_update().
+  // Peak of the reserved bytes up to the latest update.
   Bytes reserved_before_ = 0;
-  // queued_: launches that the device has not begun when the host makes the next one; oldest_: the first of those
-  // tasks.
+  // queued_: number of launches that may wait in the device's queue when the host makes the next one; oldest_: the
+  // first task of these launches.
   TaskId queued_ = 0, oldest_ = 0;
 };
 

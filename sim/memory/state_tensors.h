@@ -24,14 +24,14 @@ class BlockSource {
   virtual Bytes size(BlockId block) const = 0;
 };
 
-// Gradients and optimizer moments of one class of ranks that the stack keeps as one tensor for each weight, where the
-// plan has one buffer for all weights of a chunk: torch.optim's moments, made at the first update among the blocks that
-// the first step has freed, and autograd's gradients, each made by the first backward of its weight in a step and freed
-// at the update. Where these tensors lie decides how much of its segments the allocator can use again.
+// Gradients and optimizer moments of one class of ranks that the framework keeps as one tensor for each weight, where
+// the plan has one buffer for all weights of a chunk: torch.optim's moments, made at the first update among the blocks
+// that the first step has freed, and autograd's gradients, each made by the first backward of its weight in a step and
+// freed at the update. Where these tensors lie decides how much of its segments the allocator can use again.
 class StateTensors {
  public:
   // frames: sets of buffers (frames of the plan) of these ranks. Gradients are kept by weight only where they have the
-  // precision of the weights; gradients summed in a wider type have one buffer.
+  // precision of the weights; gradients summed in a data type of more bits have one buffer.
   StateTensors(const Plan& plan, const std::vector<std::uint32_t>& frames, bool moments, bool gradients,
                BlockSource& blocks);
 
@@ -40,10 +40,10 @@ class StateTensors {
   void take_moments(std::uint32_t state, Picoseconds now);
 
   bool has_gradients() const { return gradient_width_ > 0; }
-  // Allocates or frees the gradients that task t makes or gives up. made: called when the task adds to a gradient sum
+  // Allocates or frees the gradients that task t makes or discards. made: called when the task adds to a gradient sum
   // that does not exist yet; returns the block of a gradient that can become the sum, if there is one.
   void change_gradients(TaskId t, const std::function<std::optional<BlockId>()>& made, Picoseconds now);
-  // Frees gradients of a chunk, the last ones first, until at most `left` bytes of them are held.
+  // Frees gradients of a chunk, the last ones first, until at most `left` bytes of them are allocated.
   void give_gradients(std::uint32_t state, Bytes left);
 
  private:

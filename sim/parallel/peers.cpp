@@ -13,8 +13,8 @@
 namespace orrery {
 namespace {
 
-// Environment variables that hold the number of processes started: by Open MPI's mpirun; by MPICH's and others over
-// PMI; by a step of srun.
+// Environment variables that hold the number of processes started together. They are set by Open MPI's mpirun, by
+// MPICH's mpirun and others that use PMI, and by srun (Slurm).
 constexpr const char* kSizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
 
 long launched() {
@@ -32,7 +32,7 @@ std::unique_ptr<Peers> peers_of_environment() {
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::string path = (here / "orrery-peers.so").string();
   // The plugin's symbols are global (RTLD_GLOBAL), because MPI libraries load components of their own that need them;
-  // it is never unloaded, because those components cannot be.
+  // the plugin is never unloaded, because these components cannot be unloaded.
   void* const plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   void* const make = plugin == nullptr ? nullptr : ::dlsym(plugin, kMakePeers);
   if (make == nullptr)

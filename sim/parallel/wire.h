@@ -15,8 +15,8 @@ namespace orrery {
 using WireNames = std::set<std::string, std::less<>>;
 
 // Writes values as bytes, and reads them on the same machine architecture: a type lists its parts once, in share(wire,
-// value), for both directions. Throws Error where the bytes were not written by the same calls. No library is used:
-// cereal allocates whatever size the bytes ask for, and cannot read into names that are views.
+// value), for both directions. Throws Error where the bytes were not written by the same calls. No library is used for
+// this: cereal allocates whatever size the bytes state, and cannot read into names that are string views.
 class Wire {
  public:
   Wire() = default;  // a wire for writing

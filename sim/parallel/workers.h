@@ -17,8 +17,8 @@ namespace orrery {
 // The workers of a search: threads of this process, and other processes that make the same search in the same steps.
 // Items are dealt to processes by cost, and to threads as they become free. Every process gets all results, in the
 // order of the items: the outcome depends neither on the number of threads nor of processes. Items of a lost process
-// are done by the others: each process does every item whose result it has not received, since they need not agree on
-// which one is lost.
+// are done by the others: each process does every item whose result it has not received, since the processes need not
+// agree on which of them is lost.
 class SearchWorkers {
  public:
   // peers: nullptr if this process is alone. stop: set when the user stops the search; nullptr: never stopped.
@@ -33,7 +33,7 @@ class SearchWorkers {
   bool hurries() const { return stop_ != nullptr && *stop_; }
 
   // Calls f(thread, i) for every i below count. cost(i): cost of item i, in any unit. share(wire, i): sends or receives
-  // the result of f for item i. If f threw Error, all processes throw the one of the lowest i.
+  // the result of f for item i. If f threw Error, all processes throw the Error of the lowest i.
   template <class F, class Cost, class Share>
   void each(std::size_t count, F f, Cost cost, Share share) {
     const std::vector<int> owners = owners_of(count, cost);
@@ -52,7 +52,7 @@ class SearchWorkers {
   }
 
  private:
-  // Deals the items, those of highest cost first, each to the process with the lowest load.
+  // Deals the items, in descending order of cost, each to the process with the lowest load.
   template <class Cost>
   std::vector<int> owners_of(std::size_t count, Cost cost) const {
     std::vector<int> owners(count);
@@ -92,7 +92,8 @@ class SearchWorkers {
   template <class F, class Share>
   bool exchange(std::vector<std::size_t> mine, bool stop, F& f, std::vector<std::exception_ptr>& errors, Share& share) {
     std::vector<bool> known(errors.size());
-    // Sends or receives items together with their numbers: other processes may have dealt the items differently.
+    // Sends or receives results together with the items' numbers, since other processes may have dealt the items
+    // differently.
     const auto pass = [&](Wire& wire, std::vector<std::size_t>& items) {
       bool its_stop = stop;
       wire.share(its_stop);

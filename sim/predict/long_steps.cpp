@@ -16,22 +16,23 @@
 namespace orrery {
 namespace {
 
-// kPeriod: micro-batches per stage in a period that is compared with the next one; kLong: micro-batches per stage from
-// which on simulating three short steps is less work than simulating the whole step.
+// kPeriod: number of micro-batches per stage in a period, which is compared with the next period; kLong: number of
+// micro-batches per stage from which on simulating three short steps is less work than simulating the complete step.
 constexpr std::int64_t kPeriod = 4, kLong = 32;
 // The difference, relative to the step, below which the times of two periods count as equal.
 constexpr double kSame = 1e-9;
 
 struct ShortSteps {
   Report first, second, third;
-  std::int64_t micro_batches = 0, period = 0;  // micro-batches of the third step, and of a period
+  std::int64_t micro_batches = 0, period = 0;  // number of micro-batches in the third step, and in a period
 };
 
 bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
   if (asynchronous_workers(s) || spec.software.communication.post_update_validation) return false;
-  // In schedules whose order is fitted to the stages' times, passes fill waits as they come, not period by period.
+  // Schedules that split backward or have barriers for the vocabulary fit their order to the stages' times: passes fill
+  // idle times as these come, not in the same way in every period.
   const ScheduleRow& row = find_schedule(s.schedule);
   return row.updates == Updates::flush && !row.splits && row.vocabulary_barriers == 0;
 }
@@ -51,8 +52,8 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
 }
 
-// Simulates three short steps whose numbers of micro-batches leave the same remainder, divided by the period, as that
-// of the whole step. Returns nullopt where the second needs more memory than the first.
+// Simulates three short steps whose numbers of micro-batches leave the same remainder, divided by the period, as the
+// complete step's number. Returns nullopt where the first two differ in memory.
 std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   ShortSteps steps;
   steps.period = kPeriod * spec.strategy.pipeline;
@@ -130,7 +131,7 @@ Report predict_report(const Spec& spec, const Profile& profile, const std::atomi
   std::optional<ShortSteps> steps;
   try {
     if (may_repeat(spec)) steps = play(spec, profile, stop);
-    // The schedule does not allow so few micro-batches; any other error is thrown again when the whole step is
+    // The schedule does not allow so few micro-batches; any other error is thrown again when the complete step is
     // simulated.
   } catch (const Error&) {
   }

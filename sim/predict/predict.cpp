@@ -19,8 +19,8 @@
 namespace orrery {
 namespace {
 
-// The number of steps of every worker that are simulated where parameter servers update in order of arrival: enough for
-// the first ones not to count for much, few enough for a second of work.
+// Bounds of the number of steps of every worker, and of all tasks, that are simulated where parameter servers update in
+// order of arrival: enough steps for the first ones not to count for much, few enough to compute in a second.
 constexpr std::int64_t kMostSteps = 32, kLeastSteps = 4, kMostTasks = 1'000'000;
 
 // The part of a trace up to `end`: later times are set to `end`.
@@ -32,9 +32,8 @@ Trace cut_off(Trace trace, Picoseconds end) {
   return trace;
 }
 
-// Sets the step time of workers that are never in the same step at the same time: the average time per step of a worker
-// over many simulated steps, in which all workers together make the progress of a step. Memory is that of a single
-// step.
+// Sets the report's figures for asynchronous workers, which are in different steps at the same time. The step time
+// is the average time per step of a worker over many simulated steps. Memory is that of a single step.
 void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, const std::atomic<bool>* stop) {
   const Plan all = unfold(folded);
   const auto tasks = static_cast<std::int64_t>(all.task_count());
@@ -69,8 +68,8 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
-// The time that rolling back an update adds to a step, from three steps of which the middle one rolls back the update
-// before it.
+// The seconds that rolling back an update adds to a step: the difference between three simulated steps of which the
+// middle one rolls back the update before it, and three that roll back none.
 double roll_back_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool sets_right) {
     return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;
@@ -81,7 +80,8 @@ double roll_back_time(const Plan& folded, const Timing& timing, const std::atomi
 }  // namespace
 
 void add_interval(Report& report, const Spec& spec, const Profile& profile) {
-  if (!profile.measured.empty() && !profile.rest_built_in) return;  // the whole profile was measured on this machine
+  // All times of the profile were measured on this machine.
+  if (!profile.measured.empty() && !profile.rest_built_in) return;
   const Interval interval = interval_of(spec);
   report.step_time_low_s = report.step_time_s * interval.low;
   report.step_time_high_s = report.step_time_s * interval.high;
@@ -121,7 +121,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   if (unfolded) p.plan = unfold(p.plan);
   try {
     p.costs = costs_of(p.plan, spec, p.profile);
-  } catch (const Error& e) {  // errors of costs name no file, so the file is added here
+  } catch (const Error& e) {  // errors of costs do not name the spec file, so it is added here
     throw Error(with_place(spec, e.what()), e.exit_code);
   }
   go_on();

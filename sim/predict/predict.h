@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// A prediction: spec -> plan -> trace -> report, everything kept.
+// A prediction (spec -> plan -> trace -> report) with all its intermediate values.
 struct Prediction {
   Profile profile;
   Plan plan;
@@ -33,18 +33,18 @@ Prediction predict(const Spec& spec, bool unfold = false, const std::string& pro
 // published steps give the report's interval. Throws Stopped (simulate.h) soon after `stop` is set.
 Prediction predict(const Spec& spec, Profile profile, bool unfold = false, const std::atomic<bool>* stop = nullptr);
 
-// Adds the interval in which 80 % of like published steps lay around their predictions, unless the whole profile was
-// measured: the few matrix products and collectives of an imported profile do not make the rest more certain.
+// Adds the interval in which 80 % of similar published steps lay around their predictions, unless the complete profile
+// was measured: the few matrix products and collectives of an imported profile do not make the rest more certain.
 void add_interval(Report& report, const Spec& spec, const Profile& profile);
 
-// A moment of a step and the pipeline stage whose moment it is: the first of all stages to go over from forward to
-// backward. Up to that moment a step is the same whichever layers are recomputed in backward.
+// The moment of a step at which the first of all pipeline stages changes from forward to backward passes, and that
+// stage. Up to that moment a step is the same whichever layers are recomputed in backward.
 struct Turn {
   Picoseconds time = 0;
   std::int64_t stage = -1;  // -1: no stage does so in the simulated time
 };
 
-// The moments of a simulated step that tell how the forward passes before the first backward went.
+// Moments of a simulated step that depend only on the forward passes before the first backward pass.
 struct ForwardPart {
   Turn begins;  // when the first stage begins a backward pass
 
@@ -52,8 +52,8 @@ struct ForwardPart {
   // gradient, might begin then.
   Turn free;
 };
-// The report of a step, simulated for one rank of each class; none if the simulation was given up because the step is
-// known to take longer than `latest`. Throws Stopped as predict() does.
+// The report of a step, simulated for one rank of each class; no report if the simulation was given up because the step
+// is known to take longer than `latest`. Throws Stopped as predict() does.
 struct ReportWithin {
   std::optional<Report> report{};
   ForwardPart forward{};

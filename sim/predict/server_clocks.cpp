@@ -67,7 +67,7 @@ class Builder {
     return static_cast<TaskId>(p.tasks.size() - 1);
   }
 
-  // Adds the steps of a worker. The pull of a step waits for the last computation of the step before, which still read
+  // Adds the steps of a worker. The pull of a step waits for the last computation of the step before, which still reads
   // the older weights.
   void add_worker(std::int64_t w) {
     const RankClass& slot = slot_of_rank(w);
@@ -138,7 +138,8 @@ class Builder {
                          .server = true});
   }
 
-  // Bounded staleness: step `clock` of a worker begins when all workers have pushed step clock - staleness - 1.
+  // Bounded staleness: step `clock` of a worker begins when all other workers' gradients of step clock - staleness - 1
+  // have updated the weights.
   void add_bound(std::int64_t w, std::int64_t clock, std::vector<TaskId>& after) {
     if (!bounded_staleness(spec_.strategy)) return;
     const std::int64_t oldest = clock - spec_.strategy.parameter_server->staleness - 1;
@@ -147,8 +148,8 @@ class Builder {
     }
   }
 
-  // Matches transfers: the n-th push of a worker is the n-th push of its service (servers' work for it); likewise
-  // pulls.
+  // Matches transfers: the n-th push of a worker is matched with the n-th push of its service (servers' work for it),
+  // and pulls likewise.
   void link() {
     Plan& p = made_.plan;
     for (std::int64_t w = 0; w < workers_; ++w) {
@@ -170,8 +171,8 @@ class Builder {
     }
   }
 
-  // Sets the times: a transfer takes as long as when it is alone, at the full rate of its worker; of the NIC it takes
-  // the share that one server has.
+  // Sets the times of tasks and the links that they share: a transfer alone has the full rate of its worker's NIC, and
+  // of the servers' NIC it uses the share that one server needs.
   void time() {
     const ParameterServer& servers = *spec_.strategy.parameter_server;
     Timing& t = made_.timing;

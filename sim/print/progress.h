@@ -8,18 +8,18 @@
 
 namespace orrery {
 
-// The output of a command for stdout, printed at once when the command has succeeded, and the exit status. Commands
-// write nothing to the terminal themselves; long commands report through `Progress`, one line at a time. Commands throw
-// Error for bad input.
+// The output of a command for stdout, printed in one piece when the command has succeeded, and the exit status.
+// Commands write nothing to the terminal themselves; long commands report through `Progress`, one line at a time.
+// Commands throw Error for bad input.
 struct Outcome {
   std::string text;
   int status = 0;
   std::string log{};  // a line for stderr, for output that differs from run to run
-  double spread = 0;  // spread of the measurements of a calibration: quartile distance over median, by time
+  double spread = 0;  // spread of a calibration's measurements: interquartile range over median
 };
 using Progress = std::function<void(std::string_view)>;
 
-// Options that all commands share. threads: number of workers; results do not depend on it.
+// Options that all commands share. threads: number of worker threads; results do not depend on it.
 struct Common {
   Style style;
   unsigned threads = 1;

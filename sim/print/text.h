@@ -9,7 +9,7 @@ namespace orrery {
 // A unit in which the figures of one column or line are printed, and how many decimals they get.
 struct Scale {
   std::string_view unit;
-  double size = 1;  // one unit, in the base unit (seconds, bytes, ...)
+  double size = 1;  // size of the unit in the base unit (seconds, bytes, ...)
   int decimals = 2;
 };
 
@@ -17,17 +17,17 @@ struct Scale {
 Scale time_scale(double largest_s);  // s, ms, us
 Scale memory_scale(double largest);  // bytes as GiB, MiB: the units of memory
 Scale volume_scale(double largest);  // bytes as GB, MB, KB: the units of links
-Scale count_scale(double largest);   // B, M, K
+Scale count_scale(double largest);   // T, B, M, K: powers of 1,000
 
-std::string number(double value, const Scale& scale);     // "9.83"
-std::string with_unit(double value, const Scale& scale);  // "9.83 s"
+std::string number(double value, const Scale& scale);     // for example "9.83"
+std::string with_unit(double value, const Scale& scale);  // for example "9.83 s"
 
-std::string time_text(double seconds);   // "9.83 s"
-std::string memory_text(double bytes);   // "61.2 GiB"
-std::string volume_text(double bytes);   // "1.25 GB"
-std::string count_text(double count);    // "70.6 B"
-std::string percent_text(double share);  // "38.2 %"
-std::string grouped(double value);       // "106,700", rounded
+std::string time_text(double seconds);   // for example "9.83 s"
+std::string memory_text(double bytes);   // for example "61.2 GiB"
+std::string volume_text(double bytes);   // for example "1.25 GB"
+std::string count_text(double count);    // for example "70.6 B"
+std::string percent_text(double share);  // for example "38.2 %"
+std::string grouped(double value);       // for example "106,700", rounded to a whole number
 
 // The style of a terminal. In a pipe the text is plain: no colour, no bars.
 struct Style {
@@ -35,7 +35,7 @@ struct Style {
   bool colour = false;
 };
 
-std::string heading(std::string_view text, const Style& style);  // bold
-std::string warning(std::string_view text, const Style& style);  // red
+std::string heading(std::string_view text, const Style& style);  // bold where the style has colour
+std::string warning(std::string_view text, const Style& style);  // red where the style has colour
 
 }  // namespace orrery

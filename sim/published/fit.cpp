@@ -20,23 +20,23 @@
 namespace orrery {
 namespace {
 
-// The most rows of one source that the fit takes: more would let the largest source decide.
+// The most measured steps of one source that the fit uses: with more, the largest source would decide the result.
 constexpr std::size_t kSample = 40;
-constexpr double kNudge = 1.05;  // factor by which a number is changed to find a slope
-constexpr double kNoise = 0.05;  // standard deviation of one row's ln(predicted / measured)
+constexpr double kNudge = 1.05;  // factor by which a number is multiplied to find the slope of a prediction
+constexpr double kNoise = 0.05;  // standard deviation of one step's ln(predicted / measured)
 
-// The error that all rows of a source share whatever the numbers (standard deviation): one 175B layer comes out at -1,
-// +2 and +4.5 to +6.7 % in three sources with one set of constants. Without it a number that hardly affects a step
-// would be changed much to remove that difference.
+// Standard deviation of the error that all steps of a source share, whatever the fitted numbers are: with one set of
+// constants, one 175B layer comes out at -1, +2 and +4.5 to +6.7 % in three sources. Without this term the fit would
+// change a number that hardly affects a step by much to remove that difference.
 constexpr double kSourceNoise = 0.035;
-// Residuals beyond this count linearly instead of quadratically (Huber).
+// Size of a residual, in ln(predicted / measured), above which it counts linearly instead of quadratically (Huber).
 constexpr double kHuber = 0.08;
 constexpr double kFarthest =
-    0.7;  // most distance of a fitted logarithm from the built-in value: slopes hold no further
+    0.7;  // largest change of a number's logarithm from the built-in value: beyond it slopes are wrong
 constexpr int kRounds = 12;
 
-// Whether a number belongs to this kernel profile or this software profile; its holders are named like "profile ampere"
-// or "software nanotron".
+// Whether a number belongs to this kernel profile or to this software profile; its holders are names such as "profile
+// ampere" or "software nanotron".
 bool holds(const FittedNumber& n, const std::string& profile, const std::string& software) {
   return std::any_of(n.holders.begin(), n.holders.end(),
                      [&](const std::string& h) { return h == "profile " + profile || h == "software " + software; });
@@ -60,7 +60,7 @@ struct FitRow {
   std::vector<std::pair<Eigen::Index, double>> slopes;  // d residual / d ln(number), by index of the number
 };
 
-// Predicts a step time with some numbers changed: the plan is made once, its costs anew each time.
+// Predicts a step time with some numbers changed: the plan is made once, the costs of its ops for every prediction.
 class Priced {
  public:
   explicit Priced(const PublishedRow& row)
@@ -71,7 +71,7 @@ class Priced {
 
   bool has(const FittedNumber& n) const { return holds(n, profile_.name, spec_.software.name); }
 
-  // The step time; shifts: by how much the logarithms of the numbers are changed.
+  // The step time in seconds; shifts: changes of the numbers' logarithms, by number.
   double step_time(const std::vector<FittedNumber>& numbers, const std::vector<double>& shifts) const {
     Spec spec = spec_;
     Profile profile = profile_;
@@ -91,7 +91,8 @@ class Priced {
   Spec spec_;
   Profile profile_;
   Plan plan_;
-  std::int64_t calls_ = 0;  // calls of cudaMalloc and cudaFree with the built-in numbers; held fixed
+  // number of calls of cudaMalloc and cudaFree with the built-in numbers; not changed by the fit
+  std::int64_t calls_ = 0;
 };
 
 FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& numbers) {
@@ -110,12 +111,13 @@ FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& num
       if (slope != 0) r.slopes.emplace_back(static_cast<Eigen::Index>(i), slope);
     }
     r.usable = true;
-  } catch (const Error&) {  // the row cannot be predicted: predict_published() reports why
+  } catch (const Error&) {  // the step cannot be predicted: predict_published() reports why
   }
   return r;
 }
 
-// The index of the number with the same key that another number resembles (FittedNumber::like).
+// The index of the number that another number resembles (FittedNumber::like): the one with the same key in that
+// profile.
 std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>& numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::vector<std::string>& holders = numbers[i].holders;
@@ -125,7 +127,7 @@ std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>&
   throw Error(fmt::format("fitted.json: '{}' has no '{}' to be like", number.like, number.key));
 }
 
-// Adds to the normal equations the distance of every number from its prior, in units of its spread.
+// Adds to the normal equations, for every number, its distance from its prior in units of its spread.
 void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double stiffness = 1 / (numbers[i].spread * numbers[i].spread);
@@ -141,14 +143,16 @@ void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Ei
   }
 }
 
-// The terms on which the residual of a row depends: the fitted numbers, and the offset that its source's rows share.
+// The terms on which the residual of a step depends: the fitted numbers, and the offset that all steps of its source
+// share.
 std::vector<std::pair<Eigen::Index, double>> terms_of(const FitRow& r, Eigen::Index own) {
   std::vector<std::pair<Eigen::Index, double>> terms = r.slopes;
   terms.emplace_back(own, 1.0);
   return terms;
 }
 
-// Adds to the normal equations a row's residual and its slopes; residuals beyond kHuber at x count linearly.
+// Adds to the normal equations a step's residual and its slopes; residuals that are larger than kHuber at x count
+// linearly.
 void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   const auto terms = terms_of(r, own);
   double residual = r.residual;
@@ -161,9 +165,9 @@ void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen:
   }
 }
 
-// The changes of the numbers' logarithms that fit the rows best.
+// The changes of the numbers' logarithms with which the predictions fit the measured steps best.
 std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
-  std::map<std::string, Eigen::Index> own;  // index of each source's offset, behind the numbers
+  std::map<std::string, Eigen::Index> own;  // index of each source's offset in the solution, after those of the numbers
   const auto count = static_cast<Eigen::Index>(numbers.size());
   for (const FitRow* r : rows) own.try_emplace(r->row->source, count + static_cast<Eigen::Index>(own.size()));
   const Eigen::Index n = count + static_cast<Eigen::Index>(own.size());
@@ -179,7 +183,7 @@ std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::ve
   return {x.data(), x.data() + count};
 }
 
-// A sample of rows, evenly spaced over the rows of each source, in their order.
+// A sample of the measured steps, evenly spaced over the steps of each source, in their order.
 std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& rows) {
   std::map<std::string, std::vector<const PublishedRow*>> by_source;
   for (const PublishedRow& r : rows) {
@@ -193,13 +197,13 @@ std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& ro
   return result;
 }
 
-// The numbers with which a row is predicted to judge it: fitted without the whole source of the row, or without the
-// half of the source that the row is in.
+// The two predictions by which a measured step is judged: with numbers fitted without all steps of its source, and
+// without the half of its source that contains it.
 struct Judgement {
   std::size_t row = 0;
   const std::vector<double>* whole = nullptr;
   const std::vector<double>* half = nullptr;
-  double without_source = 0, without_half = 0;  // errors of the two predictions
+  double without_source = 0, without_half = 0;  // errors of these predictions: predicted / measured - 1
 };
 
 void judge(Judgement& j, const FitRow& row, const std::vector<FittedNumber>& numbers) {
@@ -243,7 +247,8 @@ std::vector<FittedNumber> fitted_numbers() {
 
 namespace {
 
-// All values of a profile that belong to a key; the first is the one that stands for the key.
+// Pointers to all values of a profile that belong to a key; the first one is the value that number_of() returns for the
+// key.
 std::vector<double*> places(Profile& p, std::string_view key) {
   std::vector<double*> result;
   if (key == "gemm.efficiency") {
@@ -297,7 +302,7 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
     }
     return fitted(kept, numbers);
   };
-  // Numbers fitted without a source, without its even rows, and without its odd rows.
+  // By source, numbers fitted without the source, without its even-numbered steps, and without its odd-numbered steps.
   std::map<std::string, std::array<std::vector<double>, 3>> without;
   for (const FitRow& r : rows) without.try_emplace(r.row->source);
   for (auto& [source, shifts] : without) {

@@ -11,10 +11,10 @@
 
 namespace orrery {
 
-// One fitted number of models/data/fitted.json: a key of a kernel profile or of software profiles, the built-in value,
-// and the value that one would take without any measured step (`prior`, with the `spread` of its logarithm). like: the
-// profile whose number of the same key this one resembles, "" = none: then the prior is `like_part` of that number and
-// moves with the fit.
+// One fitted number of models/data/fitted.json: its key in a kernel profile or in software profiles, its built-in
+// value, and the value that it would have without any measured step (`prior`, with `spread`, the standard deviation of
+// its logarithm). like: the profile whose number with the same key this number resembles, "" = none. If there is one,
+// the prior is `like_part` times that number and changes with it during the fit.
 struct FittedNumber {
   std::vector<std::string> holders;  // profiles that have the number: "profile ampere", "software nanotron"
   std::string key;                   // "gemm.efficiency", "call_us"
@@ -24,39 +24,40 @@ struct FittedNumber {
 };
 std::vector<FittedNumber> fitted_numbers();
 
-// A number of a profile by its key: "gemm.efficiency" is the efficiency of the best tile, "attention.cudnn" the forward
-// rate of that kernel for the widest heads. Throws Error for another key.
+// The value of a profile's number by its key: "gemm.efficiency" is the efficiency of the best tile, "attention.cudnn"
+// the forward rate of that kernel for the largest head dimension. Throws Error for an unknown key.
 double number_of(const Profile& profile, std::string_view key);
 
-// Multiplies a profile's numbers of a key by `factor`; numbers for other tiles and widths of the key change in
-// proportion.
+// Multiplies all values of a profile that belong to a key by `factor`, such as the efficiencies of all tiles and the
+// rates of all head dimensions.
 void scale(Profile& profile, std::string_view key, double factor);
 
-// The errors of predictions for the measured steps (rows) of one source by constants that were fitted without them.
+// The errors of predictions for the measured steps (rows) of one source, by constants that were fitted without these
+// steps.
 struct LeftOut {
   std::string source;
-  std::size_t rows = 0;  // rows that were predicted
-  // Mean |error|. in_sample: with the built-in constants; left_out: fitted without the source; halves: fitted without
-  // every second row of the source, both ways.
+  std::size_t rows = 0;  // number of measured steps that were predicted
+  // Mean |error|. in_sample: with the built-in constants; left_out: with constants fitted without the source; halves:
+  // with constants fitted without the half of the source that contains the step.
   double in_sample = 0, left_out = 0, halves = 0;
   double left_out_bias = 0;
-  std::vector<FittedNumber> numbers;  // value: fitted without the source
+  std::vector<FittedNumber> numbers;  // numbers whose value is fitted without the source
 };
 
 struct Refit {
-  std::vector<FittedNumber> numbers;  // value: fitted on a sample of rows from all sources
+  std::vector<FittedNumber> numbers;  // numbers whose value is fitted on a sample of measured steps from all sources
   std::vector<LeftOut> sources;
-  std::size_t rows = 0;  // rows of that sample
+  std::size_t rows = 0;  // number of measured steps in that sample
 };
 
-// Runs a function for 0 .. n-1, in any order and on several threads.
+// A function that calls `work` for 0 .. n-1, in any order and on several threads.
 using ForEach = std::function<void(std::size_t n, const std::function<void(std::size_t)>& work)>;
 
-// Fits the listed numbers again on a sample of the measured steps (rows), the same sample for the same rows: least
-// squares of ln(predicted / measured), large residuals cut (Huber), each number held near its prior by its spread, and
-// the offset that all rows of a source share ascribed to its cluster as far as clusters differ. The fit works with
-// slopes at the built-in values, so that it costs a few predictions per row. It is repeated without each source in
-// turn, whose rows are then predicted with the result.
+// Fits the numbers of models/data/fitted.json again on a sample of the measured steps (rows), which is the same for the
+// same rows: least squares of ln(predicted / measured), with large residuals cut (Huber) and each number kept near its
+// prior by its spread. All steps of a source share an offset, which stands for differences between clusters. The fit
+// works with slopes at the built-in values, so that it costs a few predictions per step. It is repeated without each
+// source in turn, whose steps are then predicted with the result.
 Refit refit(const std::vector<PublishedRow>& rows, const ForEach& for_each);
 
 std::string refit_text(const Refit& refit);

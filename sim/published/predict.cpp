@@ -23,13 +23,16 @@
 namespace orrery {
 namespace {
 
-// The number of rows of the smallest grid of layouts that counts: choosing among fewer says little.
+// The fewest measured steps of a grid (a source's strategies for one model on one number of GPUs) for which the choice
+// of the fastest is judged: choosing among fewer says little.
 constexpr std::size_t kSmallestGrid = 4;
 
-// Facts that a row's words imply about its spec (models/data/published_facts.json).
+// A fact about the spec of a published step that follows from words in its row of the file
+// (models/data/published_facts.json).
 struct Fact {
-  std::vector<std::string> says;                              // words that a row must all contain for the fact to hold
-  std::vector<std::pair<std::string, nlohmann::json>> fills;  // "strategy.attention", value
+  // words that the row must all contain for the fact to hold
+  std::vector<std::string> says;
+  std::vector<std::pair<std::string, nlohmann::json>> fills;  // keys and values to set, such as "strategy.attention"
   // {"strategy.sharding": {"from": ..., "to": ...}}: the fact holds for rows that state every `from`, and changes it to
   // `to`.
   nlohmann::json corrects;
@@ -49,7 +52,7 @@ std::vector<Fact> known_facts() {
   return facts;
 }
 
-// The words of a row in which facts are looked for: id, notes, source, framework and model.
+// The text of a row in which the words of facts are looked for: id, notes, source, framework and model.
 std::string words_of(const nlohmann::json& entry) {
   std::string words = text_in(entry, "id") + ' ' + text_in(entry, "notes") + ' ';
   for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';
@@ -57,8 +60,8 @@ std::string words_of(const nlohmann::json& entry) {
   return words + (model.is_object() ? text_in(model, "name") : model.dump());
 }
 
-// Sets a key of a row's spec. key: "section.name" or "section.part.name"; nothing is set in a part that the section
-// lacks (experts of a dense model).
+// Sets a key of a row's spec. key: "section.name" or "section.part.name"; nothing is set if the section lacks the part
+// (experts of a dense model).
 void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& value, bool unstated) {
   std::size_t begin = 0, dot = key.find('.');
   nlohmann::json* section = &spec[key.substr(0, dot)];
@@ -151,8 +154,8 @@ double memory_of(const Report& r, const Software& software, const std::string& k
   return static_cast<double>(kind == "reserved" ? reserved : kind == "device" ? m.peak_device : m.peak);
 }
 
-// The time from the first to the last moment of a pass of micro-batch 0 through a layer in the middle of the first
-// stage.
+// The time of a pass (forward or backward) of micro-batch 0 through a layer in the middle of the first stage, from the
+// begin of its first task to the end of its last.
 double layer_time(const Prediction& p, bool forward) {
   std::vector<std::uint32_t> layers;
   for (std::uint32_t f = 0; f < p.plan.frames.size(); ++f) {
@@ -217,7 +220,8 @@ void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
   if (c.row.backward_s) c.backward_s = layer_time(p, false);
 }
 
-// The null model to compare with: one constant FLOP/s per source and kind of GPU, the median of the rows.
+// The null model, with which predictions are compared: one constant FLOP/s per source and GPU model, the median over
+// the measured steps.
 std::map<std::pair<std::string, std::string>, double> null_rates(const std::vector<PublishedCase>& cases) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> rates;
   for (const PublishedCase& c : cases) {

@@ -16,15 +16,15 @@
 namespace orrery {
 namespace {
 
-// The age of a software stack, told by the GPU that it ran on: V100, A100, later ones.
+// The age of a software stack, determined by the GPU on which it ran: V100, A100, later ones.
 enum class Era : std::uint8_t { volta, ampere, later };
 
 struct Stack {
-  std::string_view word;                     // word in the row's framework or software, in lower case
+  std::string_view word;                     // word to find in the framework or software of a row, in lower case
   std::array<std::string_view, 3> profiles;  // software profiles, one for each era
 };
-// The stacks in order of precedence: the first whose word is found is taken; the last stands for all other stacks that
-// keep whole parameters.
+// The software stacks in order of precedence: the first one whose word is found is used. The last one is used for
+// unknown stacks that keep unsharded parameters.
 constexpr Stack kStacks[] = {
     {"nanotron", {"nanotron", "nanotron", "nanotron"}},
     {"torchtitan", {"torchtitan", "torchtitan", "torchtitan"}},
@@ -54,7 +54,8 @@ Era era_of(const nlohmann::json& spec) {
   return has(cluster, "a100") || has(cluster, "p4d") ? Era::ampere : Era::later;
 }
 
-// The word of the stack to assume for an unknown one, by its sharding; "" (Megatron's) where parameters are kept whole.
+// The word of the stack that is assumed for an unknown one, by its sharding; "" (Megatron's) if parameters are
+// unsharded.
 std::string word_of_sharding(const nlohmann::json& spec) {
   const std::string sharding = text_in(spec.value("strategy", nlohmann::json()), "sharding");
   const auto named = [&](const ShardingRow& row) { return row.name == sharding; };

@@ -1,4 +1,4 @@
-// Prints predictions of published steps: a line per row, then a summary.
+// Prints predictions of published steps: a line per step, then a summary.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -107,7 +107,7 @@ std::string regret_text(const std::vector<PublishedCase>& cases) {
   return t.rows.empty() ? "" : print(t) + '\n';
 }
 
-// A line on how often predictions agree, for rows that ran out of memory and for rows that did not.
+// A line on how often predictions are right about steps that ran out of memory and about steps that did not.
 std::string fit_text(const std::vector<PublishedCase>& cases) {
   int called = 0, missed = 0, wrong = 0, ran = 0;
   for (const PublishedCase& c : cases) {

@@ -75,7 +75,7 @@ class Walker {
   }
 
  private:
-  // Charges a gap in compute to a kind of time; only the part within the reported step counts.
+  // Charges a span of time to a kind of time and returns the part of it within the reported step, which alone counts.
   Picoseconds charge(TimeKind kind, Picoseconds begin, Picoseconds end) {
     const Picoseconds time = std::max<Picoseconds>(0, std::min(end, period_.end) - std::max(begin, period_.begin));
     result_.by_slot[slot_][static_cast<std::size_t>(kind)] += time;
@@ -91,7 +91,7 @@ class Walker {
     return since;
   }
 
-  // Charges the time [from_, until] to the cause for which task t, which entered its lane at `until`, was waiting.
+  // Charges the time [from_, until] to the causes for which task t, which entered its lane at `until`, waited.
   void why(TaskId t, Picoseconds until) {
     while (until > from_) {
       const Span& span = trace_.spans[t];
@@ -158,7 +158,7 @@ class Walker {
   }
 
   // The last moment at which the host that issued t waited: since then it has been issuing. A wait for an event that
-  // had come before the host did does not count.
+  // came before the host waited for it does not count.
   const HostResume& waited_at(TaskId t) const {
     const auto& host = trace_.host[plan_.slot_of(t)];
     auto at = std::prev(

@@ -20,7 +20,7 @@ struct Attribution {
 // Busy time counts as recompute, optimizer or compute, by its op. A gap is charged by walking back from the task that
 // ended the gap along what that task waited for, moment by moment: while the host was issuing, to launch; while a
 // transfer was on its way (matched to ended), to the transfer's group; once the wait is for compute of another rank,
-// the rest of the gap to bubble (another stage) or imbalance (the same stage).
+// the rest of the gap is charged to bubble (a rank of another stage) or imbalance (a rank of the same stage).
 Attribution attribute(const Plan& plan, const Trace& trace);
 
 }  // namespace orrery

@@ -13,8 +13,8 @@ using Node = std::uint32_t;
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
                                                  boost::no_property, Node, std::uint32_t>;
 
-// A graph whose nodes are tasks (the tasks of one transfer are one node: the first member) and launches (node tasks +
-// t). Edges lead back, from a node to the nodes that it waits for.
+// A graph whose nodes are tasks and launches. The tasks of one transfer are one node, with the number of the first; the
+// launch of task t has the number of tasks + t. Edges lead back, from a node to the nodes that it waits for.
 struct Network {
   std::vector<Picoseconds> start, end;  // start and end of each node
   Graph graph;
@@ -37,7 +37,7 @@ std::vector<std::pair<Node, Node>> edges_of(const Plan& plan, const Trace& trace
     TaskId& previous = last[plan.tasks[t].lane];
     if (previous != kNone) edges.emplace_back(node, task_node(plan, previous));
     previous = t;
-    const TaskId cause = trace.spans[t].cause;  // may be none of these where all kernels of a rank share one queue
+    const TaskId cause = trace.spans[t].cause;  // another kernel where all of a rank share one queue
     if (cause != kNone) edges.emplace_back(node, task_node(plan, cause));
     edges.emplace_back(node, launch);
     if (t != plan.classes[plan.slot_of(t)].begin) edges.emplace_back(launch, launch - 1);
@@ -68,7 +68,7 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
   if (count == 0) return path;
   const Network n = network_of(plan, trace);
-  // Among the nodes that a node waited for, the one that ended last held it up; among several that ended together a
+  // Among the nodes that a node waited for, the one that ended last delayed it; among several that ended together a
   // task is preferred to a launch, since it says more.
   const auto ends_later = [&](Node a, Node b) { return n.end[a] != n.end[b] ? n.end[a] > n.end[b] : a < b; };
   Node node = 0;

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kWorthSaying = 0.01;  // share of the best step's time below which a difference is not reported
+constexpr double kWorthSaying = 0.01;  // least difference that is reported, as a share of the best step's time
 
 std::string words(std::string_view name) {
   std::string text(name);
@@ -18,7 +18,7 @@ std::string words(std::string_view name) {
   return text;
 }
 
-// The row of the communication table that causes most of a kind of exposed time.
+// Describes the transfer, a row of the report's table of communication, that has most of a kind of exposed time.
 std::string exposed_transfer(const Report& r, TimeKind kind) {
   const std::string_view name = name_of(kind);
   constexpr std::string_view prefix = "exposed_";

@@ -7,11 +7,11 @@
 
 namespace orrery {
 
-// The time that a strategy spends more than the best: "exposed tensor 0.91 s more (all_reduce over nvlink, 8.1 GB a
-// step)".
+// The additional time of one kind in a step of a strategy, compared with the best strategy: "exposed tensor 0.91 s more
+// (all_reduce over nvlink, 8.1 GB a step)".
 struct Loss {
   TimeKind kind = TimeKind::compute;
-  double seconds = 0;  // seconds of a step beyond those of the best
+  double seconds = 0;  // additional seconds of this kind in a step
   std::string transfer;
 };
 // The largest differences first; differences below a hundredth of the best step's time are left out.

@@ -6,7 +6,7 @@ namespace orrery {
 
 namespace {
 
-// Elements of a layer's matrices by which a token is multiplied; experts count top_k times.
+// Number of elements of a layer's matrices by which a token is multiplied; a matrix of experts counts top_k times.
 double met_by_a_token(const Model& m, std::int64_t layer) {
   double sum = 0;
   for (const Parameter& p : layer_parameters(m, layer)) {
@@ -17,7 +17,7 @@ double met_by_a_token(const Model& m, std::int64_t layer) {
   return sum;
 }
 
-// Pairs of a query and a key that one head of one sequence has in a layer.
+// Number of pairs of a query and a key in one head of a layer for one sequence.
 double pairs_of(const Model& m, std::int64_t layer, std::int64_t sequence, AttentionPairs pairs) {
   const auto s = static_cast<double>(sequence);
   if (pairs == AttentionPairs::full) return s * s;
@@ -25,7 +25,7 @@ double pairs_of(const Model& m, std::int64_t layer, std::int64_t sequence, Atten
   return window * (window + 1) / 2 + (s - window) * window;
 }
 
-// Sums the pairs of all layers; layers for multi-token prediction count like the last layer.
+// Sums pairs_of() over all layers; layers for multi-token prediction count like the last layer.
 double pairs_of_layers(const Spec& spec, AttentionPairs pairs) {
   const Model& m = spec.model;
   double sum = static_cast<double>(m.mtp_layers) * pairs_of(m, m.layers - 1, spec.sequence, pairs);

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kLetters = ".FBRUW";  // idle comes first and gets the time that nothing else takes
+constexpr std::string_view kLetters = ".FBRUW";  // idle (.) comes first and gets the time that no other work takes
 
 std::size_t letter_of(const Op& op) {
   if (op.optimizer) return 4;

@@ -11,9 +11,10 @@
 namespace orrery {
 namespace {
 
-// The interval covers 80 %, and a little more because the constants were chosen with these rows known.
+// Quantiles of measured over predicted time. The interval is for 80 % of new steps; it covers a little more of the
+// published steps, because constants were chosen with these steps known.
 constexpr double kLow = 0.085, kHigh = 0.915;
-constexpr std::size_t kEnough = 10;  // least number of rows for an interval of their own
+constexpr std::size_t kEnough = 10;  // least number of published steps of a class for an interval of its own
 
 constexpr std::string_view kAbout =
     "80 % intervals of a step's time as multiples of the prediction: quantiles (8.5 and 91.5 %) of measured / "
@@ -32,7 +33,7 @@ struct Weighted {
   double ratio, weight;
 };
 
-// The ratio below which a given share of the total weight lies, interpolated between neighbours.
+// The ratio below which a given share of the total weight is, interpolated between neighbours.
 double quantile(const std::vector<Weighted>& sorted, double share) {
   double total = 0, below = 0;
   for (const Weighted& w : sorted) total += w.weight;
@@ -77,7 +78,7 @@ Interval interval_of(const Spec& spec) {
 }
 
 std::string intervals_json(const std::vector<StepResidual>& residuals) {
-  std::map<std::pair<std::string, std::string>, double> of_source;  // rows by kind of GPU and source
+  std::map<std::pair<std::string, std::string>, double> of_source;  // number of steps by GPU architecture and source
   for (const StepResidual& r : residuals) ++of_source[{r.gpu, r.source}];
   std::map<Class, std::vector<Weighted>> classes;
   for (const StepResidual& r : residuals) {

@@ -13,12 +13,12 @@ struct Interval {
   double low = 1, high = 1;
 };
 
-// The interval from models/data/intervals.json: residuals of published steps of the same software on the same kind of
-// GPU and about as many nodes, else of the most similar steps there are (models/data/intervals.json, `about`). {1, 1}
-// for a kind of GPU without any.
+// The interval from models/data/intervals.json: residuals of published steps of the same software on the same GPU
+// architecture and about as many nodes, else of the most similar steps that there are (the file's key `about` says
+// how). {1, 1} for a GPU architecture that is not known.
 Interval interval_of(const Spec& spec);
 
-// A published step: measured time over predicted time, and the properties that make steps alike.
+// A published step: its measured time over the predicted time, and the properties by which similar steps are found.
 struct StepResidual {
   std::string gpu;  // the GPU's architecture: "ampere"
   std::string software, source;
@@ -26,7 +26,7 @@ struct StepResidual {
   double ratio = 1;  // measured / predicted
 };
 
-// The text of models/data/intervals.json, made from these residuals.
+// The contents of models/data/intervals.json, made from these residuals.
 std::string intervals_json(const std::vector<StepResidual>& residuals);
 
 }  // namespace orrery

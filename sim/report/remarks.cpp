@@ -18,7 +18,8 @@ const Origin* origin_of(const Spec& spec, std::string_view key) {
   return found == spec.origins.end() ? nullptr : &*found;
 }
 
-// Names the attention kernel whose times are used in place of the one that the stack runs, which has none.
+// Names the attention kernel whose times are used, where the profile has no times of the kernel that the framework
+// runs.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
   if (profile.attention.empty()) return "";  // the profile has measured times of all ops
   const std::string_view asked = name_in(kFlashKernels, spec.software.kernels.attention_kernel);
@@ -29,8 +30,8 @@ std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& 
   return fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name);
 }
 
-// Names the device that an imported profile was measured on, if the spec has another kind: "h100-sxm" is "NVIDIA H100
-// 80GB".
+// Names the device that an imported profile was measured on, if the spec has another GPU; "h100-sxm" in a spec is the
+// same GPU as "NVIDIA H100 80GB".
 std::string device_remark(const Profile& profile, const Gpu& gpu) {
   const std::string_view device = fingerprint_of(profile, "device");
   std::string part = gpu.id.substr(0, gpu.id.find('-'));
@@ -58,8 +59,8 @@ std::string positions_remark(const Spec& spec) {
                      spec.model.name);
 }
 
-// Says so if the given imbalance of experts is impossible: a rank gets at most all tokens, once for each of its
-// experts, and never more than all choices of experts.
+// Says so if the given imbalance of experts is impossible: the busiest rank gets at most every token once for each of
+// its experts, and at most all pairs of a token and a chosen expert.
 std::string imbalance_remark(const Spec& spec) {
   if (!spec.model.moe || spec.strategy.expert == 1 || spec.model.moe->zipf || !spec.model.moe->loads_file.empty())
     return "";
@@ -79,8 +80,8 @@ std::string sharding_remark(const Spec& spec) {
                      sharding->asked);
 }
 
-// Says so if there are too few micro-batches for ZB-H2: its warm-up is made for 2p - 1; with fewer it only delays the
-// first gradients.
+// Says so if there are too few micro-batches for ZB-H2: its warm-up is made for at least 2p - 1 micro-batches on p
+// stages; with fewer it only delays the first gradients.
 std::string schedule_remark(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const ScheduleRow* row = schedule_in_table(s.schedule);

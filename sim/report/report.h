@@ -36,14 +36,14 @@ enum class TimeKind : std::uint8_t {
 };
 inline constexpr int kTimeKinds = 13;
 std::string_view name_of(TimeKind k);
-using TimeSplit = std::array<double, kTimeKinds>;  // seconds
+using TimeSplit = std::array<double, kTimeKinds>;  // seconds, by TimeKind
 
 // Memory of a class of ranks.
 struct RankMemory {
   std::string name;  // "stage 0"
   std::int64_t ranks = 0;
   SlotMemory memory;
-  Bytes device_peak = 0;  // peak memory of the device: reserved bytes, CUDA context, NCCL's buffers
+  Bytes device_peak = 0;  // peak bytes of the device: reserved memory, CUDA context, NCCL's buffers
   std::string at;         // the moment of the peak: "B micro-batch 0 layer 79, gradient of mlp up"
 };
 
@@ -52,7 +52,7 @@ struct MemoryReport {
   Bytes capacity = 0, usable = 0;
   bool fits = true;
   Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, update_reserved = 0, peak_device = 0;
-  Bytes host_peak = 0, nvme_peak = 0;          // bytes on the node whose ranks together hold the most
+  Bytes host_peak = 0, nvme_peak = 0;          // most bytes that the ranks of one node allocate together
   Bytes host_capacity = 0, nvme_capacity = 0;  // 0: not known
 
   // Seconds of a step in which the allocator gives cached segments back and takes them again (software.segment_us), on
@@ -61,19 +61,20 @@ struct MemoryReport {
   std::int64_t device_calls = 0;
   std::vector<RankMemory> ranks;
 };
-// Adds a class of ranks, and raises the peaks of the report to those of the class.
+// Adds a class of ranks, and raises the peaks of the report to the peaks of the class.
 void add_rank(MemoryReport& report, const RankMemory& rank);
 
 struct CommunicationRow {
   std::string group, op, link, algorithm;
-  std::int64_t count = 0;    // transfers per rank and step, averaged over ranks
-  double bytes_per_gpu = 0;  // bytes that leave one GPU per step
+  std::int64_t count = 0;    // number of transfers per rank and step, averaged over ranks
+  double bytes_per_gpu = 0;  // bytes that one GPU sends per step
   double time_s = 0;         // time in which the transfer's lane (stream) is busy
   double exposed_s = 0;      // time in which compute waits for the transfer
 };
 
-// Weights of a class of ranks under an asynchronous schedule: the versions kept, and the staleness: the largest number
-// of updates between the weights that a gradient was computed with and the weights that it changes.
+// Weights of a class of ranks under an asynchronous schedule. versions: number of versions of the weights that are
+// kept; staleness: largest number of updates between the weights that a gradient was computed with and the weights that
+// it changes.
 struct WeightRow {
   std::string name;
   std::int64_t versions = 1, staleness = 0;
@@ -94,9 +95,10 @@ struct Report {
   TimeSplit time_s{};
   MemoryReport memory;
   std::vector<CommunicationRow> communication;
-  std::vector<WeightRow> weights;  // empty: all gradients belong to the newest weights
+  std::vector<WeightRow> weights;  // empty: all gradients are computed with the newest weights
   double gpu_hours = 0;
-  // software.post_update_validation: how much longer a step takes that has to undo (roll back) the update before it.
+  // Seconds that a step takes longer if it has to undo (roll back) the update before it; 0 without
+  // software.post_update_validation.
   double roll_back_s = 0;
   struct {
     std::uint64_t tasks = 0;
@@ -118,8 +120,9 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
 // The report of a simulated step: its memory is found by replaying the allocations of the trace.
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile);
 
-// Samples of the memory of every class of ranks: over as many steps as the spec has, the first with the buffers that
-// first appear in it, or over one steady step where the spec has one step. The report gives the peak of these samples.
+// Samples of the memory of every class of ranks over as many steps as the spec has, from the first step on, in which
+// some buffers are allocated for good; over one steady step where the spec has one step. The report gives the peak of
+// these samples.
 std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                                          const Profile& profile);
 

@@ -69,7 +69,7 @@ std::string fit_text(const Report& r, const Style& style) {
   return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
 }
 
-// Adds rows for the bytes that the ranks of a node hold on the host and on disks.
+// Adds rows for the bytes that the ranks of a node have allocated on the host and on disks.
 void add_beyond(Table& t, const Report& r) {
   const auto add = [&](const char* name, Bytes peak, Bytes capacity) {
     if (peak == 0) return;
@@ -129,7 +129,7 @@ std::string memory_table(const Report& r) {
   const std::string unit(scale.unit);
   t.columns = {
       {"memory per rank", "", Align::left}, {"ranks"}, {"device", unit}, {"reserved", unit}, {"allocated", unit}};
-  std::vector<std::size_t> shown;  // memory categories of which some rank holds enough to print
+  std::vector<std::size_t> shown;  // memory categories of which some rank has enough bytes to print
   for (std::size_t c = 0; c < kCategories; ++c) {
     const auto prints = [&](const RankMemory& rank) { return as_double(rank.memory.at_peak[c]) >= 0.005 * scale.size; };
     if (std::none_of(r.memory.ranks.begin(), r.memory.ranks.end(), prints)) continue;
@@ -147,7 +147,7 @@ std::string memory_table(const Report& r) {
   return print(t, kIndent);
 }
 
-// When the fullest class of ranks has its peak, and the largest buffers then.
+// Tells when the fullest class of ranks has its peak, and the largest buffers at that moment.
 std::string peak_text(const Report& r) {
   const auto worst =
       std::max_element(r.memory.ranks.begin(), r.memory.ranks.end(),

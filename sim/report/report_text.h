@@ -20,7 +20,8 @@ std::string title(const Spec& spec, const Style& style);
 //   memory     48.17 GiB  fits: 31.47 GiB to spare of 79.65 GiB per GPU
 std::string report_text(const Spec& spec, const Report& report, const Style& style);
 
-// A line "setting an update right takes 0.32 s more of a step (4.1 %)"; "" where no update is validated later.
+// A line "setting an update right takes 0.32 s more of a step (4.1 %)" about rolling back an update; "" where updates
+// are not validated afterwards.
 std::string roll_back_text(const Report& report);
 
 // Which memory is short in a step that does not fit, and by how much where that is known: "22.52 GiB over",

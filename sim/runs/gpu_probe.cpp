@@ -25,7 +25,8 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Runs a program to its end and returns the text that it printed. Throws Error with its last line if it fails.
+// Runs a program to its end and returns the text that it printed. If the program fails, throws Error with the last line
+// of that text.
 std::string run(const std::vector<std::string>& words, const std::string& log) {
   const HeldSignals signals;
   ProcessTree tree(signals);

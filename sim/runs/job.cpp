@@ -30,15 +30,17 @@
 namespace orrery {
 namespace {
 
-// Seconds to wait after a fault until the other ranks have come to wait for the lost rank.
+// Seconds to wait after a fault until the other ranks have come to wait for the lost rank, so that the error can name
+// them.
 constexpr Seconds kSettle = 0.5;
 constexpr Seconds kLinger = 5;  // seconds that mpirun may take to end after its ranks, before it is killed
-// Seconds for which mpirun may be suspended; the same holds for a rank.
+// Seconds for which mpirun may be suspended before the run ends with an error; a rank has the same limit.
 constexpr Seconds kStopped = 3;
 constexpr char kShared[] = "/dev/shm";
 constexpr std::size_t kMostLog = 4000;  // number of characters kept of the last output of mpirun and its ranks
 
-// How long each op may take, from its predicted time, before its rank counts as hung; no limit without a profile.
+// The patience with each rank: the timeout (--hang-timeout), and the predicted time of each op, of which a multiple may
+// pass before the rank counts as hung. Without a profile that fits, only the timeout holds.
 Patience patience_for(const Job& job) {
   Patience patience{.hang = job.options.hang_timeout};
   Profile profile;
@@ -57,7 +59,8 @@ Patience patience_for(const Job& job) {
   return patience;
 }
 
-// Throws Error if mpirun, or the program that starts ranks, has ended and no rank has reported why.
+// Throws the Error for a launcher (mpirun, or the program that starts GPU ranks) that has ended while no rank has
+// reported why.
 [[noreturn]] void ended_early(const Witnesses& witnesses, int status, const std::string& log) {
   std::fputs(tail_of(log).c_str(), stderr);
   std::int64_t first = 0;
@@ -71,9 +74,9 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
-constexpr int kKilled = 128;  // a ProcessTree::status() above this is a signal number plus this
+constexpr int kKilled = 128;  // ProcessTree::status() of a program that signal n has killed is kKilled + n
 
-// A text that says that the launcher was killed, "" if it was not: ranks die with their launcher.
+// A part of an error message that says that the launcher was killed, "" if it was not: ranks die with their launcher.
 std::string launcher_end(const ProcessTree& tree) {
   const std::optional<int> status = tree.status();
   if (!status || *status <= kKilled) return "";
@@ -82,7 +85,8 @@ std::string launcher_end(const ProcessTree& tree) {
 
 constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // a line that Open MPI prints for every rank that is lost
 
-// The last line that the launcher, or a rank through it, has printed; lines that only draw a rule are skipped.
+// The last line that the launcher, or a rank through it, has printed. Lines of only '-' and '=', and Open MPI's lines
+// about lost ranks, are skipped.
 std::string last_words(const std::string& log) {
   std::istringstream in(tail_of(log));
   std::string last;
@@ -94,7 +98,8 @@ std::string last_words(const std::string& log) {
   return last.empty() ? "" : fmt::format("; the launcher's last line: {}", printable(last));
 }
 
-// The error of a run that has failed, made after the ranks that wait for the lost rank have come to wait.
+// The error of a failed run. Waits kSettle seconds first, so that the error can name the ranks that wait for the lost
+// rank; then kills all processes.
 Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& witnesses, ProcessTree& tree,
               const std::string& log) {
   for (const Seconds start = now(); now() < start + kSettle;) tree.wait(kLook);
@@ -106,8 +111,8 @@ Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& 
   return Error(fault.line, fault.exit_code);
 }
 
-// Handles lost servers while other servers of their chain hold the same states: the others are told, and do the work of
-// the lost ones; the run goes on.
+// Handles the loss of parameter servers while other servers of the same chain hold replicas of the lost states: the
+// remaining servers are told, take over the work of the lost ones, and the run goes on.
 void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& folder) {
   while (const auto lost = lost_replica(job.plan, witnesses.ranks())) {
     witnesses.spare(*lost);
@@ -119,11 +124,11 @@ void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& fol
   }
 }
 
-// Notices a launcher that is suspended, or a process that it has forked and that has not become a rank yet: ranks may
-// go on, but the launcher would not notice their end.
+// Notices a suspended launcher, or a suspended process that the launcher has forked and that has not become a rank yet:
+// the ranks may go on, but a suspended launcher would not notice their end.
 class LauncherWatch {
  public:
-  // Throws Error once a process has been suspended for kStopped.
+  // Throws Error once a process has been suspended for kStopped seconds.
   void look(ProcessTree& tree) {
     const std::optional<pid_t> stopped = tree.stopped();
     if (stopped != process_) since_ = now();
@@ -174,7 +179,7 @@ Job make_job(const RunOptions& given) {
   if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
   job.spec = load_spec(given.spec, job.options.overrides);
   const Plan folded = make_plan(job.spec);
-  // The number of times the plan runs: one plan may hold several training steps.
+  // job.steps is the number of times that the plan runs: one plan may hold several training steps.
   job.steps = ceil_div(given.steps > 0 ? given.steps : job.spec.steps, folded.steps);
   job.hash = plan_hash(folded);
   job.plan = unfold(folded);
@@ -182,7 +187,7 @@ Job make_job(const RunOptions& given) {
 }
 
 void check_cores(const Job& job, std::int64_t cores) {
-  constexpr std::int64_t kAlways = 8;  // so few ranks may share cores: the run is slow, but correct
+  constexpr std::int64_t kAlways = 8;  // up to this number of ranks may share cores: the run is slow, but correct
   const std::int64_t ranks = job.plan.ranks;
   if (job.options.device == "cuda" || job.options.ranks == ranks || ranks <= std::max(cores, kAlways)) return;
   throw Error(
@@ -245,7 +250,7 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
   arguments.snapshots = snapshots;
   arguments.first_step = first;
   const std::vector<std::string> words = rank_arguments(program, arguments);
-  // A program for GPUs starts its ranks itself.
+  // orrery-rank-cuda starts the GPU ranks itself, without mpirun.
   const Command launch = job.options.device == "cuda" ? Command{words, {}}
                                                       : mpirun(job.plan.ranks, with_starter(folder.path(), words),
                                                                folder.path(), shared ? shared->path() : "");
@@ -259,8 +264,8 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
 
 }  // namespace
 
-// Runs the plan until it succeeds or fails for good: a fault ends a run; if servers write snapshots, another run starts
-// from the last snapshot, as long as that is a later one than before.
+// Runs the plan. After a fault, if parameter servers write snapshots, the run starts again from the last snapshot; the
+// Error of the fault is thrown if there is no later snapshot than the one from which the failed run had started.
 std::vector<RankRun> run_job(const Job& job, const Common& common) {
   if (snapshot_every(job) == 0) return run_from(job, "", 0, common);
   const TemporaryFolder snapshots(short_temporary());

@@ -12,33 +12,34 @@
 
 namespace orrery {
 
-// The options of a run (run_command, commands.h).
+// The options of `orrery run` (run_command, commands.h).
 struct RunOptions {
   std::string spec;
   std::vector<std::string> overrides;
-  // Profile that says how long an op may take before its rank counts as hung, "" = the built-in one.
+  // Path of the profile with which op times are predicted, to tell a hung rank from a slow one; "" = the built-in
+  // profile.
   std::string profile;
-  std::string device = "cpu";  // or "cuda"
-  std::int64_t ranks = 0;      // 0: as many as the spec says
-  std::int64_t steps = 0;      // 0: as many as the spec says
-  double hang_timeout = 30;    // seconds
+  std::string device = "cpu";  // "cpu" or "cuda"
+  std::int64_t ranks = 0;      // number of ranks; 0: as many as the spec says
+  std::int64_t steps = 0;      // number of training steps; 0: as many as the spec says
+  double hang_timeout = 30;    // seconds without progress after which a rank counts as hung
   std::string trace;
-  bool composed = false;  // GPU ranks run one by one; the step is composed of what they measure (compose.h)
+  bool composed = false;  // whether GPU ranks run one by one and the step is composed of what they measure (compose.h)
 };
 
-// A run that a user asked for, and its plan.
+// A run that a user has asked for, with its spec and plan.
 struct Job {
   RunOptions options;
   Spec spec;
   Plan plan;  // plan of all ranks
   std::string hash;
-  std::int64_t steps = 1;  // how often the plan runs; one plan may hold several training steps
+  std::int64_t steps = 1;  // number of times that the plan runs; one plan may hold several training steps
 };
 
 Job make_job(const RunOptions& options);
 
-// Throws Error where the spec has many more ranks than this machine has cores, unless --ranks asks for so many: the
-// spec is that of a cluster, meant for `simulate`.
+// Throws Error where the spec has more ranks than this machine has cores (and more than 8), unless --ranks asks for
+// that number: such a spec describes a cluster and is meant for `simulate`.
 void check_cores(const Job& job, std::int64_t cores);
 
 // "8 steps instead of 6: the plan of pipedream-2bw fills its pipeline and empties it over 4", or "" where the run has
@@ -49,8 +50,8 @@ std::string rounded_steps(const Job& job);
 RankArguments arguments_for(const Job& job, const std::string& folder);
 
 // Starts the ranks of a job by mpirun, watches them, and returns what they measured. Throws Error with status 5
-// (kRankLost) when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; either way no
-// process and no file is left.
+// (kRankLost) when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; in each case no
+// process and no file remains.
 std::vector<RankRun> run_job(const Job& job, const Common& common);
 
 // The last part of what a program has printed into a file.

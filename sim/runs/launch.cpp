@@ -42,9 +42,9 @@ std::string find_on_path(const std::string& name) {
   return "";
 }
 
-// Flags for mpirun in containers: ranks may not read each other's memory there (vader's single copy), there is no
-// network to look for, and there may be more ranks than cores, so that waiting ranks must yield and none is bound to a
-// core.
+// Flags for mpirun in containers: ranks may not read each other's memory there (which Open MPI's vader does to save a
+// memcpy), there is no network to look for, and there may be more ranks than cores, so that waiting ranks must yield
+// and no rank is bound to a core.
 constexpr std::string_view kMpirunFlags[] = {"--oversubscribe",
                                              "--enable-recovery",
                                              "--bind-to",
@@ -141,7 +141,8 @@ TemporaryFolder::~TemporaryFolder() {
 
 namespace {
 
-// The id of the process in a folder's name; 0: none. The folder of a launched job has the user's id in that position.
+// The id of the process that made a folder, from the folder's name; 0: the name has none. The folder of a launched job
+// has the user's id in that position.
 pid_t maker_of(const std::string& name) {
   int length = 0;
   long pid = 0;

@@ -6,7 +6,8 @@
 
 namespace orrery {
 
-// A program to start, with its arguments and the environment variables that it gets in addition to ours.
+// A program to start, with its arguments and the environment variables that it gets in addition to those of this
+// process.
 struct Command {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
@@ -18,10 +19,10 @@ struct RankArguments {
   std::vector<std::string> overrides;
   std::string folder;
   std::int64_t steps = 1;
-  double hang_timeout = 0;      // 0: ranks do not watch each other for hangs
+  double hang_timeout = 0;      // seconds; 0: ranks do not watch each other for hangs
   bool turns = false;           // whether the ranks run one by one
-  std::int64_t first_step = 0;  // the step to begin with, from the snapshots in the folder
-  std::string snapshots;        // folder; "": none
+  std::int64_t first_step = 0;  // first step to run, from the snapshots in the folder `snapshots`
+  std::string snapshots;        // folder of snapshots; "": none
 };
 std::vector<std::string> rank_arguments(const std::string& program, const RankArguments& arguments);
 
@@ -30,8 +31,8 @@ std::vector<std::string> rank_arguments(const std::string& program, const RankAr
 std::string find_rank_program(const std::string& device);
 
 // The command of Open MPI's mpirun with n ranks on this machine. mpirun and its ranks keep all their files in
-// `temporary` and `shared` ("": in their default folders). A rank that dies does not end the others: the process that
-// watches them does that. Throws Error if there is no mpirun on PATH.
+// `temporary` and `shared` ("": in their default folders). A rank that dies does not end the other ranks: the process
+// that watches the ranks does. Throws Error if there is no mpirun on PATH.
 Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
                const std::string& shared);
 

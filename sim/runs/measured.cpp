@@ -57,8 +57,9 @@ Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
   return begin;
 }
 
-// Finds the task that had to end before each task of a class of ranks could enter: the latest of its dependencies and
-// of the tasks before it in its lane. Dependencies that a host waits for delayed the launch, not the task.
+// Finds for each task of a class of ranks the task that had to end before it could enter: the last to end of its
+// dependencies and the task before it in its lane. Dependencies for which the host waits are left out, as they delay
+// the launch and not the task.
 void find_causes(const Plan& plan, const RankClass& slot, Trace& trace) {
   std::array<TaskId, kLanes> last;
   last.fill(kNone);
@@ -98,7 +99,7 @@ void find_matches(const Plan& plan, Trace& trace) {
   }
 }
 
-// The peak bytes on the node whose ranks together hold the most.
+// The peak memory in bytes of a node, summed over its ranks, for the node where this sum is largest.
 Bytes node_peak(std::span<const RankRun> runs, Bytes MeasuredMemory::*of) {
   std::map<std::string, Bytes> nodes;
   for (const RankRun& r : runs) nodes[r.host] += r.memory.*of;
@@ -145,8 +146,8 @@ std::vector<double> mean_losses(std::span<const RankRun> runs) {
   return means;
 }
 
-// The link over which the ranks of a group communicate, told from the group of rank 0: the link inside the node, or
-// "network" between nodes.
+// The link over which the ranks of a group communicate, determined from the group of rank 0: the link inside the node,
+// or "network" between nodes.
 std::string link_of(const Plan& plan, std::span<const RankRun> runs, Dimension dimension) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(dimension)];
   const auto& members = table.groups[table.member_of[runs[0].rank]];
@@ -246,7 +247,7 @@ Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const R
   const auto noted = std::find_if(runs.begin(), runs.end(), [](const RankRun& run) { return !run.note.empty(); });
   if (noted != runs.end()) r.remarks.push_back(noted->note);
   if (!on_gpus)
-    // CPU ranks measured the step, so that a share of the spec's device's peak FLOP/s means nothing.
+    // The step was measured on CPU ranks, so that a share of the peak FLOP/s of the spec's GPU means nothing.
     r.mfu = r.hfu = r.mfu_full_attention = 0;
   r.simulation.ranks_simulated = 0;
   return r;

@@ -13,10 +13,11 @@ namespace orrery {
 Plan plan_of_step(const Plan& unfolded, std::span<const RankRun> runs, std::size_t step);
 
 // The prediction that would have been made if the loads of the experts in the run, which are an input of a prediction,
-// had been known: a router that has learnt little sends its tokens now here, now there, and with a capacity it drops
-// now many, now few. prediction: the prediction of every rank for the spec. The step is the run's median step; memory,
-// a peak over all steps, is every rank's largest in any step but the first, if the first had no optimizer moments yet.
-// Returns `prediction` itself where no loads are counted (no experts, or padded ones).
+// had been known: a router that has learnt little sends its tokens to other experts in every step, and with a capacity
+// it drops a different number of them. prediction: the prediction of every rank for the spec. The time is predicted for
+// the run's median step; the memory of a rank is its largest predicted peak over all steps, without the first step
+// where that peak includes optimizer moments. Returns `prediction` itself where no loads are counted (no experts, or
+// padded ones).
 Prediction with_measured_loads(const Spec& spec, const Prediction& prediction, std::span<const RankRun> runs);
 
 }  // namespace orrery

@@ -65,10 +65,11 @@ std::vector<std::string> merged(const std::vector<std::string>& added) {
   return all;
 }
 
-// The variables that tell a rank's process its rank: mpirun's, and the one that GPU ranks get from their parent.
+// The environment variables that tell a rank's process its rank: mpirun's, and the one that GPU ranks get from the
+// process that starts them.
 constexpr std::string_view kToldRank[] = {"OMPI_COMM_WORLD_RANK=", "RANK="};
 
-// The rank that a process is, from its environment; a process that has ended but has not been reaped has none.
+// The rank number of a process, from its environment; a process that has ended but has not been reaped has none.
 std::optional<std::int64_t> rank_of(pid_t pid) {
   std::ifstream in(fmt::format("/proc/{}/environ", pid));
   for (std::string entry; std::getline(in, entry, '\0');) {

@@ -38,9 +38,9 @@ class HeldSignals {
 inline constexpr Seconds kLook = 0.1;  // seconds between two checks of the processes
 Seconds now();                         // the time on a steady clock
 
-// A program and all processes that it starts, directly or not: the destructor kills those that are left, also stopped
-// ones, and waits until there are none. Orphans of the program become children of this process, so none can hide. There
-// may be only one tree at a time; the process must have no other threads that start programs.
+// A program and all processes that it starts, directly or not. The destructor kills those that still run or are
+// suspended, and waits until all are gone. Orphans of the program become children of this process, so that none
+// escapes. There may be only one tree at a time; the process must have no other threads that start programs.
 class ProcessTree {
  public:
   explicit ProcessTree(const HeldSignals& signals);
@@ -48,11 +48,12 @@ class ProcessTree {
   ProcessTree(const ProcessTree&) = delete;
   ProcessTree& operator=(const ProcessTree&) = delete;
 
-  // Starts arguments[0] with further environment variables ("KEY=VALUE"), no input, and both outputs in the file `log`.
-  // The program dies with this process. Throws Error if it cannot be started.
+  // Starts arguments[0] with additional environment variables ("KEY=VALUE"), without standard input, and with standard
+  // output and standard error in the file `log`. The program dies with this process. Throws Error if it cannot be
+  // started.
   void start(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
              const std::string& log);
-  // Waits until a child ends or `at_most` has passed; throws Interrupted if the user stops the program.
+  // Waits until a child ends or `at_most` seconds have passed; throws Interrupted if the user stops the program.
   void wait(Seconds at_most);
   // Exit status of the program started, or 128 + signal; nullopt while it runs.
   std::optional<int> status() const { return status_; }

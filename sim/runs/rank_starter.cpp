@@ -23,7 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A name of at most 15 letters (prctl(2)), by which ps shows this program apart from the rank that it starts.
+// A name of at most 15 letters (prctl(2)), which ps prints for this program, to distinguish it from the rank that it
+// starts.
 constexpr char kStarterName[] = "orrery-start";
 constexpr int kNotExecuted = 127;
 

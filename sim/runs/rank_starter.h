@@ -11,8 +11,8 @@ namespace orrery {
 inline constexpr char kStartRank[] = "--start-rank";
 int start_rank(const std::string& folder, char** words);
 
-// The command with which a launcher starts `rank` through that program; unchanged where no orrery program is beside
-// this.
+// The command with which a launcher starts `rank` through that program; `rank` unchanged where there is no orrery
+// program in the folder of this one.
 std::vector<std::string> with_starter(const std::string& folder, const std::vector<std::string>& rank);
 
 }  // namespace orrery

@@ -17,8 +17,8 @@ namespace {
 constexpr Bytes kRoomKiB = 1024, kRoomMiB = 1024 * kRoomKiB;
 
 // Measured with Open MPI 4.1 and OpenBLAS 0.3: 4 ranks start with 48 open files allowed and not with 40, 16 with 96; a
-// rank maps 555 to 666 MB of addresses before its model, and OpenBLAS waits for ever where it cannot; 4 ranks use 648
-// KiB of shared memory, 16 ranks 4.4 MiB.
+// rank maps 555 to 666 MB of addresses before its model, and OpenBLAS waits for ever where it cannot map memory; 4
+// ranks use 648 KiB of shared memory, 16 ranks 4.4 MiB.
 constexpr std::int64_t kFiles = 32, kFilesOfRank = 4;
 constexpr Bytes kAddresses = 640 * kRoomMiB;
 constexpr Bytes kSharedAll = 512 * kRoomKiB, kSharedOfRank = 384 * kRoomKiB;

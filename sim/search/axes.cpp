@@ -1,4 +1,4 @@
-// Space, the search space of strategies: the values that the spec gives each key.
+// A part of Space, the search space of strategies: the values that the spec allows for each key.
 #include <algorithm>
 #include <charconv>
 #include <functional>
@@ -16,7 +16,8 @@
 namespace orrery {
 namespace {
 
-// Reads the values that `search:` gives a key. Throws Error with the line, the key and what is wrong.
+// Reads the values that the section `search:` of a spec file lists for a key. Throws Error with the line, the key and
+// what is wrong.
 class Values {
  public:
   explicit Values(const SearchRange& range) : range_(range) {}
@@ -30,7 +31,7 @@ class Values {
       if (!axis.admits(value)) axis.values.push_back(value);
     }
   }
-  // Restricts a key whose values are words to those listed; `check` throws Error for an unknown word.
+  // Restricts a key whose values are names to the listed names; `check` throws Error for an unknown name.
   template <class Check>
   void restrict_to(Choices<std::string>& axis, Check check) const {
     restrict_to(axis);
@@ -45,7 +46,7 @@ class Values {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    // The prefix "FILE:LINE: ", which the message of a check may already have.
+    // The prefix "FILE:LINE: ", with which the message of a check may begin already.
     const std::string from = range_.from + ": ";
     throw Error(
         fmt::format("{}search.{}: {}", from, range_.key, what.substr(what.starts_with(from) ? from.size() : 0)));
@@ -113,7 +114,8 @@ static void check_schedule(const SearchRange& range, const std::string& name) {
 }
 
 // The search has bounds for schedules whose steps end before the next one begins, whose activations stay on their rank,
-// and whose vocabulary lies at the ends of the pipeline. The rows of Limit::search refuse all others.
+// and whose embedding and output are on the first and the last stage. The table of refused combinations (Limit::search)
+// refuses all other schedules.
 bool has_bounds(const ScheduleRow& row) {
   return row.updates == Updates::flush && row.moves == nullptr && row.vocabulary_barriers == 0 &&
          model_copies(row.name) <= 2;
@@ -145,7 +147,7 @@ void Space::take_given(const Origin& origin) {
   constexpr std::string_view section = "strategy.";
   if (!origin.key.starts_with(section) || !is_given(origin)) return;
   const std::string key = origin.key.substr(section.size());
-  // The first part of the key, whose value may be a map: context_kind: {ring: 2, ulysses: 4}.
+  // The part of the key before the first dot; a key's value may be a map, as in context_kind: {ring: 2, ulysses: 4}.
   const std::string whole = key.substr(0, key.find('.'));
   batch_given_ = batch_given_ || key == "global_batch";
   bucket_given_ = bucket_given_ || key == "bucket_MiB";

@@ -14,28 +14,30 @@
 
 namespace orrery {
 
-// The number of layers of each virtual stage, and the index of its first layer; empty: the model cannot be cut like
-// this.
+// The number of layers of each virtual stage, and the index of its first layer; empty: the model cannot be cut into so
+// many.
 struct ModelCut {
   std::vector<std::int64_t> layers, first;
 };
 
-// The stage that each virtual stage of a schedule lies on.
+// The pipeline stage on which each virtual stage of a schedule is.
 struct PlacedChunks {
   Schedule where;
-  std::vector<std::vector<std::int64_t>> of_stage;  // [stage]: its virtual stages, chunk by chunk
+  std::vector<std::vector<std::int64_t>> of_stage;  // virtual stages by stage, then by chunk
 };
 
-// A transfer, and how long it takes when nothing runs beside it (time). nic, nvlink: the time for which it would keep
-// that link full; pressure: how much it slows kernels beside it (timing.h).
+// The cost of the transfer of a unit (a layer's weights or gradients). time: its time when nothing else runs; nic,
+// nvlink: time in which it would use the full bandwidth of that link; pressure: added time of kernels that run at the
+// same time, as a share of their time alone (timing.h).
 struct MovedUnit {
   Picoseconds time = 0, nic = 0, nvlink = 0;
   double pressure = 0;
 };
 
-// The ranks that hold the same weights, the nodes on which they lie, and the costs of their transfers.
+// The ranks that hold the same weights, the number of them on each node, and the costs of their transfers.
 struct ReplicaGroup {
-  // Number of these ranks on each node; empty where stages lie differently, and where no costs of transfers are known.
+  // Number of these ranks on each node; empty where this differs from stage to stage, and where no costs of transfers
+  // are known.
   std::vector<int> spread;
   std::int64_t channels = 0;
   std::map<CollectiveKind, double> rates;
@@ -43,7 +45,7 @@ struct ReplicaGroup {
 };
 
 // A class of shardings (ZeRO stages) that cost the same for a layer: one sharding that stands for the class, and
-// whether gradients lie on the host.
+// whether gradients are on the host.
 struct StackKind {
   Sharding sharding = Sharding::none;
   bool host_gradients = false;
@@ -51,21 +53,22 @@ struct StackKind {
   auto operator<=>(const StackKind&) const = default;
 };
 
-// The least step time of any strategy in a group, without the update; least: the fewest weights of any stage.
+// time: the least step time, without the update, of any strategy in a group (strategies that differ only in
+// recomputation, offloaded activations and features). least: the fewest weights of any stage.
 struct GroupTime {
   Picoseconds time = 0;
   StageWeights least;
 };
 
-// Costs that strategies of many layouts share, kept once they have been computed: one cache for each thread. The cache
-// changes no result.
+// Costs that strategies with different parallel degrees share, kept once they have been computed. Each thread has a
+// cache of its own. The cache changes no result.
 struct BoundCache {
   BoundCache(const Space& searched, const Profile& measured, StackCosts& shared)
       : space(searched), profile(measured), stacks(shared) {}
 
   const Space& space;
   const Profile& profile;
-  StackCosts& stacks;  // costs of blocks, which all threads share
+  StackCosts& stacks;  // costs of blocks, shared by all threads
   KnownOrders orders;
   std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts;  // by number of stages, and of virtual stages of each
   std::map<std::pair<std::int64_t, bool>, std::int64_t> layers_ahead;
@@ -77,23 +80,23 @@ struct BoundCache {
   std::map<std::array<std::int64_t, 7>, ReplicaGroup> groups;
 };
 
-// Costs that all strategies of one rank layout share.
+// Costs that all strategies of one RankLayout (parallel degrees and micro-batch size) share.
 struct LayoutCosts {
   LayoutCosts(BoundCache& shared, const RankLayout& degrees) : cache(shared), layout(degrees) {}
 
   BoundCache& cache;
   RankLayout layout;
-  std::int64_t own_tokens = 0;  // a rank's tokens, where its attention is counted over these alone (rough_bound)
+  std::int64_t own_tokens = 0;  // number of tokens over which rough_bound() counts attention; 0: all
   std::map<std::tuple<std::string_view, StackKind, bool, bool>, const StackCost*> stacks;
   std::map<std::tuple<std::string_view, std::int64_t, StackKind>, GroupTime> groups;
-  std::array<std::optional<Picoseconds>, 2> sends;  // send times: across nodes, within a node
-  std::optional<std::int64_t> tensor_channels;      // channels of the tensor group
-  // bytes of NCCL buffers, by shard group and copies of the model
+  std::array<std::optional<Picoseconds>, 2> sends;  // send times: [0] between nodes, [1] within a node
+  std::optional<std::int64_t> tensor_channels;      // number of NCCL channels of the tensor group
+  // Bytes of NCCL's buffers, by size of the shard group and number of copies of the model.
   std::map<std::pair<std::int64_t, std::int64_t>, Bytes> communicator_bytes;
 };
 
-// Costs of the model's layers where `recompute` names the parts that run again in backward. splits: whether the
-// schedule splits backward in two; leaves: whether to find the bytes of activations that can be offloaded
+// Costs of the model's blocks where `recompute` names the parts of a layer that run again in backward. splits: whether
+// the schedule splits backward in two; leaves: whether to find the bytes of activations that can be offloaded
 // (BlockCost::leaves).
 const StackCost& stack_of(LayoutCosts& costs, std::string_view recompute, StackKind kind, bool splits,
                           bool leaves = false);
@@ -102,7 +105,7 @@ const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell);
 
 StackKind stack_kind(const Spec& base, Sharding sharding);
 StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan);
-// All kinds of shardings that the strategies of a layout may have.
+// All classes of shardings that strategies with these parallel degrees may have.
 std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout);
 // Whether gradients are reduced unit by unit (an FSDP unit, a layer under ZeRO-3).
 bool reduces_units(const Spec& base, const MemoryPlan& memory_plan);

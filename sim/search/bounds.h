@@ -14,7 +14,8 @@ struct Bound {
   Bytes memory = 0;
 };
 
-// The work of the strategies in one cell (equal rank layout and memory plan), and the bounds that follow from it.
+// The work of the strategies in one cell (strategies with equal RankLayout and MemoryPlan), and the bounds that follow
+// from it.
 struct CellBounds {
   CellWork work;
   TimeBound time;
@@ -23,7 +24,7 @@ struct CellBounds {
 
 CellBounds cell_bounds(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
-// Lower bound of all strategies of the cell; with features (overlaps, order of ranks), that of one strategy.
+// Lower bound of all strategies of the cell; with features (overlaps, order of ranks), the lower bound of one strategy.
 Bound bound_of(const CellBounds& cell);
 Bound bound_of(LayoutCosts& costs, const CellBounds& cell, const PointTime& point);
 Bound bound_of(LayoutCosts& costs, const CellBounds& cell, const Features& features);

@@ -5,15 +5,15 @@
 
 namespace orrery {
 
-// A cell: all strategies of the same rank layout and memory plan, the first two of a strategy's three parts.
+// A cell: all strategies with the same RankLayout and MemoryPlan, the first two of a strategy's three parts.
 struct SearchCell {
   RankLayout layout;
   MemoryPlan memory_plan;
-  std::int64_t copies = 1, micro_batches = 1;  // copies of the model, and micro-batches of each copy
+  std::int64_t copies = 1, micro_batches = 1;  // numbers of copies of the model, and of micro-batches of a copy
 };
 SearchCell cell_of(const RankLayout& layout, const MemoryPlan& memory_plan);
 
-// Weights of one pipeline stage, in elements.
+// Numbers of weights (elements) of one pipeline stage.
 struct StageWeights {
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
   std::int64_t first_elements = 0;  // elements of the stage's first chunk (virtual stage)
@@ -26,7 +26,8 @@ std::int64_t own_elements(const SearchCell& cell, const StageWeights& weights);
 // The shape (stages, micro-batches, ...) with which the planner asks for the schedule's order, without times.
 ScheduleShape schedule_shape(const Spec& base, const SearchCell& cell);
 
-// Whether the bounds' closed forms hold for the order of micro-batches of an interleaved schedule: that of Megatron-LM.
+// Whether an interleaved schedule takes micro-batches in the order of Megatron-LM, for which the closed forms of the
+// bounds hold; true for other schedules.
 bool in_usual_turns(const Spec& base, const SearchCell& cell);
 
 }  // namespace orrery

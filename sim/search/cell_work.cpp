@@ -14,7 +14,8 @@ struct LayersLeft {
 };
 
 // A chunk (virtual stage) whose cost is being added. place: index of the virtual stage within one copy of the model;
-// middle: end of the recomputed layers.
+// [first, middle): its recomputed layers; [middle, end): its other layers; away: number of its layers with offloaded
+// activations.
 struct AddedChunk {
   std::int64_t place = 0, first = 0, middle = 0, end = 0, away = 0;
   bool is_first = false, is_last = false;
@@ -37,7 +38,7 @@ AddedChunk take_chunk(const CellWork& work, std::int64_t k, LayersLeft& left) {
   return {place, first, first + again, first + n, away, place == 0, place + 1 == places};
 }
 
-// Costs of a virtual stage, and how long the forward of its last layer computes.
+// Costs of a virtual stage, and the time in which the forward of its last layer computes.
 VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picoseconds& last_forward) {
   VirtualStage costs;
   const auto pass = [&](PassCost& cost, auto sums, auto member) {
@@ -52,7 +53,8 @@ VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picosecon
   pass(costs.weight, &LayerSums::weight, &BlockCost::weight);
   last_forward = 0;
   if (c.end == c.first) return costs;
-  // In the last layer of a pass, what runs after the last compute op is not followed by compute of the micro-batch.
+  // After the last layer of a pass no compute of the micro-batch follows, so that the time after the layer's last
+  // compute op does not keep the stage busy.
   const BlockCost &high = (c.middle == c.end ? work.again : work.plain)->layers[c.end - 1],
                   &low = (c.middle > c.first ? work.again : work.plain)->layers[c.first];
   if (!c.is_last) costs.forward.busy -= high.forward.through - high.forward.busy;
@@ -65,7 +67,7 @@ VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picosecon
   return costs;
 }
 
-// Adds the passes of a chunk to those of the stage. Where a forward and a backward overlap op by op (woven), one may
+// Adds the passes of a chunk to those of the stage. Where a forward and a backward overlap op by op (`woven`), one may
 // compute while the other waits for transfers, so that only the time of kernels counts.
 void add_passes(StageWork& stage, const VirtualStage& costs, bool first_chunk, bool woven) {
   const auto add = [&](PassCost& sum, PassCost cost) {
@@ -79,8 +81,9 @@ void add_passes(StageWork& stage, const VirtualStage& costs, bool first_chunk, b
   add(stage.weight, costs.weight);
 }
 
-// Adds the bytes that a chunk keeps for each micro-batch, and the further bytes that its last blocks need. The latter
-// hold whether or not the last layer is recomputed, so that recomputing more layers never raises the bound.
+// Adds the bytes that a chunk keeps for each micro-batch, and the further bytes that its last blocks need. Of these
+// further bytes the least counts, with the last layer recomputed or not, so that recomputing more layers never raises
+// the bound.
 void add_kept(const CellWork& work, StageWork& stage, const AddedChunk& c, ChunkWork& chunk) {
   const LayerSums &again = work.again->sums, &plain = work.plain->sums;
   const Bytes kept = again.kept[c.middle] - again.kept[c.first] + plain.kept[c.end] - plain.kept[c.middle];
@@ -110,7 +113,8 @@ void add_weights(const CellWork& work, bool tied, StageWork& stage, const AddedC
   if (c.is_first) w.elements += work.plain->embedding.elements;
   if (c.is_last) {
     w.elements += work.again->head.elements;
-    // In the small plan one stage holds both ends, and a tied output's matrix belongs to the embedding.
+    // A matrix that embedding and output share (tied) counts once, with the embedding, if both may be on the same
+    // stage.
     const bool meet = work.cell.layout.pipeline == 1 || !work.in_turn;
     if (tied && meet) w.elements -= std::min(work.again->head.elements, work.plain->embedding.elements);
     w.expert_elements += work.again->head.expert_elements;
@@ -150,8 +154,9 @@ void add_chunks(CellWork& work, const Model& model) {
   }
 }
 
-// Finds for every stage the time until the first micro-batch arrives and until the last gradient is back at the first
-// stage. Among the chunks of a stage, the one that lies first in the model has the fewest layers before it.
+// Finds for every stage the time until the first micro-batch arrives (head), and the time in which the last gradient
+// goes back to the first stage (tail). Among the chunks of a stage, the chunk that is first in the model has the fewest
+// layers before it.
 void find_ways(CellWork& work) {
   const std::int64_t p = work.cell.layout.pipeline;
   std::vector<Picoseconds> ahead(p + 1, 0), behind(p + 1, 0);
@@ -164,7 +169,7 @@ void find_ways(CellWork& work) {
     std::int64_t first = stage.first_place;
     for (const std::int64_t k : work.placed->of_stage[s]) first = std::min(first, k % std::ssize(work.cut->layers));
     stage.head = ahead[first];
-    // Sums of gradients, which overlap with the way of the gradient back to the first stage.
+    // Time of sums of gradients that overlap with the way of the gradient back to the first stage.
     const Picoseconds late = work.virtual_stages[first].backward.late;
     stage.tail = std::max<Picoseconds>(0, behind[first] - late);
     stage.first_place = first;

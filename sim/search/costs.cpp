@@ -33,14 +33,15 @@ struct Segment {
   // result: when the tensor that the next block reads is complete; late: time of sums of gradients that run before the
   // result but may come after it.
   Picoseconds result = 0, late = 0;
-  Bytes most = 0;  // most bytes held during the pass
+  Bytes most = 0;  // most bytes allocated during the pass
 };
 
 bool counts(LaneKind lane) {
   return lane == LaneKind::compute || lane == LaneKind::tensor || lane == LaneKind::context || lane == LaneKind::expert;
 }
 
-// Whether an op runs once a step, not in every micro-batch. Gradients of FSDP units are averaged in every reduction.
+// Whether an op runs once a step, not in every micro-batch. Ops that average an FSDP unit's gradients run in every
+// reduction.
 bool runs_once(const Op& op) {
   const bool unit =
       std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) { return o.scope == Scope::unit; });
@@ -116,7 +117,7 @@ class Probe {
     return backward_ops_.count(plan_.tasks[t].op) != 0 || op.phase != Phase::forward ? Pass::backward : Pass::forward;
   }
 
-  // Finds the task at which forward ends; recomputed ops in backward are of phase forward too, and are not meant.
+  // Finds the task at which forward ends; recomputed ops in backward, which are of phase forward too, do not count.
   void find_turn() {
     for (const Block& block : plan_.blocks) backward_ops_.insert(block.backward.begin(), block.backward.end());
     turn_ = plan_.classes[0].end;
@@ -169,9 +170,9 @@ class Probe {
     idle_.emplace_back(end, trace_.step_time);
   }
 
-  // The part of the time of a transfer t in which other transfers may cost less than by themselves: all of it while
-  // kernels wait for t. Beside kernels that t slows by a pressure P anyway, another transfer of pressure p takes p / (1
-  // + P + p) of the time and not p / (1 + p): no less than 1 / (1 + P) of that is left.
+  // The part of the time of a transfer t in which further transfers may cost kernels nothing: all of it where kernels
+  // wait for t. Where t already slows kernels by a pressure P, a further transfer of pressure p takes p / (1 + P + p)
+  // of the time instead of p / (1 + p), which is no less than 1 / (1 + P) of it; so P / (1 + P) of t's time counts.
   Picoseconds hides(TaskId t) const {
     const Span& s = trace_.spans[t];
     const OpTiming& timing = bare_.of(0, plan_.tasks[t].op);
@@ -215,8 +216,8 @@ class Probe {
     return plan_.blocks[plan_.frames[frame].block].buffers[slot].bytes;
   }
 
-  // Bytes held of a block's own weights that are gathered for the pass and freed after it; weights that stay gathered
-  // after forward are counted elsewhere.
+  // Allocated bytes of a block's own unit (gathered weights and their gradients) that are freed after the pass; weights
+  // that stay gathered after forward are counted elsewhere.
   Bytes unit_bytes(const Held& held, std::uint32_t frame) const {
     const ShardingRow& row = row_of(spec_.strategy.sharding);
     const auto found = held.find(plan_.frames[frame].unit);
@@ -227,7 +228,7 @@ class Probe {
     return sum;
   }
 
-  // Bytes that an operand allocates or frees, in buffers that every micro-batch has its own instance of.
+  // Bytes that an operand allocates or frees, in buffers of which every micro-batch has an instance of its own.
   Bytes hold(Held& held, TaskId t, const Operand& o, bool take) const {
     const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o);
     if (frame == kNone) return 0;
@@ -263,7 +264,7 @@ class Probe {
 
   std::map<std::uint32_t, BlockCost> by_frame() const {
     std::map<std::uint32_t, BlockCost> blocks;
-    Bytes kept = 0;  // bytes kept by blocks whose backward has not come yet
+    Bytes kept = 0;  // bytes kept by blocks whose backward has not run yet
     std::set<std::uint32_t> run_back;
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];
@@ -318,7 +319,7 @@ class Probe {
     a.trails = std::max(a.trails, b.trails);
     a.forward_extra = std::min(a.forward_extra, b.forward_extra);
   }
-  // Adds the cost of one block of the model's head (norm, logits, loss) to the cost of those before it.
+  // Adds the cost of one block of the model's head (norm, logits, loss) to the cost of the head's blocks before it.
   static void add(BlockCost& a, const BlockCost& b) {
     a.forward += b.forward;
     a.backward += b.backward;
@@ -351,7 +352,7 @@ class Probe {
   std::map<std::uint32_t, Bytes> kept_;
 };
 
-// The fewest bytes that a layer of each kind copies to the host in forward when activations are offloaded.
+// The fewest bytes that a layer of each type copies to the host in forward when activations are offloaded.
 std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
   spec.strategy.offload.activations = MemoryTier::host;
   const Plan plan = make_unchecked_plan(spec);

@@ -14,11 +14,11 @@
 namespace orrery {
 
 // The time of one block (a layer, embedding or output) in one pass when only the tensor, context and expert transfers
-// of the same rank run beside it, and the host is never late. through: from the first compute op of the block to that
-// of the next block; busy: to the end of the last compute op of the block. issue: time the host needs to launch the
-// block. compute: time of the kernels alone. beside: time of those transfers. hides: the part of `beside` in which
-// further transfers that slow kernels may cost nothing. late: the part of `through` that may come after the block's
-// result: sums of gradients, and the handling of an FSDP unit's gradients.
+// of the same rank run beside it, and the host is never late. through: time from the start of the block's first compute
+// op to the start of the next block's; busy: time to the end of the block's last compute op. issue: time the host needs
+// to launch the block. compute: time of the kernels alone. beside: time of the tensor, context and expert transfers.
+// hides: the part of `beside` in which further transfers that slow kernels may cost nothing. late: the part of
+// `through` that may come after the block's result: sums of gradients, and the handling of an FSDP unit's gradients.
 struct PassCost {
   Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, hides = 0, late = 0;
 
@@ -32,11 +32,11 @@ struct OrderTimes {
   std::vector<OrderLength> forward, input, weight;
 };
 
-// The costs of a block (a layer, embedding or output) for one micro-batch on one rank. backward: the whole backward, or
-// the input-gradient part where the schedule splits backward; weight is then the other part. kept: bytes that stay from
-// forward to backward. backward_extra: most bytes held in backward beyond those that this block and the blocks before
-// it keep, weights gathered for the block and their gradients included; forward_extra: the same in forward, beyond
-// those that the blocks before it keep.
+// The costs of a block (a layer, embedding or output) for one micro-batch on one rank. backward: the complete backward,
+// or the input-gradient part where the schedule splits backward; weight is then the other part. kept: bytes that stay
+// from forward to backward. backward_extra: most bytes allocated in backward beyond the bytes that this block and the
+// blocks before it keep, weights gathered for the block and their gradients included; forward_extra: most bytes
+// allocated in forward beyond the bytes that the blocks before it keep.
 struct BlockCost {
   PassCost forward, backward, weight;
   // Part of backward.through before any op reads the gradient of the block's output.
@@ -57,9 +57,9 @@ struct LayerSums {
   std::vector<std::int64_t> elements, expert_elements, eight_bit_elements;
 };
 
-// Costs of all blocks of a model under one layout.
+// Costs of all blocks of a model with given parallel degrees (StackKey).
 struct StackCost {
-  // False: the layout breaks a rule of the model, or the planner does not support it.
+  // False: the parallel degrees break a rule of the model, or the planner does not support them.
   bool possible = true;
   // head: final norm, logits and loss.
   BlockCost embedding, head;
@@ -70,24 +70,25 @@ struct StackCost {
 // Fills cost.sums from cost.layers.
 void add_up(StackCost& cost);
 
-// Everything on which the costs of blocks depend. Tensor, context and expert groups lie as the rank order "tp-cp-dp-pp"
-// lays them, each on as few nodes as possible: no other order of ranks makes their transfers faster.
+// Everything on which the costs of blocks depend. Ranks are in the order "tp-cp-dp-pp", which puts each tensor, context
+// and expert group on as few nodes as possible: no other order of ranks makes the groups' transfers faster.
 struct StackKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
-  std::int64_t data = 1;      // 1: one data rank; 2: more than one; larger: the number that the experts need
-  std::int64_t sequence = 0;  // sequence length; 0: the spec's
+  std::int64_t data = 1;      // 1: one data rank; 2: more than one; larger: as many as expert ranks need
+  std::int64_t sequence = 0;  // sequence length in tokens; 0: the spec's
   std::string context_kind = "ring", recompute = "none";
   Sharding sharding = Sharding::none;
   bool sequence_parallel = false, overlap_tensor = false, overlap_expert = false, splits_backward = false;
-  // host_gradients: gradients lie on the host; leaves: whether to find BlockCost::leaves.
+  // host_gradients: whether gradients are on the host; leaves: whether to find BlockCost::leaves.
   bool host_gradients = false, leaves = false;
 
   std::strong_ordering operator<=>(const StackKey&) const = default;
 };
 
-// Simulates a small plan of one stage and one micro-batch with each kind of layer. The plan leaves out issue times,
-// data-parallel transfers, and everything that could make it break a rule that the strategies of the layout obey:
-// stragglers, activations on the host, and a host optimizer where states are whole. All of these only add time.
+// Simulates a plan of one stage and one micro-batch with each type of layer. The plan leaves out issue times,
+// data-parallel transfers, and everything that could make it break a rule that strategies with these parallel degrees
+// obey: stragglers, activations on the host, and a host optimizer where states are unsharded. All that is left out only
+// adds time.
 StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key);
 
 // Computes costs of blocks when asked for, and keeps them. Safe to use from several threads.

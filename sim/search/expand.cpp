@@ -43,8 +43,8 @@ std::vector<SearchNode> SearchOpener::played(LayoutCosts& costs, SearchNode node
   return room ? std::vector{node} : without_room(cell.work, node, tally);
 }
 
-// The strategies to try in place of one that does not fit: the same with activations offloaded. No other part of the
-// space contains them if the memory plan without offload fitted by its bound.
+// The strategies to try in place of one that does not fit: the same strategy with activations offloaded. No other part
+// of the space contains them if the memory plan without offload fits by its bound.
 std::vector<SearchNode> SearchOpener::without_room(const CellWork& cell, const SearchNode& point, Tally tally) const {
   ++tally.counts.without_room;
   if (options_.objective != SearchObjective::time || !frees_memory(cell)) return {};
@@ -52,7 +52,7 @@ std::vector<SearchNode> SearchOpener::without_room(const CellWork& cell, const S
 }
 
 // Computes the bounds of one strategy. Where the number of layers with offloaded activations is not given, takes as
-// many as the strategy needs to fit. Returns whether the strategy fits.
+// many layers as the strategy needs to fit. Returns whether the strategy fits.
 bool SearchOpener::make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const {
   const auto bound = [&](const CellBounds& bounded) {
     point.bound = plays ? played_bound(costs, bounded, point.features) : bound_of(costs, bounded, point.features);
@@ -147,7 +147,8 @@ std::int64_t SearchOpener::layers_needed(LayoutCosts& costs, MemoryPlan cell) co
   return enough;
 }
 
-// The same layout with its own bound instead of the rough one; none where no strategy of the layout is possible.
+// The same node with the bound of its own RankLayout instead of the rough bound; no node where no strategy with these
+// parallel degrees is possible.
 std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNode node) const {
   node.level = SearchLevel::layout;
   node.bound = {.time = layout_bound(costs)};
@@ -156,8 +157,8 @@ std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNo
   return {node};
 }
 
-// Splits a layout into groups (memory plans that differ only in recomputation). A group takes at least the time of its
-// memory plan without recomputation; others of the group may need less memory.
+// Splits the node of a RankLayout into groups of memory plans that differ only in recomputation. A group takes at least
+// the time of its memory plan without recomputation; its other memory plans may need less memory.
 std::vector<SearchNode> SearchOpener::groups_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
   std::vector<SearchNode> result;
   const std::vector<MemoryPlan> groups = space_.groups(layouts_[node.layout]);
@@ -184,8 +185,8 @@ std::vector<SearchNode> SearchOpener::cells_of(LayoutCosts& costs, const SearchN
   return result;
 }
 
-// The first of the cells [c, end) of one kind of recomputation that may fit; found by bisection where recomputing more
-// layers never needs more memory.
+// The first that may fit of the cells [c, end), which differ only in how many layers are recomputed; found by bisection
+// where recomputing more layers never needs more memory.
 std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<MemoryPlan>& cells, std::size_t c,
                                           std::size_t end, Tally tally) const {
   const auto lacks_room = [&](const CellWork& work) {
@@ -205,7 +206,7 @@ std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<
   return static_cast<std::size_t>(found - cells.begin());
 }
 
-// Whether a cell with offloaded activations is left out because by the bounds it fits without offload, with no more
+// Whether a cell with offloaded activations is left out because by its bound it fits without offload and with as many
 // layers recomputed: activations are offloaded only once a simulation has shown that they do not fit.
 bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   if (!space_.keeps_activations()) return false;
@@ -215,7 +216,8 @@ bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   return memory_bound(costs, stays).least <= room_ && frees_memory(stays);
 }
 
-// Adds the first cell from c on, of the same kind of recomputation, that fits; it stands for the later cells.
+// Adds the first cell from c on, among those that recompute the same parts of layers, that fits by its bound. It stands
+// for the later cells too, in which more layers are recomputed.
 void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<MemoryPlan>& cells,
                             std::size_t c, Tally tally, std::vector<SearchNode>& result) const {
   const bool time = options_.objective == SearchObjective::time;

@@ -9,15 +9,15 @@
 
 namespace orrery {
 
-// Splits parts of the search space: a rank layout into groups of memory plans, a group into cells (single memory
-// plans), a cell into strategies and the next cell, each with a lower bound. Parts that need more memory than there is
-// (room), or whose bound is above the limit, are dropped. The opener keeps no state; several threads may use it, each
-// with a cache of the thread's own.
+// Splits parts of the search space: a RankLayout (parallel degrees) into groups of memory plans, a group into cells
+// (single memory plans), a cell into strategies and the next cell, each with a lower bound. Parts that need more memory
+// than a GPU has (room), or whose bound is above the limit, are dropped. The opener keeps no state; several threads may
+// use it, each with a cache of the thread's own.
 class SearchOpener {
  public:
-  // Sums over all parts that were split.
+  // Sums over all nodes that were split.
   struct Found {
-    SearchCounts& counts;  // counts of parts that got a bound, and of those that do not fit in memory
+    SearchCounts& counts;  // numbers of parts that got a bound, and of parts that do not fit in memory
     Bytes& least;          // least memory bound of any cell; 0: none yet
   };
 
@@ -31,10 +31,10 @@ class SearchOpener {
   // Whether the strategy keeps on the device all states and activations that may stay there.
   bool stays(const MemoryPlan& what) const;
   SearchFamily family_of(const SearchNode& point) const;
-  // A strategy of the same family that keeps everything on the device.
+  // A strategy with the same forward (SearchFamily) that keeps everything on the device; nullopt where there is none.
   std::optional<SearchNode> where_all_stays(const SearchNode& point) const;
-  // Strategies that may do better than one that turned out not to fit: the same with activations of one layer more
-  // offloaded.
+  // Strategies to try after one whose simulation showed that it lacks memory: the same with activations of one layer
+  // more offloaded.
   std::vector<SearchNode> with_more_away(const SearchNode& point) const;
 
  private:
@@ -46,10 +46,11 @@ class SearchOpener {
 
   bool hurries() const { return options_.stop != nullptr && *options_.stop; }
   std::vector<SearchNode> parts_of(BoundCache& cache, const SearchNode& node, Tally tally) const;
-  // The same strategy with activations of one layer more of each stage offloaded; nullopt where those of all layers are
-  // offloaded already.
+  // The same strategy with activations of one layer more of each stage offloaded; nullopt where the activations of all
+  // layers are offloaded already.
   std::optional<SearchNode> with_one_more(const SearchNode& point) const;
-  // The same strategy with activations of one layer of each stage offloaded, for each place where they may lie.
+  // The same strategy with activations of one layer of each stage offloaded, for each memory tier to which they may be
+  // offloaded.
   std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
   std::int64_t layers_needed(LayoutCosts& costs, MemoryPlan cell) const;
   bool make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const;

@@ -20,15 +20,15 @@ struct FrontRow {
   Bytes memory = 0;                      // bytes on the fullest GPU
 };
 
-// A row of the list needs at most this share of the memory of the row before it: among strategies closer than that,
-// only the fastest is listed.
+// A strategy of the list needs at most this share of the memory of the strategy before it: among strategies whose
+// memory differs by less, only the fastest is listed.
 inline constexpr double kFrontStep = 0.95;
 
-// The Pareto front: rows to which no other is at least as good in time, cost and memory and better in one of them. The
-// fastest comes first; of equal rows only the first stays. A price that is not known counts as worse than any.
+// The Pareto front: rows for which no other row is at least as good in time, cost and memory and better in one of them.
+// The fastest comes first; of equal rows only the first stays. An unknown price counts as higher than any.
 std::vector<FrontRow> front_of(std::vector<FrontRow> rows);
 
-// The front as text; samples for one machine ("time against memory") and for several:
+// The front as lines for the terminal; samples for one machine ("time against memory") and for several:
 //   22.51 ms   2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
 //   dgx-h100  8   72,800 tokens/s  0.09 $/Mtoken  2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
 std::string front_text(const std::vector<FrontRow>& rows, bool cut = false);

@@ -41,8 +41,8 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   return load;
 }
 
-// The time for `down` and `up` bytes of every device on a PCIe switch, over the link that they share (both directions
-// at once).
+// The time in which every device on a PCIe switch moves `down` bytes to the host and `up` bytes from it, over the link
+// that the devices share (both directions at the same time).
 Picoseconds through_link(const Space& space, double down, double up) {
   const Cluster& c = space.base().cluster;
   const auto sharers =
@@ -59,8 +59,8 @@ Bytes bytes_left(const CellWork& work, std::int64_t s) {
 
 }  // namespace
 
-// With clipping no rank updates before all gradients are there, and then the node's processors update the parameters of
-// all ranks of the node.
+// With gradient clipping no rank updates before all gradients are complete, and then the node's processors update the
+// parameters of all ranks of the node.
 HostLoad host_load(const Space& space, const SearchCell& cell, const StageWeights& stage) {
   if (cell.memory_plan.offload == "none") return {};
   const Spec& spec = space.base();

@@ -22,7 +22,7 @@ const KnownOrder* order_to_play(BoundCache& cache, const CellWork& work) {
   return cache.orders.of(memory_plan.schedule, schedule_shape(base, work.cell));
 }
 
-// The number of forwards that a stage issues before its first backward.
+// The number of forward passes that a stage issues before its first backward pass.
 std::int64_t forwards_first(const Spec& base, const SearchCell& cell, std::int64_t s) {
   const std::int64_t p = cell.layout.pipeline, m = cell.layout.micro_batches, v = cell.memory_plan.virtual_stages;
   const ScheduleRow& row = find_schedule(cell.memory_plan.schedule);
@@ -32,15 +32,16 @@ std::int64_t forwards_first(const Spec& base, const SearchCell& cell, std::int64
   return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
 }
 
-// How many of the forwards before the first backward belong to one chunk: a stage runs p micro-batches through a chunk,
-// then through the next one.
+// The number of forward passes of one chunk among those before the first backward pass: a stage runs p micro-batches
+// through a chunk, then through the next one.
 std::int64_t forwards_of_chunk(const SearchCell& cell, std::int64_t forwards, std::int64_t chunk) {
   const std::int64_t p = cell.layout.pipeline, v = cell.memory_plan.virtual_stages;
   if (v == 1) return forwards;
   return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
 }
 
-// The number of micro-batches alive on every chunk of stage s when the stage has most.
+// By chunk of stage s: the number of micro-batches between forward and backward (alive) when the stage has most of
+// them.
 std::vector<std::int64_t> alive_on(const Spec& base, const CellWork& work, const KnownOrder* order, std::int64_t s) {
   if (order != nullptr) return order->alive[s];
   std::vector<std::int64_t> alive(work.chunks, 0);
@@ -50,15 +51,16 @@ std::vector<std::int64_t> alive_on(const Spec& base, const CellWork& work, const
   return alive;
 }
 
-// Bytes of the micro-batches alive on a stage: those that they keep on the device, or those that they have offloaded.
+// Bytes of activations of the micro-batches that are alive on a stage: with &ChunkWork::kept bytes on the device, with
+// &ChunkWork::left offloaded bytes.
 Bytes in_flight(const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive, Bytes ChunkWork::*bytes) {
   Bytes sum = 0;
   for (std::int64_t c = 0; c < std::ssize(alive); ++c) sum += alive[c] * (work.chunk_works[s * work.chunks + c].*bytes);
   return sum;
 }
 
-// Bytes of weights that forwards have left gathered when a stage holds most. The input-gradient part of a split
-// backward does not read the weights of token embeddings: they are given up after forward.
+// Bytes of weights that forward passes have left gathered when a stage has most micro-batches alive. The input-gradient
+// part of a split backward does not read the weights of token embeddings, which are freed after forward.
 Bytes gathered_on(const Spec& base, const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive) {
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   if (!row.shards_parameters || row.reshards_after_forward) return 0;
@@ -81,7 +83,7 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   set_offload(away, work.cell.memory_plan.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
   if (away.parameters != MemoryTier::device) sum = 0;
-  // If backward creates the gradients, there are none yet in the first forwards of a step.
+  // If backward allocates the gradients, there are none yet in the first forward passes of a step.
   const bool late = spec.software.memory.gradients == GradientTensors::by_weight && gradient == width && !work.units;
   if (away.gradients == MemoryTier::device && !late) sum += work.units ? mine * gradient : whole * gradient;
   if (away.optimizer != MemoryTier::device) return sum;
@@ -92,7 +94,7 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   return sum;
 }
 
-// Bytes that a stage holds when the last chunk ends forward and begins backward: the most of the forward of the last
+// Bytes allocated on a stage when the last chunk ends forward and begins backward: the most of the forward of the last
 // layer, the forward of norm, logits and loss after it, and their backward. Where no closed form tells the order
 // (is_known: false), the pass of another chunk may come then. kept: bytes of the micro-batches alive; rest: bytes of
 // states and gathered weights.
@@ -112,11 +114,11 @@ StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& sta
   return most;
 }
 
-// Bytes that every rank holds whatever its stage: CUDA context, workspace, the stack's buffers.
+// Bytes that are allocated on every rank whatever its stage: CUDA context, workspace, the framework's buffers.
 Bytes fixed_bytes(const Spec& spec, const MemoryPlan& memory_plan) {
   if (spec.cluster.gpu.memory_bytes == 0) return 0;
   const ShardingRow& row = row_of(memory_plan.sharding);
-  // The condition is that of report.cpp.
+  // The condition is the same as in memory_options() of sim/report/report.cpp.
   const bool copies = !row.shards_gradients && spec.software.memory.flat_copies > 0;
   const double buffers = row.shards_optimizer && !copies ? spec.software.memory.buffers_MiB : 0;
   return static_cast<Bytes>((spec.software.memory.context_MiB + spec.software.memory.workspace_MiB + buffers) *
@@ -136,7 +138,7 @@ Bytes communicators(LayoutCosts& costs, const ReplicaGroup& group) {
   return (group.channels + *costs.tensor_channels) * kNcclConnectionBytes;
 }
 
-// The bytes of NCCL's buffers for the order of ranks that needs least.
+// The bytes of NCCL's buffers for the order of ranks that needs the fewest.
 Bytes least_communicators(LayoutCosts& costs, const SearchCell& cell) {
   const auto [it, fresh] = costs.communicator_bytes.try_emplace({cell.memory_plan.shard_group, cell.copies});
   if (!fresh) return it->second;

@@ -7,7 +7,8 @@ namespace orrery {
 // Memory bound of a strategy that cannot fit whatever the device's memory, since the host's memory is too small.
 inline constexpr Bytes kNoRoom = Bytes{1} << 60;
 
-// Least number of bytes that a stage holds; prefetched: the same where weights are gathered ahead.
+// held: least number of bytes allocated on a stage at its peak; prefetched: the same where weights are gathered ahead
+// of use.
 struct StageMemory {
   Bytes held = 0, prefetched = 0;
 };
@@ -23,7 +24,7 @@ struct MemoryBound {
 MemoryBound memory_bound(LayoutCosts& costs, const CellWork& work);
 // The memory bound of one strategy of the cell, given its features (overlaps, order of ranks).
 Bytes memory_with(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const Features& features);
-// Bytes held when a stage has most micro-batches alive, if the stages run their passes in this order.
+// Bytes allocated when a stage has most micro-batches alive, if the stages run their passes in this order.
 Bytes memory_in(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const KnownOrder& order);
 // Whether recomputing more layers can only lower a cell's memory bound.
 bool frees_memory(const CellWork& work);

@@ -12,9 +12,11 @@
 
 namespace orrery {
 
-// How far a node of the search is split. rough_layout: a rank layout whose bound is still a rough one. cell: stands
-// also for the cells after it, in which more layers are recomputed. replayed: a strategy whose bound comes from playing
-// the order of its schedule.
+// How far a node of the search is split. rough_layout: all strategies of a RankLayout (parallel degrees), whose bound
+// is still rough_bound(). layout: the same with their own bound. group: strategies that differ only in recomputation,
+// offloaded activations and features. cell: strategies of one memory plan; the node stands also for the cells after it,
+// in which more layers are recomputed. point: one strategy. replayed: one strategy whose bound comes from timing the
+// passes of its schedule in order (played_bound).
 enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, replayed };
 
 // A node of the search: a part of the space of strategies, with its position in the order of the space.
@@ -35,14 +37,15 @@ struct SearchNode {
   bool operator>(const SearchNode& other) const { return order() > other.order(); }
 };
 
-// A family: strategies that differ only in the layers that are recomputed, and in what is offloaded. No forward of a
-// family is shorter than that of a member that keeps all on the device and recomputes nothing. The key: layout,
-// schedule, virtual stages, sharding, shard group, features, and where the states lie if every strategy of the space
-// offloads them.
+// The key of strategies that differ only in the layers that are recomputed and in what is offloaded. The forward of
+// none of them is shorter than the forward of one that keeps everything on the device and recomputes nothing. The key
+// holds the index of the RankLayout, schedule, virtual stages, sharding, shard group, index of the features, and the
+// memory tiers of the states if every strategy of the space offloads states.
 using SearchFamily =
     std::tuple<std::uint32_t, std::string_view, std::int64_t, Sharding, std::int64_t, std::int32_t, std::string_view>;
 
-// Strategies that differ only in where activations lie, and for how many layers.
+// The key of strategies that differ only in the memory tier to which activations are offloaded, and for how many
+// layers.
 using SearchPlaces = std::tuple<std::uint32_t, std::int32_t, std::string_view, std::int64_t, std::int32_t>;
 inline SearchPlaces places_of(const SearchNode& n) {
   return {n.layout, n.group, n.what.recompute, n.what.recompute_layers, n.feature};

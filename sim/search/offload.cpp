@@ -1,4 +1,4 @@
-// Space, the search space of strategies: which states and activations may lie on the host or on disks.
+// A part of Space, the search space of strategies: which states and activations may be on the host or on disks.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -111,10 +111,10 @@ void Space::take_offload(std::string_view key) {
     parameters_place_ = {false, {o.parameters}};
 }
 
-// Decides which offload is tried though the spec does not list it. Copies make no step shorter: where the devices of
-// the machine hold all states of mixed precision, 18 bytes a parameter, four times over, no states go to the host
-// unless the spec lists or gives that. Disks are slower than the host's memory in every way: where the hosts hold all
-// states, the same holds for disks.
+// Decides which offload is tried although the spec does not list it. Copies make no step shorter: where the machine's
+// GPUs have memory for four times all states of mixed precision (18 bytes a parameter), states are offloaded to the
+// host only if the spec lists or gives that. Disks are slower than the host's memory in every way: where the hosts have
+// memory for all states, states are offloaded to disks only if the spec lists or gives that.
 void Space::find_unlisted() {
   const Cluster& c = base_.cluster;
   const double states = 18.0 * static_cast<double>(parameter_count(base_.model, base_.sequence));
@@ -159,7 +159,8 @@ bool Space::offloads_gradients() const {
                      [](const auto& named) { return named.second.gradients != MemoryTier::device; });
 }
 
-// The places where states may lie, by the table of limits (combinations.h), in strategies of this memory plan.
+// The offloads of states (offload_names()) that the table of refused combinations (combinations.h) allows in strategies
+// of this memory plan.
 std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryPlan& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);
@@ -182,7 +183,7 @@ std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryP
   return result;
 }
 
-// The places where activations may lie, each with the number of layers of a stage whose activations lie there.
+// The memory tiers in which activations may be, each with the number of layers of a stage whose activations are there.
 std::vector<std::pair<std::string_view, std::int64_t>> Space::activation_places(const MemoryPlan& group) const {
   const Cluster& c = base_.cluster;
   const bool two = find_schedule(group.schedule).placement == ChunkPlacement::both_ways;

@@ -9,18 +9,20 @@
 namespace orrery {
 namespace {
 
-// Longer orders are not played for a bound (kMostActions), and no more actions than kMostKept are kept.
+// kMostActions: most actions of an order that is timed for a bound; kMostKept: most actions of all orders that are
+// kept.
 constexpr std::int64_t kMostActions = 1 << 18, kMostKept = 1 << 22;
 constexpr Picoseconds kUnknown = -1;
 
-// Counts the micro-batches alive. Of a forward and a backward that overlap op by op (woven), one keeps ever more while
-// the other frees as much, so that the count is taken before and after the pair.
+// Counts the micro-batches between forward and backward (alive). Of a forward and a backward that overlap op by op
+// (`woven`), one keeps ever more activations while the other frees as many, so that the count is taken before and after
+// the pair.
 void count_alive(KnownOrder& order) {
   const std::vector<std::vector<Action>>& stages = order.schedule.order;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::vector<std::int64_t> now(order.virtual_stage[s].size(), 0), most = now;
     std::int64_t sum = 0, largest = 0;
-    bool woven = false;  // whether the action overlaps (is woven) with the one before
+    bool woven = false;  // whether the action overlaps op by op with the action before it
     for (const Action& a : stages[s]) {
       if (!woven && sum > largest) {
         largest = sum;
@@ -99,8 +101,8 @@ class Player {
                                                : costs_[k].backward;
   }
 
-  // Runs the next action of a stage, together with those that overlap with it op by op (woven). Returns false where the
-  // input of one of them is not known yet.
+  // Runs the next action of a stage, together with the actions that overlap with it op by op (`woven`). Returns false
+  // where the arrival time of an input of one of them is not known yet.
   bool go_on(std::int32_t s) {
     Stage& stage = stages_[s];
     const std::vector<Action>& order = schedule_.order[s];
@@ -124,16 +126,16 @@ class Player {
       sent = std::max(sent, finish(a, k, from + takes.to_result()));
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
-    // Weight gradients and the update do not wait until the sent tensor has arrived; only the gathers of weights for
-    // them would, which run beside compute.
+    // Weight gradients and the update do not wait until the sent tensor has arrived; only gathers of weights for them
+    // would wait, and these run beside compute.
     const bool waits = waits_ && end < order.size() && order[end].phase != Phase::weight_gradient;
     if (waits) stage.free = std::max(stage.free, sent);
     stage.at = end;
     return true;
   }
 
-  // Notes when the result of an action is complete, and wakes the stage that reads the result. Returns when that stage
-  // has received it.
+  // Notes when the result of an action is complete, and wakes the stage that reads the result. Returns the time when
+  // the reading stage has received the result.
   Picoseconds finish(const Action& a, std::int64_t k, Picoseconds made) {
     if (a.phase == Phase::weight_gradient) return 0;
     const bool forward = a.phase == Phase::forward;

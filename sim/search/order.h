@@ -26,7 +26,8 @@ struct KnownOrder {
   Schedule schedule;
   std::vector<std::vector<std::int32_t>> virtual_stage;  // virtual stage of every chunk, [stage][chunk]
 
-  // [stage][chunk]: micro-batches whose forward has run and whose backward has not, where a stage has most of them.
+  // Number of micro-batches whose forward has run and whose backward has not, [stage][chunk], when the stage has most
+  // of them.
   std::vector<std::vector<std::int64_t>> alive;
 };
 
@@ -36,7 +37,7 @@ bool needs_times(std::string_view schedule);
 // Orders of schedules, kept while their total length is small; of orders fitted to times, only the last one is kept.
 class KnownOrders {
  public:
-  // The order of a schedule; nullptr where it is too long to be played for a bound.
+  // The order of a schedule; nullptr where the order is too long to be timed for a bound.
   const KnownOrder* of(std::string_view schedule, const ScheduleShape& shape);
 
  private:
@@ -47,10 +48,10 @@ class KnownOrders {
   std::int64_t actions_ = 0;
 };
 
-// The earliest time at which every stage has run its last action (a pass of one micro-batch): an action waits for the
+// By stage: the earliest time at which it has run its last action (a pass of one micro-batch). An action waits for the
 // action before it on the same stage, and for its input, whose send takes hops[k] from virtual stage k to k + 1. waits:
 // the next action of a stage waits until the tensor that the stage has sent has arrived. A forward and a backward that
-// overlap op by op (woven) together take the time of their kernels.
+// overlap op by op together take the time of their kernels.
 std::vector<Picoseconds> play(const KnownOrder& order, const std::vector<VirtualStage>& costs,
                               const std::vector<Picoseconds>& hops, bool waits);
 

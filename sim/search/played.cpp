@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 // Times of the passes of virtual stages, added up as the planner does (models/planner/order.cpp), so that an order
-// fitted to them is the same.
+// fitted to these times is the planner's order.
 std::vector<PhaseTimes> order_times(const CellWork& work) {
   const std::int64_t places = std::ssize(work.cut->layers);
   const std::int64_t most = most_again(work.cell.memory_plan, std::ssize(work.plain->layers));
@@ -33,8 +33,9 @@ std::vector<PhaseTimes> order_times(const CellWork& work) {
   return times;
 }
 
-// Whether order_times() are the times that the plan's order is fitted to: costs of layers were taken with tensor ranks
-// next to each other, then context, then data ranks; collectives take other times if the ranks lie otherwise.
+// Whether order_times() are the times that the plan's order is fitted to: costs of layers were computed with tensor
+// ranks next to each other, then context, then data ranks, and collectives take other times with another order of
+// ranks.
 bool knows_order_times(const SearchCell& cell, const Features& f) {
   if (!needs_times(cell.memory_plan.schedule)) return true;
   const RankLayout& l = cell.layout;
@@ -45,7 +46,7 @@ bool knows_order_times(const SearchCell& cell, const Features& f) {
   return tensor && context && data;
 }
 
-// The order of passes that the plan has; nullptr where it is too long to be played.
+// The order of passes that the plan has; nullptr where the order is too long to be timed.
 const KnownOrder* order_of_plan(BoundCache& cache, const CellWork& work) {
   const std::string_view schedule = work.cell.memory_plan.schedule;
   ScheduleShape shape = schedule_shape(cache.space.base(), work.cell);
@@ -53,15 +54,15 @@ const KnownOrder* order_of_plan(BoundCache& cache, const CellWork& work) {
   return cache.orders.of(schedule, shape);
 }
 
-// Work that the order of a stage leaves after the first stage has begun backward. gathered: number of layers whose
-// weights have been gathered by then.
+// Least work that a stage still has to do when the first of all stages begins backward (PassCost::busy and hides).
+// gathered: number of layers whose weights have been gathered by then.
 struct WorkLeft {
   Picoseconds busy = 0, hides = 0;
   std::int64_t gathered = 0;
 };
 
-// The bound takes as done the forwards with which the order of the stage begins, the weights gathered for them, and
-// those of a few layers gathered ahead of the next passes.
+// The bound counts as done the forward passes with which the order of the stage begins, the gathers of their weights,
+// and the gathers of a few layers' weights ahead of the next passes.
 WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t prefetch_units, std::int64_t s) {
   const StageWork& stage = work.stages[s];
   const std::int64_t m = work.cell.micro_batches;
@@ -99,9 +100,9 @@ Bound played_bound(LayoutCosts& costs, const CellBounds& cell, const Features& f
   return bound;
 }
 
-// Strategies that differ only in recomputed layers do not share their forwards where only layers that are not
-// recomputed cut or cast tensors in forward, nor where the order is fitted to times, which include backward. Offloading
-// activations makes no forward shorter.
+// Strategies that differ only in recomputed layers do not share their forward passes where only layers that are not
+// recomputed cut or cast tensors in forward, nor where the order is fitted to the times of passes, backward included.
+// Offloading activations makes no forward pass shorter.
 bool forward_is_shared(const Spec& base, const MemoryPlan& memory_plan) {
   return !base.strategy.partition_activations && !base.software.kernels.fp8_activation_inputs &&
          !base.software.kernels.packs_attention_output && !needs_times(memory_plan.schedule);

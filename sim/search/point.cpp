@@ -1,4 +1,4 @@
-// A strategy of the search space (Point) as a spec, as overrides, as text and as a report.
+// A part of Space, the search space: a strategy (Point) as a spec, as overrides of a spec, as text and as a report.
 #include <algorithm>
 #include <limits>
 
@@ -31,8 +31,8 @@ void set_context_kind(Strategy& s, std::string_view kind) {
   s.context_ulysses = kind == "ulysses" ? s.context : 1;
 }
 
-// Whether on a stage and on its mirror stage the backwards of the two copies of the model come to the same weights in
-// the same order.
+// Whether on a stage and on its mirror stage the backward passes of the two copies of the model reach the same weights
+// in the same order.
 bool Space::reduces_in_one_order(const RankLayout& l, const ScheduleRow& schedule) const {
   const std::tuple key{schedule.name, l.pipeline, l.micro_batches};
   {

@@ -16,7 +16,7 @@ LayerKind kind_of(const Spec& spec, std::int64_t layer) {
   return {has_window(spec.model, layer), experts, layer % 2, own ? layer : 0};
 }
 
-// The number of leading layers that contain every kind of layer, each kind twice where the model has two of it.
+// The number of leading layers that contain every type of layer, each type twice where the model has two such layers.
 static std::int64_t layers_to_look_at(const Spec& spec) {
   std::map<LayerKind, std::int64_t> seen;
   std::int64_t needed = 1;
@@ -55,7 +55,8 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   if (key.sharding == Sharding::none) s.offload = {};
   s.offload.delayed_update = false;
   if (key.host_gradients) s.offload.optimizer = s.offload.gradients = MemoryTier::host;
-  // Copies of gathered weights (UnitCopies::parameters) are left out: there are none where weights stay gathered.
+  // Memory copies of gathered weights (UnitCopies::parameters) are left out: there are none where weights stay
+  // gathered.
   UnitCopies& copies = spec.software.communication.unit_copies;
   if (copies == UnitCopies::parameters) copies = UnitCopies::none;
   s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};

@@ -7,11 +7,11 @@
 
 namespace orrery {
 
-// A kind of layers: layers that differ only in their number cost the same.
+// The type of a layer. Layers of one type differ only in their index and cost the same.
 using LayerKind = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t>;
 LayerKind kind_of(const Spec& spec, std::int64_t layer);
 
-// The spec of one stage and one micro-batch with every kind of layer of the model of `base`, on ranks laid out by
+// The spec of one stage and one micro-batch with every type of layer of the model of `base`, on the parallel degrees of
 // `key`.
 Spec probe_spec(const Spec& base, const StackKey& key);
 

@@ -12,7 +12,7 @@ namespace orrery {
 std::string search_text(const Space& space, const SearchResult& result, const Style& style);
 // The result as JSON, schema orrery.search/1.
 std::string search_json(const Space& space, const SearchResult& result);
-// CSV with a row for every strategy shown.
+// The result as CSV, with a row for every strategy shown.
 std::string search_csv(const Space& space, const SearchResult& result);
 // "orrery simulate SPEC --set ...": the command that predicts a strategy again. profile: a path, "" for the built-in
 // one.

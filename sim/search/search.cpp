@@ -22,11 +22,11 @@
 namespace orrery {
 namespace {
 
-// How many nodes are split, and strategies simulated, at once: constants of the search and not of the machine, so that
-// the same nodes are split whatever the number of threads.
+// Numbers of nodes that are split, and of strategies that are simulated, at the same time. They are constants of the
+// search and not of the machine, so that the same nodes are split whatever the number of threads.
 constexpr std::size_t kOpened = 128, kSimulated = 8;
-// The first look at a space: for kLookedAt combinations of degrees a strategy is simulated; where it does not fit, one
-// that needs less memory is looked for, kTries times at most.
+// The first look at a space: for kLookedAt combinations of parallel degrees a strategy is simulated; where it does not
+// fit, a strategy that needs less memory is looked for, kTries times at most.
 constexpr std::size_t kLookedAt = 16;
 constexpr int kTries = 3;
 
@@ -89,7 +89,7 @@ class Search {
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
   }
 
-  // Simulates a strategy of one likely layout after the other, until one fits.
+  // Simulates a strategy for one likely RankLayout (parallel degrees) after the other, until a strategy fits.
   void look_first() {
     for (const FirstGuess& guess : first_guesses(space_, layouts_, room_)) {
       const LookedAt where{space_, layouts_, options_, guess.states};
@@ -129,7 +129,7 @@ class Search {
   }
 
   // Simulates one strategy for each of the most likely combinations of degrees of parallelism; where it does not fit,
-  // one that needs less memory.
+  // simulates a strategy that needs less memory.
   void look_at_sites() {
     std::vector<Likely> sites;
     for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
@@ -145,8 +145,8 @@ class Search {
     }
   }
 
-  // Splits nodes whose bound may still win until there are enough strategies to simulate at once. Returns whether there
-  // are any; parts of other nodes may have lower bounds than they.
+  // Splits nodes whose bound may still win until there are enough strategies to simulate at the same time. Returns
+  // whether there are any strategies; parts of other nodes that were split may have lower bounds than these strategies.
   bool open() {
     std::vector<Node> points;
     while (may_win() && points.size() < kSimulated && !stopped()) {
@@ -188,8 +188,8 @@ class Search {
     progress();
   }
 
-  // Simulates the strategies with the lowest bounds. Those of a family whose forward is not known yet are simulated one
-  // at a time, and so are those that differ only in where activations lie.
+  // Simulates the strategies with the lowest bounds. Strategies with the same forward (SearchFamily) that is not known
+  // yet are simulated one at a time, and so are strategies that differ only in where activations are (SearchPlaces).
   void simulate_next() {
     std::vector<Node> nodes, later;
     std::set<SearchFamily> here;
@@ -213,16 +213,17 @@ class Search {
     for (const Node& node : later) queue_.push(node);
   }
 
-  // The strategy to simulate first in order to know the forward that its family shares: one that keeps everything on
-  // the device if there is one, else the strategy itself.
+  // The strategy to simulate first in order to know the forward that strategies with the same SearchFamily share: a
+  // strategy that keeps everything on the device if there is one, else the node's own.
   Node with_forward_of(const Node& node) const {
     if (opener_.stays(node.what) || options_.objective != SearchObjective::time) return node;
     const auto other = opener_.where_all_stays(node);
     return other && simulated_.count(other->place()) == 0 ? *other : node;
   }
 
-  // Whether a strategy need not be tried, because another with fewer offloaded activations turned out to be too slow,
-  // or to fit without the allocator giving segments back: copies beside compute make no step shorter by themselves.
+  // Whether a strategy need not be tried, because another strategy with fewer offloaded activations turned out to be
+  // too slow, or to fit without the allocator giving segments back: copies beside compute make no step shorter by
+  // themselves.
   bool need_not_leave(const Node& n) const {
     return n.what.activations != "none" && options_.objective == SearchObjective::time &&
            settled_.count(places_of(n)) != 0;
@@ -239,8 +240,8 @@ class Search {
 
   Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
 
-  // The time after which the simulation of a step may stop: the strategy can then be neither the best nor, if that one
-  // is to be shown, the best of its layout.
+  // The time after which the simulation of a step may stop: the strategy can then be neither the best of all nor, if
+  // that is to be shown, the best with its parallel degrees.
   Picoseconds latest_of(const Node& node) const {
     if (options_.objective != SearchObjective::time) return kNothing;
     const auto own = best_of_.find(site_of(layouts_[node.layout]));
@@ -257,7 +258,7 @@ class Search {
 
   void simulate_all(const std::vector<Node>& nodes) {
     std::vector<Evaluation> found(nodes.size());
-    // done: some process has simulated the strategy (unless stopped); here: this process has.
+    // done: some process has simulated the strategy (unless stopped); here: this process has simulated it.
     std::vector<char> done(nodes.size()), here(nodes.size());
     std::vector<Picoseconds> latest;
     latest.reserve(nodes.size());
@@ -284,7 +285,7 @@ class Search {
     progress();
   }
 
-  // Takes in the result of a strategy. here: this process simulated it and has the whole report.
+  // Takes in the result of a strategy. here: this process simulated it and has the complete report.
   void take(const Node& node, Evaluation& evaluation, bool here) {
     SearchCounts& counts = result_.counts;
     ++counts.simulated;
@@ -298,7 +299,7 @@ class Search {
     }
     Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
     const MemoryReport& memory = found.report.memory;
-    // Calls of cudaMalloc and cudaFree may take longer than the copies that would avoid them.
+    // Calls of cudaMalloc and cudaFree may take longer than the copies to the host that would avoid them.
     const bool short_of = memory.peak_device > room_, again = memory.device_calls > 0;
     if (short_of || again) {
       for (const Node& leaner : opener_.with_more_away(node)) queue_.push(leaner);
@@ -312,8 +313,7 @@ class Search {
     }
     if (!again) settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
-    // The bound of a strategy that needs more memory than there is counts the time of taking memory again and again; it
-    // is not compared here.
+    // Only a strategy that fits is compared with its bound here: one that does not has returned above.
     if (options_.objective == SearchObjective::time && found.bound.time > value) contradict(found);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
@@ -328,7 +328,8 @@ class Search {
     result_.contradiction = fmt::format("{}: bound {}, simulated {}", space_.text_of(found.point), bound, simulated);
   }
 
-  // Simulates strategies of other layouts with the lowest bounds, to show how the best compares with other layouts.
+  // Simulates strategies of other RankLayouts with the lowest bounds, to show how the best compares with other parallel
+  // degrees.
   void add_others() {
     std::set<std::int64_t> seen;
     for (const Found& found : result_.best) seen.insert(found.place[0]);
@@ -351,7 +352,8 @@ class Search {
     limit_ = limit;
   }
 
-  // Completes the strategies that other processes simulated: texts of this process, and all figures of the report.
+  // Completes the strategies that other processes simulated, with names that this process owns and all figures of the
+  // report.
   void take_from_peers() {
     if (!workers_.has_peers()) return;
     for (Found& found : result_.best) {
@@ -385,13 +387,14 @@ class Search {
   std::vector<std::unique_ptr<BoundCache>> caches_;  // one for each worker thread
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::map<SearchSite, std::int64_t> best_of_;
-  std::vector<Node> possible_;  // layouts that are possible
+  std::vector<Node> possible_;  // nodes of the RankLayouts that are possible
   std::set<SearchPlace> simulated_;
-  std::map<SearchPlace, Bytes> too_large_;           // memory that simulated strategies needed that did not fit
+  std::map<SearchPlace, Bytes> too_large_;           // bytes needed by simulated strategies that did not fit
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: a node with a higher bound is not worth a simulation
   std::int64_t floor_ = 0;                           // least bound of all nodes that are still to be split
   std::map<SearchFamily, ForwardPart> forwards_;
-  // Strategies that fit with the activations that they offload already.
+  // Strategies that fit with the activations that they offload, or were too slow: to offload more activations is not
+  // tried.
   std::set<SearchPlaces> settled_;
   Bytes least_ = 0;
   SearchResult result_;

@@ -22,10 +22,10 @@ enum class SearchObjective : std::uint8_t { time, memory };
 struct SearchOptions {
   SearchObjective objective = SearchObjective::time;
   Bytes most_memory = 0;  // bytes of a GPU that may be used; 0: all of them
-  std::size_t top = 5;    // number of strategies to show: the best, then the best of other layouts
+  std::size_t top = 5;    // number of strategies to show: the best, then the best with other parallel degrees
   bool any = false;       // end the search with the first strategy that fits
 
-  // A strategy may be left out unless its bound is better than the best by more than this share.
+  // A strategy may be left out unless its bound is better than the best strategy by more than this share of the best.
   double within = 0;
   unsigned threads = 1;
   const std::atomic<bool>* stop = nullptr;           // when set, the search ends with the best so far
@@ -33,8 +33,8 @@ struct SearchOptions {
   std::function<void(std::string_view)> progress{};  // called with a line of progress now and then
 };
 
-// A position in the order of the space: layout, group, cell of the group, features; then the number of layers of a
-// stage whose activations are offloaded.
+// A position in the order of the space: indices of the RankLayout, the group of memory plans, the cell (memory plan) of
+// the group and the features; then the number of layers of a stage whose activations are offloaded.
 using SearchPlace = std::array<std::int64_t, 5>;
 
 // A strategy that was simulated.
@@ -43,24 +43,25 @@ struct Found {
   Bound bound;
   Report report;
   SearchPlace place{};
-  bool here = true;  // simulated by this process
+  bool here = true;  // whether this process simulated it
 };
 
 struct SearchCounts {
-  // Strategies that the spec leaves open and the rules allow.
+  // Number of strategies that the spec leaves open and the rules allow.
   std::uint64_t points = 0;
-  // Strategies with a bound of their own; all others got one as a part of a cell or a layout.
+  // Number of bounds of groups, cells and single strategies; all other strategies are covered by the bound of a
+  // RankLayout, group or cell.
   std::uint64_t bounded = 0;
-  // Cells and strategies whose bounds say that they do not fit in memory.
+  // Number of cells and strategies whose bounds say that they do not fit in memory.
   std::uint64_t without_room = 0;
-  std::uint64_t simulated = 0;    // strategies simulated event by event
-  std::uint64_t late = 0;         // simulations given up when the simulated time had passed that of the best
-  std::uint64_t refused = 0;      // simulations of strategies that the planner does not build
-  std::uint64_t did_not_fit = 0;  // simulated strategies that did not fit in memory
+  std::uint64_t simulated = 0;    // number of strategies simulated event by event
+  std::uint64_t late = 0;         // number of simulations given up when they became slower than the best
+  std::uint64_t refused = 0;      // number of strategies that a rule or the planner refused
+  std::uint64_t did_not_fit = 0;  // number of simulated strategies that did not fit in memory
 };
 
 struct SearchResult {
-  // Strategies that fit: the optimum, then the best found of other layouts, by objective.
+  // Strategies that fit: the optimum, then the best found with other parallel degrees, in the order of the objective.
   std::vector<Found> best;
 
   // The fastest simulated strategy that did not fit in memory; the report may be partial.
@@ -73,7 +74,7 @@ struct SearchResult {
   // Share of the best by which a strategy that was not simulated may be better: 0 if SearchOptions::within is 0 and the
   // search ended by itself; where the user stopped it, the share that bounds leave open.
   double gap = 1;
-  Bytes least_memory = 0;  // memory bound of the strategies that need least, where nothing fits
+  Bytes least_memory = 0;  // least memory bound of any strategy, where nothing fits
 
   // The strategy whose simulated step is shorter than its lower bound, "" where there is none: a fault of the bounds,
   // which withdraws the proof. Every strategy that fits and is simulated to its end is checked, where time is the
@@ -83,13 +84,14 @@ struct SearchResult {
   double wall_s = 0;
 };
 
-// Searches best first: layouts, then groups of cells, cells, and single strategies come up in the order of their lower
-// bounds; of cells that differ in how many layers are recomputed, the next comes only after the one before. Strategies
-// are simulated, one rank of each class, event by event, until the next bound is above the best that fits. Strategies
-// that differ only in the recomputed layers share one forward: the time of the forward in the first of them, and a
-// bound of what comes after, may rule out the others. Of equal times the first in the order of Space wins. The result,
-// and the set of simulated strategies, do not depend on the number of threads and processes. Throws Error for anything
-// that stops every strategy (a profile that lacks a figure that a layout needs).
+// Searches best first: RankLayouts (parallel degrees), groups of memory plans, cells (single memory plans) and single
+// strategies are split or simulated in the order of their lower bounds; of cells that differ only in how many layers
+// are recomputed, the next comes only after the one before. Strategies are simulated, one rank of each class, event by
+// event, until the next bound is above the best that fits. Strategies that differ only in the recomputed layers share
+// one forward: the time of the forward in the first of them, and a bound of what comes after, may rule out the other
+// strategies. Of strategies with equal times the first in the order of Space wins. The result, and the set of simulated
+// strategies, do not depend on the number of threads and processes. Throws Error for anything that stops every strategy
+// (a profile that lacks a figure that a layout needs).
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
 // The outcome of simulating a strategy: the report, or that the step takes longer than was asked, or why a rule or the
@@ -105,10 +107,10 @@ Evaluation evaluate_within(const Space& space, const Profile& profile, const Poi
 std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point,
                                std::string* why = nullptr, const std::atomic<bool>* stop = nullptr);
 
-// The strategy at a position of the space (Found::place). layouts: those of Space::layouts().
+// The strategy at a position of the space (Found::place). layouts: the result of Space::layouts().
 Point point_at(const Space& space, const std::vector<RankLayout>& layouts, const SearchPlace& place);
 
-// Why a space has no strategy: the rule that the first one breaks, or the reason why the planner refuses it.
+// Why a space has no strategy: the rule that the first strategy breaks, or the reason why the planner refuses it.
 std::string why_nothing(const Space& space, const Profile& profile, const std::vector<RankLayout>& layouts);
 
 }  // namespace orrery

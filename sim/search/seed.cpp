@@ -12,12 +12,13 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kGuesses = 4;  // of each kind: states that fit sharded over replicas alone, and others
+constexpr std::size_t kGuesses = 4;  // number of RankLayouts to try first for each StatesLie
 
-// Share of a GPU's memory that states may take so that activations and buffers probably find room beside them.
+// The largest share of a GPU's memory for states with which activations and buffers probably fit too.
 constexpr double kStatesShare = 0.75;
 
-// Weights of a model by how they are cut over ranks.
+// Numbers of weights of a model by how they are divided among ranks: dense weights among tensor and pipeline ranks,
+// experts' weights among expert, expert-tensor and pipeline ranks.
 struct Weights {
   double dense = 0, experts = 0;
 };
@@ -33,8 +34,8 @@ Weights weights_of(const Model& m, std::int64_t sequence) {
   return sum;
 }
 
-// Bytes of states on a rank in mixed precision whose optimizer states are sharded over replicas: 2 + 4 bytes of a
-// weight and its gradient, 12 of master and moments (Rajbhandari et al., ZeRO, arXiv 1910.02054, section 3.1).
+// Bytes of states on a rank in mixed precision with optimizer states sharded over replicas: 2 + 4 bytes for a weight
+// and its gradient, 12 for its master weight and moments (Rajbhandari et al., ZeRO, arXiv 1910.02054, section 3.1).
 double states_of(const Weights& w, const RankLayout& l) {
   const double cut = static_cast<double>(l.tensor * l.pipeline);
   const double expert_cut = static_cast<double>(l.expert * l.expert_tensor * l.pipeline);
@@ -43,8 +44,8 @@ double states_of(const Weights& w, const RankLayout& l) {
   return dense * (6 + 12 * cut / ranks) + experts * (6 + 12 * std::min(1.0, expert_cut / ranks));
 }
 
-// Practice keeps small, first things first: micro-batches, rings of context, tensor ranks beyond a node, ranks of
-// a model, tensor ranks, overlaps that are not always there.
+// The figures that practice keeps small, the most important first: size of a micro-batch, tensor ranks beyond a node,
+// context ranks, expert ranks beyond a node, ranks of a replica; then figures that only make the order complete.
 auto preference(const Space& space, const RankLayout& l) {
   const std::int64_t node = space.base().cluster.gpus_per_node;
   const bool far_experts = l.expert * l.expert_tensor > node;
@@ -77,8 +78,9 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
 
 namespace {
 
-// The largest number of groups of a layout that are looked into; and of ranks in a ring of context parallelism: with a
-// transfer for each rank, the cost of a layer in a longer ring is slow to compute.
+// kGroups: most groups of memory plans that are looked at for a RankLayout. kContext: most ranks in a ring of context
+// parallelism that are looked at: with a transfer for each rank, the cost of a layer in a longer ring is slow to
+// compute.
 constexpr int kGroups = 6;
 constexpr std::int64_t kContext = 64;
 
@@ -108,8 +110,7 @@ std::vector<SearchNode> one_of_each_site(const std::vector<RankLayout>& layouts,
 
 namespace {
 
-// Splits a node, then its part of least bound, and so on, down to a strategy whose bound comes from playing its
-// schedule.
+// Splits a node, then its part of least bound, and so on, down to a strategy whose bound is its played_bound().
 std::optional<SearchNode> down_from(const SearchOpener& opener, BoundCache& cache, SearchNode node,
                                     std::int64_t limit) {
   SearchCounts counts;
@@ -172,7 +173,8 @@ std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
 
 std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPlace, Bytes>& too_large,
                            Bytes room) {
-  constexpr double kMargin = 0.99;  // bounds of strategies of one layout miss the simulated memory by nearly one factor
+  // Bounds of strategies with the same parallel degrees miss the simulated memory by nearly the same factor.
+  constexpr double kMargin = 0.99;
   std::vector<Likely> again;
   for (const Likely& s : found) {
     const auto peak = too_large.find(s.node.place());

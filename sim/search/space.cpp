@@ -58,7 +58,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
     throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
 }
 
-// Whether a layout obeys the rules of models/load/check.cpp; rules about the model are checked on a small plan.
+// Whether a RankLayout obeys the rules of models/load/check.cpp; stack_cost() checks the rules about the model.
 bool Space::valid(const RankLayout& l) const {
   const Strategy& s = base_.strategy;
   if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
@@ -77,7 +77,7 @@ bool Space::can_cut(const RankLayout& l) const {
 }
 
 std::vector<RankLayout> Space::layouts() const {
-  // Experts over thousands of GPUs make millions of layouts: counted first, they take their memory once.
+  // Experts on thousands of GPUs make millions of RankLayouts: counted first, their memory is allocated once.
   std::size_t count = 0;
   each_layout([&](const RankLayout&) { ++count; });
   std::vector<RankLayout> result;
@@ -90,7 +90,7 @@ template <class Take>
 void Space::each_layout(const Take& take) const {
   const Model& m = base_.model;
   const bool moe = m.moe.has_value();
-  std::vector<std::int64_t> batches;  // micro-batches that a replica's share of the batch allows
+  std::vector<std::int64_t> batches;  // micro-batch sizes that divide a replica's share of the batch
   const auto with_batch = [&](RankLayout l) {
     for (const std::int64_t b : batches) {
       l.micro_batch = b;
@@ -159,7 +159,7 @@ const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t 
   return it->second;
 }
 
-// The number of layers of the stage that has most; with two copies of the model (Chimera), those of one copy.
+// The number of layers of the stage that has most; with two copies of the model (Chimera), the layers of one copy.
 std::int64_t Space::fullest_stage(std::int64_t pipeline, const MemoryPlan& cell) const {
   const ScheduleShape shape = {.stages = pipeline, .chunks = cell.virtual_stages};
   const bool back = find_schedule(cell.schedule).placement == ChunkPlacement::v_shaped;
@@ -170,7 +170,7 @@ std::int64_t Space::fullest_stage(std::int64_t pipeline, const MemoryPlan& cell)
   return *std::max_element(layers.begin(), layers.end());
 }
 
-// Whether the planner and the orders of schedules allow this schedule for the layout.
+// Whether the planner and the order of the schedule allow this schedule with these parallel degrees and micro-batches.
 bool Space::runs(const RankLayout& l, const ScheduleRow& row) const {
   if (row.weaving == Weaving::always && l.micro_batches < 2 * l.pipeline) return false;
   if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
@@ -198,7 +198,8 @@ std::vector<MemoryPlan> Space::schedules(const RankLayout& l) const {
   return result;
 }
 
-// Whether the planner (combinations.h) can reduce gradients unit by unit (as FSDP does) for this layout and schedule.
+// Whether the planner (combinations.h) can reduce gradients unit by unit (as FSDP does) with these parallel degrees and
+// this schedule.
 bool Space::builds_units(const RankLayout& l, const ScheduleRow& schedule, const ShardingRow& row) const {
   if (schedule.placement == ChunkPlacement::both_ways && !reduces_in_one_order(l, schedule)) return false;
   if (schedule.placement != ChunkPlacement::in_turn && base_.model.mtp_layers > 0) return false;
@@ -209,8 +210,8 @@ std::vector<std::int64_t> Space::shard_groups(const RankLayout& l, const Shardin
   const bool has_whole = sharding_.admits(std::string(name_of(bounding(hybrid))));
   std::vector<std::int64_t> groups;
   for (const std::int64_t g : divisors(l.replicas())) {
-    // A shard group of one rank shards nothing; one of all ranks is the variant without groups (zero3), and is listed
-    // only where the space lacks that.
+    // A shard group of one rank shards nothing; a shard group of all ranks is the same as the sharding without groups
+    // (zero3), and is listed only where the space does not have that sharding.
     const bool other = g > 1 && (g < l.replicas() || !has_whole);
     if (shard_group_.open ? other : shard_group_.admits(g)) groups.push_back(g);
   }
@@ -224,7 +225,8 @@ void Space::add_shardings(const RankLayout& l, const MemoryPlan& cell, std::vect
     if (!sharding_.admits(std::string(row.name)) || row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);
     if (units && !builds_units(l, schedule, row)) continue;
-    // Gradients that stay unsharded until the end make zero2 the same as zero1; a rank without replicas shards nothing.
+    // Gradients that stay unsharded until the end of the step make zero2 the same as zero1; a rank without replicas
+    // shards nothing.
     const bool repeats = row.shards_optimizer && !row.shards_parameters &&
                          ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
     if (sharding_.open && repeats) continue;
@@ -305,12 +307,13 @@ std::vector<MemoryPlan> Space::cells(const RankLayout& l) const {
   return result;
 }
 
-// Counts without listing: the choice of sharding depends on where a schedule's stages lie and on whether it overlaps
-// passes op by op (weaves), recomputation on the stages alone, features on the sharding alone.
+// Counts without listing: the choice of sharding depends on a schedule's placement of chunks and on whether it overlaps
+// passes op by op, the choice of recomputation on the stages alone, the choice of features on the sharding alone.
 std::uint64_t Space::count(const RankLayout& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
-  std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;  // whether the schedule weaves
+  // By whether the schedule overlaps passes op by op, and by placement of chunks.
+  std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;
   for (const MemoryPlan& schedule : schedules(l)) {
     if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;
     const std::int64_t layers = fullest_stage(l.pipeline, schedule);

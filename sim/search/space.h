@@ -21,18 +21,19 @@ bool has_bounds(const ScheduleRow& row);  // whether the search has bounds for a
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
-// The choices of where states lie: "none" (on the device), or parts of "optimizer+gradients+parameters" that begin with
-// the optimizer, on the host or, as "optimizer:nvme", on disks. The list lives as long as the program.
+// The names of choices of which states are offloaded: "none" (all on the device), or parts of
+// "optimizer+gradients+parameters" that begin with the optimizer, on the host or, as "optimizer:nvme", on disks. The
+// list lives as long as the program.
 const std::vector<std::string_view>& offload_names();
 
-// The choices of where a layer's activations lie between forward and backward; none: on the device.
+// The memory tiers in which a layer's activations may be between forward and backward; none: on the device.
 inline constexpr std::array<std::string_view, 3> kActivationPlaces = {"none", "cpu", "nvme"};
 
 // Value of MemoryPlan::activation_layers: as few layers as are needed for a strategy to fit without the allocator
 // giving segments back.
 inline constexpr std::int64_t kAsNeeded = 0;
 
-// Values that one key of the strategy may take: any that the rules allow, or those given.
+// The values that one key of the strategy may take: any that the rules allow (open), or the listed values.
 template <class T>
 struct Choices {
   bool open = true;
@@ -48,7 +49,7 @@ struct Choices {
 };
 
 // A strategy has three parts; the choices and costs of each part depend only on the parts before it. The first part:
-// how the ranks are divided, and the size of a micro-batch.
+// the parallel degrees, and the size of a micro-batch.
 struct RankLayout {
   std::int64_t tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1, expert_tensor = 1;
   std::int64_t micro_batch = 1, micro_batches = 1;
@@ -58,17 +59,17 @@ struct RankLayout {
   std::int64_t replicas() const { return data * context; }
 };
 
-// The second part of a strategy: the order of the passes, recomputation, sharding, and where states and activations
-// lie.
+// The second part of a strategy: the order of the passes, recomputation, sharding, and the memory tiers of states and
+// activations.
 struct MemoryPlan {
   std::string_view schedule = kPlainSchedule, recompute = "none";
   std::int64_t virtual_stages = 1;
   std::int64_t recompute_layers = -1;  // -1: all
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;
-  std::string_view offload = "none";      // where the states lie: one of offload_names()
+  std::string_view offload = "none";      // which states are offloaded: one of offload_names()
   std::string_view activations = "none";  // one of kActivationPlaces
-  std::int64_t activation_layers = -1;    // layers of each stage whose activations are offloaded there; -1: all
+  std::int64_t activation_layers = -1;    // number of layers of a stage with offloaded activations; -1: all
 
   friend bool operator==(const MemoryPlan&, const MemoryPlan&) = default;
 };
@@ -86,26 +87,26 @@ struct Point {
   Features features;
 };
 
-// All strategies for `gpus` GPUs that the spec leaves open: a key that it gives is fixed, one under `search:` takes the
-// listed values, any other all values that the rules allow:
+// All strategies for `gpus` GPUs that the spec leaves open: a key that the spec gives is fixed, a key under `search:`
+// takes the listed values, any other key all values that the rules allow:
 //   tensor, context, pipeline, expert, expert_tensor, micro_batch, shard_group   every divisor
 //   virtual_stages, recompute_layers                                            every number
-//   schedule    the table's rows but dapple (1f1b under another name) and those that overlap a forward with a
-//               backward op by op (woven), which may be listed; one stage: 1f1b
-//   sharding    the rows of sharding.cpp; of two that come to the same plan only one
+//   schedule    all schedules but dapple (1f1b under another name) and schedules that overlap a forward with a
+//               backward op by op, which may be listed; one stage: 1f1b
+//   sharding    all shardings of sharding.cpp; of two that make the same plan only one
 //   offload     every one of offload_names() that the rules allow
-//   offload_activations   on the device; other places where they are listed
+//   offload_activations   on the device; other memory tiers where they are listed
 //   offload_activation_layers   where the spec says nothing, as few as are needed to fit without the allocator giving
 //               segments back (software.segment_us): copies beside compute make no step shorter by themselves,
 //               but for a little where backward is split
 //   recompute   none, selective, full, and every single part that the model has
 //   rank_order  tensor ranks innermost, other dimensions in every order that makes a difference
-//   overlap     on and off where the stack can do both and there is something to overlap
-// An axis is added by a field above, its values here, and its part of spec_of().
+//   overlap     on and off where the software can do both and there is something to overlap
+// A key is added by a field above, its values here, and its part of spec_of().
 class Space {
  public:
-  // Throws Error for ranges of keys that are no axes, for values that a key cannot have, for a schedule that is none of
-  // the axis, and for a spec without a global batch.
+  // Throws Error for ranges of keys that the search does not vary, for values that a key cannot have, for a schedule
+  // that the search does not support, and for a spec without a global batch.
   Space(OpenSpec open, std::int64_t gpus);
 
   const Spec& base() const { return base_; }
@@ -113,19 +114,20 @@ class Space {
   const std::string& path() const { return path_; }
   std::vector<RankLayout> layouts() const;
   std::vector<MemoryPlan> cells(const RankLayout& layout) const;
-  // The memory plans (cells) in two steps: those that differ only in recomputation form a group, named by the one that
-  // recomputes nothing; a group is sorted by kind of recomputation, then by the number of recomputed layers.
+  // The memory plans (cells) in two steps: memory plans that differ only in recomputation and offloaded activations
+  // form a group, which is named by the memory plan that recomputes and offloads none; a group is sorted by tier of
+  // activations, then by recomputed parts, then by the number of recomputed layers.
   std::vector<MemoryPlan> groups(const RankLayout& layout) const;
   std::vector<MemoryPlan> cells_of(const RankLayout& layout, const MemoryPlan& group) const;
   std::vector<Features> features(const RankLayout& layout, const MemoryPlan& cell) const;
-  // The orders of ranks that differ for a layout: dimensions of one rank do not count.
+  // The orders of ranks that make a difference with these parallel degrees: dimensions of one rank do not count.
   std::vector<std::string_view> rank_orders(const RankLayout& layout) const;
-  // The number of strategies of a layout, counted without listing them.
+  // The number of strategies of a RankLayout, counted without listing them.
   std::uint64_t count(const RankLayout& layout) const;
   // The number of layers of every virtual stage in model order; empty where the model cannot be cut like this. Safe
   // from several threads.
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
-  // The number of layers of the stage that has most; with two copies of the model (Chimera), those of one copy.
+  // The number of layers of the stage that has most; with two copies of the model (Chimera), the layers of one copy.
   std::int64_t fullest_stage(std::int64_t pipeline, const MemoryPlan& cell) const;
   bool splits() const;  // whether a schedule that may be chosen runs backward in two parts
 
@@ -143,10 +145,10 @@ class Space {
   std::vector<std::string_view> left_out() const;
 
   Spec spec_of(const Point& point) const;
-  // "strategy.tensor=8", ...: the overrides that turn the spec's file into the strategy's spec, for load_spec: those
-  // that the spec was read with, then those of the strategy.
+  // "strategy.tensor=8", ...: the overrides with which load_spec() turns the spec's file into the strategy's spec: the
+  // overrides that the spec was read with, then the strategy's.
   std::vector<std::string> overrides_of(const Point& point) const;
-  // "tensor 8, pipeline 16, ...": the strategy's values, except those that are 1, none or the default of the software
+  // "tensor 8, pipeline 16, ...": the strategy's values, except values that are 1, none or the default of the software
   // stack.
   std::string text_of(const Point& point) const;
 
@@ -175,8 +177,8 @@ class Space {
   struct Cuts {
     std::mutex mutex;
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known;
-    std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, bool>
-        mirrored;  // by schedule, stages, micro-batches
+    // By schedule, number of stages and number of micro-batches: Space::reduces_in_one_order().
+    std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, bool> mirrored;
   };
 
   Spec base_;
@@ -200,25 +202,26 @@ class Space {
 std::vector<std::string> offload_overrides(const MemoryPlan& cell);
 std::string offload_text(const MemoryPlan& cell);
 
-// Sets where the states lie by a name of offload_names(), and where activations lie by a memory plan.
+// set_offload() sets the memory tiers of states by a name of offload_names(); set_activations() sets the memory tier of
+// activations by a memory plan.
 void set_offload(Offload& offload, std::string_view name);
 void set_activations(Offload& offload, const MemoryPlan& cell);
 
 // Sets the context parallelism: all context ranks in a ring, or all in an all-to-all of heads (Ulysses); "mixed"
-// (context_kind: {ring: 2, ulysses: 4}) leaves the value of the spec.
+// (context_kind: {ring: 2, ulysses: 4}) leaves the spec's context parallelism as it is.
 void set_context_kind(Strategy& s, std::string_view kind);
 
-// The recomputation that a text names: "none", a part, or parts as "mlp, norm".
+// The recomputation that a value of the key names: "none", a part of a layer, or parts as "mlp, norm".
 Recompute recompute_of(std::string_view parts, const Software& software);
 
-// The distance, in ranks, between neighbours of each dimension of a layout.
+// The distance, in ranks, between neighbours in each dimension.
 struct Strides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
 };
 Strides strides_of(const RankLayout& layout, std::string_view rank_order);
 
-// The part of an order of ranks that matters: its dimensions of more than one rank. Orders with equal parts are the
-// same.
+// The part of an order of ranks that matters: its dimensions of more than one rank. Orders with this part in common are
+// the same.
 std::string told_apart(const RankLayout& layout, std::string_view rank_order);
 
 }  // namespace orrery

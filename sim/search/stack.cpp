@@ -1,4 +1,4 @@
-// Costs of the blocks (layers, embedding, output) of a model: sums over layers, and a cache of costs.
+// Sums of the costs of a model's blocks (layers, embedding, output) over layers, and the cache of these costs.
 #include "sim/search/costs.h"
 
 namespace orrery {

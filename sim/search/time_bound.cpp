@@ -36,8 +36,8 @@ Picoseconds update_time(BoundCache& cache, std::int64_t elements) {
 
 Picoseconds issue_of(const StageWork& stage) { return stage.forward.issue + stage.backward.issue + stage.weight.issue; }
 
-// End of a stage that gathers weights and reduces gradients layer by layer. The weight gradients of a split backward
-// may fill the time in which gradients go back to the first stage.
+// The end time of a stage that gathers weights and reduces gradients layer by layer. The weight gradients of a split
+// backward may fill the time in which gradients go back to the first stage.
 Picoseconds units_end(const UnitTimes& units, const CellWork& work, const StageWork& stage, Picoseconds hops) {
   const std::int64_t m = work.cell.micro_batches;
   const Picoseconds back = work.splits ? 0 : stage.tail + hops;
@@ -56,8 +56,8 @@ Picoseconds waits_of(const CellWork& work, const PointTime& point, const UnitTim
   return point.features.parameter_gather ? waits : std::max(waits, units.gather);
 }
 
-// End of stage s in rounds of as many micro-batches as the stage may hold; 0 where that number is not known. way: time
-// of a forward and a backward through this stage and the stages behind it.
+// The end time of stage s if its micro-batches run in rounds of as many as the schedule lets it keep alive; 0 where
+// that number is not known. way: time of a forward and a backward through this stage and the stages behind it.
 Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way, Picoseconds hops) {
   const ScheduleRow& schedule = find_schedule(work.cell.memory_plan.schedule);
   if (schedule.in_flight == nullptr || work.cell.memory_plan.virtual_stages > 1) return 0;
@@ -67,7 +67,7 @@ Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way,
   return stage.head + hops + rest * stage.forward.busy + (rounds + 1) * way + stage.tail + hops;
 }
 
-// Computes the work of each stage for one strategy; returns the end of the first stage's last backward, and raises
+// Computes the work of each stage for one strategy; returns the end time of the first stage's last backward, and raises
 // point.on_device to the largest of the other lower bounds.
 Picoseconds pipeline_end(BoundCache& cache, const CellWork& work, const TimeBound& time, PointTime& point) {
   const std::int64_t m = work.cell.micro_batches, p = work.cell.layout.pipeline;

@@ -4,17 +4,18 @@
 
 namespace orrery {
 
-// Lower bounds of the step time of a cell (strategies with the same rank layout and memory plan). In a pipeline, before
+// Lower bounds of the step time of a cell (strategies with the same RankLayout and MemoryPlan). In a pipeline, before
 // the first pass on stage s a micro-batch has come through the stages before s, and after the last pass on stage s a
 // gradient goes back through them (Narayanan et al. 2021, section 2.2), so
 //   step >= head(s) + micro-batches * work(s) + tail(s) + update
-// and under 1F1B, where stage s holds at most p - s micro-batches, every p - s of them take a whole round trip:
+// and under 1F1B, where stage s of p keeps at most p - s micro-batches alive, each round of p - s micro-batches takes
+// at least one trip through the stages from s on and back:
 //   step >= head(s) + rounds * trip(s) + tail(s) + update.
 struct TimeBound {
   Picoseconds least = 0;
-  Picoseconds on_device =
-      0;                   // bound without transfers to and from the host, as if all activations stayed on the device
-  Picoseconds beside = 0;  // time that transfers to and from the host take
+  // Bound without transfers to and from the host, as if all activations stayed on the device.
+  Picoseconds on_device = 0;
+  Picoseconds beside = 0;            // time of transfers to and from the host
   Picoseconds least_update = 0;      // least update time of any stage
   std::vector<Picoseconds> updates;  // update times, by stage
 };
@@ -23,18 +24,18 @@ struct TimeBound {
 struct PointTime {
   Features features;
   ReplicaGroup* replicas = nullptr;
-  // As TimeBound::on_device, for one strategy; it never falls as more layers are recomputed, but by may_fall() at most.
+  // As TimeBound::on_device, for one strategy; as more layers are recomputed it falls by may_fall() at most.
   Picoseconds on_device = 0;
   Hops hops;                       // times of the sends of one micro-batch
-  std::vector<Picoseconds> works;  // work of each stage
+  std::vector<Picoseconds> works;  // time of the work of each stage
 };
 
 TimeBound time_bound(LayoutCosts& costs, const CellWork& work);
 PointTime point_time(LayoutCosts& costs, const CellWork& work, const TimeBound& time, const Features& features);
 
-// The end of the step on a stage whose gradients are reduced only after the last micro-batch: they are reduced when the
-// last backward has ended, and under sharding the weights are gathered after the update or before the first forward of
-// the next step. done: end of the last backward.
+// The end of the step on a stage whose gradients are reduced only after the last micro-batch: gradients are reduced
+// when the last backward has ended, and with sharded optimizer states the weights are gathered after the update or
+// before the first forward of the next step. done: end time of the last backward.
 Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBound& time, const PointTime& point,
                          std::size_t s, Picoseconds done);
 

@@ -6,12 +6,12 @@
 namespace orrery {
 namespace {
 
-// Between two sampled sizes, which differ by a factor of the fourth root of two, a rate may exceed the rates at the
-// samples by this share.
+// Between two sampled sizes, which differ by a factor of the fourth root of two, the rate of a transfer may exceed the
+// rates at the samples by this share.
 constexpr double kSlack = 0.03;
 constexpr double kLeastSample = 4096, kMostSample = 6.9e10;
 
-// The highest rate, in bytes per picosecond, that the group reaches at any size.
+// The highest rate, in bytes per picosecond, that the group reaches for a transfer of any size.
 double best_rate(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind) {
   const auto [it, fresh] = group.rates.try_emplace(kind, 0);
   if (!fresh) return it->second;
@@ -22,7 +22,7 @@ double best_rate(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind) {
   return it->second = best * (1 + kSlack) / kPicosecondsPerSecond;
 }
 
-// The first `size` ranks of those that hold the same weights, and how they lie on the nodes.
+// The first `size` of the ranks that hold the same weights, and the number of them on each node.
 ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at, std::int64_t size) {
   const bool piped = l.pipeline > 1;
   const auto [it, fresh] = cache.groups.try_emplace({at.data, at.context, at.pipeline, size, l.data, l.context, piped});
@@ -45,7 +45,7 @@ ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at
   return it->second;
 }
 
-// How much a transfer slows the kernels beside it (sim/cost/costs.cpp).
+// The added time of kernels beside a transfer, as a share of their time alone (as in sim/cost/costs.cpp).
 double pressure_of(const BoundCache& cache, int channels) {
   const double sms = cache.space.base().cluster.gpu.sms, taken = std::min<double>(channels, sms / 2);
   return sms > 0 ? taken / (sms - taken) * (1 + cache.profile.contention) : 0;

@@ -18,8 +18,8 @@ Picoseconds transfer_time(BoundCache& cache, ReplicaGroup& group, CollectiveKind
 // The transfer of one layer's weights or gradients in one piece: the exact time when nothing runs beside it.
 MovedUnit unit_of_layer(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind, Bytes bytes);
 
-// Send times from every virtual stage to the next (boundaries), and sums of those before each stage's first one
-// (before).
+// Send times from every virtual stage to the next (boundaries), and by stage the sum of the send times before the
+// stage's first virtual stage (before).
 struct Hops {
   std::vector<Picoseconds> boundaries, before;
 };

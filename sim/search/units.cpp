@@ -29,8 +29,8 @@ void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const 
   times.links = std::max(n * sum.nic + gathers * weights.nic, n * sum.nvlink + gathers * weights.nvlink);
 }
 
-// Adds the first gathers of a step and the last reductions; beside them nothing computes but the embedding before the
-// first layer.
+// Adds the first gathers of a step and the last reductions; nothing computes at the same time but the embedding before
+// the first layer.
 void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage) {
   const Strategy& s = cache.space.base().strategy;
   const bool gathers = row_of(work.cell.memory_plan.sharding).shards_parameters, table = stage.first_place == 0;
@@ -45,8 +45,8 @@ void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const Ce
   if (work.cut->layers[stage.first_place] == 0) return;
   const std::int64_t first = work.cut->first[stage.first_place];
   const BlockCost none, &ahead = table ? work.plain->embedding : none;
-  // The transfer slows the kernels beside it, and their time counts as work; where no kernels run nothing is
-  // subtracted.
+  // The transfer slows the kernels beside it, whose time counts as work already and is subtracted; where no kernels run
+  // nothing is subtracted.
   const auto both = [&](CollectiveKind kind, Bytes each, Picoseconds beside) {
     const MovedUnit moved = unit_of_layer(cache, group, kind, layer * each);
     const double slowed = static_cast<double>(beside) * (1 + std::max(moved.pressure, times.pressure));
@@ -73,7 +73,8 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   times.reduce = m * transfer_time(cache, group, CollectiveKind::reduce_scatter, weights.elements * gradient);
   if (row.shards_parameters && gathered == 0) {
-    const std::int64_t again = row.reshards_after_forward ? weights.layer_elements : 0;  // gathered for backward too
+    // Weights gathered again for backward.
+    const std::int64_t again = row.reshards_after_forward ? weights.layer_elements : 0;
     times.gather = m * transfer_time(cache, group, CollectiveKind::all_gather, weights.elements * width);
     if (again > 0) times.gather += m * transfer_time(cache, group, CollectiveKind::all_gather, again * width);
   }
@@ -84,7 +85,7 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
 }
 
 Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds hides, Picoseconds idle) {
-  constexpr double kLonger = 1.05;  // how much longer the rank's own transfers take when they share a link
+  constexpr double kLonger = 1.05;  // factor by which the rank's own transfers take longer when they share a link
   const auto lost = [](double pressure) { return pressure / (1 + pressure); };
   const double moving = static_cast<double>(std::max({units.links, units.reduce, units.gather}));
   const double both = std::max(0.0, static_cast<double>(units.reduce + units.gather) - moving);

@@ -12,14 +12,13 @@
 
 namespace orrery {
 
-// A step put together from ranks that ran one by one, each alone on a whole device (`orrery run --composed`): compute
-// tasks take as long as measured (by task, the median of all steps but the first); transfers and the host take as long
-// as predicted. Order, waiting and overlap are simulated. The step is called composed, and never counts as a measured
+// A step composed from ranks that ran one by one, each alone on a complete device (`orrery run --composed`): a compute
+// task takes as long as measured (the median over all steps but the first); transfers and the host take as long as
+// predicted. Order, waiting and overlap are simulated. Such a step is called composed, and never counts as a measured
 // step.
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone);
 
-// The measured figures of a rank, compared with the prediction: compute, and memory. Errors are predicted over
-// measured, minus 1.
+// The measured compute time and memory of a rank, compared with the prediction. Errors are predicted / measured - 1.
 struct ComposedRank {
   std::string name;
   Seconds predicted = 0, measured = 0;  // sums of the compute times of one step

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// The time that the host needed to issue a task, without the wait before. Beyond the launch queue's length the host
+// The time that the host needed to issue a task, without its wait before that. When the launch queue is full, the host
 // also waits for free entries (exec/host/execute.cpp), which the engine does not simulate.
 Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId first = plan.classes[plan.slot_of(t)].begin;
@@ -18,7 +18,7 @@ Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   return std::max<Picoseconds>(0, trace.spans[t].issued - start);
 }
 
-// The time when the first rank of a transfer had ended it.
+// The time when the first of the ranks of a transfer had ended it.
 Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   const std::uint32_t match = plan.tasks[t].match;
   Picoseconds first = trace.spans[t].ended;
@@ -27,8 +27,9 @@ Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   return first;
 }
 
-// The engine ends a transfer on all ranks at once. In a measured trace ranks end it at different times; the time from
-// the first end to the end that a task waited for is added to the duration of that task.
+// Time to add to the duration of a task that waited for a transfer: from the transfer's end on the first rank to its
+// end on the task's rank. The engine ends a transfer on all ranks at the same time; in a measured trace ranks end it at
+// different times.
 Picoseconds late_end(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId cause = trace.spans[t].cause;
   if (cause == kNone || !moves(plan.op_of(cause)) || trace.spans[cause].ended < trace.spans[t].issued) return 0;
@@ -49,7 +50,7 @@ Picoseconds duration_of(const Plan& plan, const Trace& trace, const Waits& waits
 
 Trace replay(const Plan& unfolded, const Trace& measured) {
   const Waits waits = Observations::waits(unfolded, measured);
-  Plan plan = unfolded;  // gives every task an op of its own, with its own duration
+  Plan plan = unfolded;  // every task gets an op of its own here, with the task's own duration
   Timing timing;
   timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.resize(1);

@@ -5,11 +5,12 @@
 
 namespace orrery {
 
-// A measured step simulated again by simulate(), with the measured durations of its tasks (compute from entered to
-// ended; a transfer from matched to its first end on a rank, the time up to a later end with the task that waited for
-// it) and the times at which its hosts went on: errors that are left come from order, waiting and overlap, not from
-// durations. The waits between tasks belong to the machine; each kind is taken as the mean of that step. No task is
-// slowed by others: measured durations already contain the slowdown.
+// A measured step simulated again by simulate(), with the measured durations of its tasks and the times at which its
+// hosts continued after waits. The remaining errors of step time come from order, waiting and overlap, not from
+// durations. A compute task lasts from entered to ended; a transfer from matched to its end on the first rank, and the
+// time until its end on another rank is added to the task that waits there. Each kind of wait between tasks
+// (MeasuredTimes) is set to its mean in that step. No task is slowed by other tasks, because measured durations already
+// contain the slow-down.
 Trace replay(const Plan& unfolded, const Trace& measured);
 
 }  // namespace orrery

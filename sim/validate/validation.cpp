@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// The memory error of the rank whose error is largest.
+// The error of the predicted peak memory, for the rank with the largest error.
 double memory_error(const MemoryReport& predicted, const MemoryReport& measured) {
   double worst = 0;
   for (std::size_t r = 0; r < predicted.ranks.size() && r < measured.ranks.size(); ++r) {

@@ -12,7 +12,7 @@ namespace orrery {
 // The error of a prediction relative to the measurement; 0 where nothing was measured.
 inline double relative_error(double predicted, double measured) { return measured > 0 ? predicted / measured - 1 : 0; }
 
-// Times of one kind of task. Errors are predicted over measured, minus 1.
+// Predicted and measured times of one kind of op. Errors are predicted / measured - 1.
 struct KindError {
   std::string kind;  // "gemm/output fp32", "all_reduce"
   std::int64_t count = 0;
@@ -20,18 +20,20 @@ struct KindError {
   double error() const { return relative_error(predicted, measured); }
 };
 
-// Times of the tasks of each kind, predicted and measured between the same two moments of a task; the longest first.
-// predicted: the prediction of every rank. cost_error: sum of |predicted - measured| over kinds, over the sum measured.
+// Times of each kind of op, the longest first; predicted and measured times are from the same two moments of a task.
+// predicted: the prediction of every rank. cost_error: the sum over kinds of |predicted - measured|, divided by the
+// measured sum.
 std::vector<KindError> kind_errors(const Prediction& predicted, const Trace& measured);
 double cost_error(const std::vector<KindError>& kinds);
 
-// A prediction compared with a run of the same plan, and the error split by its causes.
+// A prediction compared with a measured run of the same plan, with the error split into those of durations (cost) and
+// of order and waiting (engine).
 struct Validation {
   std::string name;
   Report predicted, measured;
   std::vector<KindError> kinds;  // kinds of ops by measured time, the longest first
 
-  // Error of all ops together, by time, without sign: sum |predicted - measured| over kinds.
+  // Cost error, without sign: the sum over kinds of op of |predicted - measured| time, divided by the measured sum.
   double cost_error = 0;
   Seconds replayed = 0;  // time of the median step, simulated with its measured durations
   double spread = 0;     // spread of the run's steps: quartile distance over median
@@ -39,11 +41,11 @@ struct Validation {
   std::string failure;  // why some figures are missing; "" = nothing is missing
 };
 
-// predicted: the prediction of every rank (unfolded), like the runs. Steps are compared by their median, memory by the
-// rank with the largest error. on_gpus: whether the run was on the device of the spec.
+// predicted: the prediction of every rank (unfolded), as runs has every rank. Step times are compared by the median,
+// memory by the rank with the largest error. on_gpus: whether the run was on the GPUs of the spec.
 Validation validate(const Spec& spec, const Prediction& predicted, std::span<const RankRun> runs, bool on_gpus = false);
 
-// For people. A sample:
+// The comparison as a text for people. A sample:
 //   small.yaml                 predicted  measured   error
 //   step                        62.10 ms  60.30 ms  +3.0 %  (the run's own spread 4.1 %)
 std::string validation_text(const Validation& v);

@@ -15,8 +15,8 @@ struct AreaSums {
   Picoseconds compute = 0, idle = 0;
 };
 
-// Computes these sums for any range of time: stores cumulative sums at every some-hundredth event in one pass over the
-// events, and then only goes through the events between.
+// Computes these sums for any range of time: stores cumulative sums after every few hundred events in one pass over the
+// events, so that only the events between two stored sums have to be read for a range.
 class AreaIndex {
  public:
   AreaIndex() = default;
@@ -35,7 +35,7 @@ class AreaIndex {
     AreaSums sums;
   };
   struct OfProcess {
-    MappedColumn<std::uint32_t> tracks;  // tracks that have events of the device (GPU)
+    MappedColumn<std::uint32_t> tracks;  // tracks with events of the device (GPU)
     MappedColumn<Point> points;
     template <class A>
     friend void fields(A& a, OfProcess& p) {
@@ -57,7 +57,7 @@ struct MemoryPeak {
   Picoseconds time = 0;
 };
 MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to);
-// First time at which the counter's sum exceeds `capacity`; -1: never.
+// The first time at which the counter's sum exceeds `capacity`; -1: never.
 Picoseconds first_above(const Counter& counter, double capacity);
 // Index of the sample that holds at a time, or -1 before the first sample.
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time);

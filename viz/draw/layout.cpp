@@ -10,8 +10,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostOpen = 4;    // processes up to which all are shown open at first
-constexpr std::uint32_t kSampled = 64;  // events sampled to find out which kind of work a lane does
+// largest number of processes with which all are open (show their lanes) at first
+constexpr std::size_t kMostOpen = 4;
+constexpr std::uint32_t kSampled = 64;  // number of events that are sampled to find out which kind of work a lane does
 
 // Number of compute events in a lane, among a sample of its events.
 int computing_events(const Timeline& t, const Track& track) {

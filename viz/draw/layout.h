@@ -28,8 +28,8 @@ struct LayoutOptions {
   std::set<std::uint32_t> closed;  // numbers of the processes that are shown as one row
   std::set<std::int64_t> closed_groups;
   std::set<std::uint32_t> pinned;  // numbers of the tracks pinned at the top
-  // Compute time by process: the processes that compute longest are shown first, also within a group, because the
-  // others wait for them. Empty: processes are shown in the order of the trace.
+  // Compute time by process. The processes that compute longest are shown first, also within a group, because the other
+  // processes wait for them. Empty: processes are shown in the order of the trace.
   std::vector<Picoseconds> slowest_first;
   bool host = false;  // whether to show lanes that have only host events
   bool counters = true;
@@ -39,7 +39,7 @@ struct LayoutOptions {
 struct Layout {
   std::vector<Row> rows;
   int height = 0, pinned_height = 0;  // pinned rows are at the top, and do not scroll
-  // By track: index of the row that shows it, its own row or that of its closed process; -1: none.
+  // By track: index of the row that shows the track, which is its own row or the row of its closed process; -1: none.
   std::vector<int> row_of_track;
 };
 

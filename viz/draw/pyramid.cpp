@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kEventsPerBin = 8;
-constexpr double kEdge = 3;  // an event narrower than so many pixels has no edge drawn
+constexpr double kEdge = 3;  // least width of an event in pixels for which its edge is drawn
 
 std::uint8_t to_share(double part) {
   return part <= 0 ? 0 : static_cast<std::uint8_t>(std::clamp(std::lround(part * 255), 1L, 255L));

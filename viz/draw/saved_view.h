@@ -21,7 +21,7 @@ struct Note {
 // can be applied to other traces. It is stored as JSON ("orrery.view/1") in a file, or inside a trace as the member
 // "orreryView".
 struct SavedView {
-  std::vector<std::string> inputs;  // paths of inputs, in a file relative to the file's folder
+  std::vector<std::string> inputs;  // paths of inputs; in a file they are relative to the file's folder
   SpecOptions options;
   std::string document;            // name of the document shown, if there are several; "": the first
   Picoseconds begin = 0, end = 0;  // range of time in view; end 0: the whole trace

@@ -73,9 +73,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Version of the file's layout: increase it when the fields below change, or the timeline read from a trace.
+// Version of the file format: increase it when the fields below change, or the timeline that is read from a trace.
 constexpr int kLayout = 4;
-constexpr std::uintmax_t kWorthIt = 8'000'000;  // smallest total size of traces that is worth caching
+constexpr std::uintmax_t kWorthIt = 8'000'000;  // smallest total size in bytes of traces that are worth caching
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;
 
 std::string path_of(const std::string& key) {

@@ -10,9 +10,9 @@ namespace orrery {
 
 class ArchiveReader;
 
-// A cache of large traces as they were read, in files that are mapped when the trace is opened again. The files are in
-// orrery/ of the user's cache folder (XDG_CACHE_HOME, else ~/.cache), one for each list of trace files. A damaged file
-// counts as missing. The oldest files are deleted when all together take more than 4 GiB.
+// A cache of large traces in the form in which the viewer keeps them, in files that are mapped when the trace is opened
+// again. The files are in orrery/ of the user's cache folder (XDG_CACHE_HOME, else ~/.cache), one for each list of
+// trace files. A damaged file counts as missing. The oldest files are deleted when all together take more than 4 GiB.
 
 // Computes the key of a cache file: the paths, sizes and modification times of the trace files, and the program's
 // version; it must be computed before the files are read. "" for traces not worth caching: less than 8 MB together.

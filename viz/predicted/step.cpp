@@ -134,7 +134,7 @@ class PlanDetails : public DetailSource {
   std::shared_ptr<const Step> step_;
 };
 
-// Index of a class of ranks in its expert-parallel group; -1 if each rank has all experts.
+// Index of the representative of a class of ranks in its expert-parallel group; -1 if each rank has all experts.
 std::int64_t expert_coordinate(const Plan& plan, const RankClass& slot) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
   const auto rank = static_cast<std::size_t>(slot.representative);
@@ -174,7 +174,7 @@ void add_memory(const Step& step, TimelineBuilder& builder) {
   }
 }
 
-// The timeline's threads by lane, each added when the first event of the lane is.
+// The timeline's threads by lane; a thread is added with the first event of its lane.
 class Threads {
  public:
   Threads(TimelineBuilder& builder, std::size_t slots) : builder_(builder), known_(slots * kLanes, kNone) {}
@@ -233,7 +233,7 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   std::vector<std::uint32_t> waiting;
   for (const RankClass& slot : plan.classes) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.classes.size());
-  // All steps of one spec take the same times; only their memory differs.
+  // Several steps are shown if the plan holds one: all take the same time; only their memory differs.
   const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;
   builder.reserve(static_cast<std::size_t>(steps) * (plan.task_count() + plan.match_members.size()));
   const auto add_task = [&](TaskId t, Picoseconds begin) {

@@ -16,9 +16,9 @@ struct Step {
   Prediction prediction;
 };
 
-// The timeline of a simulated step, and the event that shows each task. The bar of a transfer begins when all its ranks
-// are ready; before it, a bar of kind `wait` shows how long this rank waited for the others. Times are relative to the
-// start of the step.
+// The timeline of a simulated step, and for each task the event that shows it. The bar of a transfer begins when all
+// its ranks are ready; a bar of kind `wait` before it shows how long this rank waited for the others. Times are
+// relative to the start of the step.
 struct StepTimeline {
   std::shared_ptr<const Step> step;
   Timeline timeline;
@@ -40,15 +40,16 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step);
 
 Kind kind_of(const Op& op);
 
-// The events of the tasks on the critical path. slack: by event, how much longer it could take without delaying the end
-// of the step; -1 for events that are not tasks (waiting).
+// The events of the tasks on the critical path. slack: by event, the time by which it could be longer without delaying
+// the end of the step; -1 for events that are not tasks (waiting).
 struct CriticalPath {
   std::vector<EventId> path;
   std::vector<Picoseconds> slack;
 };
 CriticalPath critical_path_of(const StepTimeline& s);
 
-// The largest buffers that a process holds at a time, such as "1.50 GiB logits (activations)", the largest first.
+// The largest buffers of a process at a time, as texts such as "1.50 GiB logits (activations)", the largest first; at
+// most `most`.
 std::vector<std::string> alive_at(const StepTimeline& s, std::uint32_t process, Picoseconds time, std::size_t most);
 
 }  // namespace orrery

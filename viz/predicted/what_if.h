@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// A value to which a setting may be changed, and the reason why this is not possible now: the spec's Error, "" if it
-// is.
+// A value to which a setting may be changed. reason: why the change is not possible now (the spec's Error), "" if it is
+// possible.
 struct Choice {
   std::string value, reason;
 };
@@ -41,7 +41,8 @@ class WhatIf {
   std::string path_;
   std::vector<std::string> overrides_;
   std::vector<Knob> knobs_;
-  std::vector<std::string> original_;  // values in the file, by setting, which need no override
+  // values of the settings in the file; a setting with this value needs no override
+  std::vector<std::string> original_;
 };
 
 // A strategy to try.
@@ -64,8 +65,8 @@ struct Tried {
   bool fits = true;
   std::string error;  // reason why the strategy could not be simulated; the figures are then 0
 };
-// Whether `a` is a better strategy than `b`: those that fit in memory come first, the fastest first; those that could
-// not be simulated come last.
+// Whether `a` is a better strategy than `b`: strategies that fit in memory come first, among them the fastest;
+// strategies that could not be simulated come last.
 bool better(const Tried& a, const Tried& b);
 Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options = {});
 

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 18;  // bytes that are checksummed and written at once; a multiple of 32
+constexpr std::size_t kPiece = 1 << 18;  // number of bytes that are checksummed and written at once; a multiple of 32
 
 // Updates a checksum with a piece of data. Four independent sums run in parallel, so that memory bandwidth is the
 // limit.

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Compares a key with a literal; the length is a constant, so that the compiler calls no function.
+// Compares a key with a literal; the length is a compile-time constant, so that the compiler emits no function call.
 template <std::size_t size>
 bool is(std::string_view key, const char (&name)[size]) {
   return key.size() == size - 1 && std::memcmp(key.data(), name, size - 1) == 0;

@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// An event of Chrome's trace JSON as views of the text: its members, the known members of its arguments, and as
-// `object` all of its text. No value is converted.
+// An event of Chrome's trace JSON as views of the file's text: its members, the known members of its arguments, and as
+// `object` the complete text of the event. No value is converted.
 struct RawEvent {
   struct Arguments {
     std::string_view op, phase, kind, group, layer, chunk, micro_batch, matched, ended, ranks, object;

@@ -61,7 +61,7 @@ class ChromeReader {
   std::uint64_t source_;
   std::optional<std::int64_t>& origin_;
   std::int64_t rank_ = -1;
-  // Processes by the trace's pid; the order of iteration affects no result.
+  // Processes by the trace's pid (a hash map; the order of iteration affects no result).
   std::unordered_map<std::string, std::uint32_t> processes_;
   // Threads and labels by hash; these maps are never iterated over.
   std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;

@@ -11,7 +11,7 @@ namespace orrery {
 // Goes through JSON text as profilers write it, without building a tree. It never reads outside the text, and every
 // step advances, so that no input, however broken, makes it hang. Strings may hold control characters; numbers may be
 // NaN. It is written by hand because simdjson and nlohmann's parser reject a text that is cut short, while the viewer
-// shows a broken trace up to there.
+// shows the part before the cut.
 class JsonScan {
  public:
   explicit JsonScan(std::string_view text, std::size_t at = 0)

@@ -89,7 +89,8 @@ class ReportDetails : public DetailSource {
 constexpr std::int64_t kMostRanks = 10'000'000;
 constexpr Bytes kMostBytes = Bytes{1} << 60;
 
-// prefix: text before the names of the report's rank classes.
+// Adds a process with a memory counter for each class of ranks of a report. prefix: text before the names of the
+// classes.
 void add_report_memory(const OrderedJsonValue& memory, Picoseconds end, const std::string& prefix,
                        TimelineBuilder& builder) {
   const Bytes capacity = memory.at("capacity_bytes").whole(0, kMostBytes);

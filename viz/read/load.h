@@ -25,7 +25,7 @@ struct Document {
 
 Document document_of(StepTimeline timeline);
 
-// The format of a file, recognised by its name and the begin of its content.
+// The format of a file, recognised by its name and the beginning of its content.
 enum class Format : std::uint8_t { trace, report, spec };
 struct Input {
   std::vector<std::string> files;  // paths; several if a trace has a file per rank

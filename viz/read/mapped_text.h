@@ -15,8 +15,8 @@ using LoadProgress = std::function<bool(double)>;
 struct Cancelled {};
 
 // A file's bytes, mapped instead of read into memory; a gzip file is first inflated into a temporary file without a
-// name. Of a cut or corrupt gzip file, the part before the fault is used, and `damage` tells so. If another program
-// cuts the file short while it is mapped, the missing part reads as zeros, and `damage` tells so. Written by hand:
+// name. If a gzip file is cut or corrupt, the part before the fault is used; if another program cuts the file short
+// while it is mapped, the missing part reads as zeros. In both cases `damage` says so. Written by hand:
 // boost::iostreams maps a file by its name, which the inflated file does not have, and the program dies if a file is
 // cut short.
 class MappedText {

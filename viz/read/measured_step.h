@@ -19,7 +19,7 @@ MeasuredTasks tasks_of(const Plan& plan, const Timeline& timeline);
 
 // The errors of a prediction of a measured step, as `orrery validate` computes them (sim/validate/validation.h). step:
 // predicted over measured step time, minus 1. cost: the sum over kinds of op of |predicted - measured| duration, over
-// the measured sum. engine: step time simulated with the measured durations over the measured one, minus 1.
+// the measured sum. engine: step time simulated with the measured durations, over the measured step time, minus 1.
 struct PredictionError {
   double step = 0, cost = 0, engine = 0;
 };

@@ -8,7 +8,7 @@
 namespace orrery {
 
 // Pairs of corresponding events of two timelines a and b: events with the same process (by rank, else by order), label,
-// micro-batch, layer and chunk; several such events are paired in order of time.
+// micro-batch, layer and chunk; if there are several such events, they are paired in order of time.
 struct Matching {
   std::vector<EventId> there;  // matching event of b (or kNoEvent), by event of a
   std::vector<EventId> back;   // matching event of a (or kNoEvent), by event of b

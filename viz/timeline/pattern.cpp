@@ -118,7 +118,7 @@ class PatternParser {
     } else {
       return one;
     }
-    skip('?');  // a lazy repeat is the same here: only whether the pattern matches counts
+    skip('?');  // a lazy repetition is read like a greedy one: only whether the pattern matches counts
     if (one.form == Part::Form::begin || one.form == Part::Form::end) fail();
     if (peek() == '*' || peek() == '+' || peek() == '?' || peek() == '{') fail();
     all.parts.push_back(std::move(one));

@@ -68,11 +68,11 @@ struct Counter {
   std::vector<double> values;  // values (samples, series), row-major
 };
 
-// A rank, or a class of ranks that do the same. Coordinates are -1 if unknown.
+// A rank, or a class of ranks. A coordinate is the rank's index in one form of parallelism; -1 if unknown.
 struct Process {
   std::string name;
   std::int64_t rank = -1, ranks = 1;
-  bool shares_rank = false;  // other processes have this rank too, so names tell them apart
+  bool shares_rank = false;  // whether other processes have the same rank, so that only names distinguish them
   std::array<std::int64_t, 5> coordinates = {-1, -1, -1, -1, -1};  // data, tensor, pipeline, context, expert
   std::vector<std::uint32_t> tracks;
   std::vector<Counter> counters;
@@ -110,7 +110,7 @@ struct Timeline {
   MappedColumn<OpInstance> places;         // op instances by event; empty if no event has one
   std::vector<Arrow> arrows;               // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;
-  std::vector<std::string> remarks;  // remarks on trace content that was repaired or left out
+  std::vector<std::string> remarks;  // remarks about content of the trace that was repaired or left out
   // The view that was saved in the trace file (viz/draw/saved_view.h), as JSON; "": none.
   std::string saved_view;
 

@@ -81,8 +81,8 @@ void TimelineBuilder::add(const Event& event, OpInstance place) {
   places_.back() = place;
 }
 
-// For each thread with events that were not added in order (by begin; for equal begins, the longer first): its events,
-// sorted. By thread; empty for threads already in order.
+// By thread, its events sorted by begin (for equal begins, the longer event first), if they were not added in that
+// order; empty for threads that are already in order.
 std::vector<std::vector<EventId>> TimelineBuilder::out_of_order() const {
   struct Last {
     Picoseconds begin = INT64_MIN, end = INT64_MAX;

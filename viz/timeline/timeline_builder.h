@@ -65,7 +65,7 @@ class TimelineBuilder {
   // Labels by hash; this map is never iterated over.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;
   std::vector<Picoseconds> begins_, ends_;
-  // During finish(), thread_ becomes the event's row, and then the event's final index.
+  // In finish(), thread_ is reused: it becomes the event's row, and then the event's final index.
   std::vector<std::uint32_t> thread_, label_;
   std::vector<std::uint64_t> detail_;
   std::vector<OpInstance> places_;

@@ -10,15 +10,15 @@ namespace {
 
 constexpr double kNamed = 30;         // a bar at least this many pixels wide shows its event's name
 constexpr double kFramed = 6;         // a search hit at least this many pixels wide gets a frame
-constexpr EventId kMostNamed = 4000;  // most bars per row that are considered for drawing names
+constexpr EventId kMostNamed = 4000;  // most bars of a row that are considered for drawing names
 
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
   const auto channel = [&](int x, int y) { return static_cast<int>(x + (y - x) * static_cast<int>(share) / 255); };
   return qRgb(channel(qRed(a), qRed(b)), channel(qGreen(a), qGreen(b)), channel(qBlue(a), qBlue(b)));
 }
 
-// Opacity of a pixel, by the share of it that events cover: sparsely covered pixels are drawn stronger, so that a
-// single event can be seen.
+// Opacity of a pixel, by the share of it that events cover: a pixel with a small share is drawn stronger than its
+// share, so that a single event can be seen.
 unsigned visible(unsigned share) { return share == 0 ? 0 : std::min(255U, 70 + share * 185 / 255); }
 
 // A table of colours of pixels: by the kind of the pixel's events, the share of the pixel that they cover, and whether

@@ -48,7 +48,7 @@ class MainWindow : public QMainWindow {
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
-  void group_by(int index);  // coordinate: index in kCoordinates, from 1; 0: none
+  void group_by(int index);  // groups the rows by a coordinate: its index in kCoordinates plus 1; 0: by none
   // Writes a picture or table in the format of the path's ending: png, svg, csv, json; throws Error.
   void export_to(const QString& path);
 
@@ -62,7 +62,7 @@ class MainWindow : public QMainWindow {
   bool notes_unsaved() const { return notes_ != kept_notes_; }
   // Pins the lanes whose name matches a pattern, none for ""; returns how many. Throws Error for an invalid pattern.
   std::size_t pin(const std::string& pattern);
-  // Pins lanes by this pattern in everything that is opened from now on.
+  // Sets a pattern by which lanes are pinned in all inputs that are opened from now on.
   void pin_what_opens(const std::string& pattern) { pin_opened_ = pattern; }
 
   void closeEvent(QCloseEvent* event) override;
@@ -93,7 +93,7 @@ class MainWindow : public QMainWindow {
   unsigned threads_ = 2;
   std::vector<std::string> inputs_;  // paths of the inputs, as opened with their options
   SpecOptions inputs_options_;
-  // Whether the What-if panel has changed the step, which is then no longer that of the inputs.
+  // Whether the What-if panel has changed the step, so that it no longer is the step of the inputs.
   bool step_changed_ = false;
   std::vector<Note> notes_, kept_notes_;  // current notes, and those saved last
   std::string pin_opened_;

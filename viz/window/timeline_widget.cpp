@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// Zoom factor, and part of the view that is panned, per key press.
+// Zoom factor per key press, and share of the view by which a key press pans it.
 constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;
 constexpr double kWheelZoom = 1.2;  // zoom factor per notch of the wheel
 constexpr int kWheelScroll = 54;    // pixels scrolled per notch of the wheel
@@ -118,7 +118,7 @@ void TimelineWidget::set_notes(const std::vector<Note>& notes) {
     const auto& all = scene_->timeline().processes;
     const auto of =
         std::find_if(all.begin(), all.end(), [&](const Process& p) { return name_in_view(p) == n.process; });
-    // A note about a rank that this trace does not have is not shown.
+    // Notes about ranks that this trace does not have are not shown.
     if (of == all.end() && !n.process.empty()) continue;
     if (of != all.end()) shown.process = static_cast<int>(of - all.begin());
     view_.notes.push_back(std::move(shown));

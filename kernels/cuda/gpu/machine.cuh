@@ -18,7 +18,7 @@ template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block, std::int64_t shared_bytes,
             cudaStream_t stream, const Arguments&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  // Shared memory that a kernel gets without asking for more: CUDA C++ programming guide, 20.8.3
+  // Bytes of shared memory that a kernel gets without asking for more: CUDA C++ programming guide, 20.8.3
   constexpr std::int64_t kGranted = 48 << 10;
   if (shared_bytes > kGranted) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),

@@ -1,7 +1,7 @@
-// Corrections of NCCL's model, whose purpose is to choose: it leaves out times that all choices share. Three terms,
-// small next to the model's times, add them. They were fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of
-// 8 H100) and checked on the other sweeps of tests/data/nccl_sweeps.json; the test prints the error of every sweep with
-// and without them.
+// Corrections of NCCL's model. The model's purpose is to choose an algorithm, so it leaves out times that all
+// algorithms share. Three terms, small compared with the model's times, add these. They were fitted to three sweeps (8
+// A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other sweeps of tests/data/nccl_sweeps.json; the
+// test prints the error of every sweep with and without them.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,13 +17,15 @@ namespace {
 
 using A = NcclAlgorithm;
 
-// Numbers fitted to published collectives and steps of others, from models/data/fitted.json.
+// Numbers that were fitted to published measurements of collectives and steps, from models/data/fitted.json.
 struct FittedNetworks {
-  double ring_part, tree_part;                        // part of the wires' rate on two nodes of a shared network
-  double efa_power;                                   // power of the number of nodes with which that part falls, EFA
-  double omni_path_ring_power, omni_path_tree_power;  // the same power, Omni-Path
-  double late_members_us;
-  double next_tensor_hop_us;  // time that each tensor after the first of a grouped call adds to a hop between nodes
+  double ring_part, tree_part;  // fraction of the links' rate that is reached on two nodes of a shared network
+  double efa_power;             // EFA: the fraction falls as (2 / number of nodes) to this power
+  // Omni-Path: the fraction falls as (2 / number of nodes) to these powers
+  double omni_path_ring_power, omni_path_tree_power;
+  double late_members_us;  // microseconds that members of a collective on several nodes arrive late
+  // Microseconds that each tensor after the first of a coalesced call adds for a hop between nodes
+  double next_tensor_hop_us;
 };
 
 const FittedNetworks& fitted_networks() {
@@ -41,31 +43,32 @@ const FittedNetworks& fitted_networks() {
   return fitted;
 }
 
-// Time that NCCL's model leaves out at each start: from launch to launch an all-reduce of a few bytes on 8 A100 takes
-// 20-26 us, 5-11 more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch or with one process for all GPUs it takes
-// 20-30 us more: that is host time, which is counted elsewhere.
+// Microseconds that NCCL's model leaves out at each start of a collective. From launch to launch an all-reduce of a few
+// bytes on 8 A100 takes 20-26 us, 5-11 more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch, or with one
+// process for all GPUs, it takes 20-30 us more: that is host time, which is counted elsewhere.
 constexpr double kStart_us = 10;
 
-// Bandwidth that large messages reach within a node against the figure of NCCL's model, as published: ring on A100 235
-// of 240 GB/s, on H200 365.6 of 360, on B200 682 of 720; NVLS on H200 480 of 476, on B200 741 of 720 up to 4 GiB
-// (ml-engineering, network/README.md).
+// Bandwidth that large messages reach within a node, relative to the figure of NCCL's model, from published
+// measurements (reached of modelled GB/s): ring on A100 235 of 240, on H200 365.6 of 360, on B200 682 of 720; NVLS on
+// H200 480 of 476, on B200 741 of 720 up to 4 GiB (ml-engineering, network/README.md).
 struct Reached {
   A algorithm;
-  int compute_capability;  // lowest compute capability for which the row holds
+  int compute_capability;  // lowest compute capability for which the factor holds
   double part;
 };
 constexpr Reached kReached[] = {
     {A::ring, 100, .947}, {A::ring, 90, 1.015}, {A::ring, 80, .979}, {A::nvls, 100, 1.03}, {A::nvls, 90, 1.01}};
 
-// The fraction of the bandwidth that a collective reaches between nodes of a cloud with a shared network. It goes as
-// fast as the slowest of its links, and the more links there are the slower that one is; a cloud's jobs get nodes
-// wherever some are free, so that the groups of a large job cross more switches than those of a small one, and within
-// every step they wait for one another: the fraction depends on the nodes of the job. Ultra-Scale Playbook: in its runs
-// on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the sharded states of all groups of a node go at 150 to 200 GB/s
-// together, all-reduces at as much where a group has one rank a node. The Playbook's sweep of one collective of 256 MB
-// by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is the time of the ring's many
-// short steps, some 30 us each, which is hidden if there are many tensors at once. Jean Zay's Omni-Path is such a
-// network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
+// The fraction of the bandwidth that a collective reaches between nodes of a cloud with a shared network. A collective
+// is as fast as the slowest of its links, and the more links there are, the slower is the slowest. The fraction depends
+// on the number of nodes of the complete job: a cloud gives a job whatever nodes are free, so that the groups of a
+// large job cross more switches than those of a small job, and within every step the groups wait for one another.
+// Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s), gathers and reductions of sharded
+// states reach 150 to 200 GB/s, summed over all groups of a node, and all-reduces reach the same where a group has one
+// rank a node. The Playbook's sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185,
+// 119, 69, 55, 28, 11 GB/s): that is the time of the ring's many short steps, some 30 us each, which is hidden if there
+// are many tensors at once. The Omni-Path of the computer Jean Zay is such a network too: DeepSpeed's reductions there
+// take 3.5 times as long as at the links' rate (BLOOM's training).
 double reached_on_shared(const NcclTopology& t, A a) {
   const FittedNetworks& f = fitted_networks();
   const bool ring = a == A::ring;
@@ -82,19 +85,21 @@ double reached(const NcclTopology& t, A a) {
   return 1;
 }
 
-// Pieces that a channel handles at once (Simple), src/enqueue.cc: 4 steps of 512 KiB for rings, 128 KiB for NVLS, 64
-// KiB for NVLS trees of 4 nodes or more.
+// Bytes that a channel handles at once (Simple protocol), src/enqueue.cc: 4 steps of 512 KiB for rings, 128 KiB for
+// NVLS, 64 KiB for NVLS trees of 4 nodes or more.
 constexpr double kRingChunk = 2 << 20, kNvlsChunk = 128 << 10, kNvlsTreeChunk = 64 << 10;
 
-// Bytes of pipeline fill time. A ring fills with one chunk per channel, of at most its share of the buffer (NCCL cuts
-// smaller ones). Sweeps over several nodes show no such time for rings: NCCL's latency for Simple includes it there.
+// Bytes whose transfer time is the time to fill the pipeline of a ring: one chunk per channel, but no more than one
+// rank's share of the buffer (NCCL cuts smaller chunks then). Sweeps over several nodes show no such time for rings,
+// because NCCL's latency for Simple includes it there.
 double ring_fill_bytes(const NcclModel& m, double bytes) {
   return m.topology.nodes > 1 ? 0 : std::min(m.graphs.collective_channels * kRingChunk, bytes / m.topology.ranks);
 }
 
-// Bytes of pipeline fill time of NVLS: one chunk per channel and head for every stage: one stage within a node; between
-// nodes two hops per level of the tree and four to enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s
-// = 357 us, measured 375 at 256 MiB). Messages as large as the filling chunks take half of this time.
+// Bytes whose transfer time is the time to fill the pipeline of NVLS: one chunk per channel and head for every stage of
+// the pipeline. Within a node there is one stage; between nodes there are two hops per level of the tree, and four to
+// enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s = 357 us, measured 375 at 256 MiB). A message of
+// the size of these chunks takes half of this time.
 double nvls_fill_bytes(const NcclModel& m, double bytes) {
   const int nodes = m.topology.nodes;
   const double chunk = nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk;
@@ -113,10 +118,10 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 
 }  // namespace
 
-// The time of each further tensor of a coalesced call: the first chunk of a tensor passes the whole ring before the
-// next tensor's. That takes a step of NCCL's ring over NVLink for each rank in the ring (tuning.cc, hwLatencies,
-// Simple), and between nodes once the time of a hop over the network, as the other hops' waits overlap (reduce-scatter
-// and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
+// The time of each further tensor of a coalesced call: the first chunk of a tensor passes the complete ring before that
+// of the next tensor. That takes a step of NCCL's ring over NVLink for each rank in the ring (tuning.cc, hwLatencies,
+// Simple), and between nodes the time of one hop over the network, because the waits of the other hops overlap
+// (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   constexpr double kStep_us = 3.4;
   const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);
@@ -125,9 +130,9 @@ Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
 }
 
 // The time by which members on several nodes arrive late. Nanotron's tensor groups on two nodes take 0.85 ms for a
-// collective of any size, where 0.35 are the network's. Tensor groups of DeepSpeed and Megatron on 8 nodes of V100
-// (Rajbhandari et al. 2020) and on two of A100 (vTrain), both InfiniBand, were not used in the fit, but exceed the time
-// of their wires by as much.
+// collective of any size, of which the network takes 0.35 ms. Tensor groups of DeepSpeed and Megatron on 8 nodes of
+// V100 (Rajbhandari et al. 2020) and on two nodes of A100 (vTrain), both with InfiniBand, were not used in the fit, but
+// exceed the time at the links' rate by the same amount.
 Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
   const bool modelled = kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift && !is_star(kind);
   return m.topology.nodes > 1 && modelled ? 1e-6 * fitted_networks().late_members_us : 0;

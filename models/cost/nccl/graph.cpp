@@ -1,6 +1,7 @@
 // A closed form of NCCL 2.28.9's graph search (src/graph/search.cc, topo.h, connect.cc) for identical nodes. Speeds and
 // rules are NCCL's; the result of NCCL's search is derived here by counting how often a channel crosses a GPU's NVLink
-// and a NIC. Checked line by line against 55 searches that the library ran (tests/data/nccl_2.28.9_reference.txt).
+// and a NIC. The result was compared, line by line, with 55 searches that the library ran
+// (tests/data/nccl_2.28.9_reference.txt).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,10 +14,10 @@ namespace orrery {
 
 namespace {
 
-constexpr int kMaxChannels = 32;  // most channels of one pattern before execution doubles them (search.cc)
+constexpr int kMaxChannels = 32;  // largest number of channels of one pattern before execution doubles them (search.cc)
 
-// Speeds that the search tries, GB/s per channel (search.cc), inside nodes and between them, before Hopper, for Hopper
-// and from Blackwell on.
+// Speeds that the search tries, GB/s per channel (search.cc): inside nodes (kIntra) and between nodes (kInter), before
+// Hopper (no suffix), for Hopper (90) and from Blackwell on (100).
 constexpr double kIntra[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
 constexpr double kIntra90[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
 constexpr double kIntra100[] = {90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18};
@@ -33,20 +34,21 @@ std::span<const double> speeds(const NcclTopology& t) {
   return t.compute_capability >= 90 ? std::span<const double>(kIntra90) : kIntra;
 }
 
-// The rate between sockets, GB/s (topo.h): AMD 16, Skylake 10, Sapphire Rapids 22; Intel counts PCIe traffic of peers x
-// 6/5.
+// The rate between CPU sockets, GB/s (topo.h): AMD 16, Skylake 10, Sapphire Rapids 22. On Intel, PCIe traffic between
+// GPUs counts 6/5 times, so the rate is divided by 1.2.
 double host_GBps(const NcclTopology& t) {
   if (t.amd_cpu) return 16;
   return (t.pcie_GBps >= 48 ? 22 : 10) / 1.2;
 }
 
-// The rate at which a GPU can send to others of its node, GB/s; no limit for one GPU alone.
+// The rate at which a GPU can send to other GPUs of its node, GB/s; infinite for a single GPU.
 double local_GBps(const NcclTopology& t) {
   if (t.ranks_per_node() == 1) return std::numeric_limits<double>::infinity();
   return t.nvlink_GBps > 0 ? t.nvlink_GBps : std::min(t.pcie_GBps, host_GBps(t));
 }
 
-// The largest speed of at most `limit`; the slowest speed, or the limit itself, if all speeds are larger.
+// The largest speed in the list that is at most `limit`, which falls from first to last; `limit` itself if all speeds
+// are larger.
 double fastest(std::span<const double> list, double limit) {
   for (const double s : list) {
     if (s <= limit + 1e-9) return s;
@@ -54,8 +56,8 @@ double fastest(std::span<const double> list, double limit) {
   return limit;
 }
 
-// How many of the channels leave the busiest GPU over NVLink. If every GPU has its own NIC the ends of the channels
-// rotate over the GPUs, and an end sends to its NIC instead.
+// Number of channels that leave the busiest GPU over NVLink. If every GPU has its own NIC, the GPU at which a channel
+// ends rotates from channel to channel, and at that end the GPU sends to its NIC instead.
 int crossings(const NcclTopology& t, int channels) {
   return t.nodes > 1 && t.nics >= t.ranks_per_node() ? channels - channels / t.ranks_per_node() : channels;
 }
@@ -71,7 +73,7 @@ int ring_channels(const NcclTopology& t, double GBps) {
   return channels;
 }
 
-// Doubles the channels at half the speed each, if that keeps more SMs busy (NCCL's DupChannels).
+// Doubles the number of channels at half the speed each, if that keeps more SMs busy (NCCL's DupChannels).
 void duplicate(const NcclTopology& t, NcclGraph& g) {
   if (g.intra_GBps < 25 || (t.compute_capability > 80 && g.intra_GBps < 50 && g.channels > 4)) return;
   const int channels = std::min(2 * g.channels, kMaxChannels);
@@ -88,8 +90,9 @@ void set_paths(const NcclTopology& t, NcclGraph& g) {
   g.same_channels = t.nodes == 1 || t.nics == 1 || !nvlink;
 }
 
-// A channel of the ring enters and leaves a node by the same NIC (its neighbour GPU forwarding over NVLink, PXN) unless
-// NVLink has no bandwidth left for that or both GPUs share a PCIe switch with the NIC.
+// The path by which a channel of the ring leaves a node. It enters and leaves by the same NIC (a GPU without this NIC
+// forwards over NVLink to the one that has it, PXN), unless NVLink has no bandwidth left for that or both GPUs share a
+// PCIe switch with the NIC.
 NcclPath ring_exit(const NcclTopology& t, const NcclGraph& g) {
   const bool forwards = g.channels * g.intra_GBps <= local_GBps(t) && !t.shared_pcie_switch;
   return t.nodes > 1 && g.intra == NcclPath::nvl && forwards ? NcclPath::pxn : g.inter;
@@ -100,20 +103,20 @@ NcclGraph ring_graph(const NcclTopology& t) {
   const double top = t.nodes > 1 ? std::min(t.nic_GBps, local_GBps(t)) : local_GBps(t);
   for (const double s : speeds(t)) {
     if (s > top + 1e-9) continue;
-    // The search stops when NVLink is full, and slows down no further than to about a half.
+    // The search stops when NVLink is fully used, or when the speed has fallen to about a half.
     const double total = best.channels * best.intra_GBps;
     if (best.channels > 0 && (total >= local_GBps(t) || s <= .49 * best.intra_GBps)) break;
     const int channels = ring_channels(t, s);
     if (channels * s > total) best = {channels, s, s};
   }
-  if (best.channels == 0) best = {1, top, top};  // slower than the slowest speed of the list
+  if (best.channels == 0) best = {1, top, top};  // the rate is lower than every speed of the list
   set_paths(t, best);
   best.inter = ring_exit(t, best);
   duplicate(t, best);
   return best;
 }
 
-// The next faster speed of the list, or the same if there is none.
+// The next higher speed in the list, or the same speed if there is none.
 double faster(std::span<const double> list, double GBps) {
   const auto at = std::find_if(list.begin(), list.end(), [&](double s) { return s <= GBps; });
   return at == list.begin() || at == list.end() ? GBps : *(at - 1);
@@ -126,7 +129,7 @@ void raise(std::span<const double> list, double limit, double other, double& rat
   }
 }
 
-// The tree graph: as many channels as the ring has. Two GPUs alternate as the root, so each sends in half of the
+// The tree graph has as many channels as the ring. Two GPUs alternate as the root, so that each sends in half of the
 // channels.
 NcclGraph tree_graph(const NcclTopology& t, int channels) {
   const auto list = speeds(t);
@@ -143,8 +146,8 @@ NcclGraph tree_graph(const NcclTopology& t, int channels) {
   return g;
 }
 
-// The NVLS graph: one channel per head, which is a GPU that handles its part of the data at the switch; a head's data
-// crosses its NVLink once more than that of the other GPUs.
+// The NVLS graph has one channel per head, which is the GPU that handles one part of the data at the switch; on the
+// NVLink of that GPU the data of its part passes once more than on those of the other GPUs.
 NcclGraph nvls_graph(const NcclTopology& t) {
   if (!t.multicast || t.compute_capability < 90) return {0, 0, 0, NcclPath::loc, NcclPath::loc};
   const auto list = speeds(t);
@@ -171,11 +174,11 @@ int nvls_channels(const NcclTopology& t) {
   return t.nodes > 1 ? 32 : 24;
 }
 
-// NVLink speed in GB/s per link as NCCL counts it (topo.h), from a compute capability on.
+// NVLink speed in GB/s per link as NCCL counts it (topo.h), for GPUs from a compute capability on.
 struct LinkSpeed {
   int compute_capability;
   double GBps;
-  double nominal_GBps;  // rate in data sheets, for GPUs whose data file has no number of links
+  double nominal_GBps;  // rate in data sheets, for GPUs whose data file does not state the number of links
 };
 constexpr LinkSpeed kLinks[] = {{100, 40.1, 50}, {90, 20.6, 25}, {86, 12.0, 14}, {70, 20.0, 25}, {0, 18.0, 20}};
 
@@ -189,17 +192,18 @@ double nvlink_GBps(const Gpu& gpu) {
   return link.GBps * (gpu.nvlink_links > 0 ? gpu.nvlink_links : std::round(gpu.nvlink_GBps / link.nominal_GBps));
 }
 
-// NCCL's figure for PCIe x16, 12 GB/s for gen 3 and double for every further generation (topo.cc), found from the
-// nominal 15.75, 31.5... The NIC of a GPU without a known PCIe speed counts as gen 5.
+// PCIe x16 rate as NCCL counts it, 12 GB/s for gen 3 and twice as much for every further generation (topo.cc), from the
+// generation's nominal rate of 15.75, 31.5... GB/s. A GPU without a known PCIe rate counts as gen 5.
 double pcie_GBps(const Gpu& gpu) {
   if (gpu.pcie_GBps <= 0) return 48;
   return 12 * std::exp2(std::round(std::log2(gpu.pcie_GBps / 15.75)));
 }
 
 // Microseconds that the network plugin of a fabric adds per hop (NCCL adds them once, twice for Simple). The plugins of
-// InfiniBand and RoCE report 0 (src/transport/net_ib). EFA: 75 turns NCCL's 75 us for 1 MiB all-reduced by 4 nodes of
-// B200 into 375; measured 378 (ml-engineering, network/README.md, P6-B200 over EFA v4, NCCL 2.27.7). Ethernet: 87 is
-// what a small all-gather over 2 nodes of A3 Mega takes beyond NCCL's 23 us (GKE A3 Mega guide: 110 us, 64 KiB, TCPXO).
+// InfiniBand and RoCE report 0 (src/transport/net_ib). EFA: with 75, NCCL's 75 us for an all-reduce of 1 MiB over 4
+// nodes of B200 become 375; measured 378 (ml-engineering, network/README.md, P6-B200 over EFA v4, NCCL 2.27.7).
+// Ethernet: 87 is what a small all-gather over 2 nodes of A3 Mega takes in addition to NCCL's 23 us (GKE A3 Mega guide:
+// 110 us, 64 KiB, TCPXO).
 double net_latency_us(Fabric fabric) {
   switch (fabric) {
     case Fabric::efa:
@@ -214,8 +218,8 @@ double net_latency_us(Fabric fabric) {
   return 0;
 }
 
-// Sets the NICs that `members` GPUs of a node of `gpus` use. Several NICs of one GPU act as one (ports merge, plugins
-// group rails).
+// Sets the NICs that `members` GPUs use on a node of `gpus` GPUs. If a GPU has several NICs, they count as one (NCCL
+// merges ports, and plugins group the NICs of a GPU).
 void set_nics(const Cluster& c, int gpus, int members, NcclTopology& t) {
   const double hosts = static_cast<double>(gpus) / std::max(1, c.gpus_per_node);
   const double nics = std::max(1.0, c.nics * hosts);

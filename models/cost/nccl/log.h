@@ -13,19 +13,21 @@
 
 namespace orrery {
 
-// NCCL's log of one communicator (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING): the graphs that NCCL found, in
-// channels and GB/s, and its own table of latencies and bandwidths. sim/calibrate/import_nccl_log.cpp parses it.
+// NCCL's log of one communicator (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING): the graphs that NCCL found, as
+// numbers of channels and GB/s, and its own table of latencies and bandwidths. sim/calibrate/import_nccl_log.cpp parses
+// it.
 struct LoggedNccl {
   std::int64_t nodes = 1, ranks = 1;
   std::string version;  // "2.28.9+cuda13.0", "" if not logged
-  // Channels of collectives and of NVLS; both 0: not logged.
+  // Numbers of channels of collectives and of NVLS; both are 0 if they were not logged.
   int collective_channels = 0, nvls_channels = 0;
   std::optional<NcclGraph> ring, tree, nvls;
   std::optional<NcclTable> table;
 };
 
-// Overwrites the figures that Orrery's port of NCCL's model computed with the logged ones: graphs, channels, and the
-// table of each collective that has a logged row; other collectives are computed from the logged graphs.
+// Overwrites the figures that Orrery's port of NCCL's model computed with the logged ones: the graphs, the numbers of
+// channels, and the table of each collective for which any row was logged. The tables of other collectives are computed
+// from the logged graphs.
 void apply(const LoggedNccl& logged, NcclModel& model);
 
 struct NcclJob {
@@ -34,17 +36,18 @@ struct NcclJob {
 };
 
 // The performance model of NCCL 2.`minor` for a communicator that has members[i] ranks on the i-th of its nodes, with
-// figures that were logged from communicators of the same shape.
+// the figures that were logged from a communicator of the same shape, if there is one.
 NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const NcclJob& job,
                      const std::vector<LoggedNccl>& logged);
 
-// An element of a profile's "nccl": {"ranks", "nodes", "version", "channels", "nvls_channels", "graphs": {"ring":
+// One element of a profile's list "nccl": {"ranks", "nodes", "version", "channels", "nvls_channels", "graphs": {"ring":
 // {"channels", "intra_GBps", "inter_GBps", "intra", "inter", "plain_tree", "same_channels"}, ...}, "table": [{"kind",
 // "algorithm", "protocol", "us", "GBps"}]}. Reading throws Error with file and key.
 nlohmann::ordered_json json_of(const LoggedNccl& logged);
 LoggedNccl logged_nccl_of(const JsonValue& entry);
 
-// The path for a name in NCCL's log, such as "NVL" or "PIX"; nullopt for a name that the model does not know.
+// The type of path that has this name in NCCL's log, such as "NVL" or "PIX"; nullopt for a name that the model does not
+// know.
 std::optional<NcclPath> find_path(std::string_view name);
 
 }  // namespace orrery

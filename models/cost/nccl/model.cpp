@@ -11,8 +11,8 @@ namespace {
 using A = NcclAlgorithm;
 using P = NcclProtocol;
 
-// Correction of tree bandwidth for medium sizes: factors by log2(bytes / 64), 64 B to 256 MB (tuning.cc,
-// treeCorrectionFactor; LL, LL128, Simple).
+// Correction factors of tree bandwidth for medium sizes, by log2(bytes / 64), 64 B to 256 MB (tuning.cc,
+// treeCorrectionFactor; rows LL, LL128, Simple).
 constexpr double kTreeFactor[kNcclProtocols][23] = {
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
@@ -23,7 +23,8 @@ double tree_factor(P p, Bytes bytes) {
   return log2 < 0 || log2 >= 23 ? 1 : kTreeFactor[static_cast<std::size_t>(p)][log2];
 }
 
-// The bandwidth plateau of Ring, Simple, between nodes, where chunks get large (tuning.cc).
+// The factor on the latency of a ring all-reduce with Simple over several nodes, where each rank's part of a channel's
+// data is 64 bytes or more (tuning.cc); 1 otherwise.
 double ring_plateau(const NcclModel& m, Bytes bytes) {
   const double slice =
       static_cast<double>(bytes) / (static_cast<double>(m.graphs.collective_channels) * m.topology.ranks);
@@ -31,7 +32,8 @@ double ring_plateau(const NcclModel& m, Bytes bytes) {
   return m.topology.compute_capability < 80 ? 1.9 : 1.4;
 }
 
-// Threads of a block, and bytes per thread below which NCCL uses fewer blocks, then fewer threads (enqueue.cc).
+// Threads of a thread block, and number of bytes per thread below which NCCL uses fewer blocks, then fewer threads
+// (enqueue.cc).
 constexpr int kThreads[kNcclProtocols] = {512, 640, 512};
 constexpr std::int64_t kThreadBytes[kNcclProtocols] = {8, 8, 64};
 
@@ -47,9 +49,9 @@ double share(double bytes, Seconds time, double GBps) {
   return time > 0 && GBps > 0 ? std::min(1.0, bytes / (time * GBps * 1e9)) : 0;
 }
 
-// Sets the shares of a node's NICs and a GPU's NVLink by the bytes that cross them. In a ring all of a rank's data
-// crosses every node boundary; in a tree every node or rank but one passes the buffer up and receives it back; a switch
-// that reduces (NVLS) needs the buffer once.
+// Sets the shares of a node's NICs and a GPU's NVLink from the bytes that cross them. In a ring, all data that a rank
+// sends crosses every node boundary; in a tree, every node or rank except the root passes the buffer up and receives it
+// back; a switch that reduces (NVLS) needs the buffer once.
 void set_shares(const NcclModel& m, CollectiveKind kind, Bytes bytes, NcclChoice& c) {
   const NcclTopology& t = m.topology;
   const bool ring = c.algorithm == A::ring || c.algorithm == A::pat;
@@ -87,7 +89,7 @@ NcclChoice nccl_choose(const NcclModel& m, CollectiveKind kind, Bytes bytes) {
   NcclChoice best;
   if (m.topology.ranks <= 1) return best;
   if (kind == CollectiveKind::all_to_all) return nccl_all_to_all(m, bytes);
-  // In a gather or scatter, all pieces but the first member's own pass through the first member's port.
+  // In a gather or scatter, all pieces except the first rank's own pass through the link of the first rank.
   if (is_star(kind))
     return nccl_point_to_point(m, m.topology.nodes == 1, ceil_div(bytes * (m.topology.ranks - 1), m.topology.ranks));
   if (kind == CollectiveKind::shift) return nccl_point_to_point(m, m.topology.nodes == 1, bytes);

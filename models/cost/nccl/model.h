@@ -11,44 +11,45 @@
 
 namespace orrery {
 
-// NCCL 2.28.9's own performance model: which algorithm, protocol and number of channels NCCL picks for a collective,
-// and how long it expects the collective to take. Steps: nccl_topology (what a communicator looks like) -> nccl_graphs
-// (what the graph search finds) -> nccl_model (a table of latency and bandwidth) -> nccl_choose. Ported from the
+// NCCL 2.28.9's own performance model: the algorithm, protocol and number of channels that NCCL picks for a collective,
+// and the time that NCCL expects. Steps: nccl_topology (the nodes and links of a communicator) -> nccl_graphs (the
+// result of NCCL's graph search) -> nccl_model (a table of latencies and bandwidths) -> nccl_choose. Ported from the
 // formulas and tables of NCCL's src/graph (topo, search, connect, tuning) and src/enqueue; nothing here calls NCCL.
 // SHARP (CollNet), symmetric-memory kernels and copy-engine collectives are not covered. For older releases the table
-// leaves out the algorithms and protocols that they lack; the others cost the same as in 2.28.9.
+// leaves out algorithms and protocols that they lack; all others have the times of 2.28.9.
 enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat, point_to_point };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 
-inline constexpr int kNcclAlgorithms = 5;  // algorithms that NCCL has a model for: all but point_to_point
+inline constexpr int kNcclAlgorithms = 5;  // number of algorithms that NCCL has a model for: all but point_to_point
 inline constexpr int kNcclProtocols = 3;
 
-// The kind of the slowest hop of a path, nearest first: the GPU itself, NVLink, NVLink through another GPU, C2C, one
-// PCIe switch, several, through the CPU to C2C, a NIC beside a neighbour over NVLink, the host bridge, between sockets.
+// The type of the slowest hop of a path, nearest first: the GPU itself, NVLink, NVLink through another GPU, C2C, one
+// PCIe switch, several PCIe switches, through the CPU to C2C, a NIC that is reached over NVLink through the GPU next to
+// it, the PCIe host bridge, the link between CPU sockets.
 enum class NcclPath : std::uint8_t { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb, sys };
 
 std::string_view name_of(NcclAlgorithm a);
 std::string_view name_of(NcclProtocol p);
 
-// One communicator on identical nodes. A node is a set of GPUs joined by NVLink or a host: an NVL72 rack is one node of
-// up to 72 ranks. Bandwidths are per direction and as NCCL counts them; a topology filled in by hand has every count at
-// least 1 and every bandwidth that it uses above 0.
+// One communicator on identical nodes. A node is a set of GPUs joined by NVLink or by a host: an NVL72 rack is one node
+// of up to 72 ranks. Bandwidths are per direction, and as NCCL counts them. In a topology that a caller fills in, every
+// count must be at least 1 and every bandwidth that is used above 0.
 struct NcclTopology {
   int nodes = 1;
   int ranks = 1;
   int compute_capability = 90;
   bool amd_cpu = false;
-  // Rate of one GPU over all links; 0 = the ranks of a node reach each other over PCIe alone
+  // Rate of one GPU over all its NVLinks; 0 = the ranks of a node reach each other over PCIe only
   double nvlink_GBps = 0;
-  double pcie_GBps = 0;             // rate of one GPU
-  bool multicast = false;           // NVSwitch that reduces and multicasts (NVLS)
-  int nics = 1;                     // NICs of one node that this communicator's ranks use
+  double pcie_GBps = 0;             // rate of one GPU's PCIe link
+  bool multicast = false;           // whether an NVSwitch reduces and multicasts (NVLS)
+  int nics = 1;                     // number of NICs of one node that this communicator's ranks use
   double nic_GBps = 0;              // rate of one NIC, at most that of its PCIe link
   bool shared_pcie_switch = false;  // two or more GPUs share a PCIe switch with each NIC
-  double net_latency_us = 0;        // time that the network plugin adds per hop
-  bool shared_network = false;      // other traffic shares the network, so that the slowest of many links is slow
-  bool omni_path = false;           // with shared_network: Omni-Path, which slows down as nodes are added
-  // With shared_network in a cloud: nodes of the whole job, over whose links the traffic spreads.
+  double net_latency_us = 0;        // time that the network plugin adds per hop, microseconds
+  bool shared_network = false;      // other traffic shares the network, so that of many links the slowest one is slow
+  bool omni_path = false;           // whether the shared network is Omni-Path, which slows down as nodes are added
+  // With shared_network in a cloud: number of nodes of the complete job, over whose links the traffic spreads.
   std::int64_t job_nodes = 0;
   std::int64_t nccl_minor = 28;  // NCCL 2.x; older releases know fewer algorithms and protocols
 
@@ -56,14 +57,14 @@ struct NcclTopology {
 };
 
 // The result of NCCL's graph search for one pattern (ring, tree or NVLS): the number of channels, the GB/s of each
-// channel inside and between nodes, and the slowest kinds of path.
+// channel inside and between nodes, and the slowest types of path.
 struct NcclGraph {
   int channels = 0;
   double intra_GBps = 0;
   double inter_GBps = 0;
   NcclPath intra = NcclPath::loc;
   NcclPath inter = NcclPath::pix;
-  bool plain_tree = false;     // pattern TREE, not BALANCED_TREE
+  bool plain_tree = false;     // whether the pattern is TREE instead of BALANCED_TREE
   bool same_channels = false;  // every channel visits the ranks in the same order
 };
 
@@ -75,7 +76,7 @@ struct NcclGraphs {
   int nvls_channels = 0;
 };
 
-// One cell of NCCL's tuning table. bandwidth is payload bytes per time (algbw); 0 = combination not available.
+// One entry of NCCL's tuning table. bandwidth is payload bytes per time (algbw); 0 = the combination is not available.
 struct NcclRow {
   double latency_us = 0;
   double bandwidth_GBps = 0;
@@ -83,7 +84,7 @@ struct NcclRow {
 
 using NcclTable = std::array<std::array<std::array<NcclRow, kNcclProtocols>, kNcclAlgorithms>, kCollectiveKinds>;
 
-// The model of one communicator: everything that does not depend on the message, computed once.
+// The model of one communicator: everything that does not depend on the message, so that it is computed once.
 struct NcclModel {
   NcclTopology topology;
   NcclGraphs graphs;
@@ -94,74 +95,75 @@ struct NcclModel {
   }
 };
 
-// The algorithm and protocol chosen for a transfer, and the resources that the transfer takes. channels are thread
-// blocks, about one SM each, lost to compute while it runs. Shares are the parts, 0..1, of the NICs that the
-// communicator has on a node and of a GPU's NVLink that the transfer uses while it runs.
+// The algorithm and protocol chosen for a transfer, and the resources that the transfer takes. channels is the number
+// of thread blocks, each of which takes about one SM from compute while the transfer runs. Shares are the fractions,
+// 0..1, of the rates of the communicator's NICs on a node, and of a GPU's NVLink, that the transfer uses while it runs.
 struct NcclChoice {
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
   NcclProtocol protocol = NcclProtocol::simple;
   int channels = 0;
   Seconds nccl_seconds = 0;  // NCCL's own estimate, by which it chose
-  Seconds seconds = 0;       // expected seconds, corrected by measurements (correction.cpp)
+  Seconds seconds = 0;       // expected time, corrected by measurements (correction.cpp)
   double nic_share = 0;
   double nvlink_share = 0;
 };
 
-// Number of a job's GPUs that reach each other without a NIC: its part of an NVLink domain if that is larger than a
-// node, else the node. `nodes` and `ranks_per_node` below count such sets of GPUs as nodes.
+// Number of a job's GPUs that reach each other without a NIC: the number in an NVLink domain if that is larger than a
+// node, else the number in a node. `nodes` and `ranks_per_node` below count each such set of GPUs as a node.
 int nccl_node_gpus(const Cluster& cluster);
 
-// The rate of one NVLink as NCCL counts it.
+// The rate of one NVLink in GB/s as NCCL counts it.
 double nccl_link_GBps(int compute_capability);
 
-// The topology of a communicator that has ranks_per_node ranks on each of its nodes; or members[i] ranks on the i-th
-// node (taken as identical nodes of the smallest number of members, with the true number of ranks). Never throws:
-// nonsense becomes one rank.
+// The topology of a communicator that has ranks_per_node ranks on each of its nodes, or members[i] ranks on the i-th
+// node. In the latter case all nodes are taken to have the smallest of these numbers, with the true total number of
+// ranks. Never throws: for invalid numbers it returns one rank.
 NcclTopology nccl_topology(const Cluster& cluster, int nodes, int ranks_per_node);
 NcclTopology nccl_topology(const Cluster& cluster, std::span<const int> members);
 
 NcclGraphs nccl_graphs(const NcclTopology& topology);
 
-// The tuning table for given graphs, e.g. those that a real run logged.
+// The tuning table for given graphs, for example those that a run on a cluster logged.
 NcclTable nccl_table(const NcclTopology& topology, const NcclGraphs& graphs);
 
 NcclModel nccl_model(const NcclTopology& topology);
 
-// NCCL's choice for a collective. bytes is the whole buffer: a rank's result in all_gather, its input in reduce_scatter
-// and all_to_all. NCCL has no model of all_to_all and sends: those are alpha-beta (point_to_point.cpp); a shift is a
-// send to the next rank, and takes as long as the slowest of these sends.
+// NCCL's choice for a collective. bytes is the size of the complete buffer: a rank's result in all_gather, its input in
+// reduce_scatter and all_to_all. NCCL has no model of all_to_all and sends; their time is latency plus bytes / rate
+// (point_to_point.cpp). A shift is a send to the next rank, and takes as long as the slowest of these sends.
 NcclChoice nccl_choose(const NcclModel& model, CollectiveKind kind, Bytes bytes);
 
-// The time that NCCL expects of one algorithm and protocol, microseconds; negative if that combination is not
+// The time that NCCL expects for one algorithm and protocol, microseconds; negative if that combination is not
 // available.
 double nccl_time_us(const NcclModel& model, CollectiveKind kind, NcclAlgorithm a, NcclProtocol p, Bytes bytes);
 
-// The choice that nccl_choose returns for an all-to-all in which every rank sends bytes / ranks to each other rank.
+// NCCL's choice for an all-to-all in which every rank sends bytes / ranks to each other rank.
 NcclChoice nccl_all_to_all(const NcclModel& model, Bytes bytes);
 
-// The fractions of the bytes of an expert dispatch that are left once copies are sent once: a token goes once to every
-// node and once to every rank that has any of its experts, instead of once to each expert.
+// The fractions of the bytes of an expert dispatch that are sent if no token is sent twice to the same receiver: a
+// token goes once to every node and once to every rank that has any of its experts, instead of once to each expert.
 struct TokenCopies {
-  double to_nodes = 1;  // part that crosses NICs
-  double to_ranks = 1;  // part that crosses NVLink
+  double to_nodes = 1;  // fraction that crosses NICs
+  double to_ranks = 1;  // fraction that crosses NVLink
 };
 
 // Dispatch of tokens to experts in two overlapping stages (DeepEP, HybridEP: Zhao et al. 2025, Insights into
-// DeepSeek-V3, section 4.3): over NICs to the ranks' counterparts on other nodes, from there over NVLink; rows on the
-// way back from experts are summed at each stage. Rates are those of NCCL's all-to-all.
+// DeepSeek-V3, section 4.3): over NICs to the rank at the same position on another node, and from there over NVLink. On
+// the way back from the experts, the results of a token are summed at each stage. Rates are those of NCCL's all-to-all.
 NcclChoice two_stage_all_to_all(const NcclModel& model, Bytes bytes, const TokenCopies& copies);
 
-// The time of a choice (nccl_seconds, algorithm and protocol are set) after correction by measurements.
+// The time of a choice after correction by measurements, seconds; nccl_seconds, algorithm and protocol of the choice
+// must be set.
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
 
-// The time that a collective waits in a training step in addition to its own time: ranks on several nodes do not arrive
-// at the same moment, as they do in nccl-tests.
+// The time that a collective waits in a training step in addition to its own time, seconds: ranks on several nodes do
+// not arrive at the same time, as they do in nccl-tests.
 Seconds nccl_late_members(const NcclModel& model, CollectiveKind kind);
 
-// The additional time of each tensor of one coalesced call from the second on, apart from the time of its bytes.
+// The additional time of each tensor after the first in one coalesced call, without the time of its bytes, seconds.
 Seconds nccl_next_tensor(const NcclModel& model, CollectiveKind kind);
 
-// The time of one send with its receive, between ranks of the same node or of different nodes.
+// The time of one send and its receive, between ranks of the same node or of different nodes.
 NcclChoice nccl_point_to_point(const NcclModel& model, bool same_node, Bytes bytes);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// Times of sends, receives and all-to-all, of which NCCL has no model. Latency is made of NCCL's own constants;
-// bandwidth is its link speeds times the part that measurements reach.
+// Times of sends, receives and all-to-all, of which NCCL has no model. Latencies are NCCL's own constants; bandwidths
+// are its link speeds times the fraction that measurements reach.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,43 +10,46 @@ namespace orrery {
 
 namespace {
 
-// Start of a kernel and one hop in NCCL's own constants for rings (tuning.cc), us: LL, Simple. A further peer costs an
-// LL hop, which is what small all-to-alls show: 6.6 + 15 * 2.7 = 47.1 us for 16 ranks that talk through NICs alone,
-// measured 47.4 (nccl-tests alltoall_perf, 2 nodes of 8 RTX 6000D, NCCL 2.30.3, 8 KiB).
+// Latencies in NCCL's own constants for rings (tuning.cc), us, for LL and Simple: the start of a kernel, and one hop
+// over each type of link. Every further peer costs one LL hop, as small all-to-alls show: 6.6 + 15 * 2.7 = 47.1 us for
+// 16 ranks that communicate only through NICs, measured 47.4 (nccl-tests alltoall_perf, 2 nodes of 8 RTX 6000D, NCCL
+// 2.30.3, 8 KiB).
 constexpr double kStartLl = 6.6, kStartSimple = 8.4;
 constexpr double kNvlinkLl = .6, kNvlinkSimple = 3.4, kPcieLl = 1.0, kPcieSimple = 5.7, kNetLl = 2.7, kNetSimple = 14.0;
 
-// Part of NCCL's NVLink speed that all-to-all reaches. NVIDIA GTC25 S72583: A100 210 of 240 GB/s, H100 320 of 370.8,
-// B200 640 of 721.8; OCI: GB200, 2 hosts of one rack 658 of 721.8. Between .863 and .912.
+// Fraction of NCCL's NVLink speed that all-to-all reaches. NVIDIA GTC25 S72583: A100 210 of 240 GB/s, H100 320 of
+// 370.8, B200 640 of 721.8; OCI: GB200, 2 hosts of one rack, 658 of 721.8. These are between .863 and .912.
 constexpr double kNvlinkReached = .88;
-// Part of the NICs' speed that sends reach: 46-49 of 50 GB/s per NDR NIC, of which NCCL counts 48 (NVIDIA/nccl-tests
-// issues 267 and 290).
+// Fraction of the NICs' speed that sends reach: 46-49 of 50 GB/s per NDR NIC, which NCCL counts as 48
+// (NVIDIA/nccl-tests issues 267 and 290).
 constexpr double kNicReached = .98;
-// Part of the NICs' speed that an all-to-all reaches, which shares the fabric with all other traffic: 41-46 of 48
-// counted GB/s per NIC: OCI GB200 2 racks 45.2, 3 racks 41.9; 2 nodes of RTX 6000D 45.8. The mean.
+// Fraction of the NICs' speed that an all-to-all reaches, which shares the fabric with all other traffic: 41-46 GB/s
+// per NIC, which NCCL counts as 48: OCI GB200, 2 racks 45.2, 3 racks 41.9; 2 nodes of RTX 6000D 45.8. The constant is
+// the mean.
 constexpr double kNicReachedByAll = .92;
-// Limit of an all-to-all per GPU with many peers: with more than a node of peers beyond the node, no measurement
-// exceeds 45.2 GB/s a GPU over NICs (OCI GB200, 2 racks), even with NICs of 800 Gb/s (OCI GB300, 2 racks of 64: 23.8);
-// 8 such peers get 96.5 over those (OCI B300, 2 nodes).
+// Largest rate over NICs per GPU of an all-to-all with kManyPeers or more peers on other nodes. No measurement with
+// more peers on other nodes than a node has GPUs exceeds 45.2 GB/s a GPU (OCI GB200, 2 racks), even with NICs of 800
+// Gb/s (OCI GB300, 2 racks of 64: 23.8); with 8 such peers the same NICs reach 96.5 (OCI B300, 2 nodes).
 constexpr double kMostToManyPeers_GBps = 45.2;
 constexpr int kManyPeers = 9;
 
 // Most bytes per channel that are sent with the LL protocol (enqueue.cc)
 constexpr Bytes kLlBytesPerChannel = 16 << 10;
 constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
-// Most channels of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
+// Largest number of channels of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
 constexpr int kMaxSendChannels = 32;
 constexpr int kNetChannels = 2;
 
-// Channels to one peer: twice its NVLinks, rounded to a power of two (init.cc); 2 over PCIe and NICs.
+// Number of channels to one peer: twice its number of NVLinks, rounded up to a power of two (init.cc); 2 over PCIe and
+// NICs.
 int channels_to_peer(const NcclTopology& t, bool same_node) {
   if (!same_node || t.nvlink_GBps <= 0) return kNetChannels;
   const auto twice = static_cast<unsigned>(std::lround(2 * t.nvlink_GBps / nccl_link_GBps(t.compute_capability)));
   return static_cast<int>(std::min<unsigned>(kMaxSendChannels, std::bit_ceil(std::max(1U, twice))));
 }
 
-// The rate inside a node, of one pair alone or all pairs at once. Over PCIe all-to-all reaches a quarter: 12 of 48 GB/s
-// on gen 5, 24 of 96 on gen 6 (GTC25 S72583).
+// The rate inside a node, for one pair of GPUs alone or for all pairs at the same time. Over PCIe, all-to-all reaches a
+// quarter: 12 of 48 GB/s on gen 5, 24 of 96 on gen 6 (GTC25 S72583).
 double local_GBps(const NcclTopology& t, bool all) {
   if (t.nvlink_GBps > 0) return kNvlinkReached * t.nvlink_GBps;
   return all ? t.pcie_GBps / 4 : t.pcie_GBps;
@@ -115,7 +118,7 @@ NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopi
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
   const double far_s = far ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
   const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
-  NcclChoice c = nccl_all_to_all(m, bytes);  // channels are those of the plain all-to-all
+  NcclChoice c = nccl_all_to_all(m, bytes);  // the channels are those of an all-to-all in one stage
   c.seconds = c.nccl_seconds = (kStartSimple + hops) * 1e-6 + std::max(near_s, far_s);
   c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
   c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;

@@ -1,5 +1,5 @@
-// NCCL 2.28.9's tuning table: latency and bandwidth of every algorithm and protocol (src/graph/tuning.cc). Checked
-// against the 862 rows that the library printed for 55 topologies (tests/data/nccl_2.28.9_reference.txt).
+// NCCL 2.28.9's tuning table: latency and bandwidth of every algorithm and protocol (src/graph/tuning.cc). Compared
+// with the 862 rows that the library printed for 55 topologies (tests/data/nccl_2.28.9_reference.txt).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -16,16 +16,17 @@ using P = NcclProtocol;
 constexpr std::size_t index(NcclAlgorithm a) { return static_cast<std::size_t>(a); }
 constexpr std::size_t index(NcclProtocol p) { return static_cast<std::size_t>(p); }
 
-using Latencies = std::array<std::array<double, kNcclProtocols>, kNcclAlgorithms>;  // (algorithm, protocol), us
+// Microseconds, by algorithm, then protocol
+using Latencies = std::array<std::array<double, kNcclProtocols>, kNcclAlgorithms>;
 
-// Latencies of tuning.cc, ncclTunerConstantsDefaults. Rows tree, ring, nvls, nvls_tree, pat; columns LL, LL128, Simple.
+// Latencies in tuning.cc, ncclTunerConstantsDefaults: rows tree, ring, nvls, nvls_tree, pat; columns LL, LL128, Simple.
 constexpr Latencies kBase = {{{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {0, 0, 0}, {0, 0, 0}, {8, 8, 8}}};
 constexpr Latencies kNvlink = {{{.6, 1.25, 4.0}, {.6, 1.9, 3.4}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4.0}}};
 constexpr Latencies kPcie = {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 0}, {0, 0, 0}, {0, 0, 4.0}}};
 constexpr Latencies kNet = {{{5.0, 8.5, 14}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
 
-// Limits of bandwidth, also from ncclTunerConstantsDefaults: GB/s by architecture (Volta, Ampere, Hopper, Blackwell)
-// and 1, 2 or more nodes; per channel except ll.
+// Limits of bandwidth in GB/s, also from ncclTunerConstantsDefaults: rows Volta, Ampere, Hopper, Blackwell; columns 1,
+// 2, more nodes. Limits are per channel except those of LL.
 using Limits = std::array<std::array<double, 3>, 4>;
 constexpr Limits kLl = {{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
 constexpr Limits kRingLl128 = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 34.6, 73.4}}};
@@ -44,7 +45,7 @@ double limit(const Limits& limits, const NcclTopology& t, std::size_t row) {
 
 double limit(const Limits& limits, const NcclTopology& t) { return limit(limits, t, architecture(t)); }
 
-// The limit of LL: between nodes it depends on the host alone: row 0 for Intel, 1 for AMD.
+// The limit of LL. Between nodes it depends only on the host: row 0 of the table is for Intel, row 1 for AMD.
 double ll_limit(const NcclTopology& t) {
   const std::size_t host = t.amd_cpu ? 1 : 0;
   return limit(kLl, t, t.nodes == 1 ? architecture(t) : host);
@@ -63,7 +64,7 @@ bool gathers(CollectiveKind kind) {
 
 const NcclGraph& graph_of(const NcclGraphs& g, A a) {
   if (a == A::ring) return g.ring;
-  return a == A::nvls || a == A::nvls_tree ? g.nvls : g.tree;  // PAT takes its channels and bandwidth from the tree
+  return a == A::nvls || a == A::nvls_tree ? g.nvls : g.tree;  // PAT uses the channels and bandwidth of the tree graph
 }
 
 bool supports(CollectiveKind kind, A a) {
@@ -72,8 +73,8 @@ bool supports(CollectiveKind kind, A a) {
   return gathers(kind) && (a == A::pat || a == A::nvls);
 }
 
-// The release 2.x in which each algorithm or protocol came: LL128 (release notes 2.5.6), NVLS (2.17.1), NVLSTree
-// (2.18.1), PAT (2.23.4); trees came in 2.4.
+// The minor version of NCCL 2.x that introduced each algorithm or protocol: LL128 (release notes 2.5.6), NVLS (2.17.1),
+// NVLSTree (2.18.1), PAT (2.23.4); trees came in 2.4.
 constexpr std::int64_t kLl128Since = 5, kNvlsSince = 17, kNvlsTreeSince = 18, kPatSince = 23, kTreeSince = 4;
 
 bool known(const NcclTopology& t, A a, P p) {
@@ -116,7 +117,8 @@ double ring_bus(const NcclTopology& t, double bus, double channels, P p) {
 double tree_bus(const NcclTopology& t, const NcclGraph& g, double bus, P p) {
   bus = std::min(.92 * bus, g.channels * limit(kTree, t));
   if (p == P::ll) bus = std::min(bus / 3.8, ll_limit(t));
-  // Fraction of the words of an LL128 line that carry data, and the reduction.
+  // Fraction of the words of an LL128 line that carry data: 120 of 128 bytes; within a node 7/9, which includes the
+  // reduction.
   const double share = t.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (p == P::ll128) bus = std::min(bus * share, g.channels * limit(kTreeLl128, t));
   return g.plain_tree ? .85 * bus : bus;

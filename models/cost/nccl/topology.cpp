@@ -16,17 +16,18 @@ namespace {
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, Place, Hop>;
 using Vertex = Graph::vertex_descriptor;
 
-// Latencies are those of NCCL's LL protocol, which sends one flagged line per step: from GPU to GPU 0.6 us over NVLink,
-// 1.0 us over PCIe, 2.7 us over a network (NCCL 2.28.9, src/graph/tuning.cc, hardware latencies of ring LL), spread
-// evenly over the links: GPU - NVSwitch - GPU; GPU - PCIe switch - GPU; GPU - PCIe switch - NIC - leaf and back.
+// Latencies of NCCL's LL protocol, which sends one flagged line per step: from GPU to GPU 0.6 us over NVLink, 1.0 us
+// over PCIe, 2.7 us over a network (NCCL 2.28.9, src/graph/tuning.cc, hardware latencies of ring LL). Each is divided
+// evenly among the links of its path: GPU - NVSwitch - GPU; GPU - PCIe switch - GPU; GPU - PCIe switch - NIC - leaf and
+// back.
 constexpr Picoseconds kNvlinkHop = 300'000;
 constexpr Picoseconds kPcieHop = 500'000;
 constexpr Picoseconds kNetworkHop = (2'700'000 - 4 * kPcieHop) / 2;
-// Latency of each further switch: HDR InfiniBand (github.com/stas00/ml-engineering, network/README.md), used for all
-// fabrics, as no figure was found for others.
+// Latency of each further switch, that of HDR InfiniBand (github.com/stas00/ml-engineering, network/README.md). It is
+// used for all fabrics, because no figure was found for others.
 constexpr Picoseconds kSpineHop = 600'000;
-// Hops inside a node's host have no latency of their own, as the PCIe hop covers the whole path; memory and drives have
-// their own access times, which are part of their costs and not of the route.
+// Hops inside a node's host have no latency of their own, because the latency of the PCIe hop is for the complete path.
+// Memory and drives have access times of their own, which are part of an op's cost and not of the route.
 constexpr Picoseconds kHostHop = 0;
 
 bool has_nvlink(const Cluster& c) { return c.nvlink_domain > 1 && c.gpu.nvlink_GBps > 0; }
@@ -42,8 +43,8 @@ class ClusterGraph {
  public:
   explicit ClusterGraph(const Cluster& cluster) : c_(cluster) {}
 
-  // Adds the node of a place. A GPU uses the NIC at its own position among the node's NICs, so that the GPUs of one
-  // PCIe switch do not share one NIC.
+  // Adds the node of a component. A GPU uses the NIC at its own position among the node's NICs, so that the GPUs of one
+  // PCIe switch do not share a NIC.
   void add_node_of(const Place& end) {
     const std::int64_t node = home(c_, end);
     if (node < 0 || node >= c_.nodes)
@@ -89,7 +90,7 @@ class ClusterGraph {
     }
   }
 
-  // NICs are spread evenly over the PCIe switches; a PCIe slot is at least as fast as its NIC.
+  // NICs are spread evenly over the PCIe switches; a PCIe slot is taken to be at least as fast as its NIC.
   void add_nic(std::int64_t node, std::int64_t index, std::int64_t count) {
     const double GBps = c_.nic_Gbps / 8 * c_.nics / static_cast<double>(count);
     const Place nic{PlaceKind::nic, node, index}, leaf{PlaceKind::leaf, 0, leaf_of(c_, node)};
@@ -106,7 +107,7 @@ class ClusterGraph {
     arc(b, a, GBps, latency);
   }
 
-  // Adds a link in one direction; a link of rate 0 is left out.
+  // Adds one direction of a link; a link of rate 0 is left out.
   void arc(const Place& from, const Place& to, double GBps, Picoseconds latency) {
     const Vertex a = vertex(from), b = vertex(to);
     if (GBps > 0) boost::add_edge(a, b, Hop{from, to, GBps, latency}, graph_);
@@ -123,7 +124,7 @@ class ClusterGraph {
   std::map<Place, Vertex> vertices_;
 };
 
-// The hop by which Dijkstra's algorithm went from one vertex to the next.
+// The hop from one vertex of a route to the next.
 const Hop& hop_between(const Graph& graph, Vertex from, Vertex to) { return graph[boost::edge(from, to, graph).first]; }
 
 }  // namespace
