@@ -179,9 +179,9 @@ class HostThread {
     m.at_peak = buffers_.at_peak();
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
-    const Bytes offloaded = buffers_.host_use().peak_allocated;
-    m.host_peak = offloaded > 0 ? offloaded : Bytes{usage.ru_maxrss} * 1024;
-    m.nvme_peak = buffers_.disk_use();
+    for (const MemoryTier tier : kTiersBeyond) m.tier_peak[index_of(tier)] = buffers_.peak_in(tier);
+    Bytes& host = m.tier_peak[index_of(MemoryTier::host)];
+    if (host == 0) host = Bytes{usage.ru_maxrss} * 1024;
   }
 
   const Rank& rank_;

@@ -110,12 +110,16 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
 bool Buffers::take_beyond(const BlockBuffer& what, Held& held) {
   if (what.home == MemoryTier::device) return false;
   if (behind_host(what.home)) {
-    held.at = disk_.take(what.bytes);
+    held.at = store_of(what).take(what.bytes);
     return true;
   }
   held = {host_.allocate(what.bytes, 0), kHostPool};
   if (what.lazy) clear_on_host({held.data, static_cast<std::size_t>(what.bytes)});
   return true;
+}
+
+Bytes Buffers::peak_in(MemoryTier tier) const {
+  return behind_host(tier) ? stores_[index_of(tier)].taken() : host_.use().peak_allocated;
 }
 
 void Buffers::hold_state(std::uint32_t frame, std::uint16_t slot) {
@@ -129,7 +133,7 @@ void Buffers::write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t 
                           std::span<const std::byte> from) const {
   const Held& held = held_[index(frame, slot)];
   if (held.at >= 0)
-    disk_.write(from.data(), held.at + first, from.size());
+    store_of(slot_of(frame, slot)).write(from.data(), held.at + first, from.size());
   else
     std::copy(from.begin(), from.end(), held.data + first);
 }
@@ -137,7 +141,7 @@ void Buffers::write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t 
 bool Buffers::read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<std::byte> to) const {
   const Held& held = held_[index(frame, slot)];
   if (held.at >= 0)
-    disk_.read(to.data(), held.at + first, to.size());
+    store_of(slot_of(frame, slot)).read(to.data(), held.at + first, to.size());
   else if (held.pool == kHostPool)
     std::copy_n(held.data + first, to.size(), to.data());
   else
@@ -207,7 +211,7 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   }
   if (a.data != nullptr) a.data += offset;
   if (const std::int64_t at = held_[index(target, operand.slot)].at; at >= 0) {
-    a.disk = &disk_;
+    a.disk = &store_of(slot_of(target, operand.slot));
     a.at = at + offset;
   }
   return a;

@@ -75,7 +75,8 @@ class Buffers {
   void hold_state(std::uint32_t frame, std::uint16_t slot);
 
   const MemoryUse& host_use() const { return host_.use(); }
-  Bytes disk_use() const { return disk_.taken(); }
+  // Most bytes of buffers in a tier beyond the device.
+  Bytes peak_in(MemoryTier tier) const;
 
   std::span<std::byte> workspace() const { return workspace_; }
 
@@ -91,7 +92,7 @@ class Buffers {
   struct Held {
     std::byte* data = nullptr;
     int pool = 0;
-    std::int64_t at = -1;  // offset of a buffer in the disk file
+    std::int64_t at = -1;  // offset of a buffer in the file of its tier
 
     bool empty() const { return data == nullptr && at < 0; }
   };
@@ -111,6 +112,7 @@ class Buffers {
   const BlockBuffer& slot_of(std::uint32_t frame, std::uint16_t slot) const {
     return rank_.plan.blocks[rank_.plan.frames[frame].block].buffers[slot];
   }
+  DiskStore& store_of(const BlockBuffer& what) const { return stores_[orrery::index_of(what.home)]; }
   Launch issue(TaskId task);
   // Bytes of one row, and of all rows, for a buffer whose number of rows is known only at run time.
   Bytes row_of(std::uint32_t frame, const BlockBuffer& slot) const;
@@ -140,7 +142,7 @@ class Buffers {
   const Rank& rank_;
   CachingMemory& memory_;
   CachingMemory host_;
-  mutable DiskStore disk_;
+  mutable std::array<DiskStore, kTiers> stores_;  // by memory tier: those behind the host
   bool one_lane_ = true;
   std::span<std::byte> workspace_;
   std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;  // numbers of rows known at run time, by frame

@@ -83,9 +83,11 @@ Broken cluster_rules(const Spec& spec) {
                   {"cluster.oversubscription.ratio", c.oversubscription, 1}});
   }
   if (b.what.empty() && c.host) b = at_least({{"cluster.host.dram_GBps", c.host->dram_GBps, 0}});
-  if (b.what.empty() && c.nvme) {
-    b = at_least(
-        {{"cluster.nvme.read_GBps", c.nvme->read_GBps, 0}, {"cluster.nvme.write_GBps", c.nvme->write_GBps, 0}});
+  for (const MemoryTier tier : kTiersBeyond) {
+    const std::optional<Store>& store = store_of(c, tier);
+    if (!b.what.empty() || !store) continue;
+    const std::string key = fmt::format("cluster.{}", row_of(tier).name);
+    b = at_least({{key + ".read_GBps", store->read_GBps, 0}, {key + ".write_GBps", store->write_GBps, 0}});
   }
   if (!b.what.empty()) return b;
   const bool needs_network = spec.gpus > c.gpus_per_node && spec.gpus > c.nvlink_domain;

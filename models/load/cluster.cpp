@@ -34,8 +34,8 @@ constexpr SpecKey kHostKeys[] = {
     {"dram_GiB", "memory", "2048"},
     {"dram_GBps", "rate of the memory", "400"},
 };
-constexpr SpecKey kNvmeKeys[] = {
-    {"TB", "room on disks", "30"},
+constexpr SpecKey kStoreKeys[] = {
+    {"TB", "size", "30"},
     {"read_GBps", "rate of reading", "25"},
     {"write_GBps", "rate of writing", "20"},
 };
@@ -79,15 +79,16 @@ void read_host(const SpecSection& cluster, Cluster& c, std::string_view from) {
   c.host = host;
 }
 
-void read_nvme(const SpecSection& cluster, Cluster& c, std::string_view from) {
-  const SpecNode* node = cluster.find("nvme");
-  if (node == nullptr && !c.nvme) return;
-  Nvme nvme = c.nvme.value_or(Nvme{});
-  const SpecSection section(cluster.reader(), node, "cluster.nvme", kNvmeKeys);
-  take_bytes(section, "TB", nvme.bytes, kTB, from);
-  section.take("read_GBps", nvme.read_GBps, from);
-  section.take("write_GBps", nvme.write_GBps, from);
-  c.nvme = nvme;
+void read_store(const SpecSection& cluster, Cluster& c, MemoryTier tier, std::string_view from) {
+  const std::string_view name = row_of(tier).name;
+  const SpecNode* node = cluster.find(name);
+  std::optional<Store>& store = c.stores[index_of(tier)];
+  if (node == nullptr && !store) return;
+  if (!store) store.emplace();
+  const SpecSection section(cluster.reader(), node, fmt::format("cluster.{}", name), kStoreKeys);
+  take_bytes(section, "TB", store->bytes, kTB, from);
+  section.take("read_GBps", store->read_GBps, from);
+  section.take("write_GBps", store->write_GBps, from);
 }
 
 void read_wiring(const SpecSection& cluster, Cluster& c, std::string_view from) {
@@ -175,7 +176,9 @@ Cluster read_cluster(SpecReader& reader, const SpecNode* node) {
   section.take("amd_cpu", c.amd_cpu, from);
   section.take("power_kW", c.power_kW, from);
   read_wiring(section, c, from);
-  read_nvme(section, c, from);
+  for (const MemoryTier tier : kTiersBeyond) {
+    if (behind_host(tier)) read_store(section, c, tier, from);
+  }
   read_troubles(section, c);
   return c;
 }

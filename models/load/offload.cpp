@@ -8,19 +8,19 @@ namespace orrery {
 namespace {
 
 constexpr SpecKey kOffloadKeys[] = {
-    {"optimizer", "place of master weights and moments; the host updates", "cpu", "none | cpu | nvme"},
-    {"parameters", "place of the weights between uses", "cpu", "none | cpu | nvme"},
-    {"gradients", "place of gradient shards", "cpu", "none | cpu | nvme"},
-    {"activations", "place of kept activations", "cpu", "none | cpu | nvme"},
+    {"optimizer", "place of master weights and moments; the host updates", "cpu", kTierWords},
+    {"parameters", "place of the weights between uses", "cpu", kTierWords},
+    {"gradients", "place of gradient shards", "cpu", kTierWords},
+    {"activations", "place of kept activations", "cpu", kTierWords},
     {"tiling", "parts that each weight is cut into, gathered one by one (ZeRO-Infinity)", "4"},
 };
 constexpr SpecKey kOffloadedOptimizerKeys[] = {
-    {"device", "place of master weights and moments", "nvme", "none | cpu | nvme"},
+    {"device", "place of master weights and moments", "nvme", kTierWords},
     {"delayed_update", "the update runs beside the next step (ZeRO-Offload)", "true"},
     {"tile", "elements that are updated and uploaded at a time", "128Mi"},
 };
 constexpr SpecKey kOffloadedActivationKeys[] = {
-    {"device", "place of kept activations", "cpu", "none | cpu | nvme"},
+    {"device", "place of kept activations", "cpu", kTierWords},
     {"layers", "layers of each stage whose activations leave", "4", "", "all"},
 };
 
@@ -57,7 +57,6 @@ void read_offload(const SpecSection& section, Offload& o) {
 Broken offload_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Offload& o = s.offload;
-  const bool disk = feature::is::state_on_disk(spec) || behind_host(o.activations);
   if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
   // No known GPU: an execution on the machine at hand, which has its own memory
   if (spec.cluster.gpu.memory_bytes == 0) return {};
@@ -70,11 +69,13 @@ Broken offload_rules(const Spec& spec) {
     return broken("offload",
                   "offload.optimizer: needs cluster.host: {{dram_GiB: ..., dram_GBps: ...}}, which {} does not state",
                   spec.cluster.node_id.empty() ? "the cluster" : spec.cluster.node_id);
-  if (disk && !spec.cluster.nvme)
+  for (const MemoryTier tier : {o.optimizer, o.gradients, o.parameters, o.activations}) {
+    if (!behind_host(tier) || store_of(spec.cluster, tier)) continue;
     return broken("offload",
-                  "offload: nvme needs cluster.nvme: {{TB: ..., read_GBps: ..., write_GBps: ...}}, which {} does not "
-                  "state",
+                  "offload: {} needs cluster.{}: {{TB: ..., read_GBps: ..., write_GBps: ...}}, which {} does not state",
+                  row_of(tier).in_spec, row_of(tier).name,
                   spec.cluster.node_id.empty() ? "the cluster" : spec.cluster.node_id);
+  }
   return {};
 }
 

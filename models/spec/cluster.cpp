@@ -57,9 +57,11 @@ void read_parts(const json& j, Cluster& c) {
     const json& h = j["host"];
     c.host = Host{scaled(h["dram_GiB"], 1024.0 * 1024.0 * 1024.0), h["dram_GBps"].get<double>()};
   }
-  if (j.contains("nvme")) {
-    const json& n = j["nvme"];
-    c.nvme = Nvme{scaled(n["TB"], 1e12), n["read_GBps"].get<double>(), n["write_GBps"].get<double>()};
+  for (const MemoryTier tier : kTiersBeyond) {
+    if (!behind_host(tier) || !j.contains(row_of(tier).name)) continue;
+    const json& n = j[std::string(row_of(tier).name)];
+    c.stores[index_of(tier)] =
+        Store{scaled(n["TB"], 1e12), n["read_GBps"].get<double>(), n["write_GBps"].get<double>()};
   }
   if (j.contains("pcie")) {
     c.gpus_per_pcie_switch = j["pcie"]["gpus_per_switch"].get<int>();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/memory_tier.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
 
@@ -44,7 +46,8 @@ struct Host {
   double dram_GBps = 0;
 };
 
-struct Nvme {
+// A memory tier behind the hosts (disks): bytes and rates of a node.
+struct Store {
   Bytes bytes = 0;
   double read_GBps = 0;
   double write_GBps = 0;
@@ -84,8 +87,8 @@ struct Cluster {
   std::int64_t oversubscribed_above_gpus = 0;
   double oversubscription = 1;
   std::optional<Host> host;
-  std::optional<Nvme> nvme;
-  double power_kW = 0;  // power of a node, kW
+  std::array<std::optional<Store>, kTiers> stores;  // by memory tier; only tiers behind the host have one
+  double power_kW = 0;                              // power of a node, kW
   std::vector<Straggler> stragglers;
   // Every rank that is not a named straggler is slow with probability straggler_share, drawn with the spec's seed; its
   // compute then takes straggler_slowdown times as long.
@@ -94,6 +97,9 @@ struct Cluster {
 };
 
 std::int64_t gpus_of(const Cluster& c);
+
+// Size and rates of a memory tier behind the host; nullopt where the cluster does not describe it.
+inline const std::optional<Store>& store_of(const Cluster& c, MemoryTier tier) { return c.stores[index_of(tier)]; }
 
 // Built-in GPUs and nodes by name. The functions throw Error listing the known names. The node `localhost` has 0 GPUs,
 // which stands for as many ranks as a spec asks for.

@@ -35,8 +35,8 @@ void visit_memory(Memory& m, Visit visit) {
   visit("peak_bytes", m.peak);
   visit("peak_reserved_bytes", m.peak_reserved);
   visit("peak_device_bytes", m.peak_device);
-  visit("host_peak_bytes", m.host_peak);
-  visit("nvme_peak_bytes", m.nvme_peak);
+  for (const MemoryTier tier : kTiersBeyond)
+    visit(fmt::format("{}_peak_bytes", row_of(tier).name), m.tier_peak[index_of(tier)]);
   visit("peak_task", m.peak_task);
   visit("at_peak", m.at_peak);
 }
@@ -64,7 +64,7 @@ std::string header_of(const RankRun& run) {
   header["sizes"] = run.steps.empty() ? 0 : run.steps.front().sizes.size();
   header["losses"] = run.losses.size();
   ordered_json& memory = header["memory"] = ordered_json::object();
-  visit_memory(run.memory, [&](const char* key, const auto& value) { memory[key] = value; });
+  visit_memory(run.memory, [&](const std::string& key, const auto& value) { memory[key] = value; });
   return header.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
 
@@ -122,7 +122,7 @@ Counts read_header(const std::string& path, const std::string& line, RankRun& ru
   if (header.at("schema").text() != kSchema) header.fail(fmt::format("its schema is not {}", kSchema));
   visit_texts(run, [&](const char* key, auto& value) { take_figure(header.at(key), value); });
   const OrderedJsonValue memory = header.at("memory");
-  visit_memory(run.memory, [&](const char* key, auto& value) { take_figure(memory.at(key), value); });
+  visit_memory(run.memory, [&](const std::string& key, auto& value) { take_figure(memory.at(key), value); });
   const auto count = [&](const char* key) {
     return static_cast<std::uint64_t>(header.at(key).whole(0, kMostCount - 1));
   };

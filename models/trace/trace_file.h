@@ -46,9 +46,8 @@ struct MeasuredMemory {
   Bytes peak = 0;             // most bytes allocated in any step
   Bytes peak_reserved = 0;    // most bytes held by the caching allocator
   Bytes peak_device = 0;      // most bytes in use as the driver reports them; for a CPU rank: peak_reserved
-  // Most bytes of the process, or if anything is offloaded, of the offloaded tensors
-  Bytes host_peak = 0;
-  Bytes nvme_peak = 0;       // most bytes of the tensors offloaded to disk
+  // Most bytes of the tensors offloaded to each memory tier; if nothing is offloaded, the host has those of the process
+  TierBytes tier_peak{};
   TaskId peak_task = kNone;  // task of instantiate(plan, rank) at the peak; kNone: the peak was before the first task
   std::array<Bytes, kCategories> at_peak{};  // bytes by category at the peak; they sum to `peak`
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "models/base/error.h"
 
 namespace orrery {
@@ -26,8 +28,9 @@ HostRates host_rates(const Cluster& c) {
   const bool known = c.host && c.host->dram_GBps > 0;
   if (known) r.memory = c.host->dram_GBps * kGiga;
   if (known) r.update = r.memory * kAdamFraction;
-  if (c.nvme) r.read = c.nvme->read_GBps * kGiga;
-  if (c.nvme) r.write = c.nvme->write_GBps * kGiga;
+  for (std::size_t t = 0; t < kTiers; ++t) {
+    if (c.stores[t]) r.stores[t] = {c.stores[t]->read_GBps * kGiga, c.stores[t]->write_GBps * kGiga};
+  }
   return r;
 }
 
@@ -50,11 +53,14 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
     return w;
   }
   const bool fetch = behind_host(c->from), store = behind_host(c->to);
-  if ((fetch || store) && (rates.read <= 0 || rates.write <= 0))
-    throw Error("cluster.nvme: missing; offload to disks needs TB, read_GBps and write_GBps of a node");
-  const double way = fetch ? rates.read : store ? rates.write : rates.link, rate = std::min(way, rates.memory);
-  const Port port = fetch                           ? Port::disk_read
-                    : store                         ? Port::disk_write
+  const MemoryTier tier = fetch ? c->from : c->to;
+  const StoreRates& there = rates.stores[index_of(tier)];
+  if ((fetch || store) && (there.read <= 0 || there.write <= 0))
+    throw Error(fmt::format("cluster.{}: missing; offload to {} needs TB, read_GBps and write_GBps of a node",
+                            row_of(tier).name, row_of(tier).about));
+  const double way = fetch ? there.read : store ? there.write : rates.link, rate = std::min(way, rates.memory);
+  const Port port = fetch                           ? read_port(tier)
+                    : store                         ? write_port(tier)
                     : c->from == MemoryTier::device ? Port::d2h
                                                     : Port::h2d;
   w.seconds = start + static_cast<double>(c->bytes) / rate;

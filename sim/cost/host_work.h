@@ -19,9 +19,13 @@ struct HostWork {
 
 // Bandwidths in bytes per second when nothing else runs. link: between a device and its host, either direction; memory:
 // the host's memory (infinite where the cluster does not describe it, so that it slows no copy); update: the optimizer
-// on the host's processors; read, write: the node's disks. 0: not known.
+// on the host's processors; stores: tiers behind the host (disks). 0: not known.
+struct StoreRates {
+  double read = 0, write = 0;
+};
 struct HostRates {
-  double link = 0, memory = 0, update = 0, read = 0, write = 0;
+  double link = 0, memory = 0, update = 0;
+  std::array<StoreRates, kTiers> stores{};  // by memory tier
 };
 HostRates host_rates(const Cluster& cluster);
 

@@ -11,9 +11,14 @@
 namespace orrery {
 
 // Ports are the resources, besides NICs and NVLink, that ranks of a node share: the link between the devices on one
-// PCIe switch and the host, one port per direction; the host's processors and memory; the node's disks.
-enum class Port : std::uint8_t { d2h, h2d, processors, host_memory, disk_read, disk_write };
-inline constexpr std::size_t kPorts = 6;
+// PCIe switch and the host, one port per direction; the host's processors and memory; and, from first_store on, two for
+// each memory tier behind the host (the node's disks), for reads and for writes.
+enum class Port : std::uint8_t { d2h, h2d, processors, host_memory, first_store };
+inline constexpr std::size_t kPorts = static_cast<std::size_t>(Port::first_store) + 2 * kTiersBehindHost;
+constexpr Port read_port(MemoryTier tier) {
+  return static_cast<Port>(static_cast<std::size_t>(Port::first_store) + 2 * index_behind_host(tier));
+}
+constexpr Port write_port(MemoryTier tier) { return static_cast<Port>(static_cast<std::size_t>(read_port(tier)) + 1); }
 
 // Times of one task of an op, and the load that it puts on shared links, when nothing else runs.
 struct OpTiming {
@@ -35,6 +40,12 @@ struct OpTiming {
   Dimension group = Dimension::pipeline;
 };
 
+constexpr std::array<LinkId, kPorts> all_ports(LinkId link) {
+  std::array<LinkId, kPorts> ports{};
+  ports.fill(link);
+  return ports;
+}
+
 // Links that the transfers of one class of ranks use: ids of Timing's links, one per direction; kNone where no other
 // traffic can be on the link. OpTiming::nic of a collective covers all its members on one NIC, so these members make
 // one flow. flows[d]: number of different groups of dimension d among the ranks of this class on one NIC. In a plan of
@@ -45,7 +56,7 @@ struct SlotLinks {
   std::array<std::int64_t, kDimensions> flows{};
   // port: link of each port, kNone where no task of these ranks uses the port. on_port: number of these ranks on each
   // port.
-  std::array<LinkId, kPorts> port{kNone, kNone, kNone, kNone, kNone, kNone};
+  std::array<LinkId, kPorts> port = all_ports(kNone);
   std::array<std::int64_t, kPorts> on_port{};
 };
 

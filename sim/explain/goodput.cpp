@@ -28,8 +28,9 @@ FailurePlan failure_plan(const Cluster& cluster, std::int64_t nodes, double chec
   plan.between_failures = failures.node_mtbf_hours * 3600 / static_cast<double>(std::max<std::int64_t>(1, nodes));
   if (failures.restart_s > 0) plan.restart = failures.restart_s;
   plan.interval = static_cast<double>(failures.checkpoint_every) * step;
-  if (cluster.nvme && cluster.nvme->write_GBps > 0)
-    plan.checkpoint = checkpoint_bytes / static_cast<double>(nodes) / (cluster.nvme->write_GBps * 1e9);
+  const std::optional<Store>& disks = store_of(cluster, MemoryTier::nvme);
+  if (disks && disks->write_GBps > 0)
+    plan.checkpoint = checkpoint_bytes / static_cast<double>(nodes) / (disks->write_GBps * 1e9);
   return plan;
 }
 

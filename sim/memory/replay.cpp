@@ -378,9 +378,9 @@ class Replay : BlockSource {
   }
 
   void count_beyond(MemoryTier home, Bytes bytes) {
-    (home == MemoryTier::host ? host_ : nvme_) += bytes;
-    result_.host_peak = std::max(result_.host_peak, host_);
-    result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
+    const std::size_t t = index_of(home);
+    beyond_[t] += bytes;
+    result_.tier_peak[t] = std::max(result_.tier_peak[t], beyond_[t]);
   }
 
   // Notes the allocated memory after a task has allocated all its buffers, since it may be the peak.
@@ -404,7 +404,8 @@ class Replay : BlockSource {
   std::vector<char>& named_;  // by buffer: whether name_largest() counts it as alive
   SlotMemory result_;
   CategoryBytes now_{};
-  Bytes allocated_ = 0, host_ = 0, nvme_ = 0;
+  Bytes allocated_ = 0;
+  TierBytes beyond_{};  // bytes in each tier beyond the device
   int step_ = 0;
   MemoryCurve* curve_;  // the curve to fill, or nullptr
   std::uint32_t slot_ = 0;

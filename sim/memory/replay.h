@@ -39,7 +39,7 @@ struct SlotMemory {
   // The first request that did not fit. refused: bytes that it asked for; free_then: free bytes at that moment. If
   // free_then is as much or more, the memory was fragmented.
   Bytes refused = 0, free_then = 0;
-  Bytes host_peak = 0, nvme_peak = 0;  // most bytes on the host, and on its disks
+  TierBytes tier_peak{};  // most bytes in each tier beyond the device
 };
 
 struct MemoryOptions {

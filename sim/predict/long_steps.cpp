@@ -47,7 +47,7 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   const auto same = [](const RankMemory& x, const RankMemory& y) {
     return x.device_peak == y.device_peak && x.memory.peak == y.memory.peak &&
            x.memory.first_step_peak == y.memory.first_step_peak && x.memory.peak_reserved == y.memory.peak_reserved &&
-           x.memory.host_peak == y.memory.host_peak && x.memory.nvme_peak == y.memory.nvme_peak;
+           x.memory.tier_peak == y.memory.tier_peak;
   };
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
 }

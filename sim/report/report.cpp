@@ -72,25 +72,23 @@ void overlap_steps(Report& r, double overlap) {
   }
 }
 
-// Adds the bytes on the host and on disks that the ranks of the fullest node have allocated together, as a sum of the
-// peaks of single ranks, which may come at different moments.
+// Adds the bytes in tiers beyond the device that the ranks of the fullest node hold together, as a sum of the peaks of
+// single ranks, which may come at different moments.
 void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, const std::vector<SlotMemory>& slots) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
   const Cluster& c = spec.cluster;
-  std::map<std::int64_t, std::pair<Bytes, Bytes>> nodes;
+  std::map<std::int64_t, TierBytes> nodes;
   for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
-    auto& [host, nvme] = nodes[plan.seat_of(rank) / std::max(1, c.gpus_per_node)];
-    host += slots[slot_of[rank]].host_peak;
-    nvme += slots[slot_of[rank]].nvme_peak;
+    TierBytes& peaks = nodes[plan.seat_of(rank) / std::max(1, c.gpus_per_node)];
+    for (std::size_t t = 0; t < kTiers; ++t) peaks[t] += slots[slot_of[rank]].tier_peak[t];
   }
-  for (const auto& [node, peaks] : nodes) {
-    r.host_peak = std::max(r.host_peak, peaks.first);
-    r.nvme_peak = std::max(r.nvme_peak, peaks.second);
+  if (c.host) r.tier_capacity[index_of(MemoryTier::host)] = c.host->dram_bytes;
+  for (const MemoryTier tier : kTiersBeyond) {
+    const std::size_t t = index_of(tier);
+    for (const auto& [node, peaks] : nodes) r.tier_peak[t] = std::max(r.tier_peak[t], peaks[t]);
+    if (c.stores[t]) r.tier_capacity[t] = c.stores[t]->bytes;
+    if (is_over(r, tier)) r.fits = false;
   }
-  if (c.host) r.host_capacity = c.host->dram_bytes;
-  if (c.nvme) r.nvme_capacity = c.nvme->bytes;
-  if (r.host_capacity > 0 && r.host_peak > r.host_capacity) r.fits = false;
-  if (r.nvme_capacity > 0 && r.nvme_peak > r.nvme_capacity) r.fits = false;
 }
 
 // Whether ranks are CPUs, which have no CUDA context outside the allocator and no library workspace.
@@ -152,7 +150,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& co
     SlotMemory m = slots[s];
     Bytes device = m.peak_reserved + context + costs.nccl_bytes[s];
     if (plan.classes[s].server) {  // a parameter server has no GPU
-      m = {.host_peak = m.host_peak, .nvme_peak = m.nvme_peak};
+      m = {.tier_peak = m.tier_peak};
       device = 0;
     }
     add_rank(r, {plan.classes[s].name, plan.classes[s].multiplicity, m, device, place_of(plan, m.peak_task)});
@@ -290,6 +288,11 @@ void add_rates(Report& r, const Spec& spec, const Plan& plan) {
   r.mfu = r.model_tflops_per_gpu / peak;
   r.hfu = r.hardware_tflops_per_gpu / peak;
   r.mfu_full_attention = r.model_tflops_full_attention / peak;
+}
+
+bool is_over(const MemoryReport& memory, MemoryTier tier) {
+  const Bytes capacity = memory.tier_capacity[index_of(tier)];
+  return capacity > 0 && memory.tier_peak[index_of(tier)] > capacity;
 }
 
 void add_rank(MemoryReport& report, const RankMemory& rank) {

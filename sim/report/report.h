@@ -52,8 +52,9 @@ struct MemoryReport {
   Bytes capacity = 0, usable = 0;
   bool fits = true;
   Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, update_reserved = 0, peak_device = 0;
-  Bytes host_peak = 0, nvme_peak = 0;          // most bytes that the ranks of one node allocate together
-  Bytes host_capacity = 0, nvme_capacity = 0;  // 0: not known
+  // By memory tier beyond the device: most bytes that the ranks of one node allocate together, and bytes that a node
+  // has (0: not known).
+  TierBytes tier_peak{}, tier_capacity{};
 
   // Seconds of a step in which the allocator gives cached segments back and takes them again (software.segment_us), on
   // the rank that does so most; and the number of cudaMalloc and cudaFree calls in a step.
@@ -61,6 +62,8 @@ struct MemoryReport {
   std::int64_t device_calls = 0;
   std::vector<RankMemory> ranks;
 };
+// Whether the ranks of some node allocate more in a tier beyond the device than the node has.
+bool is_over(const MemoryReport& memory, MemoryTier tier);
 // Adds a class of ranks, and raises the peaks of the report to the peaks of the class.
 void add_rank(MemoryReport& report, const RankMemory& rank);
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/report/report.h"
@@ -14,12 +15,12 @@ json memory_json(const Report& r) {
                  {"first_step_peak_bytes", r.memory.first_step_peak},
                  {"peak_bytes", r.memory.peak},
                  {"peak_reserved_bytes", r.memory.peak_reserved},
-                 {"peak_device_bytes", r.memory.peak_device},
-                 {"host_peak_bytes", r.memory.host_peak},
-                 {"nvme_peak_bytes", r.memory.nvme_peak},
-                 {"device_calls", r.memory.device_calls},
-                 {"remapping_s", r.memory.remapping_s},
-                 {"ranks", json::array()}};
+                 {"peak_device_bytes", r.memory.peak_device}};
+  for (const MemoryTier tier : kTiersBeyond)
+    memory[fmt::format("{}_peak_bytes", row_of(tier).name)] = r.memory.tier_peak[index_of(tier)];
+  memory["device_calls"] = r.memory.device_calls;
+  memory["remapping_s"] = r.memory.remapping_s;
+  memory["ranks"] = json::array();
   for (const RankMemory& rank : r.memory.ranks) {
     json at_peak;
     for (int c = 0; c < kCategories; ++c)

@@ -47,15 +47,15 @@ std::string strategy_text(const Spec& spec) {
 std::string fit_text(const Report& r, const Style& style) {
   const double room = as_double(r.memory.capacity - r.memory.peak_device);
   const std::string capacity = memory_text(as_double(r.memory.capacity));
-  const auto over = [&](const char* what, Bytes peak, Bytes limit) {
+  const auto over = [&](std::string_view what, Bytes peak, Bytes limit) {
     return warning(fmt::format("DOES NOT FIT: {} of {} on a node, which has {}", memory_text(as_double(peak)), what,
                                memory_text(as_double(limit))),
                    style);
   };
-  if (r.memory.host_capacity > 0 && r.memory.host_peak > r.memory.host_capacity)
-    return over("host memory", r.memory.host_peak, r.memory.host_capacity);
-  if (r.memory.nvme_capacity > 0 && r.memory.nvme_peak > r.memory.nvme_capacity)
-    return over("disks", r.memory.nvme_peak, r.memory.nvme_capacity);
+  for (const MemoryTier tier : kTiersBeyond) {
+    const std::size_t t = index_of(tier);
+    if (is_over(r.memory, tier)) return over(row_of(tier).label, r.memory.tier_peak[t], r.memory.tier_capacity[t]);
+  }
   if (r.memory.fits) return fmt::format("fits: {} to spare of {} per GPU", memory_text(room), capacity);
   if (room < 0)
     return warning(fmt::format("DOES NOT FIT: {} more than the {} of a GPU", memory_text(-room), capacity), style);
@@ -71,13 +71,12 @@ std::string fit_text(const Report& r, const Style& style) {
 
 // Adds rows for the bytes that the ranks of a node have allocated on the host and on disks.
 void add_beyond(Table& t, const Report& r) {
-  const auto add = [&](const char* name, Bytes peak, Bytes capacity) {
-    if (peak == 0) return;
-    t.rows.push_back({name, memory_text(as_double(peak)),
+  for (const MemoryTier tier : kTiersBeyond) {
+    const Bytes peak = r.memory.tier_peak[index_of(tier)], capacity = r.memory.tier_capacity[index_of(tier)];
+    if (peak == 0) continue;
+    t.rows.push_back({std::string(row_of(tier).label), memory_text(as_double(peak)),
                       capacity > 0 ? fmt::format("per node, of {}", memory_text(as_double(capacity))) : "per node"});
-  };
-  add("host memory", r.memory.host_peak, r.memory.host_capacity);
-  add("disks", r.memory.nvme_peak, r.memory.nvme_capacity);
+  }
 }
 
 // MFU is printed in both conventions (pairs within the mask, all s x s pairs) if the two differ by more than this
@@ -212,12 +211,14 @@ std::string loss_text(const Report& r) {
 }  // namespace
 
 std::string lack_text(const MemoryReport& m) {
-  const auto over = [](const char* what, Bytes peak, Bytes limit) {
-    return fmt::format("{}{} over", what, memory_text(as_double(peak - limit)));
+  const auto over = [](Bytes peak, Bytes limit) {
+    return fmt::format("{} over", memory_text(as_double(peak - limit)));
   };
-  if (m.host_capacity > 0 && m.host_peak > m.host_capacity) return over("host memory ", m.host_peak, m.host_capacity);
-  if (m.nvme_capacity > 0 && m.nvme_peak > m.nvme_capacity) return over("disks ", m.nvme_peak, m.nvme_capacity);
-  if (m.peak_device > m.capacity) return over("", m.peak_device, m.capacity);
+  for (const MemoryTier tier : kTiersBeyond) {
+    const std::size_t t = index_of(tier);
+    if (is_over(m, tier)) return fmt::format("{} {}", row_of(tier).label, over(m.tier_peak[t], m.tier_capacity[t]));
+  }
+  if (m.peak_device > m.capacity) return over(m.peak_device, m.capacity);
   for (const RankMemory& rank : m.ranks) {
     if (rank.memory.out_of_memory && rank.memory.refused <= rank.memory.free_then) return "fragmented";
   }

@@ -99,10 +99,10 @@ void find_matches(const Plan& plan, Trace& trace) {
   }
 }
 
-// The peak memory in bytes of a node, summed over its ranks, for the node where this sum is largest.
-Bytes node_peak(std::span<const RankRun> runs, Bytes MeasuredMemory::*of) {
+// The peak bytes in a tier on the node whose ranks together hold the most there.
+Bytes node_peak(std::span<const RankRun> runs, MemoryTier tier) {
   std::map<std::string, Bytes> nodes;
-  for (const RankRun& r : runs) nodes[r.host] += r.memory.*of;
+  for (const RankRun& r : runs) nodes[r.host] += r.memory.tier_peak[index_of(tier)];
   Bytes most = 0;
   for (const auto& [host, bytes] : nodes) most = std::max(most, bytes);
   return most;
@@ -122,8 +122,7 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
     add_rank(report, rank);
     report.capacity = s == 0 ? m.capacity : std::min(report.capacity, m.capacity);
   }
-  report.host_peak = node_peak(runs, &MeasuredMemory::host_peak);
-  report.nvme_peak = node_peak(runs, &MeasuredMemory::nvme_peak);
+  for (const MemoryTier tier : kTiersBeyond) report.tier_peak[index_of(tier)] = node_peak(runs, tier);
   report.usable = report.capacity;
   report.fits = true;  // the measured step did run
   return report;

@@ -35,9 +35,14 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   load.down = (host_gradients ? m : 1) * gradients;
   load.up = (host_gradients ? (m - 1) * gradients : 0) + (host_parameters ? gathers : mine * width);
   load.swapped = behind_host(away.optimizer) ? mine * static_cast<double>(each) : 0;
-  load.read = load.written = load.swapped + (behind_host(away.gradients) ? m * gradients : 0);
-  if (behind_host(away.parameters)) load.read += gathers;
-  if (behind_host(away.parameters)) load.written += mine * width;
+  const auto moves = [&](MemoryTier tier, double read, double written) {
+    if (!behind_host(tier)) return;
+    load.read[index_of(tier)] += read;
+    load.written[index_of(tier)] += written;
+  };
+  moves(away.optimizer, load.swapped, load.swapped);
+  moves(away.gradients, m * gradients, m * gradients);
+  moves(away.parameters, gathers, mine * width);
   return load;
 }
 
@@ -48,6 +53,13 @@ Picoseconds through_link(const Space& space, double down, double up) {
   const auto sharers =
       std::clamp<std::int64_t>(c.gpus_per_pcie_switch, 1, std::max<std::int64_t>(1, node_ranks(space)));
   return at_rate(static_cast<double>(sharers) * std::max(down, up), host_rates(c).link);
+}
+
+// The time for the bytes that all ranks of a node read from and write to one tier behind the host.
+Picoseconds through_store(const Space& space, MemoryTier tier, double read, double written) {
+  const StoreRates rates = host_rates(space.base().cluster).stores[index_of(tier)];
+  const auto node = static_cast<double>(node_ranks(space));
+  return std::max(at_rate(node * read, rates.read), at_rate(node * written, rates.write));
 }
 
 // Bytes of a stage's activations that one micro-batch offloads.
@@ -80,10 +92,13 @@ HostLoad host_load(const Space& space, const SearchCell& cell, const StageWeight
   const auto node = static_cast<double>(node_ranks(space));
   const double ranks = together ? node : 1;
   const Picoseconds computes = at_rate(ranks * bytes, rates.update);
-  const Picoseconds swaps = at_rate(ranks * load.swapped, std::min(rates.read, rates.write));
+  const StoreRates& states = rates.stores[index_of(away.optimizer)];
+  const Picoseconds swaps = at_rate(ranks * load.swapped, std::min(states.read, states.write));
   load.update = away.delayed_update ? 0 : std::max(computes, swaps);
-  load.beside = std::max({at_rate(node * bytes, rates.update), at_rate(node * load.read, rates.read),
-                          at_rate(node * load.written, rates.write), through_link(space, load.down, load.up)});
+  load.beside = std::max(at_rate(node * bytes, rates.update), through_link(space, load.down, load.up));
+  for (const MemoryTier tier : kTiersBeyond)
+    load.beside =
+        std::max(load.beside, through_store(space, tier, load.read[index_of(tier)], load.written[index_of(tier)]));
   return load;
 }
 
@@ -93,12 +108,11 @@ Picoseconds through_host(const Space& space, const CellWork& work, const HostLoa
   Bytes least = bytes_left(work, 0);
   for (std::int64_t s = 1; s < std::ssize(work.stages); ++s) least = std::min(least, bytes_left(work, s));
   const double moved = static_cast<double>(least) * static_cast<double>(work.cell.micro_batches);
-  Picoseconds time = std::max(states.beside, through_link(space, states.down + moved, states.up + moved));
-  if (memory_plan.activations != "nvme") return time;
-  const HostRates rates = host_rates(space.base().cluster);
-  const auto node = static_cast<double>(node_ranks(space));
+  const Picoseconds time = std::max(states.beside, through_link(space, states.down + moved, states.up + moved));
+  const MemoryTier tier = tier_in_spec(memory_plan.activations).value_or(MemoryTier::host);
+  if (!behind_host(tier)) return time;
   return std::max(
-      {time, at_rate(node * (states.read + moved), rates.read), at_rate(node * (states.written + moved), rates.write)});
+      time, through_store(space, tier, states.read[index_of(tier)] + moved, states.written[index_of(tier)] + moved));
 }
 
 bool lacks_host(const Space& space, const CellWork& work, Bytes activations) {

@@ -5,11 +5,12 @@
 namespace orrery {
 
 // Load that a rank's offloaded states put on the host in a step. down, up: bytes to and from the host over the rank's
-// link; read, written: bytes from and to the node's disks; swapped: bytes both read and written for the update. update:
-// time of the node's processors after the last gradient, with the disk transfers of the update; beside: the longest
-// time that the link, the processors or the disks are busy, which may overlap with all other work.
+// link; read, written: bytes from and to each tier behind the host; swapped: bytes of the update read from and written
+// to the tier of the optimizer. update: time of the node's processors behind the last gradient, with those transfers;
+// beside: the longest time that any of link, processors and disks works, since that can overlap with everything else.
 struct HostLoad {
-  double down = 0, up = 0, read = 0, written = 0, swapped = 0;
+  double down = 0, up = 0, swapped = 0;
+  std::array<double, kTiers> read{}, written{};  // by memory tier
   Picoseconds update = 0, beside = 0;
 };
 

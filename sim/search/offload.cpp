@@ -124,7 +124,8 @@ void Space::find_unlisted() {
   const bool o = optimizer_place_.open, g = gradients_place_.open, p = parameters_place_.open;
   host_unlisted_ = offload_.open && o && g && p && held(c.gpu.memory_bytes, gpus_) >= 4 * states;
   const bool hosts = host_unlisted_ || (c.host && held(c.host->dram_bytes, c.nodes) >= states);
-  disks_unlisted_ = offload_.open && (o || g || p) && c.nvme && hosts;
+  const bool any = std::any_of(c.stores.begin(), c.stores.end(), [](const auto& store) { return store.has_value(); });
+  disks_unlisted_ = offload_.open && (o || g || p) && any && hosts;
 }
 
 // Finds the names of offload_names() that the spec and the cluster allow.
@@ -139,8 +140,9 @@ void Space::find_offloads() {
   for (const std::string_view name : offload_names()) {
     Offload away = o;
     set_offload(away, name);
-    const bool disk = name.find("nvme") != std::string_view::npos;
-    const bool has = c.host && c.gpu.memory_bytes > 0 && c.gpu.pcie_GBps > 0 && (!disk || c.nvme);
+    const auto described = [&](MemoryTier tier) { return !behind_host(tier) || store_of(c, tier); };
+    const bool has = c.host && c.gpu.memory_bytes > 0 && c.gpu.pcie_GBps > 0 && described(away.optimizer) &&
+                     described(away.gradients) && described(away.parameters);
     const bool in_time = !o.delayed_update || (away.optimizer == MemoryTier::host && !behind_host(away.gradients) &&
                                                away.parameters == MemoryTier::device);
     const bool admitted = offload_.admits(std::string(name)) && fits(optimizer_place_, away.optimizer) &&
@@ -190,7 +192,8 @@ std::vector<std::pair<std::string_view, std::int64_t>> Space::activation_places(
   const bool can = c.gpu.memory_bytes > 0 && c.gpu.pcie_GBps > 0 && !two && !base_.strategy.contiguous_activations;
   std::vector<std::pair<std::string_view, std::int64_t>> result;
   for (const std::string_view place : kActivationPlaces) {
-    const bool built = place == "none" || (can && (place == "cpu" || c.nvme));
+    const MemoryTier tier = tier_in_spec(place).value_or(MemoryTier::device);
+    const bool built = place == "none" || (can && (!behind_host(tier) || store_of(c, tier)));
     if (!built || !activations_.admits(std::string(place))) continue;
     if (place == "none" || activation_layers_.open) result.emplace_back(place, place == "none" ? -1 : kAsNeeded);
     for (const std::int64_t n : place == "none" ? std::vector<std::int64_t>{} : activation_layers_.values)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -27,7 +28,11 @@ inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allga
 const std::vector<std::string_view>& offload_names();
 
 // The memory tiers in which a layer's activations may be between forward and backward; none: on the device.
-inline constexpr std::array<std::string_view, 3> kActivationPlaces = {"none", "cpu", "nvme"};
+inline constexpr std::array<std::string_view, kTiers> kActivationPlaces = [] {
+  std::array<std::string_view, kTiers> places;
+  for (std::size_t i = 0; i < kTiers; ++i) places[i] = kMemoryTiers[i].in_spec;
+  return places;
+}();
 
 // Value of MemoryPlan::activation_layers: as few layers as are needed for a strategy to fit without the allocator
 // giving segments back.
@@ -138,7 +143,10 @@ class Space {
   // (keeps_states).
   bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }
   bool keeps_activations() const { return activations_.admits("none"); }
-  bool leaves_activations() const { return activations_.admits("cpu") || activations_.admits("nvme"); }
+  bool leaves_activations() const {
+    return std::any_of(kActivationPlaces.begin() + 1, kActivationPlaces.end(),
+                       [&](std::string_view place) { return activations_.admits(std::string(place)); });
+  }
   bool keeps_states() const { return !offloads_.empty() && offloads_.front().first == "none"; }
 
   // Keys of a strategy that the planner supports and the spec leaves open, but whose values the search does not vary.

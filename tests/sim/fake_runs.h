@@ -57,7 +57,7 @@ inline std::vector<RankRun> runs_of(const Plan& unfolded, const Trace& trace, co
     }
     run.memory = {.capacity = 1 << 30, .first_step_peak = 900, .peak = 1000 + slot.representative};
     run.memory.peak_reserved = run.memory.peak_device = 2048;
-    run.memory.host_peak = 5000;
+    run.memory.tier_peak[index_of(MemoryTier::host)] = 5000;
     run.memory.peak_task = 1;
     run.memory.at_peak[0] = run.memory.peak;
     runs.push_back(run);

@@ -84,9 +84,11 @@ class ClusterGraph {
       link({PlaceKind::pcie_switch, node, i}, cpu, c_.gpu.pcie_GBps, kPcieHop);
     }
     if (c_.host) link(cpu, dram_place(node), c_.host->dram_GBps, kHostHop);
-    if (c_.nvme) {
-      arc(nvme_place(node), cpu, c_.nvme->read_GBps, kHostHop);
-      arc(cpu, nvme_place(node), c_.nvme->write_GBps, kHostHop);
+    for (const MemoryTier tier : kTiersBeyond) {
+      const std::optional<Store>& store = store_of(c_, tier);
+      if (!store) continue;
+      arc(store_place(node, tier), cpu, store->read_GBps, kHostHop);
+      arc(cpu, store_place(node, tier), store->write_GBps, kHostHop);
     }
   }
 
@@ -130,8 +132,8 @@ const Hop& hop_between(const Graph& graph, Vertex from, Vertex to) { return grap
 }  // namespace
 
 std::string to_string(const Place& place) {
-  static constexpr std::array kNames = {"gpu",  "nvswitch", "pcie_switch", "cpu",  "dram",
-                                        "nvme", "nic",      "leaf",        "spine"};
+  static constexpr std::array kNames = {"gpu",   "nvswitch", "pcie_switch", "cpu",  "dram",
+                                        "store", "nic",      "leaf",        "spine"};
   const bool in_node =
       place.part != PlaceKind::gpu && place.part != PlaceKind::nvswitch && place.part < PlaceKind::leaf;
   const char* name = kNames[static_cast<std::size_t>(place.part)];
@@ -145,7 +147,9 @@ Place gpu_place(const Cluster& cluster, std::int64_t gpu) {
 }
 
 Place dram_place(std::int64_t node) { return {PlaceKind::dram, node, 0}; }
-Place nvme_place(std::int64_t node) { return {PlaceKind::nvme, node, 0}; }
+Place store_place(std::int64_t node, MemoryTier tier) {
+  return {PlaceKind::store, node, static_cast<std::int64_t>(index_behind_host(tier))};
+}
 
 Route route(const Cluster& cluster, const Place& from, const Place& to) {
   ClusterGraph builder(cluster);

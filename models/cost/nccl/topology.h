@@ -12,7 +12,8 @@ namespace orrery {
 
 // The types of component of a cluster that links join. `nvswitch` is the complete NVLink domain, `leaf` the switches
 // below which the network is not oversubscribed. If there are more NICs than GPUs, `nic` is all NICs that one GPU has.
-enum class PlaceKind : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, dram, nvme, nic, leaf, spine };
+// `store` is a memory tier behind the host, such as disks.
+enum class PlaceKind : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, dram, store, nic, leaf, spine };
 
 // One component of a cluster. index is the number within the node for components of a node, and within the cluster for
 // GPUs, nvswitch and leaf; node is 0 for nvswitch and leaf. Two Places are the same component if and only if they are
@@ -44,7 +45,7 @@ struct Route {
 
 Place gpu_place(const Cluster& cluster, std::int64_t gpu);  // GPUs are numbered through the cluster, node by node
 Place dram_place(std::int64_t node);
-Place nvme_place(std::int64_t node);
+Place store_place(std::int64_t node, MemoryTier tier);  // tier: one behind the host
 
 // The route between two components. Between GPUs it depends only on their distance (same GPU, NVLink domain, node,
 // leaf, cluster) and on whether each shares a PCIe switch with a NIC, so that callers can cache routes by these. Each

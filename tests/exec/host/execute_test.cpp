@@ -101,7 +101,7 @@ TEST(Execute, ReportsItsMemory) {
   EXPECT_LE(m.first_step_peak, m.peak);
   EXPECT_LE(m.peak, m.peak_reserved);
   EXPECT_EQ(m.peak_reserved, m.peak_device);
-  EXPECT_LE(m.peak_reserved, m.host_peak + m.capacity);
+  EXPECT_LE(m.peak_reserved, m.tier_peak[index_of(MemoryTier::host)] + m.capacity);
   EXPECT_LT(m.peak_task, job.plan.task_count());
 }
 

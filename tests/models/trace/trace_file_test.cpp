@@ -32,7 +32,7 @@ RankRun sample(std::size_t steps, std::size_t tasks) {
     step.sizes = {static_cast<std::int64_t>(k), 40, 7};
     run.losses.push_back(1.0 / static_cast<double>(k + 3));
   }
-  run.memory = {1, 2, 3, 4, 5, 6, 7, 8, {9, 10, 11, 12, 13, 14}};
+  run.memory = {1, 2, 3, 4, 5, {0, 6, 7}, 8, {9, 10, 11, 12, 13, 14}};
   return run;
 }
 

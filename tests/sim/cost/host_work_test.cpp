@@ -44,7 +44,7 @@ TEST(HostWork, UpdatesAsFastAsPublished) {
 // the host.
 TEST(HostWork, UpdatesNeedAHost) {
   Cluster c = find_cluster("dgx-2", 1);
-  c.nvme.reset();
+  c.stores[index_of(MemoryTier::nvme)].reset();
   EXPECT_THROW(time_of(copy(1, MemoryTier::nvme, MemoryTier::host), c), Error);
   const Op update = {.work = Update{.elements = 1000}, .lane = LaneKind::cpu};
   EXPECT_GT(time_of(update, c), 0);
@@ -129,7 +129,7 @@ TEST(HostWork, ThirteenBillionParametersFitOneDevice) {
   const Report without = predict(parse_spec(model + strategy + "}\n", "without")).report;
   EXPECT_TRUE(with.memory.fits) << with.memory.peak_device;
   EXPECT_FALSE(without.memory.fits);
-  EXPECT_NEAR(static_cast<double>(with.memory.host_peak), 14 * 13.3e9, 0.1 * 14 * 13.3e9);
+  EXPECT_NEAR(static_cast<double>(with.memory.tier_peak[index_of(MemoryTier::host)]), 14 * 13.3e9, 0.1 * 14 * 13.3e9);
 }
 
 // A trillion parameters on one DGX-2 with its disks and without tensor parallelism (2104.07857, table 1 and figure 6a):
@@ -147,10 +147,10 @@ TEST(HostWork, ATrillionParametersFitOneNodeWithDisks) {
   };
   const Report disks = predicted("nvme", 4), host = predicted("cpu", 4);
   EXPECT_FALSE(predicted("nvme", 1).memory.fits);
-  EXPECT_TRUE(disks.memory.fits) << disks.memory.peak_device << ' ' << disks.memory.host_peak << ' '
-                                 << disks.memory.nvme_peak;
+  EXPECT_TRUE(disks.memory.fits) << disks.memory.peak_device << ' '
+                                 << disks.memory.tier_peak[index_of(MemoryTier::host)] << ' ' << disks.memory.nvme_peak;
   EXPECT_FALSE(host.memory.fits);
-  EXPECT_GT(host.memory.host_peak, host.memory.host_capacity);
+  EXPECT_GT(host.memory.tier_peak[index_of(MemoryTier::host)], host.memory.tier_capacity[index_of(MemoryTier::host)]);
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ TEST(PriceServers, ChainsMultiplyWhatServersHoldAndSend) {
   const Report one = report(1);
   for (const int copies : {2, 3}) {
     const Report r = report(copies);
-    EXPECT_NEAR(static_cast<double>(r.memory.host_peak), static_cast<double>(copies * one.memory.host_peak), 1e3);
+    EXPECT_NEAR(static_cast<double>(r.memory.tier_peak[index_of(MemoryTier::host)]),
+                static_cast<double>(copies * one.memory.tier_peak[index_of(MemoryTier::host)]), 1e3);
     // Each of sixteen workers sends its gradients, and chains send the sum once more for every further copy.
     EXPECT_NEAR(bytes(r, "push") / bytes(one, "push"), 1 + (copies - 1) / 16.0, 1e-4) << copies;
     EXPECT_NEAR(bytes(r, "pull") / bytes(one, "pull"), 1, 1e-6) << copies;

@@ -42,7 +42,7 @@ TEST(Goodput, SaysWhatIsNotKnown) {
   EXPECT_FALSE(known.is_complete());
   cluster.failures = Failures{.node_mtbf_hours = 1000, .restart_s = 600};
   EXPECT_TRUE(failure_plan(cluster, 2, 1e12, 5).is_complete());
-  cluster.nvme.reset();
+  cluster.stores[index_of(MemoryTier::nvme)].reset();
   EXPECT_FALSE(failure_plan(cluster, 2, 1e12, 5).checkpoint);
   EXPECT_FALSE(failure_plan(cluster, 2, 1e12, 5).is_complete());
 }

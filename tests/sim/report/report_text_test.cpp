@@ -95,8 +95,8 @@ TEST(ReportText, SaysWhichMemoryIsShort) {
   m.nvme_capacity = 1LL << 30;
   m.nvme_peak = 3LL << 30;
   EXPECT_EQ(lack_text(m), "disks 2.00 GiB over");
-  m.host_capacity = 1LL << 30;
-  m.host_peak = 4LL << 30;
+  m.tier_capacity[index_of(MemoryTier::host)] = 1LL << 30;
+  m.tier_peak[index_of(MemoryTier::host)] = 4LL << 30;
   EXPECT_EQ(lack_text(m), "host memory 3.00 GiB over");
 }
 

@@ -108,7 +108,7 @@ TEST(MeasuredReport, TakesMemoryAndLossesFromTheRanks) {
   EXPECT_EQ(r.memory.peak, 1003);
   EXPECT_EQ(r.memory.first_step_peak, 900);
   EXPECT_EQ(r.memory.peak_reserved, 2048);
-  EXPECT_EQ(r.memory.host_peak, 20000);
+  EXPECT_EQ(r.memory.tier_peak[index_of(MemoryTier::host)], 20000);
   EXPECT_EQ(r.memory.ranks.at(2).memory.peak, 1002);
   EXPECT_EQ(r.losses, (std::vector<double>{5.5, 4.5, 3.5}));
   EXPECT_EQ(r.mfu, 0);
@@ -124,9 +124,9 @@ TEST(MeasuredReport, KnowsNodes) {
   const Plan folded = make_plan(spec), plan = unfold(folded);
   auto runs = fake_runs(folded, 3);
   for (RankRun& run : runs) run.host = run.rank < 2 ? "a" : "b";
-  runs[3].memory.host_peak = 7000;
+  runs[3].memory.tier_peak[index_of(MemoryTier::host)] = 7000;
   const Report r = measured_report(spec, plan, runs, measured_trace(plan, runs, 1));
-  EXPECT_EQ(r.memory.host_peak, 12000);
+  EXPECT_EQ(r.memory.tier_peak[index_of(MemoryTier::host)], 12000);
   for (const CommunicationRow& row : r.communication)
     EXPECT_EQ(row.link, row.group == "tensor" ? "air" : "network") << row.group;
 }

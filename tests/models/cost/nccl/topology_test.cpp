@@ -26,7 +26,7 @@ Cluster cluster(double nvlink_GBps, double pcie_GBps, int gpus_per_node, int nvl
   c.nvlink_domain = nvlink_domain;
   c.gpus_per_pcie_switch = gpus_per_pcie_switch;
   c.host = Host{1 << 30, 400};
-  c.nvme = Nvme{1 << 30, 50, 26};
+  c.stores[index_of(MemoryTier::nvme)] = Store{1 << 30, 50, 26};
   return c;
 }
 
@@ -113,9 +113,9 @@ TEST(Topology, HostMemoryAndDrives) {
   const Route down = route(c, gpu_place(c, 9), dram_place(1));
   EXPECT_EQ(way(down), "gpu 9 > pcie_switch 1.1 > cpu 1.0 > dram 1.0");
   EXPECT_DOUBLE_EQ(down.GBps, 63);
-  EXPECT_DOUBLE_EQ(route(c, gpu_place(c, 9), nvme_place(1)).GBps, 26);
-  EXPECT_DOUBLE_EQ(route(c, nvme_place(1), gpu_place(c, 9)).GBps, 50);
-  EXPECT_DOUBLE_EQ(route(c, nvme_place(1), dram_place(1)).GBps, 50);
+  EXPECT_DOUBLE_EQ(route(c, gpu_place(c, 9), store_place(1, MemoryTier::nvme)).GBps, 26);
+  EXPECT_DOUBLE_EQ(route(c, store_place(1, MemoryTier::nvme), gpu_place(c, 9)).GBps, 50);
+  EXPECT_DOUBLE_EQ(route(c, store_place(1, MemoryTier::nvme), dram_place(1)).GBps, 50);
 }
 
 std::string message(const std::function<void()>& f) {
