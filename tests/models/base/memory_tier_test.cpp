@@ -17,7 +17,8 @@ TEST(MemoryTier, WordsOfASpecNameEveryTier) {
 TEST(MemoryTier, TiersBehindTheHostAreNumberedInOrder) {
   std::size_t next = 0;
   for (const MemoryTier tier : kTiersBeyond) {
-    if (behind_host(tier)) EXPECT_EQ(index_behind_host(tier), next++);
+    if (!behind_host(tier)) continue;
+    EXPECT_EQ(index_behind_host(tier), next++);
   }
   EXPECT_EQ(next, kTiersBehindHost);
 }

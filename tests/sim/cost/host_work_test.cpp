@@ -148,7 +148,8 @@ TEST(HostWork, ATrillionParametersFitOneNodeWithDisks) {
   const Report disks = predicted("nvme", 4), host = predicted("cpu", 4);
   EXPECT_FALSE(predicted("nvme", 1).memory.fits);
   EXPECT_TRUE(disks.memory.fits) << disks.memory.peak_device << ' '
-                                 << disks.memory.tier_peak[index_of(MemoryTier::host)] << ' ' << disks.memory.nvme_peak;
+                                 << disks.memory.tier_peak[index_of(MemoryTier::host)] << ' '
+                                 << disks.memory.tier_peak[index_of(MemoryTier::nvme)];
   EXPECT_FALSE(host.memory.fits);
   EXPECT_GT(host.memory.tier_peak[index_of(MemoryTier::host)], host.memory.tier_capacity[index_of(MemoryTier::host)]);
 }

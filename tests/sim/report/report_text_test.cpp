@@ -92,8 +92,8 @@ TEST(ReportText, SaysWhichMemoryIsShort) {
   m.capacity = 80LL << 30;
   m.peak_device = 81LL << 30;
   EXPECT_EQ(lack_text(m), "1.00 GiB over");
-  m.nvme_capacity = 1LL << 30;
-  m.nvme_peak = 3LL << 30;
+  m.tier_capacity[index_of(MemoryTier::nvme)] = 1LL << 30;
+  m.tier_peak[index_of(MemoryTier::nvme)] = 3LL << 30;
   EXPECT_EQ(lack_text(m), "disks 2.00 GiB over");
   m.tier_capacity[index_of(MemoryTier::host)] = 1LL << 30;
   m.tier_peak[index_of(MemoryTier::host)] = 4LL << 30;
