@@ -74,7 +74,6 @@ class Buffers {
   // Allocates a buffer of a state now, even one that would otherwise be allocated at the first optimizer update.
   void hold_state(std::uint32_t frame, std::uint16_t slot);
 
-  const MemoryUse& host_use() const { return host_.use(); }
   // Most bytes of buffers in a tier beyond the device.
   Bytes peak_in(MemoryTier tier) const;
 

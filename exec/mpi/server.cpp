@@ -61,7 +61,7 @@ class Server {
     }
     if (options_.on_end) options_.on_end(buffers_);
     result_.memory.capacity = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
-    result_.memory.tier_peak[index_of(MemoryTier::host)] = buffers_.host_use().peak_allocated;
+    result_.memory.tier_peak[index_of(MemoryTier::host)] = buffers_.peak_in(MemoryTier::host);
     return std::move(result_);
   }
 
