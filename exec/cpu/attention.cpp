@@ -48,7 +48,8 @@ void clear(const FloatHeads& heads) {
   }
 }
 
-// One attention op: the runs of query rows and of key rows, and a call of the kernel for each pair of runs.
+// One attention op: the contiguous ranges of query rows and of key rows, and a call of the kernel for each pair of
+// ranges.
 class AttentionCall {
  public:
   AttentionCall(const CpuCall& c, const FlashAttention& a) : c_(c), a_(a) {
@@ -79,7 +80,7 @@ class AttentionCall {
     };
     const std::int64_t kv = a_.kv_heads;
     const FloatHeads q = heads(first, in_first, query_rows(), 0, a_.heads);
-    if (a_.keys_apart) {  // keys first, then values, whose heads may have fewer columns
+    if (a_.keys_apart) {  // keys lie before values in the packed buffer; value heads may have fewer columns
       const auto packed = matrix(in_last.data(), key_rows(), kv * (a_.head_dim + a_.value_dim));
       const auto values = columns_of(packed, kv * a_.head_dim, kv * a_.value_dim);
       return {q, heads(last, in_last, key_rows(), 0, kv), heads_of(values, 1, 0, kv, a_.value_dim)};

@@ -11,15 +11,16 @@
 namespace orrery {
 namespace {
 
-constexpr int kSpins = 200;  // number of polls, some microseconds in all, before a waiting thread sleeps
+constexpr int kSpins = 200;  // number of polls, which take some microseconds in all, before a waiting thread sleeps
 constexpr int kLooks = 20;   // number of polls before the transfer thread sleeps, while a task computes
-constexpr auto kNap = std::chrono::microseconds(30);  // sleep of the transfer thread while no transfer progresses
+// length of one sleep of the transfer thread while no transfer progresses
+constexpr auto kNap = std::chrono::microseconds(30);
 
 // Linux lets a computing thread finish a time slice of some milliseconds before a woken thread may run, unless the
 // woken thread asks for a shorter slice (Linux 6.12; earlier versions ignore the request). The timer slack is lowered
 // too: with the default of 50 us, short sleeps would last that much longer than asked.
 void ask_for_short_slices() {
-  struct {  // sched_setattr(2): the first version of struct sched_attr
+  struct {  // first version of the kernel's struct sched_attr, for sched_setattr(2)
     std::uint32_t size, policy;
     std::uint64_t flags;
     std::int32_t nice;

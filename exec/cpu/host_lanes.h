@@ -37,15 +37,15 @@ class HostLanes final : public Lanes {
  private:
   struct Batch {
     std::vector<Launch> launches;
-    // Collectives by index in launches, kept until the transport's calls have ended.
+    // Collectives of the batch, with the same index as in `launches`; kept until the transport's calls have ended.
     std::vector<PreparedCollective> collectives;
-    // Memory into which scattered elements of a collective are packed, by index in launches
+    // Memory into which scattered elements of a collective are packed, with the same index as in `launches`
     std::vector<std::vector<std::byte>> packed;
     std::vector<std::unique_ptr<Pending>> pending;
     bool started = false;
   };
 
-  // A lane with a separate thread.
+  // A lane whose tasks a separate thread runs.
   struct Worker {
     std::deque<Launch> queue;
     std::thread thread;
@@ -74,13 +74,15 @@ class HostLanes final : public Lanes {
   std::vector<std::atomic<std::uint8_t>> done_, entered_;
   std::vector<Span> spans_;  // spans of the tasks of the current step
   std::vector<std::vector<Span>> steps_;
-  std::atomic<std::uint32_t> epoch_{0};  // counter that is incremented whenever a task is submitted or ends
+  // counter that grows whenever a task is submitted or ends, so that threads can wait for a change
+  std::atomic<std::uint32_t> epoch_{0};
   std::atomic<bool> stopping_{false}, failed_{false}, computing_{false};
   std::exception_ptr error_;
-  std::mutex mutex_;                                     // protects the queues and error_
-  std::array<std::unique_ptr<Worker>, kLanes> workers_;  // threads by lane; null for lanes of transfers
+  std::mutex mutex_;  // protects the queues and error_
+  // for each lane, the thread that runs its tasks; null for lanes of transfers
+  std::array<std::unique_ptr<Worker>, kLanes> workers_;
   std::array<std::deque<std::shared_ptr<Batch>>, kLanes> transfer_queues_;
-  std::shared_ptr<Batch> open_;  // the batch to which submit() still adds transfers
+  std::shared_ptr<Batch> open_;  // the batch of transfers that is not closed: submit() still adds to it
   TaskId submitted_ = 0;
   std::atomic<TaskId> ended_{0};
   std::thread transfer_thread_;

@@ -13,7 +13,7 @@ using kernels::columns_of;
 using kernels::heads_of;
 using kernels::matrix;
 
-// Keys and values of latent attention: column ranges of one packed buffer.
+// Keys and values of latent attention, as column ranges of one packed buffer.
 struct LatentPair {
   kernels::Heads<float> keys, values;
 };

@@ -32,7 +32,7 @@ struct CpuKernels {
     const Values in = c.read(c.reads[0], n);
     if (s.direction == Direction::forward) {
       const Values out = c.write(c.writes[0], n);
-      // number of tokens of the complete sequence, also under context parallelism
+      // number of queries on all ranks: the tokens of the complete sequence, also under context parallelism
       const std::int64_t queries = s.columns;
       return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), queries, {.window = s.window},
                                      matrix(out.data(), s.rows, s.columns));

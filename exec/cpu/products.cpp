@@ -37,7 +37,8 @@ std::vector<RowRun> row_runs(const Seat& seat, const Gemm& g, std::int64_t local
       return {{0, 0, g.m}};
     case Rows::member: {
       const std::int64_t place = (seat.index - g.piece + seat.size) % seat.size * g.m;
-      return {{g.piece == 0 ? 0 : place, place, g.m}};  // piece 0, this rank's rows, is read from a separate buffer
+      // piece 0 has this rank's own rows, which are in a separate buffer
+      return {{g.piece == 0 ? 0 : place, place, g.m}};
     }
     case Rows::before:
       return {{0, 0, seat.index * local}};
@@ -65,7 +66,7 @@ void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
   g.m = run.count;
   const std::int64_t columns = g.k * (input ? g.tiles : 1);
   const Values x = c.read(rows_from(c, c.reads[0], run.from, columns), g.m * columns);
-  const bool panel = c.weights.empty();  // the weight is a block of rows received from another rank
+  const bool panel = c.weights.empty();  // whether the weight is a block of rows that was received from another rank
   const Values w = panel ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
   const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
   // With several tiles, the output columns of the other tiles must stay unchanged.
@@ -129,7 +130,8 @@ void run_head_product(const CpuCall& c, const Gemm& g) {
     return heads_in(x, shape, a, c, g.heads + g.kv_heads, g.kv_heads);
   };
   const float scale = scale_of(d);
-  const Argument& in = c.reads.back();  // the packed qkv buffer, except for the value gradient
+  // the packed buffer of q, k and v, except in the op that computes the value gradient
+  const Argument& in = c.reads.back();
   const Argument& out = c.updates.empty() ? c.writes[0] : c.updates[0];
   const Values first = c.read(c.reads[0], c.reads.size() == 1 ? size(in) : pairs ? flat : weights);
   const Values second = c.read(in, g.role == Role::value_gradient ? flat : size(in));

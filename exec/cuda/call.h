@@ -25,7 +25,7 @@ struct CudaCall : OpCall {
   static gpu::Matrix weight(const Argument& a, std::int64_t rows, std::int64_t columns) {
     return gpu::matrix(weight(a), rows, columns);
   }
-  // The elements of a flat buffer from `first` on.
+  // The part of a flat buffer that begins at element `first`.
   static gpu::Array flat(const Argument& a, std::int64_t first) { return {a.data + first * a.width, type_of(a.width)}; }
   static float* floats(const Argument& a, std::int64_t first = 0) { return reinterpret_cast<float*>(a.data) + first; }
 

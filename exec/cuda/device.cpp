@@ -20,7 +20,7 @@ std::string nccl_text() {
 }
 
 std::string cublaslt_text() {
-  const std::size_t version = cublasLtGetVersion();  // 130002 is 13.0.2
+  const std::size_t version = cublasLtGetVersion();  // version as one number: 130002 is 13.0.2
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
 

@@ -71,9 +71,9 @@ class CudaDevice final : public RankDevice, public QueueDevice {
   bool one_queue_;
   std::unique_ptr<CudaState> state_;
   std::unique_ptr<Marks> marks_;
-  std::vector<CudaQueue*> queues_;  // CUDA streams, by lane
+  std::vector<CudaQueue*> queues_;  // for each lane, its CUDA stream
   Picoseconds uncertainty_ = 0;
-  bool seen_ = false;  // whether memory in use outside the ranks' segments has been measured
+  bool seen_ = false;  // whether the device memory in use outside the ranks' segments has been measured
 };
 
 }  // namespace orrery::cuda

@@ -27,7 +27,7 @@ struct CopySample {
 // repetition lasts from the end of the previous one to its own end, as the executor times tasks. Inputs are random
 // numbers with the deviation of initial weights.
 struct GpuBench {
-  MeasuredTimes times;  // times of matrix products and attention, in a profile's form
+  MeasuredTimes times;  // times of matrix products and attention, as a profile stores them
   std::vector<ChosenProduct> products;
   std::vector<CopySample> copies;
   // time to launch a nearly empty kernel, on the host and on the device, in seconds
@@ -41,6 +41,6 @@ struct GpuBench {
 };
 GpuBench bench_gpu(bool quick);
 
-std::string to_json(const GpuBench& bench);  // JSON with the schema orrery.gpu_bench/1
+std::string to_json(const GpuBench& bench);  // the results as JSON with the schema orrery.gpu_bench/1
 
 }  // namespace orrery::cuda

@@ -36,7 +36,7 @@ class Marks {
 
   std::vector<Set> sets_;
   std::size_t set_ = 0;
-  // End times of tasks by step, for the steps whose events have been read.
+  // For each step whose events have been read, the end times of its tasks.
   std::vector<std::vector<Picoseconds>> ends_;
   Picoseconds uncertainty_ = 0;
 };
@@ -70,9 +70,9 @@ class CudaQueue final : public TaskQueue {
   Event meeting_{false};
   // Scratch buffers: new work uses the last one, and enqueued work may still use the earlier ones.
   std::vector<Memory> scratch_;
-  std::vector<Memory> packing_;  // memory in which scattered elements are packed, by transfer of the step
+  std::vector<Memory> packing_;  // for each transfer of the step, memory in which its scattered elements are packed
   std::size_t packed_ = 0;
-  std::deque<HostTask> host_tasks_;  // tasks of the current step that the host runs
+  std::deque<HostTask> host_tasks_;  // tasks of the current step that the host computes
 };
 
 }  // namespace orrery::cuda

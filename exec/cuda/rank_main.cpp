@@ -37,7 +37,7 @@ namespace orrery::cuda {
 namespace {
 
 constexpr char kName[] = "orrery-rank-cuda";
-constexpr Seconds kRendezvousPatience = 120;  // time to wait for the other processes to connect
+constexpr Seconds kRendezvousPatience = 120;  // time in seconds to wait for the other processes to connect
 // Bytes of the bf16 numbers that replace received data when a rank runs alone.
 constexpr Bytes kBank = 8 << 20;
 
@@ -143,7 +143,7 @@ void run_processes(const RankJob& job, char** argv) {
     ends.at(child)->ended(status);
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   }
-  if (worst != 0) std::_Exit(worst);  // the failed rank has printed the reason
+  if (worst != 0) std::_Exit(worst);  // ends without a message: the failed rank has printed the reason
 }
 
 // Runs all ranks at the same time, as threads that share one GPU.

@@ -30,7 +30,7 @@ void run_multiply(const CudaCall& c, const Multiply& work) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
     const auto place = [&](const Argument& a) {
-      // A fused buffer holds only elements from work.first on
+      // A fused buffer (Scope::rank) holds only elements from work.first on, so its first element is that one
       const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
       return gpu::Array{a.data + first * work.width, type_of(work.width)};
     };

@@ -194,7 +194,7 @@ class HostThread {
   RunState state_;
   // The lanes are declared after the members that their threads use.
   std::unique_ptr<Lanes> lanes_;
-  std::vector<Picoseconds> begins_;  // times at which steps began, on the host's clock
+  std::vector<Picoseconds> begins_;  // for each step, the time when it began on the host's clock
   std::vector<std::vector<std::int64_t>> sizes_;
   Execution result_;
 };

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// The results of one rank's execution of some steps.
+// The results of executing some steps on one rank.
 struct Execution {
   std::vector<MeasuredStep> steps;
   // Mean loss over this rank's tokens, by step; empty if the plan computes no loss.
@@ -22,7 +22,7 @@ void check_executable(const Spec& spec, std::string_view ranks = "CPU");
 
 struct ExecuteOptions {
   std::int64_t steps = 1;
-  std::int64_t first_step = 0;  // first step to run; the run ends after step `steps` - 1
+  std::int64_t first_step = 0;  // index of the first step to run; the last one is `steps` - 1
   Training training;
   Watcher watcher;                                 // called when tasks begin and end; may be empty
   std::function<void(std::int64_t step)> on_step;  // called before each training step

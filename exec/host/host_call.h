@@ -10,14 +10,14 @@ namespace orrery {
 struct CpuCall : OpCall {
   using OpCall::OpCall;
 
-  // Activations have the plan's bytes per element (Plan::element_bytes).
+  // Views an operand as activations, whose elements have Plan::element_bytes bytes.
   Values read(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::read); }
   Values write(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::write); }
   Values update(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::update); }
   Values view(const Argument& a, std::int64_t n, Values::Mode mode) const {
     return {a.data, n, rank.plan.element_bytes, mode};
   }
-  // Weights and their gradients have the bytes per element of their buffer.
+  // Views an operand as weights or their gradients, whose elements have the buffer's number of bytes.
   Values weight(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::read}; }
   Values gradient(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::update}; }
 

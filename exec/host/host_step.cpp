@@ -66,7 +66,7 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
     const auto values = [&](const Argument& a, Values::Mode mode) {
-      // A fused buffer holds only elements from work.first on.
+      // A fused buffer (Scope::rank) holds only elements from work.first on, so its first element is that one.
       const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
       return Values(a.data + first * work.width, work.elements, work.width, mode);
     };

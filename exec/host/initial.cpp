@@ -79,8 +79,8 @@ float load(const std::byte* from, Bytes width, std::int64_t element) {
   return kernels::to_float(reinterpret_cast<const kernels::Bf16*>(from)[element]);
 }
 
-// Calls f(parameter, first element of the parameter, count, offset in the shards, offset in the chunk) for each run of
-// elements that this rank owns in a chunk of layers.
+// Calls f(parameter, first element of the parameter, count, offset in the shards, offset in the chunk) for each
+// contiguous range of elements that this rank owns in a chunk of layers.
 template <class F>
 void for_owned(const Rank& rank, std::uint32_t state, const F& f) {
   for (const PlacedParameter& p : rank.parameters.at(state)) {

@@ -17,7 +17,7 @@ namespace orrery {
 // element's offset in the uncut weight. Element e of this rank's (out, in) weight has offset rows[e / in] + columns[e %
 // in] there.
 struct InitialRun {
-  std::byte* to = nullptr;  // address of element `first`
+  std::byte* to = nullptr;  // address at which element `first` is written
   Bytes width = 4;
   std::int64_t first = 0, count = 0;
   std::int64_t in = 1;
@@ -29,7 +29,7 @@ struct InitialRun {
 void initial_on_host(const InitialRun& run);
 
 // Sets the initial weights: matrices are normal with deviation 0.02 (GPT-2), norm weights one, biases zero. The same
-// seed gives the same model under every parallelism strategy. set: writes one run of elements to a buffer.
+// seed gives the same model under every parallelism strategy. set: writes one contiguous range of elements to a buffer.
 void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& buffers,
                          const std::function<void(const InitialRun&)>& set = initial_on_host);
 
@@ -39,7 +39,7 @@ void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& bu
 enum class Quantity : std::uint8_t { weights, gradients };
 struct OwnedValues {
   std::vector<std::int64_t> shape;   // shape of the uncut weight
-  std::vector<std::int64_t> places;  // row-major offsets in the uncut weight
+  std::vector<std::int64_t> places;  // for each value, its row-major offset in the uncut weight
   std::vector<float> values;
 };
 std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers& buffers, Quantity quantity,

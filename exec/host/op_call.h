@@ -42,7 +42,7 @@ struct OpCall {
   }
   // Number of a sample in the complete run, given its index in this micro-batch.
   std::int64_t sample(std::int64_t in_micro_batch) const { return sample(in_micro_batch, rank.replica); }
-  // Number of a sample of this micro-batch on another data-parallel rank.
+  // Global number of a sample of this micro-batch on another data-parallel rank.
   std::int64_t sample(std::int64_t in_micro_batch, std::int64_t replica) const {
     const Strategy& s = rank.spec.strategy;
     const std::int64_t first = (frame.micro_batch * s.data + replica) * s.micro_batch + rank.first_sample;
@@ -74,7 +74,7 @@ struct OpCall {
     const std::int64_t layer = rank.samples * sequence() / depth.size;
     return depth.index * layer + (rows < layer ? part.index * rows : 0);
   }
-  // Calls f(row, count, sample, position) for each run of consecutive rows that have consecutive positions in one
+  // Calls f(row, count, sample, position) for each stretch of consecutive rows that have consecutive positions in one
   // sample.
   template <class F>
   void for_samples(std::int64_t rows, const F& f) const {
@@ -109,7 +109,7 @@ struct PredictedRows {
   std::int64_t depth = 0, token = 0;
 };
 std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predictions, std::int64_t parts);
-// Weight in the total loss of the losses of these rows.
+// Weight of the losses of these rows in the loss of the step.
 double loss_weight(const PredictedRows& rows, std::int64_t predictions);
 
 // The token-embedding table: part of the flat weight buffer of the chunk that holds it, for an operand (Part::tied)
@@ -124,7 +124,7 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 // their gradients later, the factor is for the mean over one rank's tokens.
 float loss_scale(const OpCall& c);
 
-// Dropout of one part of an op's rows, [row, row + count).
+// The dropout of rows [row, row + count) of an op.
 struct MaskPart {
   kernels::Dropout dropout;
   std::int64_t row = 0, count = 0;
@@ -141,9 +141,9 @@ const std::vector<Piece>& pieces_of(const OpCall& c);
 std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n);
 // Offset (in elements) of a piece in a flat buffer of the chunk, or in a buffer of this rank's shards.
 std::int64_t place_of(const Argument& a, const Piece& piece);
-// The runs of elements of `gradients` whose squares this rank adds to the gradient norm. Each weight is counted on one
-// rank: a weight that all ranks of a tensor group hold on the first of these ranks, key/value heads on the first rank
-// that holds them, a tied embedding table on the first stage.
+// The contiguous ranges of elements of `gradients` whose squares this rank adds to the gradient norm. Each weight is
+// counted on one rank: a weight that all ranks of a tensor group hold on the first of these ranks, key/value heads on
+// the first rank that holds them, a tied embedding table on the first stage.
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients);
 
 }  // namespace orrery

@@ -76,12 +76,12 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
     p.packed.runs = places_of(rank, launch, a, work.group);
     p.call.counts = {p.packed.bytes() / a.width};
     p.call.out = nullptr;
-    if (p.packed.runs.size() == 1) {  // a single run of bytes needs no packing
+    if (p.packed.runs.size() == 1) {  // a single contiguous range of bytes needs no packing
       p.call.out = p.packed.runs[0].at;
       p.packed.runs.clear();
     }
   } else if (a.operand.scope != Scope::rank) {
-    // The collective begins at element `first` of a bucket, or of a run of a unit's shards.
+    // The collective begins at element `first` of a bucket, or of a contiguous range of a unit's shards.
     p.call.out = a.data + work.first * a.width;
   }
   p.call.in = p.call.out;
@@ -124,7 +124,8 @@ void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& 
   const Sorted sorted(launch);
   call.counts = {work.bytes / work.width};
   call.root = static_cast<int>(work.root);
-  if (sorted.read == nullptr && sorted.update == nullptr) {  // this rank only receives the root's data
+  // this rank is not the root: it only receives the root's data
+  if (sorted.read == nullptr && sorted.update == nullptr) {
     call.in = call.out = sorted.write->data;
   } else if (sorted.read == nullptr) {
     call.in = call.out = sorted.update->data + work.first * sorted.update->width;
@@ -138,7 +139,8 @@ void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& 
 // micro-batch, and each member.
 void prepare_pieces(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
-  call.element = work.width == 8 ? Element::bytes : call.element;  // elements of 8 bytes are token ids
+  // elements with 8 bytes are token ids, which are moved as bytes
+  call.element = work.width == 8 ? Element::bytes : call.element;
   const Bytes width = work.width == 8 ? 1 : work.width;
   call.counts = cut(work.bytes / width, rank.seat(work.group).size);
   call.in = sorted.read != nullptr ? sorted.read->data : nullptr;
@@ -164,7 +166,7 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
 }
 
 // Number of token rows to send to each member of a group, or to receive from it: the counts are divided into equal
-// runs, one per member, and each run is summed.
+// ranges, one per member, and each range is summed.
 std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t members) {
   const auto* numbers = reinterpret_cast<const std::int32_t*>(counts.data);
   const Bytes each = counts.bytes / 4 / members;
@@ -325,7 +327,7 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
   } else if (work.kind == CollectiveKind::shift && work.first > 0) {
     prepare_ring(rank, work, launch, p);
-  } else {  // if the collective moves one of several pieces, it begins after the earlier pieces in both buffers
+  } else {  // a collective that moves one of several pieces begins after the earlier pieces in both buffers
     const Bytes first = work.first * work.width;
     p.call.in = sorted.read->data + first;
     p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data + first / members;

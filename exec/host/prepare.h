@@ -14,8 +14,8 @@ namespace orrery {
 using Copy = std::function<void(std::byte* to, const std::byte* from, std::size_t bytes)>;
 void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes);
 
-// Runs of bytes that lie scattered in a flat buffer and are sent as one message; they are packed before the call and
-// unpacked after it.
+// Contiguous ranges of bytes that lie scattered in a flat buffer and are sent as one message; they are packed before
+// the call and unpacked after it.
 struct Packed {
   struct Run {
     std::byte* at;
@@ -28,7 +28,7 @@ struct Packed {
   void unpack(const std::byte* from, const Copy& copy) const;
 };
 
-// The arguments of the transport call for a collective task. If scattered runs must be packed first, the call has no
+// The arguments of the transport call for a collective task. If scattered ranges must be packed first, the call has no
 // address until pack_into() packs them and sets it.
 struct PreparedCollective {
   CollectiveCall call;

@@ -61,7 +61,7 @@ void QueueLanes::wait_for_dependencies(const Launch& launch) {
   const std::uint8_t own = queue_of_[launch.task];
   const auto add = [&](TaskId before) {
     const std::uint8_t queue = queue_of_[before];
-    assert(place_[before] != kNone);  // no task depends on another task of the same batch
+    assert(place_[before] != kNone);  // tasks of one batch do not depend on each other
     if (queue == own || completed(before)) return;
     if (last[queue] == kNone || place_[before] > last[queue]) last[queue] = place_[before];
   };

@@ -41,7 +41,7 @@ class QueueLanes final : public Lanes {
   // Data from which the spans of a step's tasks are computed once their end times are known.
   struct Step {
     std::vector<Picoseconds> issued;
-    std::vector<std::pair<TaskId, TaskId>> after;  // tasks with their Launch::after, as pairs
+    std::vector<std::pair<TaskId, TaskId>> after;  // pairs of a task and one task of its Launch::after
   };
 
   Held& held_by(TaskId t) { return held_[queue_of_[t]]; }
@@ -60,8 +60,8 @@ class QueueLanes final : public Lanes {
   QueuedTransport& transport_;
   Watcher watcher_;
   std::vector<Held> held_;
-  std::vector<std::uint8_t> queue_of_;  // number of the task's queue, by task
-  std::vector<std::uint32_t> place_;    // index in the task's queue, by task; kNone: not enqueued yet
+  std::vector<std::uint8_t> queue_of_;  // for each task, the number of its queue
+  std::vector<std::uint32_t> place_;    // for each task, its index in its queue; kNone: not enqueued yet
   std::vector<Launch> batch_;
   std::vector<Step> steps_;
 };

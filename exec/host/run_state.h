@@ -36,8 +36,8 @@ struct RunState {
   const Rank& rank;
   const Text& text;
   Training training;
-  std::int64_t round = 0;        // number of times that the plan has been executed before
-  std::vector<StepLoss> losses;  // losses by step of the plan
+  std::int64_t round = 0;        // number of times that the plan was executed before this time
+  std::vector<StepLoss> losses;  // for each step of the plan, its loss
   kernels::RotaryTable rotary;
   // Whether the updates undo the updates of the previous round and make them again, with the gradient norm of all
   // stages.
@@ -49,8 +49,8 @@ struct RunState {
 RunState run_state(const Rank& rank, const Text& text, const Training& training);
 
 // Constants for which specs have no key, because published configurations agree on them.
-inline constexpr double kRotaryTheta = 10000;  // base of the rotary frequencies: Su et al. 2021; Llama 2
-inline constexpr float kNormEpsilon = 1e-5F;   // epsilon of norms: Llama 2, GPT-2 (layer_norm_epsilon)
+inline constexpr double kRotaryTheta = 10000;  // base of the rotary frequencies (Su et al. 2021; Llama 2)
+inline constexpr float kNormEpsilon = 1e-5F;   // epsilon of norms, as in Llama 2 and GPT-2 (layer_norm_epsilon)
 // Weight of the mean loss of multi-token prediction, relative to the weight 1 of the next token's loss (DeepSeek-V3,
 // arXiv 2412.19437, section 4.2: 0.3 for the first 10 T tokens; a run here is shorter).
 inline constexpr double kPredictionWeight = 0.3;

@@ -206,7 +206,7 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
     const Piece &first = unit->second.front(), &last = unit->second.back();
-    offset = first.shard_first * a.width;  // the op of a unit works on the unit's pieces of the shards
+    offset = first.shard_first * a.width;  // a unit's op works on the unit's pieces of the shards, which begin here
     a.bytes = (last.shard_first + last.owned - first.shard_first) * a.width;
   }
   if (a.data != nullptr) a.data += offset;

@@ -18,18 +18,19 @@ namespace orrery {
 struct Argument {
   std::byte* data = nullptr;
   Bytes bytes = 0;
-  Bytes width = 4;  // bytes of an element of a flat buffer
-  Bytes row = 0;    // bytes of a row, for a buffer whose number of rows is known only at run time
+  Bytes width = 4;  // number of bytes of an element of a flat buffer
+  Bytes row = 0;    // number of bytes of a row, for a buffer whose number of rows is known only at run time
   Operand operand;
   DiskStore* disk = nullptr;  // set for a buffer on disk, which has no address
-  std::int64_t at = 0;        // offset of the operand in the disk file
+  std::int64_t at = 0;        // offset in bytes of the operand in the disk file
 };
 
 // A task with the addresses of its operands, as it is submitted to a lane (a queue of tasks).
 struct Launch {
   TaskId task = 0;
-  std::vector<Argument> arguments;           // operands with addresses, in the order of the op's operands
-  std::vector<TaskId> after;                 // tasks of other lanes that last used memory which this task reuses
+  std::vector<Argument> arguments;  // operands with addresses, in the order of the op's operands
+  // tasks of other lanes after which this task may run, because it reuses memory that they used
+  std::vector<TaskId> after;
   std::vector<std::span<std::byte>> zeroed;  // memory to clear before the task runs (gradient sums, first moments)
 };
 
@@ -91,7 +92,7 @@ class Buffers {
   struct Held {
     std::byte* data = nullptr;
     int pool = 0;
-    std::int64_t at = -1;  // offset of a buffer in the file of its tier
+    std::int64_t at = -1;  // offset in bytes of the buffer in the file of its memory tier
 
     bool empty() const { return data == nullptr && at < 0; }
   };
@@ -141,13 +142,14 @@ class Buffers {
   const Rank& rank_;
   CachingMemory& memory_;
   CachingMemory host_;
-  mutable std::array<DiskStore, kTiers> stores_;  // by memory tier: those behind the host
+  mutable std::array<DiskStore, kTiers> stores_;  // for each memory tier behind the host, its file
   bool one_lane_ = true;
   std::span<std::byte> workspace_;
-  std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;  // numbers of rows known at run time, by frame
-  std::vector<Held> held_;                                    // memory of the buffers, by id of the buffer
-  std::vector<Returned> returned_;                            // memory to free once the last user has ended
-  std::vector<std::byte*> cells_;                             // free cells of the arena (contiguous memory)
+  // for each frame, the numbers of rows known only at run time
+  std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;
+  std::vector<Held> held_;          // for each buffer (by id), its memory
+  std::vector<Returned> returned_;  // memory that is freed once the last task that uses it has ended
+  std::vector<std::byte*> cells_;   // free cells of the arena (contiguous memory)
   // Memory that was freed while the last user may still be running.
   std::vector<Used> used_;
   std::array<Bytes, kCategories> now_{}, at_peak_{};

@@ -44,7 +44,7 @@ class CachingMemory {
   // allocated, and is passed to free() later. (PyTorch's allocator counts a block that other streams still use in the
   // same way.)
   void retire(std::byte* block);
-  Bytes size_of(std::byte* block) const;  // the rounded size of a block
+  Bytes size_of(std::byte* block) const;  // the number of bytes of a block, after rounding
   const MemoryUse& use() const { return use_; }
 
  private:

@@ -37,10 +37,13 @@ struct Rank {
   std::int64_t samples = 1;
   // The rank's index in its context-parallel group, whose ranks are numbered block after block of the ring.
   std::int64_t context = 0;
-  std::vector<SequencePart> parts;    // positions of the rank's tokens in the sequence, by row
-  std::vector<std::uint32_t> states;  // ids of the state frames (weights and optimizer states), by chunk of layers
+  // ranges of positions in the sequence that the rank's tokens have, in the order of its rows
+  std::vector<SequencePart> parts;
+  // for each chunk of layers, the id of its state frame (weights and optimizer states)
+  std::vector<std::uint32_t> states;
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // weights by state frame
-  std::map<std::uint32_t, std::vector<Piece>> pieces;                // owned pieces of weights, by state frame
+  // for each state frame (by id), the pieces of weights that this rank owns
+  std::map<std::uint32_t, std::vector<Piece>> pieces;
   // Pieces that this rank owns of units (parameters that are gathered together), by the unit's frame.
   std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
 };

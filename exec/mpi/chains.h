@@ -38,7 +38,7 @@ class Chains {
   // Returns when all ranks that are not lost have called it, because until then a rank may have to replace a lost one.
   void finish();
 
-  // The functions below are for the pushes and pulls themselves (chains_calls.cpp).
+  // The public functions below are for the code that carries out one push or one pull (chains_calls.cpp).
   void poll();  // receives notes (short messages) and learns which ranks are lost
   bool serves() const { return me_ >= workers_; }
   int workers() const { return workers_; }
@@ -48,10 +48,11 @@ class Chains {
   int before_me() const;  // the server before this one in the chain; -1: this is the first
   int after_me() const;   // the server after this one in the chain; -1: this is the last
   bool any_lost() const { return lost_.any(); }
-  bool pushed(int piece, std::int64_t number) const;  // whether all servers of the chain have push `number`
+  // whether all servers of the chain have the sum of push `number`
+  bool pushed(int piece, std::int64_t number) const;
   bool pulled(int worker, std::int64_t number) const;
   void tell_pushed(std::int64_t number);             // announces that this server has the sum of a push
-  void tell_pulled(int piece, std::int64_t number);  // announces that this worker has the weights
+  void tell_pulled(int piece, std::int64_t number);  // announces that this worker has received the weights of a pull
   int tag(std::int64_t number) const { return 1 + static_cast<int>(number % tags_); }
   const Channel& pushes() const { return pushes_; }
   const Channel& pulls() const { return pulls_; }
@@ -81,8 +82,8 @@ class Chains {
   std::int64_t tags_ = kTags;
   LostRanks& lost_;
   std::int64_t push_calls_ = 0, pull_calls_ = 0;
-  std::int64_t has_ = 0;  // number of the last push whose sum this server has
-  // Highest number received in each kind of note, by sender.
+  std::int64_t has_ = 0;  // number of the last push whose complete sum this server has
+  // For each sender and each kind of note, the greatest number received.
   std::vector<std::array<std::int64_t, kNotes>> heard_;
   std::list<Word> said_;  // notes (short messages) that are being sent
   std::list<Landing> landings_;

@@ -48,7 +48,7 @@ struct Message {
 struct Peer {
   Place place;
   bool lost = false;
-  Clock::time_point last_ran;  // last time at which the process was running, not stopped
+  Clock::time_point last_ran;  // last time when the process was seen running, not stopped
   Message heard;
 };
 
@@ -170,7 +170,7 @@ class MpiPeers : public Peers {
     const bool stopped = !gone && Clock::now() - p.last_ran > kStops;
     if (!gone && !stopped) return;
     if (stopped) ::kill(pid, SIGKILL);
-    hears(r);  // the lost process's last message may have arrived
+    hears(r);  // read before giving up: the lost process's last message may have arrived
     p.lost = true;
     if (rank() == first())
       std::fputs(fmt::format("orrery: process {} of the search was lost; the others do its share\n", r).c_str(),
@@ -185,7 +185,7 @@ class MpiPeers : public Peers {
   std::unique_ptr<MpiSession> session_;
   std::vector<Peer> peers_;
   std::array<char, HOST_NAME_MAX + 1> host_{};
-  std::list<Said> said_;  // sent messages, kept in memory until they are received
+  std::list<Said> said_;  // messages that are being sent, kept in memory until they are received
   int round_ = 0;
 };
 

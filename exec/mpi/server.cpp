@@ -146,7 +146,8 @@ class Server {
     order_.push_back({false, worker, clocks_[worker], version_});
     const Channel& to = channel(LaneKind::data_gather);
     for (const Range& r : pulls_) {
-      const int tag = 1 + static_cast<int>(out.sent++ % mpi::kTags);  // the same tag as the worker's next_tag()
+      // the same tag that the worker's next_tag() returns
+      const int tag = 1 + static_cast<int>(out.sent++ % mpi::kTags);
       mpi::send(to, static_cast<int>(worker), tag, out.copy.data() + r.first * width, r.elements * width, out.requests);
     }
   }
@@ -168,7 +169,7 @@ class Server {
   struct Outbox {
     std::vector<std::byte> copy;
     std::vector<MPI_Request> requests;
-    std::uint32_t sent = 0;  // number of messages sent to a worker so far
+    std::uint32_t sent = 0;  // number of messages sent so far to this worker
   };
 
   const Rank& rank_;
@@ -180,15 +181,15 @@ class Server {
   std::map<ChannelKey, Channel> channels_;
   TaskId update_ = 0;
   std::vector<Range> pushes_, pulls_;
-  bool pulls_first_ = false;  // whether a worker begins a step with a pull
+  bool pulls_first_ = false;  // whether workers begin a step with a pull
   std::int64_t shard_elements_ = 0;
   std::int64_t workers_ = 0;
-  std::vector<std::int64_t> received_;  // number of messages received from each worker
-  std::vector<std::int64_t> clocks_;    // number of pushes of each worker that are applied to the weights
+  std::vector<std::int64_t> received_;  // for each worker, the number of messages received from it
+  std::vector<std::int64_t> clocks_;    // for each worker, the number of its pushes that are applied to the weights
   std::vector<std::int64_t> waiting_;   // workers that wait for weights, in order of arrival
   std::vector<Outbox> outboxes_;
   std::int64_t version_ = 0;
-  Picoseconds begin_ = 0;  // begin of the current measured step
+  Picoseconds begin_ = 0;  // time when the current measured step began
   Execution result_;
 };
 

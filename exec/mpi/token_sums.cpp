@@ -58,7 +58,8 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  // Sends to each member of this node the rows for it and for the members of other nodes to which it relays, by member.
+  // Sends to each member of this node the rows for it, and the rows for the members of other nodes to which it relays,
+  // in the order of these members.
   void gather() {
     for (auto& [node, mine] : wanted_) move(mine.numbers, places_.relay(me(), node), 1, true);
     for (auto& [m, theirs] : served_) {
@@ -88,7 +89,7 @@ class TokenSums final : public ByNodes {
   // sums to them.
   void cross() {
     landed_[me()] = std::move(handed_.at(me()));
-    std::map<Member, Bytes> taken;  // bytes used so far of the rows from each member of this node
+    std::map<Member, Bytes> taken;  // for each member of this node, the bytes of its rows that are used so far
     for (Member m = 0; m < call_.counts.size(); ++m) {
       const auto theirs = served_.find(m);
       if (theirs != served_.end()) {
@@ -122,8 +123,9 @@ class TokenSums final : public ByNodes {
   // token's first row, zeros in its other rows.
   void collect() {
     auto* out = static_cast<std::byte*>(call_.out);
-    std::map<std::int64_t, std::size_t> row;      // index of the next row, by sending node
-    std::map<std::int64_t, std::int32_t> filled;  // number of tokens of each node whose sums are copied
+    std::map<std::int64_t, std::size_t> row;  // for each sending node, the index of its next row
+    // for each sending node, the number of tokens whose sums are copied so far
+    std::map<std::int64_t, std::int32_t> filled;
     for (Member m = 0; m < call_.received.size(); ++m) {
       const Bytes n = bytes(call_.received[m]);
       const std::int64_t node = places_.node_of(m);
@@ -144,11 +146,11 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Wanted> wanted_;            // rows that this rank wants, by sending node
-  std::map<Member, Wanted> served_;                  // rows wanted by members of other nodes
-  std::map<Member, std::vector<std::byte>> handed_;  // messages to the members of this node
-  std::map<Member, std::vector<std::byte>> landed_;  // messages from the members of this node
-  std::map<Member, const std::byte*> own_;           // address of the rows for this rank, by sender
+  std::map<std::int64_t, Wanted> wanted_;            // for each sending node, the rows that this rank wants from it
+  std::map<Member, Wanted> served_;                  // for each member of another node, the rows that it wants
+  std::map<Member, std::vector<std::byte>> handed_;  // messages sent to the members of this node
+  std::map<Member, std::vector<std::byte>> landed_;  // messages received from the members of this node
+  std::map<Member, const std::byte*> own_;           // for each sender, the address of its rows for this rank
 };
 
 }  // namespace

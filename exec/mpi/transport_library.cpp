@@ -88,7 +88,7 @@ class LibraryPending final : public Pending {
       case CollectiveKind::scatter:
       case CollectiveKind::push:
       case CollectiveKind::pull:
-        break;  // these collectives are carried out as chunk moves
+        break;  // the collectives of these kinds are carried out as chunk moves, not by the library
       case CollectiveKind::shift:
         requests_.clear();
         pass_on(channel, call);

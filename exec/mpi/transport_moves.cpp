@@ -127,8 +127,8 @@ class MovesPending final : public Pending {
   int tag_ = 0;
   std::int64_t width_ = 1;
   std::vector<Move> moves_;           // sends and receives of this rank
-  std::size_t first_ = 0, last_ = 0;  // moves_[first_] to moves_[last_ - 1] are the current round
-  std::vector<ChunkMemory> pieces_;   // memory of each chunk of the collective
+  std::size_t first_ = 0, last_ = 0;  // the current round consists of moves_[first_] to moves_[last_ - 1]
+  std::vector<ChunkMemory> pieces_;   // for each chunk of the collective, its memory
   // Memory in which a reduce_scatter sums, so that `in` stays unchanged.
   std::vector<std::byte> sums_;
   std::vector<std::byte> staging_;

@@ -54,8 +54,8 @@ void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes b
 // Removes the requests that are done; returns whether no request remains.
 bool all_done(std::vector<MPI_Request>& requests);
 
-// The members of a group of ranks by node. A message between two nodes is relayed by the member with the sender's
-// position on the other node.
+// The members of a group of ranks, for each node. A message between two nodes is relayed by the member with the
+// sender's position on the other node.
 class NodePlaces {
  public:
   using Member = std::size_t;
@@ -117,7 +117,7 @@ class ByNodes : public Pending {
 // Numbers the tokens of some rows in order of first appearance: for every row the number of its token.
 struct TokenNumbers {
   std::vector<std::int32_t> of_row;
-  std::vector<std::size_t> first_rows;  // first of the rows with each token
+  std::vector<std::size_t> first_rows;  // for each token, the index of its first row
 };
 TokenNumbers number_tokens(const std::vector<std::int32_t>& tokens, const std::vector<std::size_t>& rows);
 

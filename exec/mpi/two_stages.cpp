@@ -196,10 +196,10 @@ class TwoStages final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Relay> outgoing_;           // data of this rank, by destination node
-  std::map<Member, Relay> incoming_;                 // data that this rank relays, by source
-  std::map<Member, std::vector<std::byte>> handed_;  // messages to the members of this node
-  std::map<Member, std::vector<std::byte>> landed_;  // messages from the members of this node
+  std::map<std::int64_t, Relay> outgoing_;           // for each destination node, this rank's data for it
+  std::map<Member, Relay> incoming_;                 // for each sender, the data that this rank relays
+  std::map<Member, std::vector<std::byte>> handed_;  // messages sent to the members of this node
+  std::map<Member, std::vector<std::byte>> landed_;  // messages received from the members of this node
 };
 
 }  // namespace

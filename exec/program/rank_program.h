@@ -18,7 +18,7 @@ struct RankOptions {
   std::vector<std::string> overrides;
   std::int64_t steps = 1;
   std::int64_t first_step = 0;
-  std::string snapshots;  // folder for snapshots; a resumed run also reads them there
+  std::string snapshots;  // path of the folder for snapshots; a resumed run also reads them there
   double hang_timeout = 0;
   bool turns = false;  // whether ranks run one after the other; only some programs support it
 };

@@ -34,9 +34,9 @@ constexpr auto kRetry = std::chrono::milliseconds(50);
 // Longest time for which rank 0 continues to send answers when it ends.
 constexpr auto kFarewell = std::chrono::seconds(2);
 constexpr int kClockRounds = 20;
-constexpr std::uint32_t kLongestText = 1 << 20;  // longest key or value, in bytes
-constexpr std::size_t kMostKept = 16 << 20;      // largest total bytes of all keys and values
-constexpr std::size_t kSpare = 16;  // connections allowed beyond one per rank, for ranks that connect again
+constexpr std::uint32_t kLongestText = 1 << 20;  // greatest length of a key or a value, in bytes
+constexpr std::size_t kMostKept = 16 << 20;      // greatest number of bytes of all keys and values together
+constexpr std::size_t kSpare = 16;  // number of connections allowed beyond one per rank, for ranks that connect again
 
 enum class Request : std::uint32_t { set, get, barrier, time };
 
@@ -44,7 +44,7 @@ enum class Request : std::uint32_t { set, get, barrier, time };
 // Server and clients are the same program, so both can use this struct as the format.
 struct RequestHead {
   Request kind = Request::get;
-  std::uint32_t key = 0, value = 0;  // bytes of the key and of the value
+  std::uint32_t key = 0, value = 0;  // number of bytes of the key, and of the value
 };
 
 // Value of the first of these environment variables that is set, else `otherwise`.
@@ -117,7 +117,7 @@ class Rendezvous::Server {
     accept();
     thread_ = std::thread([this] {
       while (!ending_) io_.run_one();
-      io_.run_for(kFarewell);  // answers that are being sent are completed
+      io_.run_for(kFarewell);  // completes the answers that are being sent
     });
   }
 
@@ -196,7 +196,8 @@ class Rendezvous::Server {
   bool ending_ = false;
   std::size_t kept_ = 0;
   std::map<std::string, std::string> values_;
-  std::map<std::pair<Request, std::string>, std::vector<ClientPtr>> waiting_;  // waiting clients, by key or barrier
+  // for each request with its key or barrier, the clients that wait
+  std::map<std::pair<Request, std::string>, std::vector<ClientPtr>> waiting_;
   std::set<ClientPtr> clients_;
   std::thread thread_;
 };

@@ -33,16 +33,16 @@ class Rendezvous {
   Rendezvous& operator=(const Rendezvous&) = delete;
 
   void set(const std::string& key, const std::string& value);
-  std::string get(const std::string& key);  // the value of a key; waits until a process has set it
+  std::string get(const std::string& key);  // returns the value of a key; waits until a process has set it
   // Waits until all ranks have called it; each name can be used only once.
   void barrier(const std::string& name);
-  Picoseconds time();  // time of rank 0's steady clock
+  Picoseconds time();  // returns the time of rank 0's steady clock
 
  private:
   class Server;
   class Connection;
 
-  std::unique_ptr<Server> server_;  // set on rank 0 only
+  std::unique_ptr<Server> server_;  // the server that rank 0 runs; null on the other ranks
   std::unique_ptr<Connection> connection_;
 };
 

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-constexpr Bytes kAlignment = 512;  // bytes to which every piece of scratch memory is aligned
+constexpr Bytes kAlignment = 512;  // alignment in bytes of every piece of scratch memory
 
 Bytes aligned(Bytes bytes) { return ceil_div(bytes, kAlignment) * kAlignment; }
 
@@ -65,7 +65,7 @@ class JointMoves {
 
   void take_scratch() {
     const Bytes apart = scatters() ? aligned(whole()) : lands() ? aligned(result_bytes()) : 0;
-    Bytes largest = 0;  // bytes of the largest chunk that is kept in scratch memory during a round
+    Bytes largest = 0;  // greatest number of bytes of a chunk that is kept in scratch memory during a round
     std::vector<CollectiveCall> used;
     for (const CollectiveCall* c : calls_) used.push_back(*c);
     const Bytes chunk = aligned(ceil_div(std::max<Bytes>(whole(), 1), std::max(moves_.chunks, 1)));
@@ -156,7 +156,7 @@ class JointMoves {
   // The members' calls; `out` is replaced by scratch memory in calls whose results first go there.
   std::vector<CollectiveCall> used_;
   std::vector<std::vector<ChunkMemory>> chunks_;
-  std::vector<std::byte*> sums_;  // scratch memory for results, by member
+  std::vector<std::byte*> sums_;  // for each member, scratch memory for its results
   std::byte* staging_ = nullptr;
 };
 

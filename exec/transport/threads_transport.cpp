@@ -21,13 +21,14 @@ struct Place {
   bool message = false;
   Dimension group = Dimension::pipeline;
   LaneKind lane = LaneKind::tensor;
-  std::int32_t first = 0, second = 0;              // number of the group in both fields, or sender and receiver
+  // first and second: both the number of the group, or the sender and the receiver
+  std::int32_t first = 0, second = 0;
   auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // One transfer, which the threads of its ranks join one by one.
 struct Meeting {
-  std::vector<const QueuedCall*> ends;  // calls of the ranks that take part, by member
+  std::vector<const QueuedCall*> ends;  // for each member, its call in this transfer
   std::size_t come = 0;
   bool done = false;
 };

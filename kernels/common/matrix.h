@@ -12,7 +12,7 @@ template <class T>
 struct Matrix {
   T* data = nullptr;
   std::int64_t rows = 0, columns = 0;
-  std::int64_t stride = 0;  // distance between rows, at least `columns`
+  std::int64_t stride = 0;  // number of elements from one row to the next, at least `columns`
 
   T* row(std::int64_t r) const { return data + r * stride; }
   operator Matrix<const T>() const requires(!std::is_const_v<T>) { return {data, rows, columns, stride}; }

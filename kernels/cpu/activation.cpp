@@ -8,7 +8,7 @@ namespace orrery::kernels {
 namespace {
 
 constexpr float kRootHalf = 0.707106781F;       // 1 / sqrt(2)
-constexpr float kNormalDensity = 0.398942280F;  // 1 / sqrt(2 pi)
+constexpr float kNormalDensity = 0.398942280F;  // density of the standard normal distribution at 0: 1 / sqrt(2 pi)
 
 float logistic(float z) { return 1 / (1 + exponential(-z)); }
 float normal_share(float z) { return 0.5F * (1 + std::erf(z * kRootHalf)); }

@@ -7,7 +7,7 @@ namespace orrery::kernels {
 
 // Sums, copies and conversions of flat arrays. `Stored` types are float and Bf16; arithmetic is in float.
 
-// y = a + b; y may be a or b.
+// Computes y = a + b; y may be a or b.
 void add(std::int64_t n, const float* a, const float* b, float* y);
 
 // Adds elementwise: to += from

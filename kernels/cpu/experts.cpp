@@ -183,7 +183,7 @@ void sum_rows(Matrix<const float> x, const std::int32_t* places, std::int64_t co
 
 void sort_chunks(Matrix<const float> x, const std::int32_t* counts, std::int64_t sources, std::int64_t experts,
                  bool back, Matrix<float> y) {
-  // first row of each chunk (source, expert)
+  // for each source and expert, the index of the first row of its chunk
   std::vector<std::int64_t> first(static_cast<std::size_t>(sources * experts));
   std::int64_t next = 0;
   for (std::size_t i = 0; i < first.size(); ++i) {

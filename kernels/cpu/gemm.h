@@ -15,7 +15,7 @@ void products_on_one_thread();
 // y(rows, out) = x(rows, in) W(out, in)^T + bias(out); bias may be null.
 void linear(Matrix<const float> x, Matrix<const float> weight, const float* bias, Matrix<float> y);
 
-// dx(rows, in) = dy(rows, out) W(out, in)
+// Computes dx(rows, in) = dy(rows, out) W(out, in).
 void linear_input_gradient(Matrix<const float> dy, Matrix<const float> weight, Matrix<float> dx);
 
 // dW(out, in) = dy(rows, out)^T x(rows, in), or with `accumulate` added to dW.

@@ -9,12 +9,12 @@ namespace orrery::kernels {
 // head. Backward writes dx, which may be dy, and adds to the gradients of weight and bias.
 
 struct NormStatistics {
-  // By row: 1 / sqrt(variance + epsilon); for RMS norm, the mean square takes the place of the variance.
+  // For each row: 1 / sqrt(variance + epsilon); for RMS norm, the mean square takes the place of the variance.
   float* reciprocal = nullptr;
-  float* mean = nullptr;  // by row; null for RMS norm
+  float* mean = nullptr;  // mean of each row; null for RMS norm
 };
 
-// y = weight * x / sqrt(mean(x^2) + epsilon)
+// Computes y = weight * x / sqrt(mean(x^2) + epsilon) for each row.
 void rms_norm(Matrix<const float> x, const float* weight, float epsilon, Matrix<float> y, NormStatistics saved);
 void rms_norm_gradient(Matrix<const float> x, NormStatistics saved, Matrix<const float> dy, const float* weight,
                        Matrix<float> dx, float* dweight);

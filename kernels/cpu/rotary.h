@@ -9,7 +9,7 @@ namespace orrery::kernels {
 // Tables of the cosine and sine of position * theta^(-2 i / head_dim), (positions, head_dim / 2) (Su et al. 2021,
 // arXiv:2104.09864).
 struct RotaryTable {
-  std::int64_t half = 0;  // head_dim / 2
+  std::int64_t half = 0;  // number of rotated pairs: head_dim / 2
   std::vector<float> cosine, sine;
 };
 RotaryTable rotary_table(std::int64_t positions, std::int64_t head_dim, double theta);

@@ -29,7 +29,7 @@ struct UpdateConstants {
   double gradient_factor;
   float shrink, decay, rate;
   float beta1, beta2, rest1, rest2;
-  float root_correction, epsilon;  // root_correction: 1 / sqrt(1 - beta2^t)
+  float root_correction, epsilon;  // root_correction: bias correction 1 / sqrt(1 - beta2^t) of the second moment
 };
 
 inline UpdateConstants constants_of(const UpdateRule& rule, UpdateStep step) {

@@ -6,7 +6,7 @@ namespace orrery::kernels::cuda {
 namespace {
 
 constexpr float kRootHalf = 0.707106781F;       // 1 / sqrt(2)
-constexpr float kNormalDensity = 0.398942280F;  // 1 / sqrt(2 pi)
+constexpr float kNormalDensity = 0.398942280F;  // density of the standard normal distribution at 0: 1 / sqrt(2 pi)
 
 __device__ float logistic(float z) { return 1 / (1 + expf(-z)); }
 __device__ float normal_share(float z) { return 0.5F * (1 + erff(z * kRootHalf)); }

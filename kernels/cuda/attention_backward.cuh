@@ -121,7 +121,8 @@ struct BackwardBlock {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int at = query + row + 16 * m + result_row(2 * half);
-        lse2[m][half] = at < call.q.rows ? call.lse2[statistics + at] : 0;  // beyond the last query q and dout are zero
+        // rows after the last query: their q and dout are zero
+        lse2[m][half] = at < call.q.rows ? call.lse2[statistics + at] : 0;
         products[m][half] = at < call.q.rows ? call.products[statistics + at] : 0;
       }
     }

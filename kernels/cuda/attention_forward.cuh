@@ -21,7 +21,7 @@ struct ForwardCall {
   HeadsView<const T> q, k, v;
   HeadsView<T> out;
   float* lse;
-  int heads, group;  // number of query heads; number of these that share a key head
+  int heads, group;  // number of query heads, and of query heads that share a key head
   float scale;
   Sight sight;
 };

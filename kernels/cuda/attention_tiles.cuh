@@ -12,7 +12,7 @@ namespace orrery::kernels::cuda {
 constexpr float kLog2E = 1.44269504F;
 constexpr float kLn2 = 0.693147181F;
 
-// Stride of a row in shared memory, in elements.
+// Number of elements from one row to the next in shared memory.
 constexpr int stride_for(int depth) { return depth <= 64 ? 64 : depth <= 128 ? 128 : 256; }
 
 // A view of all heads of a tensor, for kernels.

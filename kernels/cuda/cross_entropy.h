@@ -18,7 +18,7 @@ void cross_entropy_gradient(Matrix exponents, VocabularyPart part, const float* 
 void combine_gradient(ConstMatrix product, ConstMatrix label_rows, const float* sums, const float* factors, float scale,
                       Matrix gradient, cudaStream_t stream);
 
-// Adds the sum of n losses to *total.
+// Computes the sum of n losses and adds it to *total.
 void add_sum(std::int64_t n, const float* losses, double* total, cudaStream_t stream);
 
 }  // namespace orrery::kernels::cuda

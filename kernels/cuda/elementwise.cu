@@ -126,7 +126,7 @@ struct SoftCapGradient : Stateless {
   }
 };
 
-constexpr int kTile = 32;  // number of rows, and of columns, of a tile in shared memory
+constexpr int kTile = 32;  // number of rows, and number of columns, of a tile in shared memory
 
 // Copies and transposes by tiles in shared memory, so that both results are written along rows. One more word per row
 // puts the elements of a column in different banks.

@@ -10,7 +10,7 @@ namespace orrery::kernels::cuda {
 // y = a + b, all of one type; y may be a or b.
 void add(std::int64_t n, ConstArray a, ConstArray b, Array y, cudaStream_t stream);
 
-// accumulate(): to += from; accumulate_maximum(): to = max(to, from)
+// accumulate(): computes to += from; accumulate_maximum(): computes to = max(to, from)
 void accumulate(std::int64_t n, ConstArray from, Array to, cudaStream_t stream);
 void accumulate_maximum(std::int64_t n, ConstArray from, Array to, cudaStream_t stream);
 

@@ -67,8 +67,9 @@ struct PositionsGradient {
 struct Groups {
   const std::int64_t* tokens;
   std::int64_t first, rows, vocabulary;
-  int *start, *next;     // arrays of vocabulary + 1 and of vocabulary elements
-  int *listed, *sorted;  // arrays of `rows` elements: rows by token, unordered and in order
+  int *start, *next;  // arrays with `vocabulary` + 1 and with `vocabulary` elements
+  // arrays with `rows` elements: the rows grouped by token, in any order (listed) and in rising order (sorted)
+  int *listed, *sorted;
 
   __device__ std::int64_t token(std::int64_t row) const { return tokens[row] - first; }
   __device__ bool holds(std::int64_t t) const { return t >= 0 && t < vocabulary; }

@@ -22,7 +22,7 @@ constexpr std::uint32_t place_of(unsigned row, unsigned chunk) {
 // changes the chunk.
 template <int stride>
 struct Reader {
-  std::uint32_t begin;  // this thread's address in the tile's first block
+  std::uint32_t begin;  // address in shared memory that this thread uses for the tile's first block
 
   __device__ std::uint32_t at(int row, int chunk) const {
     return (begin ^ (static_cast<std::uint32_t>(chunk) << 4)) + static_cast<std::uint32_t>(row) * (2 * stride);

@@ -9,7 +9,7 @@ namespace orrery::kernels::cuda {
 // bias and their gradients may have any type.
 struct NormStatistics {
   float* reciprocal = nullptr;
-  float* mean = nullptr;  // null for RMS norm
+  float* mean = nullptr;  // mean of each row; null for RMS norm
 };
 
 void rms_norm(ConstHeads x, ConstArray weight, float epsilon, Heads y, NormStatistics saved, cudaStream_t stream);

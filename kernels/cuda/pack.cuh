@@ -13,7 +13,7 @@
 // rows are 16-byte aligned, else 1. A kernel is a functor that is called with the position of a pack.
 namespace orrery::kernels::cuda {
 
-constexpr unsigned kBlock = 256;  // threads of a thread block
+constexpr unsigned kBlock = 256;  // number of threads of a thread block
 constexpr int kWide = 8;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -143,7 +143,8 @@ __global__ void __launch_bounds__(kBlock) over_elements(std::int64_t n, F f) {
 }
 template <class F>
 void launch_over_elements(const char* name, std::int64_t n, bool wide, const F& f, cudaStream_t stream) {
-  // Most blocks of a launch: several times the number that a GPU of 132 to 160 multiprocessors runs at once.
+  // Greatest number of thread blocks of a launch: several times the number that a GPU of 132 to 160 multiprocessors
+  // runs at once.
   constexpr std::int64_t kMostBlocks = 4096;
   with_width(wide, [&](auto width) {
     const std::int64_t blocks = std::min(kMostBlocks, ceil_div(n, std::int64_t{kBlock} * width()));

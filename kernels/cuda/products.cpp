@@ -49,11 +49,14 @@ std::uint32_t alignment_of(const void* pointer) {
 }
 
 // The key under which a chosen algorithm is cached: everything on which the heuristic's choice depends.
-using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t,                // shape: m, n, k
-                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,  // strides of the matrices' rows
-                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,  // batch size, and strides over it
-                       Type, Type, Type, bool, bool, bool, Epilogue,            // types, transposed, adds, epilogue
-                       std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;  // alignments of the pointers
+using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t,                // sizes m, n and k of the product
+                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,  // strides of the rows of the matrices
+                       // number of products in the batch, and the strides from one to the next
+                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                       // data types, whether matrices are transposed, whether the result is added, epilogue
+                       Type, Type, Type, bool, bool, bool, Epilogue,
+                       // alignments of the matrices' pointers
+                       std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
 
 std::int64_t inner_of(const Product& p) { return p.transposed.a ? p.a.rows : p.a.columns; }
 

@@ -25,8 +25,8 @@ struct Product {
   Matrix c;
   std::int64_t batch = 1, a_stride = 0, b_stride = 0, c_stride = 0;
   Epilogue epilogue = Epilogue::none;
-  Array bias;  // read or written, depending on the epilogue; has a's type, or c's for bgrads
-  Matrix aux;  // has the shape of c and the type of a
+  Array bias;  // vector that the epilogue reads or writes; has a's type, or c's for bgrads
+  Matrix aux;  // matrix that the epilogue reads or writes; has the shape of c and the type of a
 };
 
 // The algorithm that cuBLASLt's heuristic chose, for information: cublasLtMatmulTile_t, cublasLtMatmulStages_t and so

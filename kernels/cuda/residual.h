@@ -11,7 +11,7 @@ void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t column
 
 // Up to two biases of any type are added to x; base, x and y have the same type. y may be x or base.
 struct Biases {
-  ConstArray first = {}, second = {};  // biases of x; null data: none
+  ConstArray first = {}, second = {};  // biases added to x; null data: no bias
 };
 void residual(ConstMatrix base, ConstMatrix x, Biases biases, double probability, const std::uint8_t* mask, Matrix y,
               cudaStream_t stream);

@@ -15,7 +15,7 @@ void choose_rows(Chosen chosen, std::int64_t first, Matrix<const T> table, Matri
   }
 }
 
-// dtable += H^T dy, with the one-hot H of choose_rows().
+// Computes dtable += H^T dy, with the one-hot matrix H of choose_rows().
 template <class T, class Chosen>
 void choose_rows_gradient(Chosen chosen, std::int64_t first, Matrix<const T> dy, Matrix<T> dtable) {
   for (std::int64_t r = 0; r < dy.rows; ++r) {

@@ -33,7 +33,7 @@ void norm(Matrix<const T> x, const T* weight, const T* bias, T epsilon, Matrix<T
   }
 }
 
-// dbias is null for RMS norm.
+// Computes the gradients of a norm. dbias is null for RMS norm.
 template <class T>
 void norm_gradient(Matrix<const T> x, Matrix<const T> dy, const T* weight, T epsilon, Matrix<T> dx, T* dweight,
                    T* dbias) {

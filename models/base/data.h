@@ -11,7 +11,7 @@ struct DataFile {
   std::string_view text;
 };
 
-// All embedded files, sorted by name.
+// All data files that are embedded in the program, sorted by name.
 const std::vector<DataFile>& data_files();
 
 // The contents of an embedded file. Throws Error listing the known files of the same folder if there is none of that

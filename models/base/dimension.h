@@ -16,7 +16,7 @@ enum class Dimension : std::uint8_t {
   pipeline,
   embedding,
   kv,       // ranks of a tensor group that hold the same key/value heads
-  ulysses,  // ranks of a context group that exchange heads for positions
+  ulysses,  // ranks of a context group that exchange heads for positions (Ulysses)
   model,
   world,
   expert_tensor,     // ranks that an expert's matrices are cut over

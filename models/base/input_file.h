@@ -7,11 +7,12 @@ namespace orrery {
 
 // Size limits by type of input file, in bytes after decompression: well above any real file, well below a machine's
 // memory.
-inline constexpr std::size_t kMostSettings = std::size_t{4} << 20;  // specs, model configurations, prices
-// Profiles, expert loads, schedules, published results, saved views
+inline constexpr std::size_t kMostSettings = std::size_t{4} << 20;  // for specs, model configurations, prices
+// For profiles, expert loads, schedules, published results and saved views
 inline constexpr std::size_t kMostTables = std::size_t{64} << 20;
-inline constexpr std::size_t kMostMeasurements = std::size_t{256} << 20;  // logs and traces to import, reports
-inline constexpr std::size_t kMostTrainingText = std::size_t{1} << 30;    // a file of text to train on
+// for logs and traces to import, and reports
+inline constexpr std::size_t kMostMeasurements = std::size_t{256} << 20;
+inline constexpr std::size_t kMostTrainingText = std::size_t{1} << 30;  // for a text file to train on
 
 // Reads a complete file, and decompresses it if its contents are gzipped, whatever its name. All input is read through
 // this function. Throws Error "path: cannot be read: reason", "path: is larger than N MiB" or "path: is cut short".

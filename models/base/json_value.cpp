@@ -12,8 +12,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kLongestQuote = 60;  // most characters of a value that an error message quotes
-// Most levels of nesting: the JSON library prints and frees values by recursion, which could overflow the stack
+constexpr std::size_t kLongestQuote = 60;  // greatest number of characters of a value that an error message quotes
+// Greatest number of levels of nesting: the JSON library prints and frees values by recursion, which could overflow the
+// stack
 constexpr int kDeepestJson = 256;
 // Largest integer that is accepted: below 2^63, so that a conversion from double cannot overflow
 constexpr double kWholeLimit = 9.0e18;

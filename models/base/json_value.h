@@ -62,7 +62,7 @@ class BasicJsonValue {
   };
   BasicJsonValue(const Json& value, const BasicJsonValue& parent, std::string key)
       : value_(&value), origin_(parent.origin_), key_(std::move(key)) {}
-  std::string quoted() const;  // the value, short enough for a message
+  std::string quoted() const;  // the value as text, shortened to fit in an error message
   std::string key_of(std::string_view member) const;
 
   const Json* value_;

@@ -17,11 +17,11 @@ enum class MemoryTier : std::uint8_t { device, host, nvme };
 // A row of the table of memory tiers. A tier behind the host is described by the key of its name in `cluster`
 // (models/load/cluster.cpp): bytes and rates of a node.
 struct MemoryTierRow {
-  std::string_view name;     // in plans, traces and reports ("nvme_peak_bytes"), and of the cluster's key
-  std::string_view in_spec;  // value of the keys of strategy.offload
-  std::string_view about;    // name in messages: "optimizer on the disks"
+  std::string_view name;     // name in plans, traces and reports ("nvme_peak_bytes"), and as a key of the cluster
+  std::string_view in_spec;  // the value that names this tier in the spec's keys under strategy.offload
+  std::string_view about;    // name in error messages: "optimizer on the disks"
   std::string_view label;    // name in tables of memory
-  bool behind_host = false;  // reached only through the host's memory
+  bool behind_host = false;  // whether data reach this tier only through the host's memory
 };
 inline constexpr MemoryTierRow kMemoryTiers[] = {{"device", "none", "device", "device memory"},
                                                  {"host", "cpu", "host", "host memory"},
@@ -29,7 +29,7 @@ inline constexpr MemoryTierRow kMemoryTiers[] = {{"device", "none", "device", "d
 
 inline constexpr std::size_t kTiers = std::size(kMemoryTiers);
 
-// Bytes in each tier.
+// Numbers of bytes, one for each memory tier.
 using TierBytes = std::array<Bytes, kTiers>;
 
 constexpr std::size_t index_of(MemoryTier tier) { return static_cast<std::size_t>(tier); }
@@ -63,13 +63,13 @@ inline constexpr auto kTierWordsText = [] {
 }  // namespace detail
 inline constexpr std::string_view kTierWords(detail::kTierWordsText.data(), detail::kTierWordsText.size());
 
-// The tiers beyond the device, nearest first.
+// The memory tiers other than the device's own memory, the nearest first.
 inline constexpr auto kTiersBeyond = [] {
   std::array<MemoryTier, kTiers - 1> tiers{};
   for (std::size_t i = 1; i < kTiers; ++i) tiers[i - 1] = static_cast<MemoryTier>(i);
   return tiers;
 }();
-// The number of tiers behind the host, and one tier's place among them.
+// The number of tiers behind the host, and one tier's index among them.
 inline constexpr std::size_t kTiersBehindHost = std::ranges::count_if(kMemoryTiers, &MemoryTierRow::behind_host);
 constexpr std::size_t index_behind_host(MemoryTier tier) {
   return std::count_if(std::begin(kMemoryTiers), std::begin(kMemoryTiers) + index_of(tier),

@@ -10,7 +10,8 @@ namespace {
 // Words longer than this are not compared with known names: they are no misspelt names, and edit_distance() takes time
 // and memory in the product of both lengths
 constexpr std::size_t kLongestWord = 64;
-constexpr std::size_t kMostListed = 40;  // most known names that a message lists if one of them is close
+// greatest number of known names that an error message lists if one of them is close to the unknown name
+constexpr std::size_t kMostListed = 40;
 
 }  // namespace
 

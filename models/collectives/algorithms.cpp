@@ -27,7 +27,7 @@ void append_ring(Moves& all, int first_round, int first, bool add) {
 
 Moves ring_all_reduce(int n) {
   Moves all{n, n, n, {}};
-  append_ring(all, 0, -1, true);  // after these rounds rank r holds the sum of chunk r
+  append_ring(all, 0, -1, true);  // after these rounds (a reduce-scatter) rank r holds the sum of chunk r
   append_ring(all, n - 1, 0, false);
   return all;
 }

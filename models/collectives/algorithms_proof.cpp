@@ -1,4 +1,4 @@
-// Checks of collectives: their moves are run on integers.
+// Checks of collectives: their moves of chunks are carried out on integers.
 #include <span>
 #include <vector>
 
@@ -14,7 +14,7 @@ struct Cell {
   std::int64_t value = 0;
 };
 
-using Cells = std::vector<std::vector<Cell>>;  // indexed by rank, then chunk
+using Cells = std::vector<std::vector<Cell>>;  // for each rank, its chunks
 
 // The initial value of a chunk on a rank: different for every (rank, chunk), and such that no two sums of different
 // terms are equal by chance.
@@ -37,7 +37,7 @@ bool holds_at_start(CollectiveKind kind, const Moves& all, int rank, int chunk) 
       return rank == 0;
     case CollectiveKind::push:
       return server_of(all, rank) < 0;
-    case CollectiveKind::pull:  // the last server of a chain starts with the data
+    case CollectiveKind::pull:  // at the start only the last server of each chain has the data
       return rank - (all.ranks - all.chunks) == chunk;
     case CollectiveKind::all_gather:
     case CollectiveKind::shift:

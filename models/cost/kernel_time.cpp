@@ -97,7 +97,7 @@ struct KernelTime {
   }
 
   Seconds operator()(const FlashAttention& a) const {
-    if (a.pairs == 0)  // no query attends to any of these keys
+    if (a.pairs == 0)  // no query attends to any key
       return find_attention(profile, attention).start_us * kMicrosecond;
     return attention_time(a, cost_of(a, width).flops, keys_per_query(a), a.head_dim) +
            merged_bytes(a, width) / bandwidth();
@@ -118,10 +118,10 @@ struct KernelTime {
 // The formulas as laws, which extend samples to other sizes (Law in measured_times.h). Kinds of ops whose formula needs
 // more than sizes and amount have no law.
 struct LawOf {
-  KernelTime planned;  // times the task as it is in the plan
-  KernelTime sampled;  // times the task as it is measured, in 16 or 32 bits
+  KernelTime planned;  // computes the time of the task as it is in the plan
+  KernelTime sampled;  // computes the time of the task as calibration measures it, in 16 or 32 bits
 
-  // A sample is one product that is not cut into pieces.
+  // The samples are single products that are not cut into pieces.
   Law operator()(const Gemm& g) const {
     if (!linear(g)) return {};
     const auto of_sample = [time = sampled, one = g](const std::vector<double>& sizes, double) mutable {
@@ -133,7 +133,7 @@ struct LawOf {
     };
     return {of_sample, planned(g)};
   }
-  // A sample has no dropout, and its queries attend to some keys.
+  // The samples have no dropout, and their queries attend to some keys.
   Law operator()(FlashAttention a) const {
     const Seconds task = planned(a);
     a.drops = false;

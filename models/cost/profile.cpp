@@ -36,7 +36,7 @@ std::string hash_of(std::string_view text) {
   return fmt::format("{:016x}", h);
 }
 
-// The elements of a list, which must have at least one.
+// The elements of a list, which must have at least one element.
 std::vector<JsonValue> filled_list(const JsonValue& section, const char* key) {
   std::vector<JsonValue> list = section.at(key).items();
   if (list.empty()) section.at(key).fail("is empty; name at least one");
@@ -107,7 +107,7 @@ std::string_view architecture_file(Architecture a) {
     case Architecture::other:
       break;
   }
-  return "";  // no built-in profile exists
+  return "";  // there is no built-in profile for this device
 }
 
 }  // namespace

@@ -30,10 +30,11 @@ struct AttentionHead {
 };
 
 struct AttentionKernel {
-  std::string name;  // "fa2", "cudnn"
+  std::string name;  // name of the kernel: "fa2", "cudnn"
   double start_us = 0;
-  std::vector<AttentionHead> heads;                  // rates by head dimension, ascending
-  double forward_dropout = 1, backward_dropout = 1;  // factors on the rates if there is dropout
+  std::vector<AttentionHead> heads;  // rates for each head dimension, in ascending order of dimension
+  // factors by which the forward and backward rates change if there is dropout
+  double forward_dropout = 1, backward_dropout = 1;
 };
 
 // The speed of the kernels of one type of device: constants of the formulas in models/cost/kernel_time.cpp, from
@@ -41,12 +42,13 @@ struct AttentionKernel {
 // transfers that `orrery calibrate` measured, which take precedence. A profile file has either, or both.
 struct Profile {
   std::string name;
-  std::string hash;  // hash of the file's contents
+  std::string hash;  // hash of the profile file's contents
 
   struct {
     std::vector<Tile> tiles;
-    double prologue_us = 0;  // time per wave to fill the pipeline of a tile
-    double smoothing = 0;  // 0: a partly filled last wave costs as much as a complete one; 1: only its share of a wave
+    double prologue_us = 0;  // time in microseconds that each wave takes to fill the pipeline of a tile
+    // how a partly filled last wave counts. 0: it costs as much as a complete wave; 1: only its share of a wave
+    double smoothing = 0;
     double batched_fraction = 1;  // fraction of the tiles' rate that the batched products of unfused attention reach
     // Fraction of the tiles' rate that the products of experts reach, whether each expert has its own kernel or all
     // share one
@@ -61,7 +63,7 @@ struct Profile {
 
   struct {
     double fraction = 0;  // fraction of the nominal bandwidth that large kernels reach
-    double start_us = 0;  // fixed start-up time of every memory-bound kernel
+    double start_us = 0;  // fixed start-up time of every memory-bound kernel, microseconds
   } memory;
 
   double kernel_gap_us = 0;      // gap between two kernels of a stream, microseconds
@@ -93,7 +95,7 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 
 // The profile of a GPU: the GPU's own, else that of its architecture. Throws Error if there is neither.
 Profile find_profile(const Gpu& gpu);
-Profile load_profile(const std::string& path);  // a measured profile; throws Error with file and key
+Profile load_profile(const std::string& path);  // Reads a measured profile; throws Error that names file and key
 Profile parse_profile(std::string_view text, const std::string& path);
 // Whether the profile has formulas, which can time ops that were not measured.
 inline bool has_formulas(const Profile& profile) { return !profile.gemm.tiles.empty(); }

@@ -30,7 +30,8 @@ class Config {
   const nlohmann::json* find(Keys keys) const;
   // The value of the first of the keys that has a value in the file itself; null if none has.
   const nlohmann::json* written(Keys keys) const;
-  bool has(const char* key) const { return object_.contains(key); }  // true for a null too
+  // whether the file has the key, also if its value is null
+  bool has(const char* key) const { return object_.contains(key); }
 
   std::int64_t count(Keys keys, std::int64_t absent) const;
   std::int64_t count(Keys keys) const;  // throws Error if no key has a value
@@ -39,7 +40,7 @@ class Config {
   std::int64_t size(Keys keys) const;
   bool flag(Keys keys, bool absent) const;
   double real(Keys keys, double absent) const;
-  std::string text(Keys keys) const;  // "" if no key has a value
+  std::string text(Keys keys) const;  // returns "" if no key has a value
   // An object within this one, as a Config whose errors name its own keys; an empty object if the key is absent.
   Config part(const char* key) const;
 

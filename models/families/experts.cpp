@@ -23,7 +23,7 @@ void set_layers(Moe& moe, const std::vector<std::int64_t>& routed, std::int64_t 
   }
 }
 
-// A list of layers in the file, in rising order.
+// A list of layer indices in the file, in rising order.
 std::vector<std::int64_t> layers_in(const Config& config, const char* key, std::int64_t layers) {
   std::vector<std::int64_t> result;
   const json* list = config.find({key});
@@ -109,7 +109,7 @@ std::vector<std::int64_t> read_ernie(const Config& config, const Model& m, Moe& 
   moe.correction_bias = true;
   const std::int64_t step = std::max<std::int64_t>(1, config.count({"moe_layer_interval"}, 1));
   const std::int64_t first = config.count({"moe_layer_start_index"}, 0);
-  const double end = config.real({"moe_layer_end_index"}, -1);  // -1: up to the last layer
+  const double end = config.real({"moe_layer_end_index"}, -1);  // -1 means: up to the last layer
   const std::int64_t last = end < 0 ? m.layers - 1 : static_cast<std::int64_t>(end);
   return layers_that(m.layers, [&](std::int64_t i) { return i >= first && i <= last && (i + 1) % step == 0; });
 }

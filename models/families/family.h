@@ -27,12 +27,12 @@ inline constexpr std::uint32_t kAlibi = 1 << 11;           // attention with lin
 inline constexpr std::uint32_t kParallel = 1 << 12;     // attention and MLP read the same hidden states, after one norm
 inline constexpr std::uint32_t kFourfold = 1 << 13;     // an MLP of width 4 * hidden if the file states no width
 inline constexpr std::uint32_t kSigmoid = 1 << 14;      // experts are chosen by sigmoid scores and a correction bias
-inline constexpr std::uint32_t kOnlyQkvBias = 1 << 15;  // attention_bias is for q, k and v only
-inline constexpr std::uint32_t kLatent = 1 << 16;       // latent attention, whatever the keys say
-inline constexpr std::uint32_t kNoWindow = 1 << 17;     // sliding_window counts only if use_sliding_window is set
+inline constexpr std::uint32_t kOnlyQkvBias = 1 << 15;  // the key attention_bias is about q, k and v only
+inline constexpr std::uint32_t kLatent = 1 << 16;       // latent attention, whatever the keys of the file say
+inline constexpr std::uint32_t kNoWindow = 1 << 17;  // sliding_window has an effect only if use_sliding_window is set
 }  // namespace habit
 
-// The sets of keys by which families describe experts.
+// The sets of keys with which families of models describe experts, each named after a family.
 enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek, llama4, ernie };
 
 // A family of models: model_type in its files, and the architecture by which a file without model_type is recognized.

@@ -1,4 +1,4 @@
-// Which layers attend within a sliding window.
+// Finds which layers attend within a sliding window.
 #include <algorithm>
 
 #include <fmt/format.h>

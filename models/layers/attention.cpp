@@ -21,7 +21,7 @@ struct Unfused {
   std::int64_t q = 0, k = 0, d = 0, batch = 0;  // batch: number of samples * heads
   Bytes width = 2;
   std::int64_t query_heads = 0, kv_heads = 0;
-  // without dropout, mask and dropped are the buffer of the probabilities
+  // without dropout, the ids `mask` and `dropped` are those of the buffer of the probabilities
   Id scores{}, probabilities{}, mask{}, dropped{}, y{};
   Softmax softmax;
   Residual drop;
@@ -254,7 +254,8 @@ Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart
   work.keys_apart = layer.model.mla && c.spec.strategy.context > 1;
   const std::int64_t rows = c.batch * part.query;
   const Id y = activation(layer, "attention values", rows, part.heads * value_dim(layer));
-  const Id statistics = layer.tape.slot("statistics", rows * part.heads * 4);  // the log-sum-exp of every row, fp32
+  // the log-sum-exp of every row of scores, in fp32
+  const Id statistics = layer.tape.slot("statistics", rows * part.heads * 4);
   const std::vector<std::int32_t> sinks = sinks_of(layer);
   layer.tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}, .weights = sinks});
   const Id values = packs_attention(layer) ? kept_in_12_bits(layer, y, rows * part.heads * value_dim(layer)) : y;

@@ -37,7 +37,7 @@ Id attention(LayerTape& layer, Id x, bool windowed, bool reduce);
 // Buffers into which attention's backward writes its gradients. With norms of heads (QK norm) attention writes only the
 // values' gradient into the projection's gradient; the norms' backward adds the gradients of queries and keys.
 HeadSlots head_gradients(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part);
-// The forward op of fused attention.
+// The op of fused attention's forward pass.
 FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool windowed);
 // Attention's output, by fused (flash) attention or with scores and probabilities written to memory.
 Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed);

@@ -172,7 +172,7 @@ std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vecto
 // checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so no region runs again
 // before the gradients that this first op reads have been computed.
 void BlockBuilder::insert_recomputation() {
-  std::map<Id, int> region_of;  // number of the region that first writes a buffer
+  std::map<Id, int> region_of;  // for each buffer, the number of the recompute region that first writes it
   for (const Recorded& r : forward_) {
     for (const Operand& w : r.op.operands) {
       if (writes(w) && w.scope == Scope::own) region_of.try_emplace(w.slot, r.region);
@@ -261,7 +261,7 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;
-  const auto early = early_.find(slot);  // set if the buffer holds a parameter's gradient
+  const auto early = early_.find(slot);  // found if the buffer holds a parameter's gradient
   const Operand buffer = {Scope::own, Access::write, slot, early == early_.end() ? -1 : early->second};
   const auto starts_anew = [&](const Op* op) {
     return std::any_of(op->operands.begin(), op->operands.end(),

@@ -23,16 +23,16 @@ class BlockBuilder {
                Id gradient_slot);
 
   Id slot(const std::string& name, Bytes bytes, Category category = Category::activations);
-  Id input(Bytes bytes);            // buffer 0, written by the block before
-  Id output_gradient(Bytes bytes);  // buffer 1, written by the block after
+  Id input(Bytes bytes);            // buffer 0, which the preceding block writes
+  Id output_gradient(Bytes bytes);  // buffer 1, which the following block writes in backward
 
   // Adds a weight of this block with its size on this rank; returns its index. partial: each tensor rank computes the
   // weight's gradient from its own rows or heads only, so that the gradients must be summed over the group. kv_rows: as
   // in LocalParameter.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
-  std::int32_t parameter(LocalParameter p);  // adds the parameter as given, after the earlier ones
-  // Adds a weight that is cut into `tiles` equal runs of its rows, each a parameter of its own that is gathered and
+  std::int32_t parameter(LocalParameter p);  // adds the parameter as it is given, after the parameters added before
+  // Adds a weight that is cut into `tiles` equal ranges of its rows, each a parameter of its own that is gathered and
   // freed by itself.
   std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
                                             std::int64_t tiles);
@@ -76,7 +76,7 @@ class BlockBuilder {
   struct Uses {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
-    std::vector<Id> numbers;              // buffers of Scope::rank that the op reads
+    std::vector<Id> numbers;              // single numbers (buffers of Scope::rank) that the op reads
     std::vector<Operand> elsewhere = {};  // operands in other blocks' frames
     bool host_waits = false;
     // Buffers that are freed only after this op, which waits for a transfer that reads them. Without `holds` a buffer
@@ -103,7 +103,7 @@ class BlockBuilder {
  private:
   struct Recorded {
     Op op;
-    int region = 0;  // number of its recompute region; 0: its results are kept
+    int region = 0;  // number of the recompute region that the op is in; 0: its results are kept
     std::vector<Id> holds = {};
   };
 
@@ -111,7 +111,7 @@ class BlockBuilder {
   void insert_recomputation();
   std::vector<Operand> gradients_read(const Op& op, const std::vector<Recorded>& backward) const;
   void finish_backward();
-  // block_store.cpp
+  // The functions below are defined in block_store.cpp.
   void store_activations();
   Id cut_input();
   void offload_stored();
@@ -156,7 +156,7 @@ class BlockBuilder {
   // index of the first forward op that belongs to Block::exchange
   std::size_t exchange_ = static_cast<std::size_t>(-1);
   std::vector<std::function<void()>> tape_;
-  std::uint16_t tiles_ = 0;  // number of weight tiles so far
+  std::uint16_t tiles_ = 0;  // number of tiles of weights added so far
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;
   // buffers that hold a parameter's gradient until the second part of backward; index of the parameter

@@ -185,7 +185,7 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
     const bool unit = unit_gradients(c.spec, c.sharding);
     back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
-    if (unit && ahead == c.spec.model.mtp_layers)  // the first lookup whose backward runs
+    if (unit && ahead == c.spec.model.mtp_layers)  // the first embedding lookup whose backward runs
       b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},
                   {.weight_gradients = table, .elsewhere = lent(Access::write)});
     b.tape.emit("embedding gradient", back,

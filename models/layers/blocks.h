@@ -25,7 +25,7 @@ enum StateSlot : std::uint16_t {
   kMaster,
   kMoment1,
   kMoment2,
-  kEightBit,       // the layers' matrices in fp8, plain and transposed, cast once a step
+  kEightBit,       // the matrices of all layers in fp8, as stored and transposed, cast once a step
   kBuckets,        // DistributedDataParallel's averaged copies of the gradients, which are all-reduced in place
   kHostGradients,  // gradients on the host, which the host's optimizer reads, if gradients are summed on the device
   kNextGradients,  // gradients that a delayed update reads in the next step
@@ -110,31 +110,31 @@ struct BlockContext {
 
   const Spec& spec;
   const ShardingRow& sharding;
-  bool grid;                              // tensor ranks form a grid (strategy.tensor_kind)
-  bool cube;                              // the grid has three dimensions
-  Side outer;                             // sharding of the residual stream over a grid
-  Side inner;                             // sharding of the logits, and of activations between a layer's two products
-  std::int64_t batch = 0;                 // number of sequences
-  std::int64_t sequence;                  // number of tokens of a sequence on this rank (sequence / context)
-  std::int64_t ring_block = 0;            // block of the context ring whose attention is planned
-  std::int64_t rows = 0;                  // batch * sequence
+  bool grid;               // whether tensor ranks form a grid (strategy.tensor_kind)
+  bool cube;               // whether this grid has three dimensions
+  Side outer;              // how the residual stream is cut over the grid
+  Side inner;              // how the logits, and the activations between a layer's two products, are cut over the grid
+  std::int64_t batch = 0;  // number of sequences in a micro-batch
+  std::int64_t sequence;   // number of tokens of a sequence on this rank (sequence / context)
+  std::int64_t ring_block = 0;            // index of the block of keys in the context ring whose attention is planned
+  std::int64_t rows = 0;                  // number of tokens on this rank: batch * sequence
   std::int64_t tensor;                    // number of ranks that an activation's columns are cut over
   std::int64_t hidden;                    // number of columns of the residual stream
   std::int64_t kv_copies;                 // number of tensor ranks that hold the same key/value heads
-  bool sequence_parallel;                 // norms, dropout and residuals run on rows / tensor rows
+  bool sequence_parallel;                 // whether norms, dropout and residuals run on rows / tensor rows
   std::int64_t local_rows = 0;            // number of rows of norms, dropout and residuals on this rank
   Bytes width;                            // bytes of an activation element
   ExpertLoad load = ExpertLoad::busiest;  // expert load of these ranks: busiest or other
   // Number of rows of the vocabulary, padded to the multiple that the software asks for; cut over the tensor group
   std::int64_t padded_vocab = 0;
   std::int64_t table_rows = 0;   // number of rows of the embedding table that one rank holds
-  bool splits_backward = false;  // the schedule runs weight gradients separately
-  bool ends_meet = true;         // the first and the last virtual stage lie on one stage
+  bool splits_backward = false;  // whether the schedule runs weight gradients separately
+  bool ends_meet = true;         // whether the first and the last virtual stage lie on one stage
   // ends_meet, and other micro-batches run on that stage between the embedding and the output of a micro-batch
   bool ends_interleave = false;
-  std::int64_t hop = 1;       // step in stages across the boundary that is being built: 1, -1 or 0
-  std::vector<Slice> slices;  // slices of rows that cross that boundary
-  Duty duty = Duty::worker;   // duty of these ranks
+  std::int64_t hop = 1;       // number of stages by which the boundary that is being built advances: 1, -1 or 0
+  std::vector<Slice> slices;  // slices of rows that cross this boundary
+  Duty duty = Duty::worker;   // whether these ranks are workers or have another duty
   SharedVocabulary shared;
 };
 

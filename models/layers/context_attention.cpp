@@ -11,16 +11,16 @@
 namespace orrery {
 namespace {
 
-// The buffers and sizes of ring attention, which its backward needs again.
+// The buffers and sizes of ring attention; its backward needs them again.
 struct Ring {
   HeadSlots heads;
   AttentionPart part;
   bool gathers = false;
   MoveHeads move;       // copies heads between the projection and a buffer of keys and values
-  FlashAttention work;  // attention of the first hop
+  FlashAttention work;  // attention within the first hop of the ring
   Bytes bytes = 0;      // bytes of the keys and values of a block
   Id own{}, y{}, statistics{};
-  bool latent = false;  // whether keys and values are packed already (latent attention)
+  bool latent = false;  // whether keys and values already share one packed buffer (latent attention)
 };
 
 }  // namespace
@@ -162,7 +162,8 @@ static Id ring_attention(LayerTape& layer, const HeadSlots& heads, const Attenti
     layer.tape.emit("keys and values", ring.move, {.reads = heads.slots(), .writes = {ring.own}});
   }
   ring.y = activation(layer, "attention values", rows, part.heads * value_dim(layer));
-  ring.statistics = layer.tape.slot("statistics", rows * part.heads * 4);  // log-sum-exp of every row, fp32
+  // the log-sum-exp of every row of scores, in fp32
+  ring.statistics = layer.tape.slot("statistics", rows * part.heads * 4);
   const std::int64_t hops = ring.gathers ? 1 : c.spec.strategy.context_ring;
   Id keys = ring.gathers ? gathered_keys(layer, ring, "keys and values gather") : ring.own;
   // Buffers of earlier keys and values, kept because a transfer may still read them.

@@ -51,7 +51,7 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
   if (moe.capacity_factor)
     s.capacity = static_cast<std::int64_t>(std::ceil(*moe.capacity_factor * real(choices) / real(s.experts)));
   s.padded = s.capacity > 0 && moe.pad_to_capacity;
-  // Capacity: choices that one expert accepts from one rank's tokens
+  // Greatest number of choices that one expert accepts from one rank's tokens
   const std::int64_t room = s.capacity > 0 ? s.capacity : tokens;
   s.sent_bound = std::min(choices, s.experts * room);
   s.received_bound = s.ranks * std::min(tokens * std::min(moe.top_k, s.local), s.local * room);
@@ -89,7 +89,7 @@ static double part_met(const Moe& moe, double begin, double end) {
   const std::int64_t groups = moe.expert_groups, top = moe.top_groups;
   const double each = static_cast<double>(moe.experts) / static_cast<double>(groups);
   std::int64_t whole = 0;
-  std::vector<double> rest;  // fractions of the groups that the range cuts, at most two
+  std::vector<double> rest;  // of the expert groups that the range cuts (at most two), the fraction within the range
   for (std::int64_t g = 0; g < groups; ++g) {
     const double own =
         std::min(end, each * static_cast<double>(g + 1)) - std::max(begin, each * static_cast<double>(g));

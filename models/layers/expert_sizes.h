@@ -16,14 +16,17 @@ bool unevenly_loaded(const Spec& spec);
 // a token makes top_k choices, each of which is a row. All ranks send equally many rows; the number that a rank
 // receives depends on the load of its experts.
 struct ExpertSizes {
-  std::int64_t experts = 0, local = 0;  // number of experts of the layer, and of one rank
-  std::int64_t ranks = 1, cut = 1;      // number of ranks that experts are spread over, and that one expert is cut over
+  std::int64_t experts = 0, local = 0;  // number of experts of the layer, and of those on one rank
+  // number of ranks over which the experts are spread, and over which one expert is cut
+  std::int64_t ranks = 1, cut = 1;
   std::int64_t tokens = 0, top_k = 0;
-  std::int64_t capacity = 0;  // number of choices that an expert takes from one rank; 0 = all
-  bool padded = false;        // every expert gets exactly `capacity` rows from every rank
+  std::int64_t capacity = 0;  // greatest number of choices that an expert takes from one rank's tokens; 0 = all
+  bool padded = false;        // whether every expert gets exactly `capacity` rows from every rank
   std::int64_t sent = 0, sent_bound = 0;
-  std::int64_t received = 0, received_bound = 0;  // rows from all ranks over which experts are spread
-  std::int64_t moved = 0;  // rows moved by the rank that moves most rows, which determines the time of a transfer
+  // number of rows received from all ranks over which the experts are spread
+  std::int64_t received = 0, received_bound = 0;
+  // number of rows moved by the rank that moves most rows, which determines the time of a transfer
+  std::int64_t moved = 0;
 
   std::int64_t gathered() const { return cut * received; }
   std::int64_t sources() const { return ranks * cut; }

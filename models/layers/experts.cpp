@@ -75,7 +75,8 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
                      .aux_loss = moe.aux_loss};
   const Id scores = layer.tape.slot("router scores", s.tokens * s.experts * 4);
   r.weights = layer.tape.slot("choice weights", s.tokens * s.top_k * 4);
-  r.routing = layer.tape.slot("routing", 2 * s.tokens * s.top_k * 4);  // expert and position of every choice
+  // index of the expert, and position in the expert's rows, of every choice
+  r.routing = layer.tape.slot("routing", 2 * s.tokens * s.top_k * 4);
   r.counts = r.arrived = r.all_arrived = layer.tape.slot("token counts", s.experts * 4);
   std::vector<Id> results = {scores, r.weights, r.routing, r.counts};
   if (gate.sharers > 1) results.push_back(layer.tape.slot("choices by expert", s.experts * 4));

@@ -27,7 +27,7 @@ using PanelProduct = std::function<void(std::int64_t panel, Id a, Id b, Id to, b
 // communicated (along; none if it is not).
 struct GridMatrix {
   std::string name;
-  Bytes bytes = 0;  // bytes of the block
+  Bytes bytes = 0;  // number of bytes of the block
   std::optional<Dimension> along = std::nullopt;
   Id slot = 0;
   std::int32_t weight = -1;

@@ -111,7 +111,8 @@ Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const st
                          !biases.empty(),    drops,    c.spec.software.kernels.fused_residual,
                          Direction::forward, c.outer};
   BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}, .weights = biases};
-  const Id mask = drops ? layer.tape.slot("dropout mask", c.local_rows * c.hidden) : y;  // one byte per element
+  // the mask has one byte for each element
+  const Id mask = drops ? layer.tape.slot("dropout mask", c.local_rows * c.hidden) : y;
   if (drops) uses.writes.push_back(mask);
   layer.tape.emit(name, work, uses);
   layer.tape.on_backward([=, &layer, &c] {

@@ -15,7 +15,7 @@ struct Activated {
   TokenRows rows;
   std::int64_t width;
   bool again;
-  std::optional<Id> weights;  // factors of the rows, one number each
+  std::optional<Id> weights;  // buffer with a factor for each row
 };
 
 // Sum over the tensor group: all-reduce, or reduce-scatter to local_rows under sequence parallelism.

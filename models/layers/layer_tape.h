@@ -17,15 +17,15 @@ struct LayerTape {
   LayerTape(const BlockContext& context, const std::string& name, BlockRole role);
 
   BlockBuilder tape;
-  Recompute recompute;  // recomputation of this block
+  Recompute recompute;  // which parts of this block are recomputed in backward
   const BlockContext& context;
   const Model& model;
-  std::int64_t heads, kv_heads;  // numbers of heads of this rank
+  std::int64_t heads, kv_heads;  // numbers of query heads and of key/value heads on this rank
   // whether the layers' products read 8-bit operands; the output's products stay in 16 bits
   bool eight_bit;
   // Whether the output's weight has a dummy gradient of its own (Transformer Engine's layers share theirs)
   bool dummy_gradients;
-  bool overlaps;       // products of layers overlap with transfers of the tensor group
+  bool overlaps;       // whether products of layers overlap with transfers of the tensor group
   std::int64_t tiles;  // number of tiles that each weight of a layer is cut into
 };
 

@@ -8,15 +8,15 @@
 
 namespace orrery {
 
-// The weight of a linear layer. kv_rows: as in LocalParameter.
+// The weight of a linear layer. kv_rows: as LocalParameter::kv_rows.
 struct ColumnWeight {
   std::string name;
   Cut cut = Cut::rows;
   bool bias = false;
   std::int64_t kv_rows = 0;
-  bool wide = false;                   // the product reads 16-bit operands even if other products read 8-bit ones
-  Dimension over = Dimension::tensor;  // group whose ranks have the other output columns
-  bool input_gradient = true;          // false: another op computes the input gradient
+  bool wide = false;  // whether the product reads 16-bit operands even if other products read 8-bit ones
+  Dimension over = Dimension::tensor;  // group of ranks over which the output columns are cut
+  bool input_gradient = true;          // whether this op computes the input gradient too; false: another op does
 };
 
 // Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same transposed, if a product
@@ -37,7 +37,7 @@ std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std
 // y = x W^T, tile by tile if the weight is cut into tiles.
 void product(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
              const std::vector<std::int32_t>& weights, std::int32_t bias);
-// dx = dy W, tile by tile.
+// Computes dx = dy W, tile by tile.
 void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads,
                      Id dx, const std::vector<std::int32_t>& weights);
 // y = x W^T with W cut by its outputs (column parallelism of Megatron); out is the number of outputs on this rank.

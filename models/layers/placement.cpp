@@ -29,7 +29,7 @@ Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
   return plan.blocks[plan.frames[frame].block].buffers[slot].bytes;
 }
 
-// Number of elements of a run of a chunk, and the group of ranks over which the run is cut.
+// Number of elements of a contiguous range of a chunk, and the group of ranks over which the range is cut.
 struct MovedRun {
   std::int64_t elements = 0;
   Dimension group = Dimension::data;

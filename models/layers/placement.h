@@ -13,18 +13,18 @@ namespace orrery {
 struct PlacedParameter {
   std::string name;        // "layer 3 attention.qkv.weight"; the same on every rank that holds the weight
   LocalParameter local;    // shape on this rank
-  std::int64_t first = 0;  // index of its first element in the chunk's flat buffers
+  std::int64_t first = 0;  // index of the weight's first element in the chunk's flat buffers
   bool copy = false;       // whether an earlier stage of the same replica holds the same weight (tied output)
 };
 
 // Every weight of the chunk with state frame `state`, once each, in the order of the chunk's flat buffers.
 std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state);
 
-// A run of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i of n owns its
-// elements [i c, (i + 1) c) with c = ceil(elements / n), or fewer at the end of the run. In shards the owned parts lie
-// one after another, each padded to c elements.
+// A contiguous range of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i
+// of n owns its elements [i c, (i + 1) c) with c = ceil(elements / n), or fewer at the end of the run. In shards the
+// owned parts lie one after another, each padded to c elements.
 struct Piece {
-  std::int64_t first = 0, elements = 0;  // first element and number of elements of the run
+  std::int64_t first = 0, elements = 0;  // first element and number of elements of the range
   std::int64_t owned_first = 0, owned = 0;
   std::int64_t shard_first = 0;
   std::uint32_t unit = kNone;  // id of the unit frame, if the piece is a part of a unit; kNone if the piece is a bucket
@@ -34,11 +34,11 @@ struct Piece {
 bool updates(const Plan& plan, const RankClass& slot);
 
 // The pieces that a rank updates: units or buckets, in the order of the flat buffers. If nothing is sharded, the
-// complete chunk is one piece; a run of weights that only this rank holds is also one piece. The list is empty if
+// complete chunk is one piece; a range of weights that only this rank holds is also one piece. The list is empty if
 // another rank makes all updates.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// State frames of a slot, in the order of its chunks.
+// Ids of the state frames of a class of ranks (slot), in the order of its chunks.
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
 
 // The index, in the uncut weight, of row `index` of tensor rank `rank` of `ranks` (or of the column, for Cut::columns).
@@ -50,7 +50,7 @@ std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64
 // The expert that a row belongs to, by its number among the rank's experts (whose matrices lie one after another), and
 // the row's index in that expert's matrix; 0 and the index itself for other weights.
 struct ExpertRow {
-  LocalParameter one;  // the parameter of one expert
+  LocalParameter one;  // one expert's part of the parameter
   std::int64_t expert = 0, row = 0;
 };
 ExpertRow expert_row(const LocalParameter& p, std::int64_t index);

@@ -19,12 +19,13 @@ namespace {
 struct LogitsPart {
   std::int32_t table = 0;  // index of the table, the block's first weight
   Id logits = 0, labels = 0;
-  Id wide = 0;  // buffer of the fp32 logits, then of exponents, then of the logits' gradient
+  Id wide = 0;  // buffer that holds first the fp32 logits, then their exponents, then the logits' gradient
   // maxima: over all stages. factors: first a stage's own maxima, then the factors that convert its exponents to the
   // maxima of all stages
   Id maxima = 0, factors = 0;
-  Id sums = 0;               // sums of exponents, and the labels' logits
-  Id product = 0, rows = 0;  // with one barrier: exponents times the table's rows, and the labels' rows of the table
+  Id sums = 0;  // buffer with the sums of exponents and the logits of the labels
+  // with one barrier: buffers of exponents times the table's rows, and of the labels' rows of the table
+  Id product = 0, rows = 0;
 
   CrossEntropy work(const BlockContext& c, CrossEntropy::Part which, std::int64_t columns) const {
     return {c.rows, columns, which, c.spec.software.kernels.fused_cross_entropy, 1, 1, Dimension::vocabulary};
@@ -80,8 +81,8 @@ static void early_gradient(LayerTape& layer, const LogitsPart& part) {
   layer.tape.emit("labels' rows", lookup, {.reads = {part.labels}, .writes = {part.rows}, .weights = {part.table}});
 }
 
-// This rank's contribution to the gradient of the hidden states, from its part of the vocabulary, summed over its
-// tensor group.
+// This rank's contribution to the gradient of the hidden states, from its part of the vocabulary; under tensor
+// parallelism it is then summed over the tensor group.
 static void combine_gradient(LayerTape& layer, const LogitsPart& part) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;

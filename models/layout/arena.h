@@ -12,7 +12,7 @@ namespace orrery {
 Bytes fused_bytes(const Draft& draft);
 // Adds the arena for the inputs that recomputed layers keep; size_arena() sets its size later.
 void add_arena(Draft& draft);
-// Sets the arena's size to the most bytes of its buffers that are alive at one time, in issue order.
+// Sets the arena's size to the greatest number of bytes of its buffers that are alive at one time, in issue order.
 void size_arena(Draft& draft);
 
 }  // namespace orrery

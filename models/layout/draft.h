@@ -59,12 +59,12 @@ struct SlotPlace {
   std::int64_t first_rank = 0;  // global number of this replica's first rank; 0 without strategy.stage_replicas
 };
 
-// The blocks, weights and buffers of one slot.
+// The blocks, weights and buffers of one class of ranks (slot).
 struct Layout {
   std::vector<Chunk> chunks;
-  std::map<std::uint32_t, Regions> regions;  // regions, by unit frame
-  WeightVersions versions;                   // versions of the weights in an asynchronous schedule
-  std::uint32_t arena = kNone;               // frame of the arena of contiguous activations
+  std::map<std::uint32_t, Regions> regions;  // for each unit frame (by id), its regions
+  WeightVersions versions;                   // versions of the weights that an asynchronous schedule keeps
+  std::uint32_t arena = kNone;               // id of the frame of the arena, in which activations are contiguous
 };
 
 // A plan under construction, and the values that the planner's passes have computed so far. Every pass is a function
@@ -79,7 +79,7 @@ struct Draft {
   // number of layers of each virtual stage, and number of its first layer
   std::vector<std::int64_t> layers_of, first_layer;
   Plan plan;
-  // ids of blocks that several frames share, by a key of the properties in which blocks differ
+  // ids of blocks that several frames share; the key is a text of the properties in which blocks differ
   std::map<std::string, std::uint32_t> blocks;
   std::vector<RankKind> kinds;
   SlotPlace at;
@@ -89,10 +89,11 @@ struct Draft {
   bool at_last_stage() const { return at.stage + 1 == facts.spec.strategy.pipeline; }
   // The index of the rank among the ranks that hold different rows of a micro-batch.
   std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_kind : 0; }
-  bool updates() const;  // whether the ranks update the weights
+  bool updates() const;  // whether the ranks of the slot update the weights
 
-  std::int64_t group_size(Dimension d) const;  // number of ranks in the group of the rank that is being laid out
-  std::int64_t shards(Dimension d) const;      // the number of ranks that optimizer states are cut over
+  // number of ranks in the group of dimension d to which the rank being laid out belongs
+  std::int64_t group_size(Dimension d) const;
+  std::int64_t shards(Dimension d) const;  // the number of ranks that optimizer states are cut over
   std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
   std::int64_t shard(const Regions& regions) const;
   // Bytes of an element of the shard that is gathered, before any cast.

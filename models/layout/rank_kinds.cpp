@@ -36,13 +36,14 @@ void add_servers(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) {
     GroupTable& table = plan.dimensions[d];
     const auto own = static_cast<std::int32_t>(table.groups.size());
-    const bool together = static_cast<Dimension>(d) == Dimension::model;  // servers sum the gradient norm in one group
+    // the servers sum the gradient norm in one group
+    const bool together = static_cast<Dimension>(d) == Dimension::model;
     for (std::int64_t r = workers; r < plan.ranks; ++r) {
       const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0
                                  : together                                    ? own
                                             : own + static_cast<std::int32_t>(r - workers);
       if (group == static_cast<std::int32_t>(table.groups.size())) table.groups.add_list();
-      table.groups.add_to_last(static_cast<std::int32_t>(r));  // the world is one group
+      table.groups.add_to_last(static_cast<std::int32_t>(r));  // the dimension `world` has one group of all ranks
       table.member_of.push_back(group);
     }
   }
@@ -126,7 +127,7 @@ static std::string class_name(std::string_view what, std::string_view others, co
   return fmt::format(", {} {}{}", what, all.first[at], same > 1 ? fmt::format(" and {} alike", same - 1) : "");
 }
 
-// Makes every value of the coordinate a class of its own.
+// Makes every value of the coordinate a separate class of ranks.
 static void keep_apart(Alike& all) {
   std::iota(all.first.begin(), all.first.end(), 0);
   all.lags.assign(all.lags.size(), true);

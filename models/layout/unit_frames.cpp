@@ -24,7 +24,7 @@ static Regions regions_of(const Draft& draft, const Block& block) {
   Regions regions;
   const bool alone = cut_alike(draft, block);
   for (const LocalParameter& p : block.parameters) {
-    if (draft.facts.row.shards_parameters && p.tile > 0) continue;  // a tile is a unit of its own
+    if (draft.facts.row.shards_parameters && p.tile > 0) continue;  // a tile of a weight is a unit by itself
     const bool behind_table = alone && &p == &block.parameters[1];
     if (regions.empty() || behind_table || regions.back().group != copies_of(draft, p))
       regions.push_back({p.offset, 0, copies_of(draft, p)});

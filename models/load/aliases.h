@@ -13,7 +13,7 @@ struct AliasRow {
   // Key whose values the alias is for: "strategy.sharding"; "strategy": the alias is for the name of one of the
   // strategy's keys
   std::string at;
-  std::string given;  // the alternative name, in lower case, with - instead of _
+  std::string given;  // the alternative name that a user may give, in lower case, with - instead of _
   std::string name;   // the spec's own name
 };
 const std::vector<AliasRow>& alias_rows();

@@ -1,5 +1,5 @@
 // The rules that a spec must obey before it is planned. A broken rule is reported in terms of the spec's keys.
-// Combinations of features that are not implemented are in the table of combinations.h, which the planner checks.
+// Combinations of options that are not implemented are in the table of combinations.h, which the planner checks.
 #include <algorithm>
 #include <numeric>
 
@@ -21,7 +21,7 @@ struct Range {
 struct Real {
   std::string key;
   double value, least;
-  double most = 1e9;  // largest microseconds, MiB or GB/s: above any real value, and far from overflow
+  double most = 1e9;  // greatest number of microseconds, MiB or GB/s: above any real value, and far from overflow
 };
 
 Broken in_range(std::initializer_list<Range> ranges) {

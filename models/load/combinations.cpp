@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kNotYet = "not built yet", kOut = "leave it out";
 constexpr const Feature* kAlone = nullptr;
 
-// The rows are checked from first to last: keys without the key that they need, then features that are not implemented
+// The rows are checked from first to last: keys without the key that they need, then options that are not implemented
 // together.
 constexpr Pair kPairs[] = {
     // Keys that mean nothing without another key, or together with another key.
@@ -54,7 +54,7 @@ constexpr Pair kPairs[] = {
     {&kHostUpdate, &kWholeStates, "every rank would update everything", "choose zero2", Limit::spec},
     {&kValidates, &kShards, "it is built for states that are whole", "choose none", Limit::spec},
 
-    // Features that exclude each other.
+    // Options that exclude each other.
     {&kClip, &kOwnPace, "there is no sum of gradients whose norm could be taken", "set clip: 0"},
     {&kClip, &kChains, kNotYet, "set clip: 0"},
     {&kClip, &kAsynchronousStages, "a norm over all stages would wait for each of them", "set clip: 0"},
@@ -72,7 +72,7 @@ constexpr Pair kPairs[] = {
     {&kUnitGradients, &kUnlikeEnds, "not built yet: unlike numbers of ranks would reduce a table unit by unit",
      "choose none or zero1 and gradients on the device, or as many ranks for the last stage as for the first"},
 
-    // Models.
+    // Combinations of properties of the model with other options.
     {&kBias, &kGatedExperts, kNotYet, "choose another model"},
     {&kParallelBlock, &kExperts, kNotYet, "choose another model"},
     {&kNotRope, &kLatent, kNotYet, "choose rope"},
@@ -90,7 +90,7 @@ constexpr Pair kPairs[] = {
     {&kUnfused, &kLatent, kNotYet, "choose flash"},
     {&kUnfused, &kRing, kNotYet, "choose flash, or context_kind: ulysses and micro_batch: 1"},
 
-    // Tensor ranks.
+    // Combinations of options of tensor parallelism with other options.
     {&kGrid, &kExperts, kNotYet, "choose 1d"},
     {&kGrid, &kLatent, kNotYet, "choose 1d"},
     {&kGrid, &kPredictions, kNotYet, "choose 1d"},
@@ -106,7 +106,7 @@ constexpr Pair kPairs[] = {
     {&kGrid, &kReplicas, kNotYet, "choose 1d"},
     {&kTensorOverlap, &kNoSequence, kNotYet, "set sequence_parallel: true"},
 
-    // Data-parallel ranks, servers and offload.
+    // Combinations of options of data parallelism, parameter servers and offload with other options.
     {&kFusedBuffers, &kUnitGradients, kNotYet, kOut},
     {&kFusedBuffers, &kCopiedGradients, kNotYet, kOut},
     {&kFusedBuffers, &kApart, kNotYet, kOut},
@@ -127,7 +127,7 @@ constexpr Pair kPairs[] = {
     {&kHalf, &kApart, kNotYet, "choose bf16"},
     {&kEightBit, &kApart, kNotYet, "choose bf16"},
 
-    // Pipelines.
+    // Combinations of options of pipelines with other options.
     {&kEightBit, &kAsynchronous, kNotYet, "choose bf16"},
     {&kShards, &kAsynchronous, kNotYet, "choose none"},
     {&kOffload, &kAsynchronous, kNotYet, kOut},
@@ -152,14 +152,14 @@ constexpr Pair kPairs[] = {
     {&kApart, &kReplicas, kNotYet, "choose none, zero1, zero2, zero3 or fsdp"},
     {&kOffload, &kReplicas, kNotYet, kOut},
 
-    // The cluster.
+    // Combinations of properties of the cluster with other options.
     {&kStragglers, &kReplicas, kNotYet, kOut},
     {&kStragglers, &kHybrid, kNotYet, kOut},
     {&kStragglers, &kExperts, kNotYet, kOut},
     {&kStragglers, &kCopies, kNotYet, kOut},
     {&kFailures, kAlone, "not built yet: a simulated step has none", kOut},
 
-    // Execution.
+    // Options that a run by CPU or GPU ranks does not support.
     {&kUnexecuted, kAlone, "no ranks execute it", "choose fp32 or bf16", Limit::ranks},
     {&kHalfGradients, kAlone, "no ranks execute them", "choose fp32 or bf16", Limit::ranks},
     {&kNarrowStates, kAlone, "no ranks keep them", "choose fp32", Limit::ranks},
@@ -184,7 +184,7 @@ constexpr Pair kPairs[] = {
     {&kMaster, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},
     {&kServers, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},
 
-    // The search.
+    // Options for which the search has no bounds.
     {&kGridKind, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kWoven, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kReplicas, kAlone, "search has no bounds for it yet", kOut, Limit::search},
@@ -220,8 +220,8 @@ std::string file_of(const Spec& spec) {
   return found == spec.origins.end() ? "" : found->from.substr(0, found->from.rfind(':'));
 }
 
-// The feature to name first in a message, and the origin of its key: the feature whose key the spec gives; if the spec
-// gives neither, a feature of the model, because a spec that names a model thereby asks for its features.
+// The option to name first in a message, and the origin of its key: the option whose key the spec gives; if the spec
+// gives neither, a property of the model, because a spec that names a model thereby asks for its properties.
 struct Blame {
   std::string_view key;
   const Origin* at = nullptr;

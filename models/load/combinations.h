@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// A feature that a spec may use: the key that sets it, its name within a sentence, and whether a spec uses it.
+// An option that a spec may use (a property of its model, strategy, software or cluster): the key that sets it, its
+// name within a sentence, and a function that tells whether a spec uses it.
 struct Feature {
   std::string_view key, text;
   bool (*asked)(const Spec& spec);
@@ -21,7 +22,7 @@ struct Feature {
 enum class Limit : std::uint8_t { spec, plan, ranks, gpu_ranks, search };
 std::string_view name_of(Limit limit);
 
-// One row of the table of limits: feature `a` does not work with feature `b`, or does not work at all if `b` is null.
+// One row of the table of limits: option `a` does not work with option `b`, or does not work at all if `b` is null.
 // Allowed ranges of single values are not here but in check.cpp.
 struct Pair {
   const Feature* a;
@@ -35,7 +36,7 @@ std::span<const Pair> combinations();
 const Pair* first_limit(const Spec& spec, Limit which);
 // refusal: the row as an error message, "strategy.tensor_kind: a grid of tensor ranks (2d, 2.5d, 3d) with experts: not
 // built yet; choose 1d", which names a key that the spec gives. refused_key: that key's position, file and line; "" if
-// the spec gives neither feature's key.
+// the spec gives the key of neither option.
 std::string refusal(const Spec& spec, const Pair& pair);
 std::string refused_key(const Spec& spec, const Pair& pair);
 

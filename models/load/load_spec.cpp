@@ -82,7 +82,7 @@ SpecNode* word_at(SpecNode& root, std::string_view key) {
   return node != nullptr && node->kind == SpecNode::Kind::scalar ? node : nullptr;
 }
 
-// Replaces values that are given by an alternative name; returns which.
+// Replaces values that are given by an alternative name; returns the replaced values.
 std::vector<Renamed> rename_values(SpecNode& root, const std::string& path) {
   std::set<std::string_view> keys;
   for (const AliasRow& row : alias_rows()) keys.insert(row.at);
@@ -248,7 +248,7 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
     if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
     Strategy& s = spec.strategy;
     if (!s.schedule_file.empty()) s.schedule_text = read_input(s.schedule_file, kMostTables);
-    // A search checks each of its strategies itself
+    // With a range to search, only the number of layers is checked here: a search checks each of its strategies itself
   } else if (const std::int64_t layers = spec.model.layers; layers > kMostLayers) {
     throw Error(
         with_line(spec, path, broken("model.layers", "model.layers: {} is not between 1 and {}", layers, kMostLayers)));
@@ -306,7 +306,7 @@ std::string with_place(const Spec& spec, const std::string& refusal) {
   constexpr std::string_view kSections[] = {"model", "cluster", "strategy", "software", "sequence", "gpus"};
   const std::string key = refusal.substr(0, refusal.find(": "));
   const std::string section = key.substr(0, key.find('.'));
-  if (key == "spec") {  // a message about the complete file
+  if (key == "spec") {  // for messages about the spec file as a whole
     const std::string from = given_at(spec, "model");
     return from.empty() ? refusal : from.substr(0, from.rfind(':')) + refusal.substr(key.size());
   }

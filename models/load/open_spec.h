@@ -22,7 +22,7 @@ struct OpenSpec {
   Spec spec;
   std::vector<SearchRange> search;
   std::string path;
-  std::vector<std::string> overrides;  // overrides that were applied
+  std::vector<std::string> overrides;  // overrides (--set KEY=VALUE) that were applied
 };
 OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides = {});
 // book: if not null, records the maps of the spec and their keys as they are read.

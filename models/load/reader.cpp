@@ -13,8 +13,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kLongestValue = 60;  // most characters of a value quoted in a message
-constexpr double kLargestWhole = 9.0e15;   // below 2^53, so that a double holds the integer exactly
+constexpr std::size_t kLongestValue = 60;  // greatest number of characters of a value that an error message quotes
+constexpr double kLargestWhole = 9.0e15;   // greatest integer accepted: below 2^53, so that a double holds it exactly
 
 const std::string& scalar(const SpecReader& reader, const SpecNode& node, const std::string& key) {
   if (node.kind != SpecNode::Kind::scalar) reader.fail(node, key, "a single value is needed here");

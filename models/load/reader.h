@@ -20,7 +20,8 @@ namespace orrery {
 struct SpecReader {
   std::string path;
   std::vector<Origin> origins;
-  SpecKeyBook* book = nullptr;  // records maps and types for docs/reference.md; null: they are not recorded
+  // collects the maps and types of keys for docs/reference.md; null: nothing is collected
+  SpecKeyBook* book = nullptr;
 
   std::string where(const SpecNode& node) const;  // file and line of a node: "spec.yaml:12" or "--set"
   [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
@@ -34,7 +35,7 @@ void convert(const SpecReader& reader, const SpecNode& node, const std::string& 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::string& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::vector<std::int64_t>& value);
 
-// The name of the type that a convert() reads: "whole number".
+// The name of the type that convert() reads from a value: "whole number".
 std::string_view type_of(std::int64_t);
 std::string_view type_of(int);
 std::string_view type_of(double);
@@ -111,11 +112,11 @@ class SpecSection {
     }
   }
   void record(std::string_view key, std::string value, const SpecNode* node, std::string_view otherwise) const;
-  void note_type(std::string_view key, std::string_view type) const;  // for docs/reference.md
+  void note_type(std::string_view key, std::string_view type) const;  // notes a key's type for docs/reference.md
 
  private:
   SpecReader* reader_;
-  SpecNode wrapped_;  // the map {short_key: scalar} made from a scalar
+  SpecNode wrapped_;  // the map {short_key: scalar} that stands for a scalar, if the short form was used
   const SpecNode* node_;
   std::string path_;
 };
@@ -133,7 +134,7 @@ void read_offload(const SpecSection& strategy, Offload& o);
 // Fills spec.strategy and spec.gpus; spec.model, spec.cluster and spec.software must already be filled.
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec);
 
-// Above any cluster; products of two such numbers stay below 2^63
+// Greatest number of ranks: above any cluster; products of two such numbers stay below 2^63
 inline constexpr std::int64_t kMostRanks = 10'000'000;
 
 // The path of a file named in a spec; a relative name is taken relative to the spec's own folder.
@@ -149,10 +150,10 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
   return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
 }
 Broken first_broken(const Spec& spec);
-Broken offload_rules(const Spec& spec);     // rules of tensors that may be offloaded
-Broken schedule_rules(const Spec& spec);    // rules of schedules' options
-Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp
-Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, grid.cpp
-Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
+Broken offload_rules(const Spec& spec);     // checks the rules about tensors that may be offloaded
+Broken schedule_rules(const Spec& spec);    // checks the rules about options of schedules
+Broken replica_rules(const Spec& spec);     // checks the rules about stage_replicas (replicas.cpp)
+Broken grid_rules(const Spec& spec);        // checks the rules about tensor ranks in a grid (grid.cpp)
+Broken rank_order_rules(const Spec& spec);  // checks the rules about strategy.rank_order
 
 }  // namespace orrery

@@ -22,8 +22,8 @@ struct SpecKeyBook {
     std::string path;
     std::span<const SpecKey> keys;
   };
-  std::vector<Map> maps;                     // in the order of reading
-  std::map<std::string, std::string> types;  // type of each key, by the key's path
+  std::vector<Map> maps;                     // maps of the spec, in the order in which they are read
+  std::map<std::string, std::string> types;  // for each key (by its path), the name of its type
 };
 
 // A key as docs/reference.md prints it: {"strategy.bucket_MiB", "number", "MiB", "the stack's", "gradients in a bucket;

@@ -1,4 +1,4 @@
-// Reads the section `software`: the name of a stack's profile, and features that a spec sets itself.
+// Reads the section `software`: the name of a stack's profile, and properties of the stack that a spec sets itself.
 #include <fmt/ranges.h>
 
 #include "models/load/reader.h"
@@ -143,7 +143,7 @@ Software read_software(SpecReader& reader, const SpecNode* node) {
   section.take("compile", software.kernels.compile, "profile " + profile);
   if (software.kernels.compile) fuse(software.kernels);
   for (const SoftwareKey& key : software_keys()) {
-    if (key.name == "compile") continue;  // `compile` was read first: other keys depend on it
+    if (key.name == "compile") continue;  // `compile` was read before the loop, because other keys depend on it
     std::visit([&](const auto& field) { take(section, key.name, field, software, "profile " + profile); }, key.field);
   }
   return software;

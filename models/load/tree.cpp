@@ -67,7 +67,7 @@ class Builder : public YAML::EventHandler {
   struct Open {
     SpecNode node;
     YAML::anchor_t anchor = 0;
-    bool key_next = true;  // in a map: whether the next scalar is a key
+    bool key_next = true;  // in a map: whether the next scalar is a key, not a value
   };
 
   [[noreturn]] void fail(const YAML::Mark& mark, std::string_view what) const {

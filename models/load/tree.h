@@ -11,14 +11,14 @@ namespace orrery {
 struct SpecNode {
   enum class Kind : unsigned char { null, scalar, list, map };
   Kind kind = Kind::null;
-  int line = 0;                   // line of the file, counted from 1; 0 = given by --set
+  int line = 0;                   // line number in the file, counted from 1; 0 = given by --set
   std::string text;               // the characters of a scalar
   std::vector<std::string> keys;  // keys of a map, in the order of the file; keys[i] names items[i]
   std::vector<SpecNode> items;
 
   SpecNode* find(std::string_view key);
   const SpecNode* find(std::string_view key) const;
-  SpecNode& insert(std::string_view key);  // the item of a key, which is added if the map lacks it
+  SpecNode& insert(std::string_view key);  // the item with this key, which is added if the map lacks it
 };
 
 // A key that occurs twice in one map of a file.

@@ -14,14 +14,14 @@
 namespace orrery {
 namespace {
 
-// Fraction of a GPU's peak that the matrix products of a step reach: published steps of such models reach 40 to 55 %
-// (docs/published.md).
+// Fraction of a GPU's peak FLOP/s that the matrix products of a step reach: steps of transformer training that were
+// published reach 40 to 55 % (docs/published.md).
 constexpr double kReachedPeak = 0.5;
 
 // The stages from some layer to the end of the model, on the last positions of the pipeline, with the sums to which
 // each further stage in front of them adds.
 struct Suffix {
-  double forward = 0, backward = 0;       // time of all stages and transfers
+  double forward = 0, backward = 0;       // time of all stages of the suffix and of the transfers between them
   double dearest = 0;                     // time of the slowest stage or transfer, forward and backward together
   double tail = 0;                        // time from the begin of the last backward to the end of the last reduction
   std::int64_t layers = 0, replicas = 0;  // number of layers and replicas of the suffix's first stage
@@ -59,7 +59,6 @@ class Planner {
     const bool to_end = first + n == layers();
     double bytes = gradients_[first + n] - gradients_[first];
     if (first > 0 && to_end) bytes += c_.table.gradients;
-    // The ends of a pipeline sum a tied table two by two, when both have reduced their gradients by themselves.
     // The first and the last stage sum the gradients of a tied table pairwise, when each has reduced its own gradients.
     const double ends = first == 0 && !to_end ? c_.table.gradients / link(0, places() - 1) : 0;
     s.tail = std::max(s.tail, s.backward + reducing(bytes, place, r) + ends);
@@ -112,8 +111,8 @@ class Planner {
   double link(std::int64_t from, std::int64_t to) const {  // rate of the link between two positions, bytes/s
     return 1e9 * (c_.node[from] == c_.node[to] ? c_.inside_GBps : c_.between_GBps);
   }
-  // Seconds that hidden states take from a stage to the next; the links of the stage with fewer ranks carry most bytes
-  // each.
+  // Seconds that hidden states take from a stage to the next; each link of the stage with fewer ranks carries more
+  // bytes than a link of the other stage.
   double passing(std::int64_t place, std::int64_t r, std::int64_t next) const {
     return c_.hidden_bytes / static_cast<double>(std::min(r, next)) / link(place, place + r + next - 1);
   }
@@ -207,8 +206,9 @@ class Planner {
   }
 
   const PipelineCosts& c_;
-  std::vector<std::int64_t> choices_;                          // numbers of replicas to choose from
-  std::vector<double> forward_, gradients_, states_, shared_;  // for each layer, sums over the layers before it
+  std::vector<std::int64_t> choices_;  // numbers of replicas to choose from
+  // for each layer, the sum of a quantity over all layers before it
+  std::vector<double> forward_, gradients_, states_, shared_;
   std::int64_t stages_ = 0;
   bool quick_ = false;
   double bound_ = std::numeric_limits<double>::infinity();  // plans with a latency above this bound cannot be the best

@@ -28,7 +28,7 @@ std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t coun
   double done = 0;
   std::int64_t stage = 0;
   const auto filled = [&] { return stage == 0 || layers[stage] > 0; };
-  for (std::int64_t i = 0; i < count + 2; ++i) {  // runs over the embedding, the layers, the head
+  for (std::int64_t i = 0; i < count + 2; ++i) {  // the loop runs over the embedding, the layers and the head
     const bool layer = i > 0 && i <= count;
     const std::int64_t left = count + 1 - i;  // number of layers left, this one included
     if (layer && filled() && stage + 2 < stages && left <= stages - 2 - stage) ++stage;
@@ -48,7 +48,8 @@ std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_
   std::vector<std::int64_t> layers(stages, 0);
   const std::int64_t inner = std::clamp<std::int64_t>(stages - 2, 0, count);
   std::fill_n(layers.begin() + (stages > 1 ? 1 : 0), inner, 1);
-  using Candidate = std::pair<double, std::int64_t>;  // a stage's cost with one more layer, and the stage
+  // cost of a stage if it got one more layer, and the stage's index
+  using Candidate = std::pair<double, std::int64_t>;
   const auto candidate = [&](std::int64_t s) {
     return Candidate((s == 0 ? cost.embedding : 0) + (s + 1 == stages ? cost.head : 0) +
                          static_cast<double>(layers[s] + 1) * cost.layer,
@@ -84,7 +85,8 @@ StageCosts block_costs(const Spec& spec) {
   } else if (spec.software.layout.stage_rule == StageRule::by_parameters) {
     embedding = v * h;
   } else {
-    layer += 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
+    // cost of attention scores and of their products with values, per token
+    layer += 2 * static_cast<double>(spec.sequence) * width;
   }
   // multi-token-prediction modules are on the last stage
   head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);
@@ -158,7 +160,7 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
   if (!spec.strategy.stage_layers.empty()) {
     cut = spec.strategy.stage_layers;
   } else if (spreads_vocabulary(spec.strategy.schedule)) {
-    cut = spread(layers, stages);  // embedding and head are shared by all stages, so they do not count
+    cut = spread(layers, stages);  // embedding and head are shared by all stages, so that the cut is by layers alone
   } else if (plans_stages(spec.strategy) && stages > 1 && layers >= stages) {
     cut = cut_for_least_latency(layer_costs(spec), spec.strategy);
   } else if (rule == StageRule::even && layers % stages == 0) {

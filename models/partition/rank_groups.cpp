@@ -96,7 +96,8 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
   for (const auto& [name, axis] : axes) {
     if (axis.degree > 1) throw Error(fmt::format("strategy.rank_order: '{}' leaves out {}", s.rank_order, name));
   }
-  std::vector<std::int64_t> stage_at;  // stage of each position in the pipeline
+  // for each position in the pipeline (one per replica of a stage), the index of its stage
+  std::vector<std::int64_t> stage_at;
   for (std::int64_t stage = 0; stage < s.pipeline; ++stage)
     stage_at.insert(stage_at.end(), s.replicas_of(stage), stage);
   std::vector<Coordinates> all(s.gpus());

@@ -183,7 +183,7 @@ struct Kernels {
   int operator()(const GroupedBias& b) const { return static_cast<int>(b.groups); }
   int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
   int operator()(const Permute&) const { return 2; }
-  // number of operations in eager PyTorch
+  // number of separate operations in eager PyTorch, forward or backward
   int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }
   int operator()(const SortChunks&) const { return 2; }
   int operator()(const CountTokens&) const { return 2; }
@@ -234,7 +234,8 @@ struct Calls : Kernels {
   int operator()(const Normalize& n) const { return n.fused ? 1 : Kernels::operator()(n); }
   int operator()(const Embedding&) const { return 1; }
   int operator()(const SquaredNorm&) const { return 1; }
-  int operator()(const Update& u) const { return u.fused ? 1 : 12; }  // number of foreach operations in torch.optim
+  // number of foreach operations of an unfused optimizer in torch.optim
+  int operator()(const Update& u) const { return u.fused ? 1 : 12; }
 };
 
 }  // namespace

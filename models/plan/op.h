@@ -43,8 +43,8 @@ struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   Role role = Role::output;
-  bool accumulate = false;               // the product is added to C
-  Bytes result_bytes = 2;                // bytes of an element of C
+  bool accumulate = false;               // whether the product is added to C
+  Bytes result_bytes = 2;                // number of bytes of an element of C
   std::int64_t heads = 0, kv_heads = 0;  // numbers of query and key/value heads, for attention's products
   // A linear layer may run in tiles, one after another: this product is number `tile` of `tiles` equal parts of the
   // layer's outputs (columns of y and dy). An input gradient accumulates after the first tile.
@@ -138,7 +138,7 @@ struct CountTokens {
 // queries' gradient is added to the gradient over earlier keys.
 struct FlashAttention {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0, value_dim = 0;
-  std::int64_t window = 0;  // keys that a query sees; 0 = causal over all keys
+  std::int64_t window = 0;  // number of keys that a query sees; 0 = causal over all keys
   Direction direction = Direction::forward;
   double softcap = 0;  // cap of the scores, as in SoftCap; 0 = none. FLOPs of the tanh are not counted
   // number of query-key pairs that the mask leaves, in one head of a sample; < 0: causal over all keys
@@ -192,7 +192,7 @@ struct Normalize {
 };
 
 struct Rotary {
-  std::int64_t rows = 0, columns = 0;  // tokens, and rotated columns of q and k together
+  std::int64_t rows = 0, columns = 0;  // number of tokens, and of rotated columns of q and k together
   std::int64_t head_dim = 0;
   bool fused = true;
   Direction direction = Direction::forward;
@@ -257,7 +257,7 @@ struct Embedding {
   std::int64_t rows = 0, columns = 0, vocab = 0;
   bool positions = false;
   Direction direction = Direction::forward;
-  Bytes gradient_bytes = 4;  // bytes of an element of the table's gradient
+  Bytes gradient_bytes = 4;  // number of bytes of an element of the table's gradient
   Dimension over = Dimension::tensor;
   std::int64_t panel = -1;
   bool adds = false;
@@ -343,7 +343,7 @@ struct PlaceCopy {
   Bytes bytes = 0;
   MemoryTier from = MemoryTier::device, to = MemoryTier::host;
   std::int64_t first = 0, elements = 0;
-  Bytes width = 2;  // bytes of an element
+  Bytes width = 2;  // number of bytes of an element
 };
 
 // An op without work: its task waits for other tasks, and frees buffers. device: the task waits for all compute
@@ -393,17 +393,17 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;
   Bytes bytes = 0;
-  Bytes width = 2;         // bytes of an element
+  Bytes width = 2;         // number of bytes of an element
   std::int64_t first = 0;  // index of the element of the flat buffer at which the collective begins
   std::string algorithm = "library";
-  bool maximum = false;  // an all-reduce that yields the largest value instead of the sum
+  bool maximum = false;  // whether an all-reduce yields the largest value instead of the sum
   // push and pull: number of pieces; each is on one server, and servers are the group's last members
   std::int64_t servers = 0;
   // Push and pull: number of servers that hold the same piece, `servers` members apart in the group
   std::int64_t copies = 1;
   // number of tensors that one launch moves, each by a collective of its own (a coalesced group)
   std::int64_t tensors = 1;
-  std::int64_t root = 0;  // broadcast and reduce: the member of the group that has the data, or receives it
+  std::int64_t root = 0;  // index in the group of the member that has the data (broadcast) or receives it (reduce)
 };
 
 // The send or the receive of a point-to-point transfer between pipeline stages. offset: number of stages by which the
@@ -434,7 +434,7 @@ struct Cost {
   double bytes = 0;
 };
 
-// width: bytes of an activation element.
+// The cost of an op. width: number of bytes of an activation element.
 Cost cost_of(const Work& work, Bytes width);
 
 // Number of kernels that one task launches. An op that is not fused launches one for each operation of eager PyTorch.

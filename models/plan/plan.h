@@ -42,13 +42,13 @@ enum class LaneKind : std::uint8_t {
   receive_previous,
   send_previous,
   receive_next,
-  send_partner,  // send_partner, receive_partner: activations that another stage keeps until backward (BPipe)
+  send_partner,  // activations that another stage keeps until backward (BPipe), on send_partner and receive_partner
   receive_partner,
   embedding,
   model,
-  d2h,  // from the device's memory to the host's
-  h2d,  // from the host's memory to the device's
-  cpu,  // work of the host's processors
+  d2h,  // copies from the device's memory to the host's
+  h2d,  // copies from the host's memory to the device's
+  cpu,  // work that the host's processors do
   nvme_read,
   nvme_write,
   // With a vocabulary that all stages share: lanes for token embeddings and their gradients, hidden states, the sums of
@@ -73,20 +73,22 @@ struct BlockBuffer {
   std::string name;
   Bytes bytes = 0;
   Category category = Category::activations;
-  bool lazy = false;               // a state allocated at the first update and never freed (optimizer moments)
+  // whether the buffer is a state that is allocated at the first update and never freed (optimizer moments)
+  bool lazy = false;
   std::int32_t runtime_size = -1;  // index into Block::runtime_sizes; `bytes` is for the predicted number of rows
   MemoryTier home = MemoryTier::device;
-  bool contiguous = false;  // lies in the rank's arena (BlockRole::arena), without a gap before the next such buffer
+  // whether the buffer lies in the rank's arena (BlockRole::arena), without a gap before the next contiguous buffer
+  bool contiguous = false;
 };
 
 // Scope says in which frame (the buffers of one block) an operand lies, relative to the task's own frame.
 enum class Scope : std::uint8_t {
-  own,       // frame of this block and micro-batch
-  next,      // the following block of the chunk, same micro-batch: forward writes its output there
-  previous,  // the preceding block: backward writes the gradient of its input there
-  unit,      // gathered weights of this block's unit, and their gradients before reduction
-  state,     // this chunk's parameters, gradients and optimizer states, one flat buffer each
-  rank       // numbers that a rank has one of: gradient norm, whether a gradient is infinite, loss scale
+  own,       // the frame of the task's own block and micro-batch
+  next,      // the frame of the following block of the chunk, same micro-batch: forward writes its output there
+  previous,  // the frame of the preceding block: backward writes the gradient of its input there
+  unit,      // the frame of this block's unit: gathered weights, and their gradients before reduction
+  state,     // the frame with this chunk's parameters, gradients and optimizer states, one flat buffer each
+  rank       // the frame of numbers of which a rank has one: gradient norm, whether a gradient is infinite, loss scale
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
@@ -95,7 +97,7 @@ enum class Access : std::uint8_t { read, write, read_write };
 // holds its rank's piece of each of these weights.
 enum class Part : std::uint8_t {
   all,
-  partial,  // weights with LocalParameter::partial
+  partial,  // the weights with LocalParameter::partial
   kv,       // the last LocalParameter::kv_rows rows of every weight
   // The embedding table that the first and the last stage both hold. It lies in the chunk's own states, or in another
   // frame (Frame::previous) if the stage has it in another chunk or gathers it
@@ -113,7 +115,7 @@ struct Operand {
   std::uint16_t slot = 0;
   std::int32_t parameter = -1;
   Part part = Part::all;
-  std::uint16_t tile = 0;  // for Scope::unit: number of a tile of the unit (LocalParameter::tile), or 0
+  std::uint16_t tile = 0;  // for Scope::unit: index of a tile of the unit (LocalParameter::tile), or 0
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -126,10 +128,10 @@ struct Op {
   Phase phase = Phase::forward;
   LaneKind lane = LaneKind::compute;
   Precision precision = Precision::bf16;
-  bool weight_gradient = false;    // belongs to the weight-gradient pass when a schedule splits backward
-  bool recompute = false;          // a forward op run again in backward
-  bool optimizer = false;          // norm kernels, update, casts of parameters
-  bool host_waits = false;         // the issuing thread waits here until the dependencies are done
+  bool weight_gradient = false;    // whether the op belongs to the weight-gradient pass when a schedule splits backward
+  bool recompute = false;          // whether the op is a forward op that runs again in backward
+  bool optimizer = false;          // whether the op belongs to the update: norm kernels, optimizer, casts of parameters
+  bool host_waits = false;         // whether the issuing thread waits at this op until the op's dependencies are done
   std::int32_t runtime_size = -1;  // index into the block's runtime_sizes of the size that scales the work, or -1
   std::vector<Operand> operands;
   std::vector<Operand> waits_for;  // buffers that this op does not read, but whose last writer must end first
@@ -154,19 +156,20 @@ enum class Cut : std::uint8_t { none, rows, columns, heads, halves };
 // A weight of a block as one rank holds it.
 struct LocalParameter {
   std::string name;
-  std::int64_t out = 0, in = 0;  // rows and columns after cutting over the tensor group
-  std::int64_t offset = 0;       // number of elements from the block's base
+  std::int64_t out = 0, in = 0;  // numbers of rows and columns after the weight is cut over the tensor group
+  std::int64_t offset = 0;       // number of elements between the block's first weight and this weight
   Cut cut = Cut::none;
-  bool partial = false;  // ranks of the tensor group hold the same weight, each with a part of its gradient
+  // whether the ranks of the tensor group hold the same weight, each with a part of its gradient
+  bool partial = false;
   // > 0: number of experts whose matrices lie one after another (`out` rows in all), cut over the ranks of
   // `expert_tensor`, with gradients reduced over the ranks of `expert_data`
   std::int64_t experts = 0;
   // Number of last rows of `out` that are key/value heads which all ranks of the group `kv` hold, each with a part of
   // the gradient
   std::int64_t kv_rows = 0;
-  // > 0: number, within the block, of a tile: a run of a weight's rows that is gathered and reduced by itself if
-  // weights are sharded (ZeRO-Infinity, 2104.07857, section 5.1.3: memory-centric tiling). tile_first, tile_of: number
-  // of the weight's rows before the tile, and of all its rows.
+  // > 0: number, within the block, of a tile: a contiguous range of a weight's rows that is gathered and reduced by
+  // itself if weights are sharded (ZeRO-Infinity, 2104.07857, section 5.1.3: memory-centric tiling). tile_first,
+  // tile_of: number of the weight's rows before the tile, and of all its rows.
   std::uint16_t tile = 0;
   std::int64_t tile_first = 0, tile_of = 0;
   // On a grid of tensor ranks, `over` is the group that the weight is cut over by `cut`. A matrix cut by rows is also
@@ -224,7 +227,7 @@ struct Block {
   std::string name;
   BlockRole role = BlockRole::layer;
   std::vector<BlockBuffer> buffers;
-  std::vector<std::uint32_t> forward, backward;  // op ids in issue order
+  std::vector<std::uint32_t> forward, backward;  // ids of ops in the order of issue
   // number of leading backward ops; only weight gradients need the ops after them
   std::uint32_t input_gradients = 0;
   // Number of leading backward ops (uploads) that may be issued before the ops of the preceding block of backward
@@ -233,7 +236,7 @@ struct Block {
   std::vector<std::uint32_t> release;
   std::vector<std::uint32_t> exchange;  // ids of forward ops that are issued when all stages have their inputs
   std::vector<LocalParameter> parameters;
-  std::int64_t parameter_elements = 0;  // sum over `parameters`
+  std::int64_t parameter_elements = 0;  // number of elements of all `parameters`
   std::vector<RuntimeSize> runtime_sizes;
 };
 inline constexpr std::uint16_t kInput = 0;
@@ -253,7 +256,8 @@ struct Frame {
   std::uint32_t slot = 0;  // index of the rank class that the frame belongs to
   // number of the layer in the model; -1 for the embedding, the number of layers for the output
   std::int32_t layer = -1;
-  std::int32_t micro_batch = -1;  // -1: not of one micro-batch; for an update the last micro-batch before it
+  // index of the micro-batch; -1: the frame is not of one micro-batch; for an update the last micro-batch before it
+  std::int32_t micro_batch = -1;
   std::int32_t chunk = 0;
   std::int64_t base = 0;  // number of elements before this block's weights in the chunk's flat buffers
 };
@@ -284,12 +288,12 @@ struct RankClass {
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // global number of the rank that represents the class
   std::int64_t multiplicity = 1;
-  TaskId begin = 0, end = 0;    // range of the class's tasks, which lie in issue order
-  std::uint32_t frame = kNone;  // frame that Scope::rank names
+  TaskId begin = 0, end = 0;    // first task of the class and the task after its last; the tasks lie in issue order
+  std::uint32_t frame = kNone;  // id of the frame that Scope::rank names
   // versions: number of versions of the weights that are kept at a time. staleness: largest number of updates made
   // between the forward of a micro-batch and the update that uses its gradient.
   std::int64_t versions = 1, staleness = 0;
-  bool server = false;  // parameter servers: processes on hosts, no GPU
+  bool server = false;  // whether the ranks are parameter servers: processes on hosts, without a GPU
   // An update may be validated in the next step (post_validation.h): the tasks from `validation` on receive the norm
   // over all stages, and in task `validated` the host waits for it. A wrong update is rolled back at that task, and the
   // tasks before it in the step run again. kNone: the update waits for the norm.
@@ -298,7 +302,7 @@ struct RankClass {
 
 // The tasks of this plan that are members of one collective, or the sender and the receiver of one transfer.
 struct Match {
-  std::uint32_t first = 0, count = 0;  // range in Plan::match_members
+  std::uint32_t first = 0, count = 0;  // index of the first member in Plan::match_members, and number of members
 };
 
 // All groups of one dimension. groups[i] lists the global ranks of group i; member_of[rank] is the index of the rank's
@@ -317,23 +321,23 @@ struct Plan {
   // For each server the number of the worker at whose position in the cluster it runs; if servers have machines of
   // their own, a number after the last worker's.
   std::vector<std::int64_t> server_seats;
-  bool servers_beside = false;  // servers run on the workers' machines
+  bool servers_beside = false;  // whether the servers run on the workers' machines
   // Workers do not wait for each other: a server updates its weights with the gradients of each worker when they
   // arrive.
   bool asynchronous_workers = false;
   // A step of an asynchronous schedule begins before the previous one has ended: the plan holds `steps` steps, from the
   // filling of the pipeline to its draining, and a report covers step number `reported`.
   std::int64_t steps = 1, reported = 0;
-  std::int64_t micro_batches = 0;  // number of micro-batches of all steps
-  std::int64_t update_every = 1;   // number of micro-batches of each update
-  Bytes element_bytes = 2;         // bytes of an activation element
+  std::int64_t micro_batches = 0;  // number of micro-batches in all steps of the plan together
+  std::int64_t update_every = 1;   // number of micro-batches between two updates
+  Bytes element_bytes = 2;         // number of bytes of an activation element
   // a rank's kernels begin in the order of their launches, also if their lanes differ
   bool one_queue = false;
   // no stage waits for other stages between steps, because updates are validated in the next step
   bool steps_overlap = false;
-  bool shards_optimizer = false;       // each data rank holds a part of the optimizer states
-  bool shards_gradients = false;       // a unit's gradient is freed once it is reduced to a part on each data rank
-  std::vector<GroupTable> dimensions;  // tables of groups, by Dimension
+  bool shards_optimizer = false;  // whether each data rank holds only a part of the optimizer states
+  bool shards_gradients = false;  // whether a unit's gradient is freed once it is reduced to a part on each data rank
+  std::vector<GroupTable> dimensions;  // for each Dimension, the table of its groups
   // kind of each rank; the ranks of one kind on one stage are a class. Empty: stages have one class each
   std::vector<std::uint16_t> kind_of_rank;
   // Dimensions whose groups contain ranks of several kinds; groups of other dimensions have ranks of one kind each
@@ -342,8 +346,9 @@ struct Plan {
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
-  std::uint32_t buffers = 0;         // number of buffer ids in use
-  std::vector<Task> tasks;           // tasks by slot, then in issue order; one task without meaning at the end
+  std::uint32_t buffers = 0;  // number of ids of buffers in use
+  // tasks of each class of ranks (slot) in issue order, one class after another; the last entry has no meaning
+  std::vector<Task> tasks;
   std::vector<TaskId> dependencies;  // tasks that a task waits for, except earlier tasks of its own lane
   std::vector<Match> matches;
   std::vector<TaskId> match_members;
@@ -376,7 +381,8 @@ std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
 // The frame in which an operand of a task of frame f lies.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& operand);
-std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);  // for an operand that is not a tile
+// frame that an operand with this scope lies in, unless the operand is a tile
+std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);
 
 // The position of a task in the step, for messages: "B micro-batch 0 layer 79, mlp up input gradient"; "start" for
 // kNone.

@@ -67,7 +67,7 @@ class Repeater {
 
   const Plan& from_;
   Plan plan_;
-  // tasks of transfers, by pass and index of the match
+  // for each pass and match (its index), the tasks of that transfer
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;
 };
 

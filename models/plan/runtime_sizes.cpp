@@ -83,7 +83,7 @@ class Resizer {
   // (exec/memory/buffers.cpp).
   void resize_block(std::size_t frame) {
     Block block = block_of(frame);
-    block.forward.clear();  // tasks name the ops of the original plan
+    block.forward.clear();  // cleared, because tasks name the ops of the original plan
     block.backward.clear();
     for (BlockBuffer& s : block.buffers) {
       if (s.runtime_size < 0) continue;
@@ -133,8 +133,8 @@ class Resizer {
 
   const Plan& from_;
   Plan plan_;
-  std::vector<std::vector<std::int64_t>> sizes_;  // runtime sizes, by frame
-  // index of the resized op, by frame and planned op
+  std::vector<std::vector<std::int64_t>> sizes_;  // for each frame, its runtime sizes
+  // for each frame and planned op, the index of the op with the size that was counted
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> op_of_;
 };
 

@@ -18,11 +18,11 @@ Work over_rows(const Work& work, std::int64_t planned, std::int64_t rows);
 // added per block (sim/cost/host_overheads.h) must be found with the original plan.
 Plan with_runtime_sizes(const Plan& unfolded, const std::vector<std::vector<std::int64_t>>& sizes);
 
-// Whether a plan has runtime sizes.
+// Whether a plan has sizes that are known only at run time.
 bool has_runtime_sizes(const Plan& plan);
 
 // For each frame, the number of runtime sizes that a rank counts in it: 0 in a frame of a micro-batch that goes through
 // the other copy of the model (Chimera, DualPipe), because no task uses that frame.
-std::vector<std::size_t> counted_sizes(const Plan& plan);  // by frame
+std::vector<std::size_t> counted_sizes(const Plan& plan);  // the index is the frame's id
 
 }  // namespace orrery

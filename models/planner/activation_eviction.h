@@ -29,10 +29,10 @@ class ActivationEviction : public StepPart {
   std::uint32_t frame_of_evicted(const std::vector<EvictedBuffer>& evicted, std::int32_t micro_batch);
   void move(const StageTransfer& transfer);
 
-  std::vector<char> alive_;  // whether a buffer is allocated now, by buffer id
-  // Ids of the frames of activations kept for another stage, by number of the eviction
+  std::vector<char> alive_;  // for each buffer (by id), whether it is allocated now
+  // For each eviction (by number), the id of the frame of the activations that are kept for another stage
   std::map<std::int32_t, std::uint32_t> frames_;
-  // evicted buffers, by number of the eviction and kind of ranks
+  // for each eviction (by number) and kind of ranks, the evicted buffers
   std::map<std::pair<std::int32_t, int>, std::vector<EvictedBuffer>> evicted_;
 };
 

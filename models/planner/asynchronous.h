@@ -28,7 +28,7 @@ class AsynchronousUpdates : public StepPart {
   std::uint32_t update_frame(const Chunk& chunk, std::uint32_t from, std::uint32_t to);
   void copy_weights(const Chunk& chunk, std::uint32_t frame);
 
-  std::int64_t updates_ = 0;  // number of updates written so far
+  std::int64_t updates_ = 0;  // number of updates whose tasks are written so far
 };
 
 }  // namespace orrery

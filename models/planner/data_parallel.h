@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// Reduction of unsharded gradients, bucket by bucket (DistributedDataParallel, ZeRO-1).
+// Reduces unsharded gradients, bucket by bucket (DistributedDataParallel, ZeRO-1).
 class BucketReduction : public StepPart {
  public:
   // servers: the part for parameter servers or a master rank, if these update the weights, else null.
@@ -18,7 +18,7 @@ class BucketReduction : public StepPart {
 
   void after_backward_op(const Pass& pass, std::size_t entry, std::uint32_t op, TaskId task) override;
   void reduce() override;
-  void end_step() override;  // the next update starts with new gradients
+  void end_step() override;  // starts the gradients of the next update anew
 
  private:
   // Whether a bucket is reduced as soon as backward has finished it. It is not if there are several copies of the

@@ -28,7 +28,7 @@ void StepWalk::turn(std::size_t turn) {
 // Issues one transfer for each slice. If a stage is replicated, sender and receiver issue the transfers over a boundary
 // in the order of samples, and transfers are not batched.
 void StepWalk::cross(const StageTransfer& transfer) {
-  const bool upstream = transfer.forward == transfer.send;  // this stage is before the boundary
+  const bool upstream = transfer.forward == transfer.send;  // whether this stage is the one before the boundary
   const std::int32_t virtual_stage = transfer.boundary + (upstream ? 0 : 1);
   const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
   const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;

@@ -16,7 +16,7 @@ void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const 
 
 void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const std::vector<TaskId>& after);
 
-// The last task of each lane on which gradients are reduced.
+// For each lane on which gradients are reduced, its last task.
 std::vector<TaskId> after_reductions(const TaskWriter& writer);
 
 // Sums one number over all ranks of a replica; with post-update validation only over this stage, because the sum over

@@ -19,7 +19,7 @@ std::uint16_t arriving_gradients(const PlanFacts& facts);
 // The index of the state buffer with the gradients that the host's update reads.
 std::uint16_t due_gradients(const PlanFacts& facts);
 
-// Offloads a bucket's gradients from the device.
+// Copies a bucket's gradients from the device to the host.
 void offload_bucket(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const Bucket& bucket,
                     const std::vector<TaskId>& after);
 

@@ -17,7 +17,7 @@ namespace orrery {
 // The duration of a phase, for finding an order of actions: the time that its ops take on the device, or the time that
 // the host takes to issue them, whichever is longer.
 struct OrderLength {
-  double device = 0, host = 0;  // nanoseconds
+  double device = 0, host = 0;  // times on the device and on the host, in nanoseconds
 
   void add(const OrderLength& other) {
     device += other.device;
@@ -34,12 +34,12 @@ struct OrderLength {
 // not counted, because they run at the same time as compute.
 class OrderClock {
  public:
-  // groups: Plan::dimensions. The spec and the groups must outlive the clock.
+  // groups: Plan::dimensions. The spec and `groups` must outlive this object.
   OrderClock(const Spec& spec, const std::vector<GroupTable>& groups);
 
-  // width: bytes of an activation element.
+  // Time of an op in nanoseconds. width: number of bytes of an activation element.
   double time(const Op& op, Bytes width);
-  // The op's times on the device and on the host.
+  // Times of the op on the device and on the host.
   OrderLength length(const Op& op, Bytes width);
   // The host's time for a block in addition to its ops, in forward and in backward.
   std::array<OrderLength, 2> overhead(const Plan& plan, const Block& block) const;

@@ -87,7 +87,7 @@ void PostValidation::after_turn(std::size_t turn) {
 
 // Sends one number to the next stage (forward) or the previous one, or receives it.
 TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send, bool forward) {
-  const bool next = send == forward;  // the peer is the next stage
+  const bool next = send == forward;  // whether the other side of the transfer is the next stage
   const LaneKind lane = send ? (next ? LaneKind::send_next : LaneKind::send_previous)
                              : (next ? LaneKind::receive_next : LaneKind::receive_previous);
   const Op op = {.name = name,

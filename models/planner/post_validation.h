@@ -48,7 +48,8 @@ class PostValidation : public StepPart {
   void receive_partial_norm();
   void validate_update();
 
-  std::vector<TransferPlace> places_;  // positions of the validation, by stage
+  // for each stage, the position in its transfer order at which it validates the update
+  std::vector<TransferPlace> places_;
 };
 
 }  // namespace orrery

@@ -22,7 +22,7 @@ auto said_at(const Spec& spec, std::string_view key, Function function) {
   }
 }
 
-// These functions reject values that do not fit the schedule; combinations of features that do not work are rejected by
+// These functions reject values that do not fit the schedule; combinations of options that do not work are rejected by
 // the table in models/load/combinations.h.
 
 // Rejects numbers of virtual stages that the schedule does not support.

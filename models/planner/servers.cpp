@@ -14,7 +14,7 @@ void Servers::end_step() {
   if (row_.servers && !spec_.strategy.overlap.parameter_gather) pull_buckets();
 }
 
-// DataParallel copies the weights to every rank before forward begins.
+// Copies the weights to every rank before forward begins, as torch.nn.DataParallel does.
 void Servers::hand_out_weights() {
   const Chunk& chunk = chunks_.front();
   for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {

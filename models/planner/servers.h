@@ -14,7 +14,7 @@ class Servers : public StepPart {
  public:
   using StepPart::StepPart;
 
-  void serve() override;  // the server's CPU updates weights with the sums of pushed gradients
+  void serve() override;  // writes the update by the server's CPU, with the sums of the pushed gradients
   void begin_step() override;
   void end_step() override;
 
@@ -27,7 +27,8 @@ class Servers : public StepPart {
   std::vector<TaskId> norm(const std::vector<TaskId>& after);
   void update_range(const std::vector<TaskId>& after);
 
-  std::vector<std::int64_t> pushed_;  // first elements of buckets, in the order in which workers push the buckets
+  // for each bucket in the order in which workers push, the index of its first element
+  std::vector<std::int64_t> pushed_;
 };
 
 }  // namespace orrery

@@ -22,7 +22,8 @@ bool sums_over_model(const Draft& draft) {
 }
 
 void SharedGradients::reduce() {
-  if (facts_.host_update() && facts_.unit_gradients) return;  // units were summed one by one
+  // the gradients of units were summed unit by unit before
+  if (facts_.host_update() && facts_.unit_gradients) return;
   const std::vector<TaskId> after = {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::data_reduce),
                                      writer_.last_of(LaneKind::expert_reduce), writer_.last_of(LaneKind::replicate)};
   const auto bytes = [&](std::int64_t elements) {

@@ -33,7 +33,7 @@ class StepView {
   const BlockContext& context_;
   const Schedule& schedule_;
   Plan& plan_;
-  std::vector<Chunk>& chunks_;  // chunks of the slot that is being written
+  std::vector<Chunk>& chunks_;  // chunks of the class of ranks (slot) that is being written
 };
 
 // An action whose ops are being issued, block by block.
@@ -45,9 +45,10 @@ struct Pass {
   };
 
   Action action;
-  std::vector<std::size_t> entries;  // indices of the entries of the action's chunk, in the order of the action
-  std::size_t at = 0, op = 0;        // index into `entries`, and index of the op, that come next
-  bool begun = false;                // whether entry `at` has begun
+  // indices of the entries (blocks) of the action's chunk, in the order in which the action runs them
+  std::vector<std::size_t> entries;
+  std::size_t at = 0, op = 0;  // next index into `entries`, and next index of an op of that entry
+  bool begun = false;          // whether issuing the ops of entry `at` has begun
   std::vector<Late> late = {};
 
   bool done() const { return at == entries.size(); }
@@ -57,15 +58,15 @@ struct Pass {
   bool ends_backward() const { return action.phase == Phase::backward || weights_alone(); }
 };
 
-// A part of a training step: a feature of the strategy (sharding, offload, updates, ...) that adds tasks to the tasks
-// of the schedule's actions. Each part keeps the state that the feature needs while a slot is written. The walk over a
-// stage's actions (emit.h) calls the hooks; in each hook parts are called in the order of make_plan()'s list.
+// A part of a training step: one technique of the strategy (sharding, offload, updates, ...) that adds tasks to the
+// tasks of the schedule's actions. Each part keeps the state that its technique needs while a slot is written. The walk
+// over a stage's actions (emit.h) calls the hooks; in each hook parts are called in the order of make_plan()'s list.
 class StepPart : public StepView, public TaskWatcher {
  public:
   using StepView::StepView;
 
-  virtual void begin_slot() {}  // resets state that belongs to the previous slot
-  virtual void serve() {}       // writes the complete step of a parameter server, which runs no actions
+  virtual void begin_slot() {}  // forgets what belongs to the previous class of ranks (slot)
+  virtual void serve() {}       // writes the complete step of a parameter server, which runs no forward or backward
   virtual void begin_step() {}
   // before_transfer: called before each transfer that the stage issues between two actions (turn, index of the
   // transfer), and after the last of them. after_turn: called after all transfers of the turn.
@@ -76,11 +77,11 @@ class StepPart : public StepView, public TaskWatcher {
   virtual void before_block(const Pass&) {}
   // The arguments are the pass and the ids of the ops of the block that are still to be issued.
   virtual void before_op(const Pass&, std::span<const std::uint32_t>) {}
-  // pass, index of the entry, id of the op, the op's task
+  // The arguments are the pass, the index of the entry, the id of the op and the op's task.
   virtual void after_backward_op(const Pass&, std::size_t, std::uint32_t, TaskId) {}
   virtual void after_block(const Pass&) {}
-  virtual void reduce() {}  // called when all gradients of an update are computed: sums over ranks
-  virtual void update() {}  // called when gradients are summed over ranks
+  virtual void reduce() {}  // called when all gradients of an update are computed, to sum them over ranks
+  virtual void update() {}  // called when the gradients are summed over ranks
   virtual void end_step() {}
   virtual void end_slot() {}
   void issued(const Op&, std::uint32_t, TaskId) override {}  // called for parts that were given to TaskWriter::watch()

@@ -32,8 +32,8 @@ class TaskWriter {
   explicit TaskWriter(Plan& plan) : plan_(plan) {}
 
   void watch(TaskWatcher& watcher) { watchers_.push_back(&watcher); }
-  void begin_slot();   // begins the plan's last slot
-  void take_frames();  // extends the tables below by frames that were added since the slot began
+  void begin_slot();   // begins to write the last class of ranks (slot) of the plan
+  void take_frames();  // adds rows to the tables below for frames that were added since the slot began
 
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
   // Emits a task of an op that is added to the plan unless the plan has an equal op (name, sizes, lane, use of
@@ -61,9 +61,9 @@ class TaskWriter {
 
   Plan& plan_;
   std::vector<TaskWatcher*> watchers_;
-  std::map<std::string, std::uint32_t> ops_;  // ids of ops, by a key of the properties in which ops differ
-  std::vector<TaskId> writers_;               // last writing task, by buffer id
-  std::vector<TaskId> computed_with_;         // last task on the compute lane that uses the buffer, by buffer id
+  std::map<std::string, std::uint32_t> ops_;  // ids of ops; the key is a text of the properties in which ops differ
+  std::vector<TaskId> writers_;               // for each buffer (by id), the last task that writes it
+  std::vector<TaskId> computed_with_;         // for each buffer (by id), the last task on the compute lane that uses it
   // Tasks on other lanes that use a buffer, as linked lists: moved_with_ has, by buffer id, the index in moved_uses_ of
   // the last such task, and each entry of moved_uses_ has the index of the entry before it.
   struct MovedUse {
@@ -72,7 +72,8 @@ class TaskWriter {
   };
   std::vector<std::uint32_t> moved_with_;
   std::vector<MovedUse> moved_uses_;
-  std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // last writing tasks, by unit frame, then StateSlot
+  // for each unit frame and StateSlot, the last task that writes that state buffer
+  std::vector<std::array<TaskId, kStateSlots>> state_writers_;
   std::vector<TaskId> last_in_lane_;
   TransferEnds ends_;
   std::vector<TaskId> sends_, barrier_;  // tasks that the next op of a block waits for

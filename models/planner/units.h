@@ -15,7 +15,7 @@ namespace orrery {
 // FSDP). A unit is the weights of one block.
 class Units : public StepPart {
  public:
-  // host: the part that offloads parameters or gradients, else null.
+  // host: the part of the step that offloads parameters or gradients; null if none does.
   Units(Draft& draft, TaskWriter& writer, HostUnits* host);
 
   void begin_slot() override;
@@ -34,7 +34,8 @@ class Units : public StepPart {
   void copy_out(std::uint32_t unit, Phase phase);
   Op gather_op(const Region& region, const Regions& all, Phase phase) const;
   bool reduces_apart(const Entry& entry) const;
-  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // counted over all micro-batches
+  // number of reductions of the unit's gradients, over all micro-batches
+  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;
   UnitSlot prepare_gradient(std::uint32_t unit, const Regions& regions);
   LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, UnitSlot source, bool begins);
   void reduce_unit(const Chunk& chunk, std::uint32_t unit);
@@ -42,10 +43,10 @@ class Units : public StepPart {
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
 
   HostUnits* host_;
-  std::map<std::uint32_t, bool> gathered_;         // whether a unit is gathered, by unit frame
-  std::map<std::uint32_t, std::int64_t> reduced_;  // number of reductions issued so far, by unit frame
+  std::map<std::uint32_t, bool> gathered_;         // for each unit frame, whether the unit is gathered now
+  std::map<std::uint32_t, std::int64_t> reduced_;  // for each unit frame, the number of reductions issued so far
   std::set<std::uint32_t> arrived_;                // ids of unit frames that are gathered but not yet copied out
-  std::deque<TaskId> released_;                    // tasks that freed a gathered unit and that no gather has waited for
+  std::deque<TaskId> released_;  // tasks that freed gathered units, and for which no gather has waited yet
 };
 
 }  // namespace orrery

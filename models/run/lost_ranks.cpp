@@ -9,7 +9,7 @@
 namespace orrery {
 
 constexpr auto kBetweenLooks =
-    std::chrono::milliseconds(5);  // small compared with the half second in which a loss is noticed
+    std::chrono::milliseconds(5);  // pause between checks, short beside the half second in which a loss is noticed
 
 std::string lost_file(const std::string& folder) { return folder + "/lost"; }
 

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// State of a process as Linux reports it (proc(5), /proc/PID/stat).
+// State of a process as Linux reports it in /proc/PID/stat (proc(5)).
 struct ProcessStat {
   char state = '?';  // 'R' running, 'S' sleeping, 'T' stopped, 'Z' ended and not yet waited for
   pid_t parent = 0;

@@ -26,7 +26,7 @@ constexpr std::size_t kCacheLine = 64;
 
 // An event as two words, so that it is written by two stores.
 struct ProgressEntry {
-  std::atomic<std::uint64_t> what;  // step << 33 | open << 32 | task
+  std::atomic<std::uint64_t> what;  // the event packed in one number: step << 33 | open << 32 | task
   std::atomic<std::int64_t> time_ns;
 };
 

@@ -16,8 +16,8 @@ enum class RankState : std::uint32_t { working, finished, failed };
 struct ProgressEvent {
   std::uint32_t step = 0;
   TaskId task = kNone;
-  bool open = false;         // the task was entered and not yet left
-  std::int64_t time_ns = 0;  // nanoseconds of CLOCK_MONOTONIC
+  bool open = false;         // whether the task was entered and is not finished
+  std::int64_t time_ns = 0;  // time of the event, nanoseconds of CLOCK_MONOTONIC
 };
 
 // A rank's progress at one moment. Any process can read it, while the rank runs or after it has ended.
@@ -30,8 +30,9 @@ struct RankProgress {
   std::string line;   // error message of a rank that failed
   // Number of events so far; if it stays the same, the rank made no progress
   std::uint64_t events = 0;
-  std::vector<ProgressEvent> lanes;  // last event of each lane, by LaneKind; its task is kNone if there is none yet
-  std::vector<std::vector<ProgressEvent>> recent;  // last few events of each lane, by LaneKind, in order of time
+  // for each lane (LaneKind), its last event; the event's task is kNone if there is none yet
+  std::vector<ProgressEvent> lanes;
+  std::vector<std::vector<ProgressEvent>> recent;  // for each lane (LaneKind), its last few events in order of time
 };
 
 // A rank's progress in a form that survives a kill: a small file mapped into memory, with a ring buffer of the last
@@ -64,7 +65,8 @@ class ProgressRing {
 
 inline constexpr std::size_t kRecentEvents = 7;
 
-std::string progress_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.progress"
+// name of the progress file: "folder/rank_3.progress"
+std::string progress_file(const std::string& folder, std::int64_t rank);
 
 // Reads a rank's progress; nullopt if the rank has not created the file yet. Throws Error if the file is no progress
 // file.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kNotEnded = "-";
 
-constexpr std::size_t kLength = 24;  // bytes of the file
+constexpr std::size_t kLength = 24;  // number of bytes of the file
 
 struct Hint {
   int number;

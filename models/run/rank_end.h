@@ -22,7 +22,7 @@ class RankEndFile {
   RankEndFile(const RankEndFile&) = delete;
   RankEndFile& operator=(const RankEndFile&) = delete;
   void started(pid_t rank) noexcept;
-  void ended(int wait_status) noexcept;  // wait_status: as returned by waitpid(2)
+  void ended(int wait_status) noexcept;  // notes that the rank ended. wait_status: as returned by waitpid(2)
 
  private:
   void write(std::string_view status) noexcept;
@@ -32,7 +32,7 @@ class RankEndFile {
 
 struct RankEnd {
   std::int64_t pid = 0;       // process id; 0: the rank has not started
-  std::optional<int> status;  // wait status (waitpid(2)); none: the rank has not ended
+  std::optional<int> status;  // wait status (waitpid(2)) with which the rank ended; none: the rank has not ended
 };
 // Reads how a rank ended; for an absent or incomplete file all fields are empty.
 RankEnd read_rank_end(const std::string& path);

@@ -24,16 +24,16 @@ constexpr Seconds kStartsWithin = 3;
 // A stop by a user or debugger may be short; this limit lets a user who waits for the run be told within five seconds.
 constexpr Seconds kStopsAtMost = 3;
 constexpr double kTimesPredicted = 10;  // factor by which an op may exceed its prediction before a rank counts as hung
-constexpr std::size_t kMostNamed = 16;  // most ranks that a message lists
+constexpr std::size_t kMostNamed = 16;  // greatest number of ranks that a message lists
 
 // A task in one of a rank's steps, ordered by step and then as lanes run them.
 struct Moment {
   std::uint32_t step = 0;
-  TaskId task = kNone;  // task of the unfolded plan
+  TaskId task = kNone;  // id of the task in the unfolded plan
   friend auto operator<=>(const Moment&, const Moment&) = default;
 };
 
-// Finds out from the progress of all ranks what each was doing.
+// Finds out, from the progress of all ranks, which task each rank was in.
 class Scene {
  public:
   Scene(const Plan& plan, std::span<const Witness> ranks, std::int64_t steps)
@@ -63,7 +63,7 @@ class Scene {
     return at && at->step + 1 < steps_;
   }
 
-  // The task of a rank's last event.
+  // The step and task of a rank's last event.
   std::optional<Moment> last(std::int64_t r) const {
     if (!ranks_[r].progress) return std::nullopt;
     const ProgressEvent* latest = nullptr;

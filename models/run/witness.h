@@ -18,13 +18,14 @@ namespace orrery {
 
 // The state of one rank as another process observes it.
 struct Witness {
-  std::optional<RankProgress> progress;  // none: the rank has not created its progress file yet
+  // progress that the rank noted; none: the rank has not created its progress file yet
+  std::optional<RankProgress> progress;
   std::int64_t pid = 0;      // process id that the launcher reports, until the rank writes its own; 0: not known
-  bool gone = false;         // the rank's process has ended
+  bool gone = false;         // whether the rank's process has ended
   std::optional<int> end{};  // wait status with which the process ended, if it was noted (rank_end.h)
-  bool stopped = false;      // the rank's process is stopped (SIGSTOP, a debugger)
+  bool stopped = false;      // whether the rank's process is stopped (SIGSTOP, a debugger)
   Seconds stopped_at = 0;    // time on the observer's clock when the stop was first observed, if the rank is stopped
-  bool spared = false;       // the run continues without this rank
+  bool spared = false;       // whether the run continues without this rank
   Seconds moved = 0;         // time on the observer's clock when the rank's last event was observed
 };
 

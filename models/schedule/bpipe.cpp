@@ -20,7 +20,8 @@ std::int64_t most_kept(const std::vector<Action>& order) {
 std::vector<Eviction> moves_of(const std::vector<Action>& order, std::int64_t room) {
   std::vector<Eviction> moves;
   if (most_kept(order) <= room) return moves;
-  std::map<std::int32_t, std::size_t> away;  // for each micro-batch that the partner holds, the index of its move
+  // for each micro-batch whose activations the partner holds, the index of the move that sent them
+  std::map<std::int32_t, std::size_t> away;
   std::int64_t here = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto back = i + 1 < order.size() && order[i + 1].phase == Phase::backward

@@ -14,7 +14,7 @@ namespace {
 struct Candidate {
   std::int64_t begin = 0;
   bool forward = false;
-  std::int64_t number = 0;  // number of the micro-batch among those of its direction
+  std::int64_t number = 0;  // index of the micro-batch among the micro-batches of its direction
   std::int64_t stage = 0, direction = 0;
   auto operator<=>(const Candidate&) const = default;  // NOLINT(modernize-use-nullptr)
 };
@@ -60,7 +60,7 @@ class Greedy {
   struct Stage {
     explicit Stage(std::int64_t copies) : forwards(copies), backwards(copies) {}
     std::int64_t now = 0, alive = 0;
-    std::vector<std::int64_t> forwards, backwards;  // number of passes run so far, by direction
+    std::vector<std::int64_t> forwards, backwards;  // for each direction, the number of passes run so far
     std::optional<Candidate> next{};
     std::int64_t in_flight(std::int64_t d) const { return forwards[d] - backwards[d]; }
   };
@@ -116,10 +116,11 @@ class Greedy {
   std::int64_t copies_, most_each_;
   Schedule where_;
   std::vector<Stage> stages_;
-  std::set<Candidate> next_;  // the next action of each stage
-  // End time of each micro-batch's passes, by direction and position
+  std::set<Candidate> next_;  // the next action of each stage, the earliest first
+  // For each direction, micro-batch and position, the end time of the pass
   std::vector<std::vector<std::vector<std::int64_t>>> ended_;
-  std::vector<std::vector<std::int64_t>> place_;  // position of a stage in each direction, by direction and stage
+  // for each direction and stage, the stage's position in that direction
+  std::vector<std::vector<std::int64_t>> place_;
 };
 
 }  // namespace

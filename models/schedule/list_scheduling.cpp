@@ -58,7 +58,7 @@ std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight;
 std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
   std::int64_t gap = 0;
   for (std::int64_t k = 0; k < count; ++k) gap += whole(shape.times[k]);
-  gap /= shape.stages;  // average time of a stage's work
+  gap /= shape.stages;  // average time of one stage's work
   return (gap + whole(shape.times[count]) + whole(shape.times[count + 1])) / kExchanges;
 }
 
@@ -108,8 +108,8 @@ class FilledPlay {
  private:
   struct Stage {
     std::int64_t now = 0, alive = 0;
-    std::int64_t until = 0;  // time at which the stage decides next
-    std::int64_t turn = 0;   // number of the stage's latest call; older entries in turns_ are ignored
+    std::int64_t until = 0;  // time at which the stage next decides which action to run
+    std::int64_t turn = 0;   // number of the stage's latest entry in turns_; entries with smaller numbers are ignored
     std::size_t next = 0;
     std::deque<Action> weights;  // weight gradients that have not begun yet
     std::array<std::int64_t, kVocabularyPasses> micro_batch = {};
@@ -240,20 +240,21 @@ class FilledPlay {
   }
 
   ScheduleShape shape_;
-  Schedule places_;  // stages of the virtual stages
+  Schedule places_;  // the stage on which each virtual stage lies
   std::int64_t count_;
   Filling filling_;
   bool shares_;
   Orders orders_;
   std::vector<Stage> stages_;
-  std::vector<std::int64_t> ended_;                  // end time of each pass, by micro-batch, then position
-  std::vector<std::vector<std::int64_t>> place_of_;  // virtual stage of each chunk, by stage, then chunk
+  std::vector<std::int64_t> ended_;                  // for each micro-batch and position, the end time of the pass
+  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the virtual stage
   std::int64_t gap_ = 0;
-  std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;  // time from which each micro-batch's pass can begin
+  // for each micro-batch, the time from which its vocabulary pass can begin
+  std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;
   std::array<std::vector<std::pair<std::size_t, std::int64_t>>, kVocabularyPasses>
       // Number of stages that have run the pass, and the end time of the last of them
       of_all_;
-  using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;  // time, stage, number of the stage's call
+  using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;  // time, stage, number of the stage's entry
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
 };
 

@@ -9,7 +9,8 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kNotYetKnown = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMostActions = 1 << 14;  // most actions of orders for which several candidate times are tried
+// greatest number of actions of an order for which several candidate times are tried
+constexpr std::int64_t kMostActions = 1 << 14;
 
 class Length {
  public:
@@ -108,10 +109,10 @@ class Length {
   std::int64_t micro_batches_, count_, gap_;
   std::vector<std::int64_t> now_;
   std::vector<std::size_t> next_;
-  std::vector<std::vector<std::int64_t>> place_of_;  // virtual stage of each chunk, by stage, then chunk
-  // end times of passes, forward and backward, by virtual stage and micro-batch
+  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the virtual stage
+  // for forward and backward, by virtual stage and micro-batch: the end times of passes
   std::array<std::vector<std::int64_t>, 2> ended_;
-  // passes of token lookups and logits, forward and backward, by micro-batch
+  // for each micro-batch, the passes of token lookups and of logits, forward and backward
   std::array<std::vector<OfAll>, 4> shared_;
 };
 

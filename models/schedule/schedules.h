@@ -93,10 +93,12 @@ struct BubbleForm {
   // Whether the formula holds with a barrier at the end of each step, without one, or with both
   enum class Holds : std::uint8_t { always, with_barrier, without_barrier };
 
-  std::string_view formula = "";  // "(p-1)/(m+p-1)"
+  // the bubble fraction as text, a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
+  std::string_view formula = "";
   double (*share)(double p, double m, double v) = nullptr;
-  std::int64_t least_rounds = 0;  // the formula holds if there are at least this many times p micro-batches
-  bool of_least = false;          // the formula holds only for exactly least_rounds times p micro-batches
+  std::int64_t least_rounds = 0;  // the formula holds if the number of micro-batches is at least this multiple of p
+  // whether the formula holds only if the number of micro-batches is exactly least_rounds times p
+  bool of_least = false;
   // Largest number of stages for which the formula holds, as longer pipelines take longer than it says; 0: no limit
   std::int64_t most_stages = 0;
   Holds holds = Holds::always;
@@ -106,18 +108,19 @@ struct BubbleForm {
 struct ScheduleRow {
   std::string_view name;
   std::string_view about;
-  std::int64_t chunks = 1;  // number of virtual stages a stage; 0: as many as the strategy asks for
-  bool splits = false;      // the schedule runs weight gradients separately from the rest of backward
+  std::int64_t chunks = 1;  // number of virtual stages on each stage; 0: as many as the strategy asks for
+  bool splits = false;      // whether the schedule runs weight gradients separately from the rest of backward
   ChunkPlacement placement = ChunkPlacement::in_turn;
   std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape) = nullptr;
   // Number of forwards that a stage issues before its first backward, which is the number of micro-batches in flight;
   // null: no closed form is known.
   std::int64_t (*in_flight)(std::int64_t stages, std::int64_t stage, std::int64_t micro_batches) = nullptr;
   std::array<BubbleForm, 2> bubbles = {};
-  bool fits_times = false;  // the order is found by a search that uses the times of its phases (ScheduleShape::times)
+  // whether the order is found by a search that uses the times of its passes (ScheduleShape::times)
+  bool fits_times = false;
   // Each chunk runs ScheduleShape::group micro-batches before the stage turns to its next chunk
   bool takes_turns = false;
-  bool plans_stages = false;  // DAPPLE's planner assigns layers to stages
+  bool plans_stages = false;  // whether DAPPLE's planner assigns layers to stages
   // The warm-up is designed for 2p - 1 micro-batches: a step is shorter only if it has at least that many
   bool warms_up_twice = false;
   Weaving weaving = Weaving::never;
@@ -139,13 +142,13 @@ inline constexpr std::string_view kPlainSchedule = "1f1b", kPlainSplitSchedule =
 
 const std::vector<ScheduleRow>& schedule_rows();
 const ScheduleRow& find_schedule(std::string_view name);  // throws Error listing the known names
-// Null if the order comes from a file; "" stands for kPlainSchedule
+// The row of a schedule; null if the order comes from a file; the name "" stands for kPlainSchedule
 const ScheduleRow* schedule_in_table(std::string_view name);
 // Whether a schedule overlaps forwards and backwards op by op if a spec asks for it.
 bool weaves_if_asked(std::string_view schedule, std::int64_t pipeline);
-// The stages and chunks of all virtual stages, without orders.
+// Assigns all virtual stages to stages and chunks, without orders of actions.
 Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape, std::int64_t copies = 2);
-// Also places the chunks of a shared vocabulary
+// The same for a row of the table, including the chunks of a shared vocabulary
 Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
 

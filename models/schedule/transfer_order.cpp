@@ -129,7 +129,7 @@ class Replay {
     std::vector<std::int64_t>& ends = ends_[s];
     if (ends.size() == schedule_.order[s].size()) return false;
     const std::size_t first = ends.size();
-    std::size_t last = first;  // last action that is overlapped with the first
+    std::size_t last = first;  // index of the last action that is overlapped with action `first`
     while (schedule_.order[s][last].woven) ++last;
     std::int64_t end = ends.empty() ? 0 : ends.back();
     for (std::size_t i = first; i <= last; ++i) {
@@ -209,7 +209,7 @@ class Replay {
   const std::vector<PhaseTimes>& times_;
   std::int32_t virtual_stages_;  // number of virtual stages of one copy of the model
   std::vector<std::vector<std::int32_t>> virtual_stage_;
-  std::vector<std::vector<std::int64_t>> ends_;  // end times of the actions replayed so far, by stage
+  std::vector<std::vector<std::int64_t>> ends_;  // for each stage, the end times of the actions replayed so far
   std::map<Key, std::int64_t> produced_;
   // For an exchange: number of stages that have contributed so far, and the time of the last contribution
   std::map<Key, std::pair<std::size_t, std::int64_t>> parts_;

@@ -27,7 +27,7 @@ struct StageTransfer {
   std::int32_t micro_batch = 0;
   bool forward = true;
   bool send = true;
-  bool joins_previous = false;  // the transfer forms one batch with the previous transfer
+  bool joins_previous = false;  // whether the transfer is in one batch with the previous transfer
   std::int32_t move = -1;       // index of the eviction in Schedule::moves, or -1
   StageExchange exchange = StageExchange::none;
 };

@@ -15,7 +15,7 @@ struct WeightVersions {
   std::int64_t kept = 1;
   // Largest number of updates between the version that a gradient was computed with and its own update: u - met
   std::int64_t staleness = 0;
-  std::vector<std::int64_t> met;  // version that each micro-batch uses
+  std::vector<std::int64_t> met;  // for each micro-batch, the version of the weights that it uses
 };
 
 // All micro-batches of an update use the version that is the newest when stage `reference` begins the first of them.

@@ -15,7 +15,7 @@ using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// The rules that the search varies, to get different orders.
+// The rules of list scheduling that the search varies, to get different orders.
 struct Rules {
   // A weight gradient is run if the stage would wait for at least this percentage of the weight gradient's time
   std::int64_t gap_percent = 100;
@@ -24,8 +24,8 @@ struct Rules {
 
 struct Stage {
   std::int64_t now = 0;
-  bool blocked = false;                                // the stage waits until another stage begins a pass
-  std::int64_t forwards = 0, inputs = 0, weights = 0;  // number of passes begun so far
+  bool blocked = false;                                // whether the stage waits until another stage begins a pass
+  std::int64_t forwards = 0, inputs = 0, weights = 0;  // number of passes of each type begun so far
   std::vector<std::int64_t> forward_ready, input_ready;
   std::vector<Action> order;
 
@@ -163,7 +163,7 @@ class ZeroBubblePlay {
   std::vector<PhaseTimes> times_;
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> begin_, now_;
-  // end time of each pass, by stage: forwards, input gradients
+  // for each stage, the end time of each of its forwards and input gradients
   std::vector<std::array<std::vector<std::int64_t>, 2>> ended_;
 };
 

@@ -22,10 +22,10 @@ struct Gpu {
   std::string id;
   std::string name;
   Architecture architecture = Architecture::other;
-  int compute_capability = 0;  // e.g. 80, 90, 100
+  int compute_capability = 0;  // compute capability times ten, e.g. 80, 90, 100
   // Peak rates of matrix products, TFLOP/s, by format: "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"
   std::map<std::string, double> tflops;
-  Bytes memory_bytes = 0;  // bytes that the driver reports
+  Bytes memory_bytes = 0;  // bytes of device memory that the driver reports
   double memory_GBps = 0;
   double l2_MB = 0;
   int sms = 0;
@@ -35,7 +35,8 @@ struct Gpu {
   int nvlink_reach = 0;
   double pcie_GBps = 0;
   double tdp_W = 0;
-  bool uncalibrated = false;  // no communication model was validated for this GPU (AMD, TPU): results are marked so
+  // whether no communication model was validated for this GPU (AMD, TPU): results are marked so
+  bool uncalibrated = false;
 };
 
 // Peak rate of matrix products in a precision, FLOP/s. Throws Error if the GPU does not support the precision.
@@ -64,7 +65,7 @@ struct Straggler {
 inline constexpr double kNodeHoursBetweenFailures = 54.0 * 24 * 2048 / 419;
 
 struct Failures {
-  double node_mtbf_hours = kNodeHoursBetweenFailures;  // mean time between failures of one node, 0 = never
+  double node_mtbf_hours = kNodeHoursBetweenFailures;  // mean hours between failures of one node, 0 = never
   double restart_s = 0;                                // seconds that a restart takes, 0 = not known
   // Number of steps between checkpoints, 0 = the number with which least time is lost
   std::int64_t checkpoint_every = 0;
@@ -87,8 +88,9 @@ struct Cluster {
   std::int64_t oversubscribed_above_gpus = 0;
   double oversubscription = 1;
   std::optional<Host> host;
-  std::array<std::optional<Store>, kTiers> stores;  // by memory tier; only tiers behind the host have one
-  double power_kW = 0;                              // power of a node, kW
+  // for each memory tier its store; only tiers behind the host have one
+  std::array<std::optional<Store>, kTiers> stores;
+  double power_kW = 0;  // power of a node, kW
   std::vector<Straggler> stragglers;
   // Every rank that is not a named straggler is slow with probability straggler_share, drawn with the spec's seed; its
   // compute then takes straggler_slowdown times as long.
@@ -103,8 +105,8 @@ inline const std::optional<Store>& store_of(const Cluster& c, MemoryTier tier) {
 
 // Built-in GPUs and nodes by name. The functions throw Error listing the known names. The node `localhost` has 0 GPUs,
 // which stands for as many ranks as a spec asks for.
-Gpu find_gpu(std::string_view id);                                // models/data/gpus/<id>.json
-Cluster find_cluster(std::string_view node, std::int64_t nodes);  // models/data/nodes/<id>.json
+Gpu find_gpu(std::string_view id);                                // Reads models/data/gpus/<id>.json
+Cluster find_cluster(std::string_view node, std::int64_t nodes);  // Reads models/data/nodes/<id>.json
 
 // The number of GPUs that reach each other over NVLink if n GPUs share a node: n, 2 (a bridged pair), or none.
 int default_nvlink_domain(const Gpu& gpu, int gpus_per_node);

@@ -32,7 +32,7 @@ inline constexpr Named<SelectiveRecompute> kSelectiveRecomputes[] = {
     {"operations", SelectiveRecompute::operations},
     {"second_layers", SelectiveRecompute::second_layers}};
 
-// FlashAttention kernel that is assumed if the GPU's profile has its rates.
+// FlashAttention kernel that the software runs, assumed if the GPU's profile has its rates.
 enum class FlashKernel : std::uint8_t { fa1, fa2, cudnn };
 inline constexpr Named<FlashKernel> kFlashKernels[] = {
     {"fa1", FlashKernel::fa1}, {"fa2", FlashKernel::fa2}, {"cudnn", FlashKernel::cudnn}};

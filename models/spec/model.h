@@ -23,24 +23,26 @@ struct Moe {
   std::int64_t shared_feed_forward = 0;  // total width of the shared experts, 0 = no shared experts
   std::int64_t first_layer = 0;
   std::int64_t every = 1;
-  std::vector<std::int64_t> layers;       // layers with experts, in order; empty = they follow first_layer and every
-  std::optional<double> capacity_factor;  // none = no token is dropped
+  // indices of the layers with experts, in order; empty = they follow from first_layer and every
+  std::vector<std::int64_t> layers;
+  std::optional<double> capacity_factor;  // factor of the expert capacity; none = no token is dropped
   bool pad_to_capacity = false;
-  bool shared_gate = false;  // Qwen1.5-MoE: a sigmoid gate (hidden -> 1) on the shared expert
+  bool shared_gate = false;  // whether a sigmoid gate (hidden -> 1) scales the shared expert (Qwen1.5-MoE)
   bool sigmoid_scores = false;
-  bool router_bias = false;      // a bias on the router's matrix product (gpt-oss)
-  bool correction_bias = false;  // DeepSeek-V3: a weight per expert that steers the choice (auxiliary-loss-free)
+  bool router_bias = false;      // whether the router's matrix product has a bias (gpt-oss)
+  bool correction_bias = false;  // whether a weight per expert steers the choice (auxiliary-loss-free, DeepSeek-V3)
   // The experts form expert_groups equal groups, and the experts that a token chooses lie in at most top_groups of them
   // (DeepSeek-V2 and V3: device- and node-limited routing). A token ranks the groups by their best expert, or with a
   // correction bias by their two best.
   std::int64_t expert_groups = 1, top_groups = 1;
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
-  double imbalance = 1.0;      // number of tokens of the busiest expert rank / mean over expert ranks
-  std::optional<double> zipf;  // used instead of imbalance: the load of the expert of rank r falls as r^-zipf
+  double imbalance = 1.0;  // number of tokens of the busiest expert rank / mean over expert ranks
+  // exponent used instead of imbalance: the load of the expert of rank r falls as r^-zipf
+  std::optional<double> zipf;
   // Used instead of imbalance: name of a file of token counts per layer and expert, as written in the spec
   std::string loads_file;
-  std::shared_ptr<const ExpertLoads> loads;  // the counts of loads_file
+  std::shared_ptr<const ExpertLoads> loads;  // the counts of tokens read from loads_file
 };
 
 // Multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.
@@ -56,7 +58,8 @@ struct SlidingWindow {
   std::int64_t window = 0;
   // Every n-th layer attends to all positions, other layers within the window; 1 = all layers use the window
   std::int64_t every = 1;
-  std::vector<std::int64_t> full_layers;  // layers that attend to all positions, in order; empty = every n-th
+  // indices of layers that attend to all positions, in order; empty = every n-th
+  std::vector<std::int64_t> full_layers;
 };
 
 // The largest number of layers of a model: four times that of the deepest Transformer that was trained (DeepNet, Wang
@@ -73,28 +76,32 @@ struct Model {
   std::int64_t head_dim = 0;
   std::int64_t feed_forward = 0;
   std::int64_t vocab = 0;
-  std::int64_t max_positions = 0;  // rows of a learned position table; 0 = as long as the sequence
+  // number of rows of a learned position table; 0 = as many as the sequence has tokens
+  std::int64_t max_positions = 0;
   // Number of positions that a model's configuration file states although the model has no position table; 0 = not
   // stated
   std::int64_t trained_positions = 0;
-  bool gated = true;  // three MLP matrices (SwiGLU and the like) or two (GeLU)
+  bool gated = true;  // whether the MLP has three matrices (SwiGLU and the like) instead of two (GeLU)
   bool tied_embeddings = false;
-  bool bias = false;      // a bias on every linear layer, as if qkv_bias, attention_output_bias and mlp_bias were set
-  bool qkv_bias = false;  // a bias on q, k, v (Qwen2)
-  bool attention_output_bias = false;  // a bias on attention's output (gpt-oss)
-  bool mlp_bias = false;               // biases on the matrices of the MLP and of experts
-  bool qk_norm = false;                // a norm of head_dim on q and on k (Qwen3, Gemma 3)
-  bool qk_norm_all = false;  // one norm over all heads of q and one over all heads of k, instead of qk_norm (OLMo 2)
-  bool attention_sinks = false;  // a learned number for each head, added to the sum in its softmax (gpt-oss)
-  bool pre_norms = true;         // norms before attention and MLP
-  bool post_norms = false;       // norms after attention and MLP (Gemma 2 and 3, OLMo 2)
+  // whether every linear layer has a bias, as if qkv_bias, attention_output_bias and mlp_bias were set
+  bool bias = false;
+  bool qkv_bias = false;               // whether q, k and v have a bias (Qwen2)
+  bool attention_output_bias = false;  // whether attention's output has a bias (gpt-oss)
+  bool mlp_bias = false;               // whether the matrices of the MLP and of experts have biases
+  bool qk_norm = false;                // whether each head of q and of k has a norm of head_dim (Qwen3, Gemma 3)
+  // whether one norm covers all heads of q and one all heads of k, instead of qk_norm (OLMo 2)
+  bool qk_norm_all = false;
+  // whether each head has a learned number that is added to the sum in its softmax (gpt-oss)
+  bool attention_sinks = false;
+  bool pre_norms = true;    // whether there are norms before attention and MLP
+  bool post_norms = false;  // whether there are norms after attention and MLP (Gemma 2 and 3, OLMo 2)
   // Attention and MLP read the same hidden states, and both their outputs are added to the residual
   bool parallel_block = false;
-  bool parallel_norms = false;    // in a parallel block, attention and MLP each have their own norm (GPT-NeoX)
-  bool embedding_norm = false;    // a norm of the embeddings (BLOOM)
-  bool norm_weight = true;        // norms multiply by weights; OLMo's do not
-  bool norm_bias = true;          // LayerNorms add a bias; MPT's do not
-  bool scaled_embedding = false;  // embeddings are multiplied by sqrt(hidden) (Gemma)
+  bool parallel_norms = false;    // whether attention and MLP of a parallel block each have their own norm (GPT-NeoX)
+  bool embedding_norm = false;    // whether the embeddings have a norm (BLOOM)
+  bool norm_weight = true;        // whether norms multiply by weights; those of OLMo do not
+  bool norm_bias = true;          // whether LayerNorms add a bias; those of MPT do not
+  bool scaled_embedding = false;  // whether embeddings are multiplied by sqrt(hidden) (Gemma)
   // Cap of attention scores, x -> cap tanh(x / cap) (Gemma 2), 0 = no cap; logit_softcap is the cap of logits
   double attention_softcap = 0;
   double logit_softcap = 0;
@@ -127,14 +134,14 @@ enum class Partition : std::uint8_t { replicated, column, row, vocabulary };
 
 // One parameter tensor. Matrices are (out, in) as in PyTorch; vectors have in = 1.
 struct Parameter {
-  std::string name;  // "attention.qkv.weight"
+  std::string name;  // name of the parameter: "attention.qkv.weight"
   std::int64_t out = 0;
   std::int64_t in = 1;
   Partition partition = Partition::replicated;
   std::int64_t experts = 0;  // > 0: number of such matrices, one for each expert, distributed over the expert group
 };
 
-std::int64_t elements(const Parameter& p);  // out * in * max(1, experts)
+std::int64_t elements(const Parameter& p);  // number of elements: out * in * max(1, experts)
 
 // The parameters of one layer, of the embedding (tokens, positions) and of the head (final norm, and the output matrix
 // unless it is tied to the embedding), in the order in which forward reads them.

@@ -10,9 +10,9 @@ namespace orrery {
 // (models/data/recipes/<name>.json), with the source of the strategy, and a measured figure to compare a prediction
 // with. Settings that the source does not state are our own choice, as `source` says.
 struct NamedRecipe {
-  std::string name;    // "bloom-176b"
-  std::string about;   // one line about the recipe
-  std::string source;  // source of the strategy and cluster
+  std::string name;    // name of the recipe: "bloom-176b"
+  std::string about;   // description of the recipe in one line
+  std::string source;  // publication from which strategy and cluster are taken
   std::string spec;    // contents of the spec file, as parse_spec() reads them
 
   // The measured figure's name: step_time_s | mfu | model_tflops_per_gpu | hardware_tflops_per_gpu, as in the report.

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// A contiguous run of positions of a sequence.
+// A contiguous range of positions of a sequence.
 struct SequencePart {
   std::int64_t first = 0, count = 0;
 };

@@ -15,15 +15,17 @@ struct ShardingRow {
   std::string_view about;
   // Optimizer states and update are sharded over the data group; parameters are gathered after the update
   bool shards_optimizer = false;
-  bool shards_gradients = false;   // a unit's gradient lives only until it is reduced
-  bool shards_parameters = false;  // a unit's parameters are gathered before use
+  bool shards_gradients = false;   // whether a unit's gradient lives only until it is reduced
+  bool shards_parameters = false;  // whether a unit's parameters are gathered before use
   bool reshards_after_forward = false;
-  bool fp32_shards = false;  // FSDP: the shard is the fp32 master weights, cast before they are gathered
+  bool fp32_shards = false;  // whether the shard is the fp32 master weights, cast before they are gathered (FSDP)
   // Parameters are sharded over Strategy::shard_group ranks; gradients are also reduced over the ranks with the same
   // shard
   bool hybrid = false;
-  bool master = false;   // one rank hands out inputs and weights, takes outputs and gradients, and alone updates
-  bool servers = false;  // separate ranks hold the weights and update them: workers push gradients and pull weights
+  // whether one rank hands out inputs and weights, takes outputs and gradients, and alone updates
+  bool master = false;
+  // whether separate ranks hold the weights and update them: workers push gradients and pull weights
+  bool servers = false;
   // bounds: name of the variant whose transfers and memory are a lower bound of this one's in a search; for a hybrid
   // variant it is also the variant that it equals if there is only one shard group. with_host_gradients: name of the
   // variant that this one becomes if gradients are offloaded to the host, where they are reduced unit by unit. "": the
@@ -50,7 +52,8 @@ Sharding sharding_of(const ShardingRow& row);
 Sharding find_sharding(std::string_view name);  // throws Error listing the known names
 std::string_view name_of(Sharding s);
 std::vector<std::string_view> sharding_names();
-Sharding bounding(const ShardingRow& row);             // the variant that `bounds` names
-Sharding with_host_gradients(const ShardingRow& row);  // the variant that `with_host_gradients` names
+Sharding bounding(const ShardingRow& row);  // the sharding that the row's column `bounds` names
+// the sharding that the row's column `with_host_gradients` names
+Sharding with_host_gradients(const ShardingRow& row);
 
 }  // namespace orrery

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// A group of features: its name in the data files, and the member of Software that holds it.
+// A group of properties of a stack: its name in the data files, and the member of Software that holds it.
 template <class Part>
 struct SoftwareGroup {
   std::string_view name;
@@ -197,7 +197,7 @@ Software find_software(std::string_view name) {
   if (const auto like = file.find("like"); like != file.end()) software = find_software(like->get<std::string>());
   software.name = name;
   for (const auto& [group, features] : file.items()) {
-    if (!features.is_object()) continue;  // "about" and "like" are no groups
+    if (!features.is_object()) continue;  // the keys "about" and "like" are not groups of properties
     for (const auto& [key, feature] : features.items()) assign(software, find_key(group, key), feature.at("value"));
   }
   take_fitted_numbers(software, name);

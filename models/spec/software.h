@@ -16,41 +16,42 @@
 namespace orrery {
 
 // The properties of a training stack that change a step's time or memory, from models/data/software/<name>.json, which
-// states a source for each. All are features of the stack: none is a factor that times are multiplied by. A spec may
+// states a source for each. All are properties of the stack: none is a factor that times are multiplied by. A spec may
 // override any of them: software: {profile: torchtitan, compile: true}.
 struct Software {
   struct Layout {
-    std::string rank_order = "tp-cp-ep-dp-pp";  // innermost dimension first
+    std::string rank_order = "tp-cp-ep-dp-pp";  // order of the dimensions in the numbering of ranks, innermost first
     StageRule stage_rule = StageRule::even;
     std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of this value * tensor
-    std::string schedule = "";        // name of the schedule if the spec names none, "" = the default of specs
+    std::string schedule = "";        // name of the schedule used if the spec names none; "" = the general default
     // Interleaved schedule: the number of micro-batches need not be a multiple of the number of stages
     bool uneven_interleaving = false;
     InterleaveGroup interleave_group = InterleaveGroup::stages;
     SelectiveRecompute selective_recompute = SelectiveRecompute::attention;
-    bool sequence_parallel = true;  // default if tensor > 1 and the spec does not say
+    bool sequence_parallel = true;  // whether sequence parallelism is the default if tensor > 1
     // Whether the default of expert_tensor is the tensor degree; otherwise it is 1
     bool expert_tensor_is_tensor = false;
-    double dropout = 0;  // default of model.dropout
+    double dropout = 0;  // default value of model.dropout
   };
 
   struct Kernels {
-    Attention attention = Attention::flash;  // default if the spec does not say
+    Attention attention = Attention::flash;  // default value of strategy.attention
     FlashKernel attention_kernel = FlashKernel::fa2;
-    bool fused_softmax = true;     // mask, scale and softmax of unfused attention are one kernel
-    bool fused_activation = true;  // bias + GeLU, or SwiGLU, are one kernel
-    bool fused_residual = true;    // bias + dropout + residual add are one kernel
-    bool fused_norm = true;        // a norm is one kernel, otherwise about six
+    bool fused_softmax = true;     // whether mask, scale and softmax of unfused attention are one kernel
+    bool fused_activation = true;  // whether bias + GeLU, or SwiGLU, are one kernel
+    bool fused_residual = true;    // whether bias + dropout + residual add are one kernel
+    bool fused_norm = true;        // whether a norm is one kernel; otherwise it is about six
     bool fused_rotary = true;
     // Number of times that queries, keys and values are copied into another memory layout
     std::int64_t attention_copies = 0;
-    bool fused_cross_entropy = true;  // the loss reads the logits twice, otherwise it makes about seven passes in fp32
+    // whether the loss reads the logits only twice; otherwise it makes about seven passes in fp32
+    bool fused_cross_entropy = true;
     LossTensor fused_loss_on = LossTensor::copy;
     // Number of fp32 tensors of the logits' size that the backward of an unfused loss writes
     std::int64_t loss_gradient_copies = 1;
     // Number of further fp32 tensors of the logits' size if the logits are sharded over tensor ranks
     std::int64_t loss_parallel_copies = 0;
-    bool keeps_logits = false;      // the fp32 logits of an unfused loss stay allocated while its backward runs
+    bool keeps_logits = false;      // whether the fp32 logits of an unfused loss stay allocated while its backward runs
     std::int64_t loss_metrics = 0;  // number of times that a micro-batch's loss is computed again, for metrics
     // 8-bit products: backward casts the 16-bit input again, so that no 8-bit version of it is kept
     bool casts_again = false;
@@ -58,20 +59,22 @@ struct Software {
     bool fp8_activation_inputs = false;
     // 8-bit products: the output of fused attention is kept once, with 12 bits an element
     bool packs_attention_output = false;
-    bool fused_optimizer = true;  // one pass over the states, otherwise one kernel per operation and tensor
-    bool fused_clip = false;      // the update itself multiplies gradients by the clip coefficient and the loss scale
+    // whether the optimizer makes one pass over the states; otherwise it has one kernel per operation and tensor
+    bool fused_optimizer = true;
+    // whether the update itself multiplies gradients by the clip coefficient and the loss scale
+    bool fused_clip = false;
     // Backward of the token lookup writes a zeroed gradient table, which is then added to the gradients
     bool dense_embedding_gradient = true;
-    // Products of weight gradients add their result to the fp32 buffer themselves
+    // Whether products of weight gradients add their result to the fp32 gradient buffer directly
     bool gradient_accumulation_fusion = true;
-    bool compile = false;      // chains of element-wise ops are fused into fewer kernels
-    bool cuda_graphs = false;  // no host cost per kernel inside a step
+    bool compile = false;      // whether chains of element-wise ops are fused into fewer kernels
+    bool cuda_graphs = false;  // whether steps run as CUDA graphs, so that the host spends no time per kernel
   };
 
   struct Communication {
     // Sequence parallel: backward gathers the sharded input again, instead of keeping the gathered one
     bool regather_input = true;
-    // Backward's tensor collective overlaps with the product of the weight gradient
+    // Whether backward's tensor collective overlaps with the product of the weight gradient
     bool tensor_reduce_overlaps_wgrad = true;
     // Minor version of NCCL 2.x: 4 has no LL128, versions before 17 no NVLS (models/cost/nccl/model.h)
     std::int64_t nccl_minor = 28;
@@ -92,29 +95,30 @@ struct Software {
     // The stages of a pipeline update with the part of the gradient norm that they know, and roll a wrong update back
     // later: no stage waits for the other stages before it begins the next step
     bool post_update_validation = false;
-    bool batched_p2p = true;  // a send and the receive of the same turn form one NCCL group
+    bool batched_p2p = true;  // whether a send and the receive of the same turn form one NCCL group
     // MiB of gradients in a bucket, 0 = one bucket for all gradients; the default if the spec does not say
     double bucket_MiB = 25;
     // Bucket size of stacks that count elements, whatever their data type: the larger of bucket_elements and
     // bucket_elements_of_rank times the number of data and context ranks. If both are 0, bucket_MiB holds.
     double bucket_elements = 0;
     double bucket_elements_of_rank = 0;
-    bool buckets_for_overlap = false;  // all gradients are one bucket if their reduction does not overlap with backward
-    bool sharded_in_one_bucket = false;  // all gradients are one bucket if optimizer states are sharded
-    bool shards_all_reduce = false;      // ZeRO-1 all-reduces gradients instead of reduce-scattering them
+    // whether all gradients are one bucket if their reduction does not overlap with backward
+    bool buckets_for_overlap = false;
+    bool sharded_in_one_bucket = false;  // whether all gradients are one bucket if optimizer states are sharded
+    bool shards_all_reduce = false;      // whether ZeRO-1 all-reduces gradients instead of reduce-scattering them
     bool overlap_gradient_reduce = true;
     // Sequence parallel: a product of gathered rows multiplies this rank's own rows while the rows of the other ranks
     // arrive, then the rows of ranks before it and of ranks after it.
     bool own_rows_first = false;
-    bool overlap_sharded = true;  // gradient reduction overlaps with backward also if states are sharded
+    bool overlap_sharded = true;  // whether gradient reduction overlaps with backward also if states are sharded
     OneQueue one_queue = OneQueue::never;
     // A rank has several gradient buckets only in its first chunk, and only if that is the first chunk of the pipeline;
     // any other chunk has one bucket for all its gradients
     bool buckets_on_first_chunk = false;
     bool overlap_parameter_gather = true;
     bool overlap_pipeline = true;
-    bool gathers_eight_bit = false;     // training in eight bits: ZeRO-1 gathers matrices in eight bits
-    bool keep_gradients_whole = false;  // ZeRO-2: gradients stay unsharded until the last micro-batch
+    bool gathers_eight_bit = false;     // whether ZeRO-1 gathers matrices in eight bits when training is in eight bits
+    bool keep_gradients_whole = false;  // whether gradients of ZeRO-2 stay unsharded until the last micro-batch
     // A micro-batch's gradients are added to the gradient sums only when all of them are computed; those of the last
     // micro-batch are added one by one as they are computed, so that their reduction can begin
     bool accumulates_after_backward = false;
@@ -136,7 +140,7 @@ struct Software {
 
   // Host times, in microseconds of the thread that launches kernels.
   struct Host {
-    double launch_us = 4;  // time per kernel launch
+    double launch_us = 4;  // time per launch of a kernel
     // Time per call of the framework (Python, modules, dispatcher, autograd); 0 for compiled code
     double call_us = 0;
     // Fraction of call_us that a call takes if autograd makes it, because nodes of autograd's graph run mostly without
@@ -153,7 +157,8 @@ struct Software {
     // Time per cudaMalloc or cudaFree, in steps that fit into memory only if the allocator frees cached segments and
     // allocates them again
     double segment_us = 0;
-    bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING: the host waits for every kernel before it continues
+    // whether the host waits for every kernel before it continues (CUDA_LAUNCH_BLOCKING)
+    bool blocking_launches = false;
     // Microseconds of the time to issue a layer's ops in which the host itself is busy, 0 = all of that time; in the
     // rest the host waits for the device.
     double host_layer_us = 0;
@@ -171,8 +176,8 @@ struct Software {
     bool collectives_hold_tensors = false;
     // ZeRO-1 gathers parameters into one flat buffer, then into a tensor for each rank: two memcpys
     bool gathers_lists = false;
-    double context_MiB = 500;   // memory of the CUDA context and of loaded kernels
-    double workspace_MiB = 32;  // cuBLAS workspace, allocated through the caching allocator
+    double context_MiB = 500;   // MiB of the CUDA context and of loaded kernels
+    double workspace_MiB = 32;  // MiB of the cuBLAS workspace, allocated through the caching allocator
     // Buffers that the stack keeps for communication if states are sharded, allocated through the caching allocator too
     double buffers_MiB = 0;
     // Data type of gradients if the spec does not say: a precision, or "precision" for the data type of the parameters
@@ -181,7 +186,8 @@ struct Software {
 
   struct Log {
     LoggedMemory logged_memory = LoggedMemory::allocated;
-    bool logs_first_rank = false;  // the logged figure is that of the first rank, instead of the largest of all ranks
+    // whether the logged figure is that of the first rank, instead of the largest of all ranks
+    bool logs_first_rank = false;
     // The logged figure is the largest reserved memory from the end of the last micro-batch on, not over the complete
     // step
     bool logs_update = false;
@@ -196,14 +202,14 @@ struct Software {
   Log log;
 };
 
-// A feature of a stack, read and written.
+// A property of a stack, with functions to read and to write it.
 template <class T>
 struct SoftwareValue {
   T (*get)(const Software&);
   void (*set)(Software&, const T&);
 };
-// A feature that takes one of a few named values. what: what the values are called in messages, as "rule" in "unknown
-// rule odd". set throws Error listing the known names.
+// A property of a stack that takes one of a few named values. what: what the values are called in messages, as "rule"
+// in "unknown rule odd". set throws Error listing the known names.
 struct SoftwareWord {
   std::string_view what;
   std::vector<std::string_view> (*names)();
@@ -213,10 +219,10 @@ struct SoftwareWord {
 using SoftwareField = std::variant<SoftwareValue<bool>, SoftwareValue<std::int64_t>, SoftwareValue<double>,
                                    SoftwareValue<std::string>, SoftwareWord>;
 
-// One feature: its group in the data files, its key there and in a spec's `software` map, and access to the field that
-// holds its value.
+// One property of a stack: its group in the data files, its key there and in a spec's `software` map, and access to the
+// field that holds its value.
 struct SoftwareKey {
-  std::string_view group;  // "layout", "kernels", "communication", "host", "memory" or "log"
+  std::string_view group;  // name of the group: "layout", "kernels", "communication", "host", "memory" or "log"
   std::string_view name;
   SoftwareField field;
 };

@@ -17,7 +17,7 @@ struct Origin {
   std::string key;
   std::string value;
   std::string from;
-  std::string asked = {};  // the value that was given, if the plan uses another one: "zero3 over one rank"
+  std::string asked = {};  // the value that the user gave, if the plan uses another one: "zero3 over one rank"
 };
 
 // Largest product of layers and micro-batches: every layer of every micro-batch has ops of its own, and this many make
@@ -35,7 +35,7 @@ struct Spec {
   Strategy strategy;
   std::int64_t steps = 1;
   std::uint64_t seed = 0;
-  std::vector<Origin> origins;  // origins of the values, in the order in which a spec is written
+  std::vector<Origin> origins;  // for each value of the spec, its origin, in the order in which a spec is written
 };
 
 }  // namespace orrery

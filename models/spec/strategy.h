@@ -22,15 +22,16 @@ enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
 // Parts of a layer that backward recomputes instead of keeping their results. `layer` is the complete layer ("full").
 struct Recompute {
   bool layer = false;
-  bool attention = false;  // the core of attention: scores, softmax, dropout, product with the values ("selective")
+  // whether the core of attention is recomputed: scores, softmax, dropout, product with the values ("selective")
+  bool attention = false;
   bool norm = false;
   bool mlp = false;
   bool activation = false;
   bool moe = false;
   bool moe_activation = false;
   bool mla_up_proj = false;
-  bool every_second_mlp = false;    // only the MLP of every second layer
-  bool every_second_layer = false;  // the other fields apply only to every second layer
+  bool every_second_mlp = false;    // whether the MLP of only every second layer is recomputed
+  bool every_second_layer = false;  // whether the other fields apply only to every second layer
   // Number of layers of every stage that are recomputed, the first ones; nothing = all
   std::optional<std::int64_t> layers;
 
@@ -41,15 +42,15 @@ struct Recompute {
 };
 
 struct Overlap {
-  bool gradient_reduce = true;   // gradients are reduced during backward
-  bool parameter_gather = true;  // parameters are gathered during the next forward
+  bool gradient_reduce = true;   // whether gradients are reduced during backward
+  bool parameter_gather = true;  // whether parameters are gathered during the next forward
   // Tensor-parallel transfers are cut into chunks that overlap with products (Transformer Engine's user buffers)
   bool tensor = false;
-  bool pipeline = true;  // pipeline sends and receives overlap with compute
+  bool pipeline = true;  // whether pipeline sends and receives overlap with compute
   // Pipeline sends and receives also overlap before a stage's first backward and after its last forward (Megatron-Core:
   // overlap_p2p_communication_warmup_flush)
   bool pipeline_ends = true;
-  bool expert = false;  // token dispatch to experts overlaps with the shared experts (moe_shared_expert_overlap)
+  bool expert = false;  // whether token dispatch overlaps with the shared experts (moe_shared_expert_overlap)
   // The forward of one micro-batch and the backward of another are interleaved, so that each computes while the
   // transfers of the other run (Megatron-Core: overlap_moe_expert_parallel_comm)
   bool micro_batches = false;
@@ -65,7 +66,8 @@ struct Offload {
   // Number of elements of a rank's shards that the host updates and uploads at a time (DeepSpeed's CPU Adam: TILE, 128
   // x 2^20).
   std::int64_t tile = std::int64_t{128} << 20;
-  std::optional<std::int64_t> activation_layers;  // number of layers whose activations are offloaded; nothing = all
+  // number of layers whose activations are offloaded; nothing = all layers
+  std::optional<std::int64_t> activation_layers;
   // Number of parts that each weight is cut into, which are gathered one by one (ZeRO-Infinity)
   std::int64_t tiling = 1;
 
@@ -77,15 +79,15 @@ struct Offload {
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
-  Bytes master_bytes = 4;  // bytes of one element of the master weights; 4 = fp32
-  Bytes moment_bytes = 4;  // bytes of one element of each moment
+  Bytes master_bytes = 4;  // number of bytes of an element of the master weights; 4 = fp32
+  Bytes moment_bytes = 4;  // number of bytes of an element of each optimizer moment
 };
 
 // Servers that hold the weights: workers push gradients and pull weights.
 struct ParameterServer {
   std::int64_t servers = 1;
-  bool colocated = true;            // servers run on the workers' nodes
-  std::string mode = "sync";        // sync | async | ssp (bounded staleness)
+  bool colocated = true;            // whether servers run on the workers' nodes
+  std::string mode = "sync";        // how far workers wait for each other: sync | async | ssp (bounded staleness)
   std::int64_t staleness = 0;       // number of steps by which a worker may be ahead of the slowest (ssp)
   std::int64_t replicas = 1;        // number of servers that hold the same shard and form a chain
   std::int64_t snapshot_every = 0;  // number of steps between snapshots; 0 = never
@@ -103,7 +105,7 @@ struct Strategy {
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
-  std::string schedule = "";  // name in the table of schedules ("": the default schedule), or "file"
+  std::string schedule = "";  // name of the schedule ("": the default), or "file"
   // Number of micro-batches that a chunk runs before the stage turns to its next chunk; 0 = the stack's default
   std::int64_t interleave_group = 0;
   // Interleaved: number of forwards before the first backward, in addition to the usual number
@@ -119,7 +121,7 @@ struct Strategy {
   // stage.
   std::vector<std::int64_t> stage_replicas;
   std::int64_t context = 1;
-  std::string context_kind = "ring";  // ring | allgather | ulysses | mixed
+  std::string context_kind = "ring";  // kind of context parallelism: ring | allgather | ulysses | mixed
   std::int64_t context_ring = 1;      // context = context_ring * context_ulysses
   std::int64_t context_ulysses = 1;
   // context_order: each ring block has a part of the first half and one of the second half of the sequence (zigzag |
@@ -128,13 +130,14 @@ struct Strategy {
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
   std::int64_t data = 1;
-  std::string rank_order = "tp-cp-ep-dp-pp";  // innermost dimension first; "ep" may be left out
+  // order of the dimensions in the numbering of ranks, innermost first; "ep" may be left out
+  std::string rank_order = "tp-cp-ep-dp-pp";
   Sharding sharding = Sharding::none;
   // Number of ranks that together hold one set of shards (hsdp); 0 = all data * context ranks
   std::int64_t shard_group = 0;
   std::optional<ParameterServer> parameter_server;
-  double bucket_MiB = kOneBucket_MiB;  // MiB of gradients in a bucket; 0: each parameter has its own bucket
-  std::int64_t prefetch_units = 1;     // number of units that are gathered before they are needed
+  double bucket_MiB = kOneBucket_MiB;  // MiB of gradients in a bucket; 0: each parameter has a bucket of its own
+  std::int64_t prefetch_units = 1;     // number of units that are gathered ahead of use
   std::int64_t units_in_flight = 2;    // largest number of units that are gathered at the same time
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;
@@ -146,7 +149,7 @@ struct Strategy {
   bool partition_activations = false;
   // The inputs that recomputed layers keep lie in one buffer, which is allocated beforehand
   bool contiguous_activations = false;
-  bool fused_buffers = false;  // gradients are copied into one buffer of a bucket's size, and reduced there
+  bool fused_buffers = false;  // whether gradients are copied into one buffer of a bucket's size, and reduced there
   Attention attention = Attention::flash;
   Overlap overlap;
   Offload offload;
@@ -163,11 +166,11 @@ struct Strategy {
   // stage.
   std::int64_t row_parts() const { return !stage_replicas.empty() && sequence_parallel ? tensor : 1; }
   bool ends_unlike() const { return replicas_of(0) != replicas_of(pipeline - 1); }
-  // The number of ranks that each compute the loss of different tokens.
+  // The number of ranks that compute losses of different tokens.
   std::int64_t loss_ranks() const { return data * context * tensor_depth * replicas_of(pipeline - 1); }
   std::int64_t gpus() const { return tensor * places() * context * data; }
   std::int64_t servers() const { return parameter_server ? parameter_server->servers * parameter_server->replicas : 0; }
-  std::int64_t ranks() const { return gpus() + servers(); }  // number of all processes, servers included
+  std::int64_t ranks() const { return gpus() + servers(); }  // number of processes, parameter servers included
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };
 

@@ -11,8 +11,8 @@ namespace orrery {
 
 // The shapes of ops that `orrery_rank_cuda --bench` measures one by one, in bf16.
 
-constexpr Bytes kBenchWidth = 2;            // bytes of an element
-constexpr std::int64_t kBenchRows = 16384;  // largest number of tokens of a product or of an attention
+constexpr Bytes kBenchWidth = 2;            // number of bytes of an element
+constexpr std::int64_t kBenchRows = 16384;  // greatest number of tokens in a measured product or attention
 
 // Matrix products of linear layers: outputs and inputs of the weights of known models with 1 to 70 billion parameters,
 // including their embedding and output matrices, for four numbers of tokens. Forward, input-gradient and

@@ -19,7 +19,8 @@ struct Figure {
   double MeasuredTimes::*value;
   double unit;
   double least;
-  bool may_lack = false;  // may be absent: profiles that were written before offload existed lack it
+  // whether a file may lack the key: profiles that were written before offload existed lack it
+  bool may_lack = false;
 };
 constexpr Figure kFigures[] = {{"issue_us", &MeasuredTimes::issue, kMicro, 0},
                                {"gap_us", &MeasuredTimes::gap, kMicro, 0},

@@ -137,7 +137,7 @@ struct Shapes {
   Shape operator()(const Update& u) const {
     // Gradients in fp32 are usual and so not part of the kind.
     const std::string gradient = u.gradient == 4 ? "" : fmt::format("/{}", u.gradient);
-    // No 16-bit weights are written, because forward reads the master weights
+    // Names updates that write no 16-bit weights, because forward reads the master weights
     const std::string copy = u.master > 0 && u.forward == 0 ? "/no copy" : "";
     return {fmt::format("update/{}{}{}{}", u.moments, u.master > 0 ? "/master" : "", copy, gradient),
             {as_real(u.elements)}};
@@ -150,7 +150,7 @@ constexpr std::size_t kMostSizes = 4;
 // Ridge on the slopes, relative to weights of samples that sum to 1: a slope that the samples do not determine (because
 // all lie on one line) becomes 0.
 constexpr double kRidge = 1e-6;
-constexpr double kSame = 1e-12;  // squared distance, in logs to base 2 of sizes, below which two points are equal
+constexpr double kSame = 1e-12;  // square of the distance, in log2 of sizes, below which two samples count as one
 
 using Point = std::array<double, kMostSizes>;
 

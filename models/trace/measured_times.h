@@ -15,11 +15,11 @@ namespace orrery {
 // The kernel that a task runs, and the task's size. Measured times of one kind of kernel are interpolated over its
 // sizes.
 struct WorkShape {
-  std::string kind;  // "gemm/input_gradient fp32", "norm/rms/backward fp32"
+  std::string kind;  // kind of op: "gemm/input_gradient fp32", "norm/rms/backward fp32"
   // Sizes that the time depends on, such as (m, n, k) or (rows, columns); every task of a kind has the same number of
   // sizes
   std::vector<double> sizes;
-  double amount = 0;  // FLOPs of products and attention, bytes of other kernels (cost_of)
+  double amount = 0;  // number of FLOPs for products and attention, of bytes for other kernels (cost_of)
 };
 WorkShape shape_of(const Work& work, Bytes width);
 
@@ -29,7 +29,7 @@ struct OpSample {
   double amount = 0;
   Seconds seconds = 0;
   double spread = 0;
-  std::int64_t count = 0;  // number of repetitions
+  std::int64_t count = 0;  // number of measured repetitions
 };
 struct OpTable {
   std::string kind;
@@ -45,7 +45,7 @@ struct TransferSample {
   std::int64_t count = 0;
 };
 struct TransferTable {
-  std::string kind;  // "all_reduce", "message"
+  std::string kind;  // kind of transfer: "all_reduce", "message"
   std::int64_t ranks = 2;
   std::vector<TransferSample> samples;  // samples in the order of their bytes
   std::int64_t nodes = 0;               // number of nodes that the ranks lie on, evenly; 0: not known, or irrelevant
@@ -56,17 +56,17 @@ struct TransferTable {
 struct MeasuredTimes {
   std::vector<OpTable> ops;              // one table for each kind of op
   std::vector<TransferTable> transfers;  // one table for each kind of transfer and number of ranks
-  Seconds issue = 0;                     // host time to issue a task
+  Seconds issue = 0;                     // time that the host takes to issue a task
   Seconds gap = 0;                       // gap between two tasks of the compute lane
   // Time from the end of the tasks that a transfer waited for until the transfer has entered
   Seconds transfer_start = 0;
   // Time from the end of a transfer until a task that waited for it on the compute lane runs
   Seconds wake = 0;
-  Seconds step = 0;              // time between two steps in which no task runs
+  Seconds step = 0;              // time between two steps during which no task runs
   double compute_slowdown = 1;   // factor by which compute is slower while a transfer of its rank runs
   double transfer_slowdown = 1;  // factor by which a transfer is slower while its rank computes
   double beside_slowdown = 1;  // factor by which compute is slower while the rank's host copies data or updates weights
-  double copy_slowdown = 1;    // factor by which such a copy or update of the host is slower while the rank computes
+  double copy_slowdown = 1;    // factor by which a copy or update by the host is slower while the rank computes
 
   bool empty() const { return ops.empty() && transfers.empty(); }
 };
@@ -75,7 +75,8 @@ struct MeasuredTimes {
 // and amount (WorkShape), measured alone. of_task: the time of the task to be timed as it stands in the plan, which may
 // be cut into pieces or have dropout.
 struct Law {
-  std::function<Seconds(const std::vector<double>& sizes, double amount)> of_sample;  // not set: the time is the amount
+  // formula for the time of a sample; not set: the time is the amount
+  std::function<Seconds(const std::vector<double>& sizes, double amount)> of_sample;
   Seconds of_task = 0;
 };
 

@@ -15,7 +15,7 @@ namespace orrery {
 // and matched at the same time.
 struct Span {
   Picoseconds issued = 0, entered = 0, matched = 0, ended = 0;
-  TaskId cause = kNone;  // the task whose end let this task enter; kNone: this task waited only for the host
+  TaskId cause = kNone;  // the task at whose end this task could begin; kNone: this task waited only for the host
 };
 
 // The time at which the host of a slot, which had waited for the task `cause`, continues and issues the tasks from
@@ -30,9 +30,10 @@ struct HostResume {
 struct Trace {
   std::string source = "simulated";
   std::vector<Span> spans;
-  std::vector<std::vector<HostResume>> host;  // the resumes of each slot's host, in order of time
-  Picoseconds step_time = 0;                  // time of all steps of the plan
-  Picoseconds clock_uncertainty = 0;          // uncertainty between the clocks of ranks in a measured trace
+  // for each class of ranks (slot), the resumes of its host, in order of time
+  std::vector<std::vector<HostResume>> host;
+  Picoseconds step_time = 0;          // time of all steps of the plan together
+  Picoseconds clock_uncertainty = 0;  // uncertainty of differences between the clocks of ranks in a measured trace
 };
 
 // Bytes that a slot has allocated from `time` on, until its next sample.

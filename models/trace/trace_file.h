@@ -41,15 +41,16 @@ struct MeasuredStep {
 
 // Peaks of a rank's own allocator, over all steps.
 struct MeasuredMemory {
-  Bytes capacity = 0;         // memory of the device, or of the machine that CPU ranks share
-  Bytes first_step_peak = 0;  // most bytes allocated in the first step
-  Bytes peak = 0;             // most bytes allocated in any step
-  Bytes peak_reserved = 0;    // most bytes held by the caching allocator
-  Bytes peak_device = 0;      // most bytes in use as the driver reports them; for a CPU rank: peak_reserved
-  // Most bytes of the tensors offloaded to each memory tier; if nothing is offloaded, the host has those of the process
+  Bytes capacity = 0;         // bytes of memory of the device, or of the machine that CPU ranks share
+  Bytes first_step_peak = 0;  // greatest number of bytes allocated in the first step
+  Bytes peak = 0;             // greatest number of bytes allocated in any step
+  Bytes peak_reserved = 0;    // greatest number of bytes that the caching allocator held
+  Bytes peak_device = 0;  // greatest number of bytes in use as the driver reports them; for a CPU rank: peak_reserved
+  // Greatest number of bytes of the tensors offloaded to each memory tier; if nothing is offloaded, the host has those
+  // of the process
   TierBytes tier_peak{};
   TaskId peak_task = kNone;  // task of instantiate(plan, rank) at the peak; kNone: the peak was before the first task
-  std::array<Bytes, kCategories> at_peak{};  // bytes by category at the peak; they sum to `peak`
+  std::array<Bytes, kCategories> at_peak{};  // bytes of each category at the peak; they sum to `peak`
 };
 
 // Everything that one rank measured.
@@ -60,7 +61,7 @@ struct RankRun {
   std::string device;   // name of the device: "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
   std::string library;  // library that runs collectives whose algorithm is named `library`: "Open MPI 4.1.4"
   std::string link;     // medium between ranks of one host: "shared memory", "nvlink"
-  std::string host;     // the node's name
+  std::string host;     // name of the node
   std::string note;     // remark about the complete run, printed in the report
   std::vector<MeasuredStep> steps;
   std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty if the plan has no loss
@@ -69,8 +70,10 @@ struct RankRun {
   Picoseconds clock_uncertainty = 0;
 };
 
-std::string rank_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.run"
-// The file of a rank's states after `step` steps, from which a run can resume: "folder/snapshot_3.10".
+// name of the file with a rank's results: "folder/rank_3.run"
+std::string rank_file(const std::string& folder, std::int64_t rank);
+// The name of the file with a rank's states after `step` steps, from which a run can resume: "folder/snapshot_3.10" for
+// rank 3 after 10 steps.
 std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int64_t step);
 
 // The file format: a line of JSON (schema orrery.rank/1), then 64-bit little-endian words: for every step its begin,
@@ -79,7 +82,7 @@ std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int
 // a file that is cut short, is longer than its header says, has another schema, or has times that decrease.
 void write_rank_run(const std::string& path, const RankRun& run);
 RankRun read_rank_run(const std::string& path);
-// Size: bytes of the complete file
+// Reads a rank's results from a stream. size: number of bytes of the complete file
 RankRun parse_rank_run(std::istream& in, std::uint64_t size, const std::string& path);
 
 }  // namespace orrery

@@ -25,8 +25,8 @@ struct Sensitivity {
 // Advice about the best strategy of a search, from simulations of that strategy with single changes.
 struct Advice {
   std::vector<Sensitivity> helps;  // changes that may make the step faster, the most helpful first
-  std::vector<Effect> parts;       // effects of leaving out each technique that is in use
-  std::vector<Effect> situations;  // effects of having one GPU, one node, no NVLink, no InfiniBand
+  std::vector<Effect> parts;       // effects of leaving out each technique in use, one technique at a time
+  std::vector<Effect> situations;  // effects of running on one GPU, on one node, without NVLink, without InfiniBand
 };
 Advice advice(const Space& space, const Profile& profile, const SearchResult& result, unsigned threads);
 

@@ -8,10 +8,10 @@
 
 namespace orrery {
 
-// A spec that is made from only a model and machines.
+// A spec that is made from nothing but a model and a cluster.
 struct FirstAnswer {
   SpecText spec;                    // the complete spec, with the chosen strategy
-  std::vector<std::string> chosen;  // choices, with their reasons, one line each: "sequence 8192: ..."
+  std::vector<std::string> chosen;  // values that were chosen, with the reason, one line each: "sequence 8192: ..."
 };
 
 // Whether the argument SPEC of a command names a model instead of a spec: a built-in model, a Hugging Face config.json,

@@ -13,7 +13,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kShown = 3;
-constexpr std::size_t kPairs = 40;  // most pairs of changes that are tried
+constexpr std::size_t kPairs = 40;  // greatest number of pairs of changes that are tried
 
 using Overrides = std::vector<std::string>;
 
@@ -61,13 +61,13 @@ Overrides more_nodes(const Spec& spec, std::int64_t times) {
           fmt::format("strategy.data={}", times * spec.strategy.data)};
 }
 
-// Simulates changes, until as many fit as are to be printed.
+// Simulates changes of the spec, until enough of them fit in memory to be printed.
 class Tries {
  public:
   Tries(const SpecText& text, const Overrides& overrides, const std::string& profile)
       : text_(text), overrides_(overrides), profile_(profile) {}
 
-  // Simulates a change; returns whether it fits.
+  // Simulates the step with a change; returns whether it fits in memory.
   bool fits(const Overrides& change) {
     Overrides all = overrides_;
     all.insert(all.end(), change.begin(), change.end());
@@ -96,7 +96,7 @@ std::vector<FittingChange> fitting_changes(const SpecText& text, const Overrides
                                            const std::string& profile) {
   const Spec spec = parse_spec(text.text, text.path, overrides);
   Tries tries(text, overrides, profile);
-  std::vector<Overrides> short_of;  // changes with which alone the step does not fit
+  std::vector<Overrides> short_of;  // changes that are not enough alone: with them the step still does not fit
   for (const Overrides& change : small_changes(spec)) {
     if (!tries.enough() && !tries.fits(change)) short_of.push_back(change);
   }

@@ -10,9 +10,9 @@ namespace orrery {
 
 // A change of a spec with which its step fits in memory.
 struct FittingChange {
-  std::vector<std::string> set;  // values of --set
+  std::vector<std::string> set;  // the change, as values of --set
   double step_s = 0;             // step time in seconds after the change
-  Bytes peak = 0;                // bytes on the fullest GPU
+  Bytes peak = 0;                // peak memory in bytes of the fullest GPU
 };
 
 // At most three small changes with which a strategy that does not fit in memory does: changes of one technique are

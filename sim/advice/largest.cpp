@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "
 constexpr std::int64_t kMostSequences = 65536;
 
 struct Largest {
-  std::int64_t value = 0;  // the largest size that fits; 0: not even the smallest
+  std::int64_t value = 0;  // the largest size that fits in memory; 0: not even the smallest fits
   std::string strategy, repeat;
   Report report;
   bool stopped = false;
@@ -88,7 +88,7 @@ class Finder {
   }
 
   void climb(const Row& sizes) {
-    std::size_t good = 0, step = 1;  // the first `good` sizes of the list fit
+    std::size_t good = 0, step = 1;  // good: number of sizes, from the first of the list on, that are known to fit
     while (good < sizes.size() && !largest_.stopped && fits(sizes[std::min(good + step, sizes.size()) - 1])) {
       good = std::min(good + step, sizes.size());
       step *= 2;

@@ -16,20 +16,20 @@ enum class Reached : std::uint8_t { proven, not_proven, not_searched };
 // One machine, the best strategy on it, and the time and cost of a training run with this strategy. nullopt: not known,
 // or the number of tokens of the run is not given.
 struct Machine {
-  std::string name;  // "dgx-h100"
+  std::string name;  // name of the node type: "dgx-h100"
   std::int64_t gpus = 0, nodes = 0;
-  std::string strategy;  // best strategy, as text; "" if none fits
-  std::string excluded;  // why the machine cannot be chosen, "" if it can
+  std::string strategy;  // the best strategy in words; "" if no strategy fits
+  std::string excluded;  // reason why the machine cannot be chosen, "" if it can
   Reached reached = Reached::not_searched;
   double gap = 1;  // largest share by which another strategy may still be better (SearchResult)
   double step_s = 0, tokens_per_s = 0, mfu = 0;
   double step_low_s = 0, step_high_s = 0;  // interval of the step time (Report)
-  Bytes memory = 0;                        // bytes on the fullest GPU
+  Bytes memory = 0;                        // peak memory in bytes of the fullest GPU
   RunCost cost;
-  std::optional<double> power_kW;  // power of the nodes under full load
+  std::optional<double> power_kW;  // power in kW of the nodes under full load
   std::optional<Price> price;
 };
-// tokens: number of tokens of the run, 0 where none is given.
+// tokens: number of tokens of the training run, 0 if none is given.
 Machine make_machine(const Space& space, const SearchResult& result, const PriceList& prices, double tokens);
 
 // The name of a machine in a table: its node type, or its GPU where the spec describes the nodes in detail.
@@ -41,7 +41,8 @@ double saves_every(const Machine& machine);
 // Tables with a row for every machine, and below them the reasons why some machines cannot be chosen. A sample is in
 // docs/guide.md, "Which strategy, and which machine".
 std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style);
-std::string machines_json(const std::vector<Machine>& machines);  // a list, for orrery.search/1
+// a JSON list, for the member `machines` of orrery.search/1
+std::string machines_json(const std::vector<Machine>& machines);
 std::string machines_csv(const std::vector<Machine>& machines);
 
 }  // namespace orrery

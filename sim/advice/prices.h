@@ -14,7 +14,7 @@ struct Price {
   // Rent of one GPU for an hour, and the lowest and highest such rent among providers.
   std::optional<double> cloud, cloud_low, cloud_high;
   std::optional<double> purchase;  // purchase price of a node (machine with GPUs)
-  std::int64_t purchase_gpus = 0;  // number of GPUs of such a node
+  std::int64_t purchase_gpus = 0;  // number of GPUs in this node
   bool uncertain = false;
   std::string source;
 };
@@ -22,7 +22,7 @@ struct Price {
 struct PriceList {
   std::string date;
   std::vector<Price> rows;
-  double usd_per_kWh = 0;      // price of electricity in dollars
+  double usd_per_kWh = 0;      // price of a kWh in US dollars
   double write_off_years = 0;  // years over which the price of a node is written off, in equal parts
 
   const Price* find(std::string_view gpu) const;

@@ -12,12 +12,12 @@ namespace orrery {
 // tokens given.
 struct RunCost {
   FailurePlan failures;
-  double goodput = 1;                    // share of the time spent on steps that no failure undoes
-  std::optional<double> days;            // days that the run takes, failures included
-  std::optional<double> cloud_usd;       // rent of the run
-  std::optional<double> usd_per_Mtoken;  // rent of a million tokens
-  std::optional<double> purchase_usd;    // price of the nodes
-  std::optional<double> energy_MWh;      // electricity of the nodes under full load during the run
+  double goodput = 1;                    // share of the running time that is spent on steps which no failure undoes
+  std::optional<double> days;            // number of days that the training run takes, failures included
+  std::optional<double> cloud_usd;       // rent of the GPUs for the training run, US dollars
+  std::optional<double> usd_per_Mtoken;  // rent of the GPUs per million tokens, US dollars
+  std::optional<double> purchase_usd;    // price of all nodes, US dollars
+  std::optional<double> energy_MWh;  // electricity in MWh that the nodes under full load need during the training run
   // The cost of the run to an owner of the nodes: the share of their price that is written off during the run, and
   // their electricity. Buildings, cooling, staff and network switches are left out.
   std::optional<double> owned_usd;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kObjectives[] = {"time", "cost", "memory"};
 
-// A machine that was searched, and the result of the search.
+// A machine that was searched for strategies, and the result of its search.
 struct SearchCase {
   SearchTarget target;
   std::optional<Space> space;
@@ -122,7 +122,7 @@ const SearchCase* choose(const std::vector<SearchCase>& cases, const SearchComma
   return best;
 }
 
-// The strategy given by --against, to compare with the best.
+// The strategy given by --against, to be compared with the best one found.
 struct Rival {
   Report report;
   std::vector<Loss> losses;
@@ -181,11 +181,11 @@ bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Comm
 // The results of a search of several machines.
 struct Findings {
   std::vector<SearchCase> cases;
-  const SearchCase* best = nullptr;  // nullptr: no machine can be chosen
+  const SearchCase* best = nullptr;  // the machine with the best strategy; nullptr: no machine can be chosen
   std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<FrontRow> front;
-  bool front_cut = false;  // whether there may be strategies that need less memory than the last row
+  bool front_cut = false;  // whether there may be strategies that need less memory than the last one in `front`
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
   std::vector<Machine> machines() const {

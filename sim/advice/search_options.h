@@ -20,13 +20,13 @@ namespace orrery {
 // then printed. Throws Error for bad input.
 struct SearchCommandOptions {
   std::string spec;
-  SpecText text{};  // text of the spec, as the command has read it
+  SpecText text{};  // text of the spec, if the command has read it already
   std::vector<std::string> overrides;
   std::string profile;
-  std::vector<std::int64_t> gpus;     // numbers of GPUs to search; empty: the spec's
-  std::vector<std::string> clusters;  // names of node types to search; empty: the spec's
-  std::string objective = "time";     // time | cost | memory
-  std::string maximize;               // micro_batch | sequence | layers, "" = nothing
+  std::vector<std::int64_t> gpus;     // numbers of GPUs to search; empty: the number in the spec
+  std::vector<std::string> clusters;  // names of node types to search; empty: the node type in the spec
+  std::string objective = "time";     // quantity to minimize: time | cost | memory
+  std::string maximize;               // quantity to maximize: micro_batch | sequence | layers, "" = none
   double max_memory_GiB = 0;          // GiB of a GPU's memory that may be used, 0 = all of it
   std::int64_t max_gpus = 0;
   double deadline_days = 0, budget_usd = 0, tokens = 0;
@@ -36,7 +36,7 @@ struct SearchCommandOptions {
   double within = 0;  // percent by which the strategy found may be slower than the best
   bool csv = false, pareto = false;
   const std::atomic<bool>* stop = nullptr;
-  Peers* peers = nullptr;  // processes that run the same command and get the same outcome
+  Peers* peers = nullptr;  // other processes that run the same command and get the same outcome
 
   Bytes max_memory() const { return static_cast<Bytes>(max_memory_GiB * 1073741824.0); }
 };

@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t kWarmUp = 2;  // number of steps at the beginning of a run that only warm up
 // Largest share of a task's time during which another task of its rank may run while the first still counts as alone.
 constexpr double kAlone = 0.05;
-// least share of a task's time during which another task must run for the first to count as slowed
+// smallest share of a task's time during which another task must run for the first to count as slowed
 constexpr double kSlowed = 0.9;
-constexpr std::size_t kFewest = 4;  // least number of measured repetitions that make a sample
+constexpr std::size_t kFewest = 4;  // smallest number of measured repetitions that make a sample
 
 using Busy = std::pair<Picoseconds, Picoseconds>;
 
@@ -135,7 +135,7 @@ CommonShape common_shape(const Plan& plan, TaskId t) {
 struct Observations::Step {
   const Plan& plan;
   Trace trace;
-  const std::vector<Bytes>& cleared;  // by task: bytes of accumulated gradients that the task sets to zero first
+  const std::vector<Bytes>& cleared;  // for each task, the bytes of accumulated gradients that it sets to zero first
 
   // Busy intervals of each class of ranks; beside: of the host's copies and updates, which run at the same time as
   // compute.

@@ -17,11 +17,11 @@ namespace orrery {
 // The mean waits in seconds between the tasks of one step (plain means, so that they add up to the total time between
 // tasks). A wait lasts from the moment when a task's dependencies have ended until its thread enters it.
 struct Waits {
-  Seconds gap = 0, transfer_start = 0, wake = 0;  // the waits of the same names in MeasuredTimes
-  Seconds busy_transfer_start = 0;                // transfer_start of a transfer whose rank computes meanwhile
+  Seconds gap = 0, transfer_start = 0, wake = 0;  // the means of the waits with the same names in MeasuredTimes
+  Seconds busy_transfer_start = 0;  // the same as transfer_start, for transfers whose rank computes meanwhile
   // host_start: wait before a copy or update by the host; host_wake: wait of a task after such work has ended.
   Seconds host_start = 0, host_wake = 0;
-  std::vector<bool> busy;  // by task: whether it is a transfer whose rank computes meanwhile
+  std::vector<bool> busy;  // for each task, whether it is a transfer whose rank computes meanwhile
 };
 
 // Durations of single tasks in executed runs, collected by kind of op and sizes. Of each run only the middle half of
@@ -31,7 +31,7 @@ struct Waits {
 // host.
 class Observations {
  public:
-  // unfolded: the plan of all ranks.
+  // Adds what the ranks measured. unfolded: the plan with all ranks.
   void add(const Plan& unfolded, std::span<const RankRun> runs);
   // Adds the compute times of ranks that ran one by one, each alone on the device (compose.h). Such runs say nothing
   // about transfers and waits.
@@ -55,9 +55,9 @@ class Observations {
     // beside: times of compute during copies or updates of the host; copied: times of such work of the host while the
     // rank computes.
     std::vector<Seconds> beside, copied;
-    bool steady = false;  // whether the op is compute whose size never changes
+    bool steady = false;  // whether the op is compute whose sizes are the same in every step
   };
-  struct Step;  // one step of one run, while it is being added
+  struct Step;  // one step of one run whose measurements are being added
   using Shapes = std::map<std::vector<double>, Seen>;
   using Sizes = std::map<Bytes, Seen>;
 
@@ -79,7 +79,7 @@ struct CalibrationSpec {
   std::string name, text;
   std::string path;
   std::vector<std::string> overrides;
-  std::int64_t steps = 12;  // number of steps, enough for the repetitions of a sample
+  std::int64_t steps = 12;  // number of steps to run: enough for the repetitions of a sample
   bool composed = false;
 };
 

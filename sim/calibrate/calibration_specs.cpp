@@ -11,7 +11,7 @@ namespace {
 // A model and a micro-batch, which together determine the shapes of the matrix products.
 struct Shape {
   std::int64_t hidden, heads, kv_heads, feed_forward, vocab, sequence, micro_batch;
-  std::int64_t head_dim = 0;  // head dimension; 0: hidden / heads
+  std::int64_t head_dim = 0;  // head dimension of the model; 0: hidden / heads
 };
 
 // A grid of shapes over hidden x tokens; MLP widths and numbers of heads vary within it.

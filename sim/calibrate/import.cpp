@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-// Least number of times of a collective, from single ranks, that make a sample if some of these ranks may have waited
-// in it.
+// Smallest number of measured times of a collective, from single ranks, that make a sample if some of these ranks may
+// have waited in it.
 constexpr std::size_t kFewestEnds = 4;
 
 struct SampleSummary {
@@ -152,7 +152,8 @@ std::string nccl_tests_kind(std::string_view program) {
 
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes) {
   if (kind != "message") return {kind, ranks, nodes};
-  return {kind, 2, std::min<std::int64_t>(nodes, 2)};  // each rank sends to the next: the slowest of these sends counts
+  // each rank sends to the next one, and the time is that of the slowest of these sends
+  return {kind, 2, std::min<std::int64_t>(nodes, 2)};
 }
 
 Imported import_file(const std::string& path) { return import_text(path, read_input(path, kMostMeasurements)); }

@@ -14,7 +14,7 @@ namespace orrery {
 
 // One measured transfer, or the mean of many that a benchmark has printed.
 struct TransferRow {
-  std::string kind;  // "all_reduce", "message"
+  std::string kind;  // kind of transfer: "all_reduce", "message"
   std::int64_t ranks = 2, nodes = 0;
   Bytes bytes = 0;
   Seconds seconds = 0;
@@ -36,7 +36,8 @@ struct CollectiveEnd {
 
 // The measurements read from one file. refused: number of measurements that could not be used, by reason.
 struct Imported {
-  std::map<std::string, std::string> fingerprint;  // "device": "NVIDIA H100 80GB HBM3", ...
+  // properties of the machine: "device": "NVIDIA H100 80GB HBM3", ...
+  std::map<std::string, std::string> fingerprint;
   std::vector<TransferRow> transfers;
   std::vector<OpRow> ops;
   std::vector<CollectiveEnd> ends;
@@ -47,10 +48,12 @@ struct Imported {
 // Each function reads one kind of file. path names the file in Errors ("path:line: what and what to do") and, if the
 // file does not say which collective it measured, names the collective too. A line without a measurement is refused and
 // counted; for a broken file Error is thrown.
-Imported import_nccl_tests(const std::string& path, std::string_view text);       // output of nccl-tests' *_perf
-Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // output of nccl-tests' *_perf -J
-Imported import_nccl_log(const std::string& path, std::string_view text);  // NCCL_DEBUG=INFO, subsystems GRAPH, TUNING
-Imported import_kineto(const std::string& path, std::string_view text);    // PyTorch's profiler, or orrery run --trace
+Imported import_nccl_tests(const std::string& path, std::string_view text);       // nccl-tests: text output of *_perf
+Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // nccl-tests: JSON of *_perf -J
+// NCCL's log with NCCL_DEBUG=INFO, subsystems GRAPH, TUNING
+Imported import_nccl_log(const std::string& path, std::string_view text);
+// A trace of PyTorch's profiler or of orrery run --trace
+Imported import_kineto(const std::string& path, std::string_view text);
 
 // Imports a file of any kind above; a log may hold the output of several tools.
 Imported import_file(const std::string& path);

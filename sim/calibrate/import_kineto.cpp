@@ -63,7 +63,8 @@ class KinetoTrace {
       kernels.push_back(&e);
       devices.insert(dump_of(e, "pid"));
     }
-    if (devices.size() > 1) node_gpus_ = 0;  // a file with several ranks does not tell on which nodes they are
+    // unknown: a file with several ranks does not tell on which nodes they are
+    if (devices.size() > 1) node_gpus_ = 0;
     for (const JsonValue* e : kernels) kernel(*e);
     for (const auto& [id, time] : times_) recognise_operator(id, time);
     return std::move(result_);
@@ -120,7 +121,7 @@ class KinetoTrace {
     else if (args && args->find("kind"))
       own(*args, time);
     else if (const auto id = args ? args->find("External id") : std::nullopt)
-      times_[id_of(*id)] += time;  // an operator may launch several kernels
+      times_[id_of(*id)] += time;  // a sum, because an operator may launch several kernels
     else
       refuse("kernels that do not say which operator launched them");
   }
@@ -153,7 +154,7 @@ class KinetoTrace {
     const std::string members = args.text_or("Process Group Ranks", args.text_or("Process Group Name", ""));
     std::string group = row.kind + ' ' + members;
     row.nodes = nodes_of(members);
-    if (row.kind == "message") {  // a message has two ranks, whatever the size of the group
+    if (row.kind == "message") {  // a message is between two ranks, whatever the size of the group
       const std::string ends = fmt::format("[{}, {}]", dump_of(args, "Src Rank"), dump_of(args, "Dst Rank"));
       row.ranks = 2;
       row.nodes = nodes_of(ends);
@@ -181,12 +182,12 @@ class KinetoTrace {
   JsonValue root_;
   std::int64_t node_gpus_ = 0;
   Imported result_;
-  std::map<std::int64_t, const JsonValue*> operators_;      // operators by external id
+  std::map<std::int64_t, const JsonValue*> operators_;      // operators by the trace's external id
   std::set<std::pair<std::string, std::string>> autograd_;  // threads that autograd runs on
   Products forward_;
-  std::map<std::int64_t, Seconds> times_;  // total time of each operator's kernels, by external id
+  std::map<std::int64_t, Seconds> times_;  // for each operator (by external id), the total time of its kernels
 
-  // The number of collectives read so far, by device and group.
+  // For each device and group, the number of collectives read so far.
   std::map<std::pair<std::string, std::string>, std::int64_t> count_;
 };
 

@@ -59,8 +59,9 @@ std::vector<std::string> cells_of(std::string_view line) {
 // The lines that one thread has logged about the communicator that it sets up.
 struct OpenCommunicator {
   LoggedNccl logged;
-  bool sized = false;                   // whether the numbers of ranks and nodes are known
-  std::vector<std::string> algorithms;  // algorithms in the header of the table, one for each group of protocols
+  bool sized = false;  // whether the numbers of ranks and nodes are known
+  // algorithms in the header of the table; each has a group of columns, one for each protocol
+  std::vector<std::string> algorithms;
   std::vector<std::string> protocols;
 };
 
@@ -129,12 +130,13 @@ class NcclLogText {
     if (!pattern || !across || !count || !intra_rate || !inter_rate || inter_name.empty() || !same)
       fail("a line 'Pattern ...' of a form that is not known");
     const auto intra = find_path(intra_name), inter = find_path(inter_name);
-    if (*pattern > 5 || *count == 0 || !intra || !inter) return;  // the pattern is CollNet, or no graph was found
+    // the communicator uses CollNet, or NCCL found no graph of this pattern
+    if (*pattern > 5 || *count == 0 || !intra || !inter) return;
     auto& graph = *pattern == 4 ? c.logged.ring : *pattern == 5 ? c.logged.nvls : c.logged.tree;
     graph = NcclGraph{static_cast<int>(*count), *intra_rate, *inter_rate, *intra, *inter, *pattern == 3, *same == 1};
   }
 
-  // Reads "nRanks 8 nNodes 1" anywhere in the line.
+  // Reads the numbers of ranks and nodes from "nRanks 8 nNodes 1", anywhere in the line.
   void size(OpenCommunicator& c, std::string_view text) {
     for (LineScanner scan(text); scan.skip_past("nRanks ");) {
       const auto ranks = scan.whole(sensible::kMostMembers);
@@ -174,7 +176,7 @@ class NcclLogText {
     if (cells.size() < 2 || cells[0] == "Max NThreads" || cells[0].starts_with("threadThresholds")) return;
     if (cells[0] == "Algorithm" || cells[0] == "Protocol") {
       (cells[0] == "Algorithm" ? c.algorithms : c.protocols).assign(cells.begin() + 1, cells.end());
-    } else if (cells[0] == "Latency/AlgBw") {  // NCCL before 2.19 prints both headers in one line
+    } else if (cells[0] == "Latency/AlgBw") {  // releases of NCCL before 2.19 print both headers in one line
       old_header(c, cells);
     } else {
       for (const LoggedCollective& name : kLoggedCollectives) {
@@ -257,7 +259,8 @@ class NcclLogText {
   std::string path_;
   std::size_t line_ = 0;
   Imported result_;
-  std::map<std::string, OpenCommunicator> open_;  // communicators that are being set up, by thread
+  // communicators that are being set up; the key is the thread that prints the lines
+  std::map<std::string, OpenCommunicator> open_;
 };
 
 }  // namespace

@@ -170,8 +170,10 @@ class NcclTestsOutput {
     constexpr std::string_view kVersion = "nccl-tests version ", kLibrary = "nccl-library=";
     LineScanner scan(line);
     if (const auto rank = tested_rank(line)) {
-      if (started_) ranks_ = 0, hosts_.clear(), started_ = false;  // the next test of the same file begins
-      if (rank->group != 0) return;  // groups run at the same time, each its own collective
+      // resets what was read of the previous test: the next test of the same file begins
+      if (started_) ranks_ = 0, hosts_.clear(), started_ = false;
+      // only group 0 is counted: all groups run at the same time, each its own collective
+      if (rank->group != 0) return;
       ++ranks_;
       hosts_.emplace(rank->host);
       result_.fingerprint.emplace("device", rank->device);
@@ -200,7 +202,8 @@ class NcclTestsOutput {
   void row(std::vector<std::string> words) {
     started_ = true;
     const TestColumns& c = *columns_;
-    // Old versions print nothing in the column redop for collectives without an operator.
+    // Old versions of nccl-tests print nothing in the column redop for collectives without a reduction operator; new
+    // versions print "none".
     if (words.size() + 1 == c.names.size() && c.redop < words.size() && figure_of(words[c.redop]))
       words.insert(words.begin() + static_cast<std::ptrdiff_t>(c.redop), "none");
     if (words.size() < c.names.size())
@@ -220,7 +223,8 @@ class NcclTestsOutput {
     for (const std::size_t w : c.wrong) {
       if (at(words, w).value_or(0) > 0) return refuse("the result was wrong");
     }
-    std::optional<double> us;  // time in microseconds: out of place if that was measured, else in place
+    // time in microseconds: of the out-of-place run if there was one, else of the in-place run
+    std::optional<double> us;
     for (const std::size_t t : c.time) {
       if (!us) us = at(words, t);
     }

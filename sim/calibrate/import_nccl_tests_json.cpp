@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kMostOfProcess = 65536;  // largest number of devices of one process
+constexpr std::int64_t kMostOfProcess = 65536;  // greatest number of devices of one process
 
 // The time of a result in microseconds: out of place if that was measured, else in place; nullopt if neither was.
 // `wrong` is set if a computed value was wrong.

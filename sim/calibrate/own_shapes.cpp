@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kSteps = 14;  // number of steps; the middle half of those after the warm-up counts
+constexpr std::int64_t kSteps = 14;  // number of measured steps; the middle half of those after the warm-up counts
 
 using ProductShapes = std::set<std::pair<std::string, std::vector<double>>>;
 
@@ -38,7 +38,7 @@ bool holds(const std::string& path, const std::vector<std::string>& overrides, c
   try {
     const ProductShapes some = product_shapes(make_plan(load_spec(path, overrides)));
     return std::includes(some.begin(), some.end(), all.begin(), all.end());
-  } catch (const Error&) {  // the schedule needs more layers or micro-batches
+  } catch (const Error&) {  // no such step is possible: the schedule needs more layers or micro-batches
     return false;
   }
 }
@@ -63,7 +63,7 @@ CalibrationSpec own_shapes(const std::string& path, const std::string& device) {
       return result;
     }
   }
-  return result;  // no shorter step has all products, so the complete step is measured
+  return result;  // no shorter step has all matrix products, so the complete step is measured
 }
 
 }  // namespace orrery

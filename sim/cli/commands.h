@@ -11,15 +11,15 @@
 
 namespace orrery {
 
-inline constexpr int kDoesNotFit = 3;  // exit status of simulate --require-fit
+inline constexpr int kDoesNotFit = 3;  // exit status of simulate --require-fit if the step does not fit in memory
 
 struct SimulateOptions {
   std::string spec;
-  std::vector<std::string> overrides;  // values of --set: "strategy.tensor=4"
+  std::vector<std::string> overrides;  // values of the option --set: "strategy.tensor=4"
   std::string profile;                 // path of a measured profile, "" = the built-in one
   std::string trace;                   // path of a Chrome trace to write, "" = none
   std::string on;                      // machines ("2xdgx-h100") if `spec` names only a model, "" = none
-  std::string save;                    // path of a file to which the simulated spec is written, "" = none
+  std::string save;                    // path of the file to which the simulated spec is written, "" = none
   bool unfold = false;
   bool timeline = false;  // whether to print the step's timeline, in letters, after the tables
   bool require_fit = false;
@@ -39,11 +39,13 @@ struct CalibrateOptions {
   std::string out;  // path of the profile to write, "" = stdout (imports only)
   std::string device = "cpu";
   std::int64_t ranks = 2;
-  bool quick = false;                // whether to measure two small shapes only
-  double noise = 0.3;                // largest accepted noise: quartile distance over median, averaged over ops by time
+  bool quick = false;  // whether to measure two small shapes only
+  // greatest accepted noise (quartile distance over median of an op's times), averaged over ops by time
+  double noise = 0.3;
   std::string date;                  // date to write into the profile, "" = today
-  std::vector<std::string> imports;  // files with measurements to import; then nothing is measured
-  std::vector<std::string> own;      // specs whose exact shapes are measured besides the grid (own_shapes.h)
+  std::vector<std::string> imports;  // files with other tools' measurements to import; then nothing is measured
+  // paths of specs whose exact shapes are measured besides the grid of shapes (own_shapes.h)
+  std::vector<std::string> own;
 };
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
 Outcome import_command(const CalibrateOptions& options);
@@ -55,8 +57,8 @@ Outcome import_command(const CalibrateOptions& options);
 // the built-in recipes.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
-  std::vector<std::string> published;  // files of published measurements to predict; then nothing is run
-  bool recipes = false;                // whether to predict the built-in recipes; then nothing is run
+  std::vector<std::string> published;  // files of published measurements of steps to predict; then nothing is run
+  bool recipes = false;                // whether to predict the figures of the built-in recipes; then nothing is run
   // whether to fit the constants of models/data/fitted.json again without each source in turn
   bool leave_one_out = false;
 
@@ -65,7 +67,7 @@ struct ValidateOptions {
   std::string scatter, page, intervals, rows;
   std::string profile;
   std::string device = "cpu";
-  std::int64_t ranks = 0;  // number of ranks; 0: as many as each spec says
+  std::int64_t ranks = 0;  // number of ranks; 0: the number that each spec states
   std::int64_t steps = 20;
   double tolerance = 0.25;
   std::string out;        // folder to which the ranks' measurements are written, "" = none
@@ -83,7 +85,7 @@ struct CompareOptions {
   std::vector<std::string> specs;
   std::vector<std::string> overrides, vary;
   std::string profile;
-  double tokens = 0;  // number of tokens of a training run, for its days and cost; 0: not given
+  double tokens = 0;  // number of tokens of the training run whose days and cost are asked for; 0: not given
   PriceOptions prices;
   bool csv = false;
 };
@@ -99,12 +101,12 @@ Outcome explain_command(const ExplainOptions& options, const Common& common);
 // Makes a spec from the launch files of a training framework, or from a command line (sim/launch/import.h).
 struct ImportOptions {
   std::vector<std::string> files;
-  std::string on;   // cluster, as "2xdgx-h100"; "" = not given
+  std::string on;   // the cluster: "2xdgx-h100"; "" = not given
   std::string out;  // path of the spec to write, "" = stdout
 };
 Outcome import_launch_command(const ImportOptions& options, const Common& common);
 
-// Writes the launch options with which a framework runs a spec (sim/launch/export.h).
+// Writes the launch options with which a training framework runs the spec (sim/launch/export.h).
 struct ExportOptions {
   std::string spec, to;
   std::vector<std::string> overrides;

@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A key that --vary names, and the values to try.
+// A key of the spec that --vary names, and the values to try for it.
 struct Axis {
   std::string key;
   std::vector<std::string> values;
@@ -33,12 +33,12 @@ struct Axis {
 // One row of the comparison: a spec with one value of each varied key, and the result.
 struct Case {
   std::string spec;
-  std::shared_ptr<const SpecText> text;  // text of the spec; nullptr if it cannot be read
-  std::vector<std::string> values;       // values of the varied keys
+  std::shared_ptr<const SpecText> text;  // text of the spec; nullptr if the file cannot be read
+  std::vector<std::string> values;       // values of the varied keys, in the order of the keys
   std::vector<std::string> overrides;
   std::string name;
   std::optional<Report> report;
-  std::optional<RunCost> cost;  // time and cost of a run with --tokens tokens
+  std::optional<RunCost> cost;  // time and cost of a training run of as many tokens as --tokens says
   std::exception_ptr failure;
   std::string reason;  // reason why the combination is impossible, "" if it is possible
 };
@@ -75,7 +75,7 @@ std::string stem(const std::string& path) {
 std::shared_ptr<const SpecText> text_of_spec(const std::string& spec) {
   try {
     return std::make_shared<const SpecText>(read_spec_text(spec));
-  } catch (const Error&) {  // the error is reported when this case is predicted
+  } catch (const Error&) {  // left out here: the error is reported when this case is predicted
     return nullptr;
   }
 }

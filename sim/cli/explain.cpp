@@ -120,7 +120,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
     const auto add = [&](StateFormula kept, Dimension copies) {
       const double n = as_double(elements_of(p.plan, s, copies));
       if (n == 0 && copies != Dimension::data) return;
-      // counts all versions of the weights that asynchronous schedules keep
+      // The number of parameters counts all versions of the weights that an asynchronous schedule keeps.
       kept.parameters *= p.plan.classes[s].versions;
       elements += n;
       bytes += kept.bytes(n);

@@ -121,7 +121,7 @@ Table recipes() {
   return t;
 }
 
-// A table of the features that cannot be combined (combinations.h).
+// A table of the options that do not work together (combinations.h).
 Table limits() {
   Table t;
   t.columns = {{"limit", "", Align::left},
@@ -145,7 +145,7 @@ Table keys() {
   return t;
 }
 
-// A table of the other names that keys and values have.
+// A table of the alternative names of keys and values.
 Table aliases() {
   Table t;
   t.columns = {{"alias", "", Align::left}, {"of", "", Align::left}, {"name", "", Align::left}};

@@ -286,7 +286,7 @@ void set_up(CLI::App& app, Options& o) {
   app.add_option("--threads", o.threads, "workers; results do not depend on it")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  app.allow_extras();  // check_extras() refuses extra words with a message of its own
+  app.allow_extras();  // check_extras() refuses superfluous words with a message of its own
   app.fallthrough();
   app.require_subcommand(0, 1);
   add_simulate(app, o);
@@ -341,7 +341,8 @@ bool is_terminal(int descriptor) {
 
 orrery::Common common_of(const Options& o) {
   orrery::Common common;
-  const char* no_color = std::getenv("NO_COLOR");  // no-color.org: no colours if this is set and not empty
+  // (no-color.org) colours are off if this variable is set and not empty
+  const char* no_color = std::getenv("NO_COLOR");
   common.style.bars = is_terminal(STDOUT_FILENO);
   common.style.colour = common.style.bars && (no_color == nullptr || *no_color == '\0');
   common.threads = o.threads;

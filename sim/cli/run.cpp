@@ -53,7 +53,8 @@ void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree
   }
 }
 
-constexpr int kSignalled = 128;  // ProcessTree::status() of a program killed by signal n is kSignalled + n
+// smallest status of a killed program: ProcessTree::status() is kSignalled + n if signal n killed it
+constexpr int kSignalled = 128;
 
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 

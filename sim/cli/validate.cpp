@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostHere = 64;  // most ranks with which this machine is measured
+constexpr std::int64_t kMostHere = 64;  // greatest number of ranks with which this machine is measured
 
 // The largest noise that is accepted: a busy machine should give a bad prediction rather than none, and the noise is
 // printed.
@@ -133,7 +133,7 @@ std::int64_t ranks_to_measure(const ValidateOptions& options) {
   return 2;
 }
 
-// Validates without a given profile: the machine is measured first.
+// Validates without a given profile, after the machine has been measured.
 Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
   const TemporaryFolder folder(short_temporary());
   options.profile = folder.path() + "/machine.json";

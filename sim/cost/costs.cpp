@@ -85,7 +85,8 @@ class CostModel {
   Spread spread(const GroupTable& table, std::int64_t rank) const {
     Spread result;
     std::int64_t last = -1;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // ranks in order, so node by node
+    // the ranks of a group are in rising order, so node by node
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {
       const std::int64_t node = node_of(r);
       if (node != last) result.push_back(0);
       ++result.back();
@@ -94,7 +95,7 @@ class CostModel {
     return result;
   }
 
-  // By dimension: 1 if the group of the rank spans several pods.
+  // For each dimension: 1 if the rank's group spans several pods, else 0.
   Spread crossings(std::int64_t rank) const {
     Spread result;
     for (std::size_t d = 0; d < kDimensions; ++d)
@@ -368,9 +369,9 @@ class CostModel {
   const Spec& spec_;
   const Profile& profile_;
   std::vector<Seconds> compute_;
-  std::set<std::int64_t> offsets_;  // offsets of the plan's transfers (Transfer::offset)
+  std::set<std::int64_t> offsets_;  // the different values of Transfer::offset in the plan
   std::int64_t node_gpus_ = 1;
-  double slowest_ = 1;  // time of the slowest GPU of the job over that of a typical GPU
+  double slowest_ = 1;  // time of an op on the slowest GPU of the job over its time on a typical GPU
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
   Costs costs_;

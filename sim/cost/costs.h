@@ -16,8 +16,8 @@ inline constexpr Bytes kNcclConnectionBytes = 9'646'899;
 
 // The link over which the transfers of an op go, and the algorithm: for the report.
 struct TransferNote {
-  std::string link;       // "nvlink", "pcie", "network"
-  std::string algorithm;  // "ring/ll128", "send"
+  std::string link;       // kind of link: "nvlink", "pcie", "network"
+  std::string algorithm;  // algorithm and protocol: "ring/ll128", "send"
 };
 
 // The costs of a plan's ops on a cluster: compute times from the profile, times of collectives from NCCL's own choice
@@ -25,13 +25,14 @@ struct TransferNote {
 // software stack's figures.
 struct Costs {
   Timing timing;
-  std::vector<TransferNote> notes;  // notes by op, for the first class of ranks that runs the op
-  std::vector<Bytes> nccl_bytes;  // by class of ranks: bytes of NCCL's buffers, which are outside the caching allocator
+  std::vector<TransferNote> notes;  // for each op, the note of the first class of ranks that runs it
+  // for each class of ranks, the bytes of NCCL's buffers, which are outside the caching allocator
+  std::vector<Bytes> nccl_bytes;
 
   // Share of the time to issue a layer's ops that the host itself needs; the rest is time that the device needs to
   // launch them.
   double host_part = 1;
-  double filling_part = 1;  // host_part while the pipeline fills
+  double filling_part = 1;  // the same share while the pipeline fills
 };
 
 // Costs of a plan's ops. With a profile of measured transfers and no formulas, every cost is a measurement
@@ -48,8 +49,8 @@ Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::
 // other as measured. Throws Error for a kind of op that was not measured, or not with so many ranks.
 Costs measured_costs(const Plan& plan, const Spec& spec, const Profile& profile);
 
-// By task: bytes of gradient buffers to which the task is the first to add, so that the buffers must hold zeros before.
-// CPU ranks clear the buffers as a part of the task.
+// For each task, the bytes of gradient buffers to which the task is the first to add, so that the buffers must hold
+// zeros before. CPU ranks clear the buffers as a part of the task.
 std::vector<Bytes> cleared_bytes(const Plan& plan);
 
 // The name of a collective or message in a table of transfers: "all_reduce", "message".

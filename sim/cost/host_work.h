@@ -25,7 +25,7 @@ struct StoreRates {
 };
 struct HostRates {
   double link = 0, memory = 0, update = 0;
-  std::array<StoreRates, kTiers> stores{};  // by memory tier
+  std::array<StoreRates, kTiers> stores{};  // read and write rates of each memory tier
 };
 HostRates host_rates(const Cluster& cluster);
 

@@ -91,7 +91,7 @@ class MeasuredCosts {
   const Spec& spec_;
   const Profile& profile_;
   const MeasuredTimes& times_;
-  std::vector<Bytes> cleared_;  // by op: bytes of gradient sums that must be zeroed first
+  std::vector<Bytes> cleared_;  // for each op, the bytes of gradient sums that it must set to zero first
   Costs costs_;
 };
 

@@ -15,9 +15,9 @@ namespace {
 using Mix = std::map<std::int64_t, std::int64_t>;
 
 struct Lanes {
-  // Lanes (streams) whose transfers use the NIC, with their dimensions.
+  // Lanes (streams) whose transfers use the NIC, each with the dimension of its transfers.
   std::set<std::pair<std::uint32_t, Dimension>> nic;
-  std::uint32_t nvlink = 0;  // bit mask of the lanes whose transfers use NVLink
+  std::uint32_t nvlink = 0;  // bit mask: a bit for each lane whose transfers use NVLink
   std::array<bool, kPorts> ports{};
 };
 
@@ -102,7 +102,7 @@ class NicFinder {
   // The number of different groups of a dimension among the ranks of the same stage on the NIC, and whether this rank
   // is the first of its group on the NIC.
   struct Groups {
-    std::int64_t all = 0;  // number of groups on the NIC
+    std::int64_t all = 0;  // number of different groups on the NIC
     // Number of groups on the NIC whose first rank on it is of the same class as this rank (a stage may have several
     // classes).
     std::int64_t own = 0;

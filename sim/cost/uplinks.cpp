@@ -29,7 +29,8 @@ void Uplinks::count_edges(std::size_t dimension) {
     };
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
       leave(group[i], group[i + 1]);
-      if (dimension == kPipeline) leave(group[i + 1], group[i]);  // gradients go back while activations go forward
+      // in a pipeline, gradients go back while activations go forward
+      if (dimension == kPipeline) leave(group[i + 1], group[i]);
     }
     if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front());
   }
@@ -59,7 +60,7 @@ bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
   if (pod_gpus_ == 0) return false;
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
-  return crosses(group.front(), group.back());  // the members are in rank order
+  return crosses(group.front(), group.back());  // compares first and last member, because members are in rank order
 }
 
 Seconds Uplinks::least_time(Dimension d, Pattern pattern, double node_bytes) const {

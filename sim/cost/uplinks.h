@@ -39,10 +39,10 @@ class Uplinks {
 
   const Plan& plan_;
   std::int64_t pod_gpus_ = 0;  // number of GPUs in a pod; 0: no link is oversubscribed
-  double capacity_ = 0;        // capacity of a pod's uplink, bytes per second and direction
+  double capacity_ = 0;        // capacity of a pod's uplink in each direction, bytes per second
 
-  // By dimension: bytes that all groups together send out of the busiest pod, as a multiple of the bytes that one group
-  // sends out of a node.
+  // For each dimension, the bytes that all groups together send out of the busiest pod, as a multiple of the bytes that
+  // one group sends out of a node.
   std::array<double, kDimensions> edges_{}, pairs_{};
 };
 

@@ -20,7 +20,8 @@ class Contention {
  public:
   using Stretch = std::uint32_t;
   static constexpr Stretch kAlone = 65536;
-  static constexpr Stretch kUnsettled = 0;  // stretch of a task whose speed settle() has yet to compute
+  // stands for the stretch of a task whose speed settle() has yet to compute
+  static constexpr Stretch kUnsettled = 0;
 
   struct Change {
     TaskId task = kNone;  // a compute task, or the first of the tasks (one per rank) that make a transfer
@@ -57,10 +58,11 @@ class Contention {
 
  private:
   struct Rank {
-    std::uint32_t pressure = 0;  // sum of OpTiming::pressure over the running transfers of the rank
-    std::uint32_t memory = 0;    // share of its memory bandwidth that the rank's running tasks want, in 1/65536
-    std::uint32_t lanes = 0;     // bit mask of the lanes (streams) in which a transfer runs
-    std::uint32_t yielding = 0;  // number of running transfers that compute of the rank slows
+    std::uint32_t pressure = 0;  // sum of OpTiming::pressure over the transfers that run on the rank
+    // share of the rank's memory bandwidth that its running tasks want together, in 1/65536
+    std::uint32_t memory = 0;
+    std::uint32_t lanes = 0;     // bit mask: a bit for each lane (stream) of the rank in which a transfer runs
+    std::uint32_t yielding = 0;  // number of running transfers that the rank's compute slows
     TaskId compute = kNone;
     bool dirty = false;
 
@@ -73,7 +75,7 @@ class Contention {
     TaskId task = kNone;
     Stretch stretch = kAlone;  // slow-down of the transfer as far as this rank causes it
     FlowId flow = kNone;
-    bool listed = false;  // whether changes_ already has the transfer; used in its first member only
+    bool listed = false;  // whether changes_ already holds the transfer; kept in the transfer's first member only
     Rate limit = 0;       // rate of the flow where no other flow slows it
   };
 
@@ -98,9 +100,9 @@ class Contention {
 
   const Plan& plan_;
   const Timing& timing_;
-  std::vector<const OpTiming*> rows_;  // times of every op, by class of ranks
+  std::vector<const OpTiming*> rows_;  // for each class of ranks, the times of every op
   std::vector<Rank> ranks_;
-  std::vector<End> ends_;  // ranks' parts in transfers, by the lane that they run in
+  std::vector<End> ends_;  // for each lane, its rank's part in the transfer that runs in it
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
   std::vector<std::uint32_t> lane_of_flow_;

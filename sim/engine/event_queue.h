@@ -20,7 +20,7 @@ class EventQueue {
  public:
   struct Event {
     std::uint32_t id = 0;
-    std::uint32_t serial = 0;  // tells an outdated event of an id from the event that replaced it
+    std::uint32_t serial = 0;  // number that tells an outdated event of an id from the event that replaced it
 
     friend bool operator<(const Event& a, const Event& b) { return a.order() < b.order(); }
     friend bool operator==(const Event&, const Event&) = default;
@@ -80,11 +80,11 @@ class EventQueue {
  private:
   struct Link {
     Event event;
-    std::uint32_t next = kNone;  // next link of the same chain, or of the list of unused links
+    std::uint32_t next = kNone;  // index of the next link of the same chain, or of the list of unused links
   };
   struct Recent {
     Picoseconds time = -1;
-    std::uint32_t last = kNone;  // the last link of the chain of this instant
+    std::uint32_t last = kNone;  // index of the last link of the chain of events at this time
   };
   static constexpr std::uint32_t kNone = 0xffffffffU;
   static constexpr int kRecentBits = 4;
@@ -127,11 +127,11 @@ class EventQueue {
   }
 
   Picoseconds now_ = 0;
-  std::vector<Event> due_;  // events at now(), in order
+  std::vector<Event> due_;  // the events at time now(), in order
   std::size_t taken_ = 0;   // number of events of due_ that take() has returned
   Heap late_;               // events pushed for now() after the clock had reached it
-  Heap instants_;           // instants to come, with their chains
-  bool spent_ = false;      // whether the first of instants_ is now() and done; a new instant may replace it
+  Heap instants_;           // times later than now(), each with its chain of events
+  bool spent_ = false;      // whether all events at the first time of instants_ are taken; a new time may replace it
   std::vector<Link> links_;
   std::uint32_t spare_ = kNone;
   std::array<Recent, std::size_t{1} << kRecentBits> recent_;

@@ -61,13 +61,13 @@ class FairShare {
 
   struct Link {
     std::int64_t capacity = 0;
-    std::int64_t weight = 0;  // weight of all flows of the link
-    std::int64_t demand = 0;  // weight times limit, summed over all flows of the link
+    std::int64_t weight = 0;  // sum of the weights of the link's flows
+    std::int64_t demand = 0;  // sum of weight times limit over the link's flows
     std::vector<FlowId> flows;
     std::uint64_t seen = 0;
     // The fields below are used while rates are computed:
-    std::int64_t left = 0;     // capacity not taken by stopped flows, times kFullRate
-    std::int64_t growing = 0;  // weight of the flows that still grow
+    std::int64_t left = 0;     // capacity that stopped flows (flows with a fixed rate) leave, times kFullRate
+    std::int64_t growing = 0;  // sum of the weights of the flows whose rate still grows
     Rate level = 0;            // rate at which the link fills
 
     bool tight() const { return demand > capacity * kFullRate; }
@@ -105,17 +105,18 @@ class FairShare {
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  std::vector<std::uint64_t> marks_;  // marks by flow; outside flows_ so that skipping a visited flow is cheap
+  // for each flow its mark; outside flows_ so that skipping a visited flow is cheap
+  std::vector<std::uint64_t> marks_;
   std::vector<FlowId> spare_;
   std::vector<FlowId> new_flows_;    // flows added since the last update
-  std::vector<LinkId> eased_links_;  // tight links from which a flow was removed since the last update
+  std::vector<LinkId> eased_links_;  // tight links from which flows were removed since the last update
   std::vector<FlowId> changed_;
-  std::uint64_t visit_ = 0;           // number of the current update
+  std::uint64_t visit_ = 0;           // number of the current update, counted from the first
   std::vector<FlowId> region_flows_;  // flows connected through tight links (links that can fill up)
   std::vector<LinkId> region_links_;
-  std::vector<LinkId> full_;  // links that are full at the rate reached so far
+  std::vector<LinkId> full_;  // links that are full at the rate that the growing flows have reached
   std::size_t stopped_ = 0;   // number of flows in region_flows_ whose rates are fixed
-  Rate lowest_limit_ = 0;     // a lower bound of the limits of all growing flows
+  Rate lowest_limit_ = 0;     // a rate that no limit of a growing flow is below
 };
 
 }  // namespace orrery

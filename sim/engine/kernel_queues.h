@@ -64,8 +64,8 @@ class KernelQueues {
   }
 
   const Plan& plan_;
-  std::vector<TaskId> fronts_;  // by class of ranks: the next kernel to begin; empty: no kernel waits
-  std::vector<char> held_;      // by task: whether arrive() has been called for it
+  std::vector<TaskId> fronts_;  // for each class of ranks, the next kernel to begin; empty: no kernel waits
+  std::vector<char> held_;      // for each task, whether arrive() has been called for it
 };
 
 }  // namespace orrery

@@ -16,9 +16,11 @@ namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
-constexpr std::uint32_t kIssued = 0;              // serial of events which say that a host has issued a task
-constexpr std::uint32_t kTurnsToLook = 1U << 14;  // number of instants between checks of `stop`: some milliseconds
-constexpr TaskId kFetchAhead = 8;  // number of tasks; 6 to 24 are equally fast on 1.3 M tasks of 64 ranks
+constexpr std::uint32_t kIssued = 0;  // serial of the events that tell that a host has issued a task
+// number of event times between two checks of `stop`: some milliseconds
+constexpr std::uint32_t kTurnsToLook = 1U << 14;
+// number of tasks whose data is fetched ahead; 6 to 24 are equally fast on 1.3 M tasks of 64 ranks
+constexpr TaskId kFetchAhead = 8;
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
@@ -32,8 +34,8 @@ Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
 // the task's list first.
 struct Waiter {
   TaskId awaited = kNone;
-  std::uint32_t dependency = 0;  // index of the dependency in Plan::dependencies
-  std::uint32_t next = kNone;    // the next waiter in the list of the awaited task's lane
+  std::uint32_t dependency = 0;  // index of the awaited task in Plan::dependencies
+  std::uint32_t next = kNone;    // index of the next waiter in the list of the awaited task's lane
 };
 
 // A lane is an in-order queue, as a CUDA stream is: the first task (head) runs, or waits to run.
@@ -41,22 +43,22 @@ struct Lane {
   // left: time that the running task still needed at the moment `since`, if nothing slowed it.
   Picoseconds left = 0, since = 0;
   Stretch stretch = kUnit;
-  std::uint32_t serial = 0;  // serial of the latest event of the head
+  std::uint32_t serial = 0;  // serial of the latest event of the lane's first task
   TaskId head = kNone;
-  std::uint32_t waiters = kNone;  // list of the waiters for tasks of this lane, in the order of the tasks
-  bool unissued = false;          // whether the head waits only for its host to issue it
+  std::uint32_t waiters = kNone;  // first of the list of waiters for tasks of this lane, in the order of the tasks
+  bool unissued = false;          // whether the lane's first task waits only for its host to issue it
 };
 
 // The host thread of a class of ranks, which issues their tasks in order, up to a task before which it waits for others
 // to end. The times of issue up to there depend on nothing else, so each is computed only when the task's lane comes to
 // the task: then the task's data is still in the cache.
 struct HostThread {
-  const OpTiming* row = nullptr;  // times of every op on these ranks
+  const OpTiming* row = nullptr;  // times of every op on the ranks of this class
   TaskId next = 0;                // the next task to be issued
   // The task before which the host waits next, or the end of its tasks.
   TaskId wait = 0;
   Picoseconds clock = 0;
-  std::vector<TaskId> waits;  // later tasks before which the host waits, the next at the back
+  std::vector<TaskId> waits;  // tasks still to be issued before which the host waits; the next one is the last entry
 };
 
 class Engine {
@@ -313,7 +315,7 @@ class Engine {
     fetch_ahead(t);
     ++done_;
     trace_.spans[t].ended = now();
-    trace_.step_time = now();  // the last task to end sets the step time
+    trace_.step_time = now();  // at the end, this is the end time of the last task
     ended_[t] = true;
     const std::uint32_t lane = lane_of(t);
     lanes_[lane].head = next_in_lane_[t];
@@ -329,13 +331,14 @@ class Engine {
   EventQueue queue_;
   TaskId done_ = 0;
   Trace trace_;
-  std::vector<char> op_waits_;     // by op: whether the host waits before tasks of the op
-  std::vector<HostThread> hosts_;  // host threads, by class of ranks
+  std::vector<char> op_waits_;     // for each op, whether the host waits before tasks of the op
+  std::vector<HostThread> hosts_;  // for each class of ranks, its host thread
   std::vector<Lane> lanes_;
-  std::vector<Waiter> waiters_;  // waits of all lanes, then waits of all hosts
+  std::vector<Waiter> waiters_;  // waits of tasks of all lanes, then waits of all hosts
   std::unique_ptr<TaskId[]> next_in_lane_;
   std::vector<bool> ended_;
-  std::vector<std::uint32_t> entered_;  // by match (the tasks of one transfer): number of ranks that have entered
+  // for each match (the tasks of one transfer), the number of ranks that have entered it
+  std::vector<std::uint32_t> entered_;
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ constexpr Port write_port(MemoryTier tier) { return static_cast<Port>(static_cas
 // Times of one task of an op, and the load that it puts on shared links, when nothing else runs.
 struct OpTiming {
   Picoseconds duration = 0;
-  Picoseconds issue = 0;  // time that the host thread takes to launch it
+  Picoseconds issue = 0;  // time that the host thread takes to launch the op
 
   // For a transfer: added time of compute of the same rank while the transfer runs, in 1/65536 of compute's time alone.
   std::uint32_t pressure = 0;
@@ -33,9 +33,9 @@ struct OpTiming {
   std::uint32_t memory = 0;
   // For a transfer: shares of the bandwidth of its rank's NIC and NVLink that it uses at full speed.
   Rate nic = 0, nvlink = 0;
-  bool out = true, in = true;        // directions of the NIC and NVLink that the transfer uses
+  bool out = true, in = true;        // whether the transfer uses NIC and NVLink to send (out) and to receive (in)
   bool host = false;                 // whether any of `ports` is above 0
-  std::array<Rate, kPorts> ports{};  // shares of the ports that the task uses at full speed
+  std::array<Rate, kPorts> ports{};  // for each port, the share of its bandwidth that the task uses at full speed
   // For a transfer: the group dimension (tensor, data, ...) whose ranks make it together.
   Dimension group = Dimension::pipeline;
 };
@@ -65,10 +65,10 @@ struct SlotLinks {
 // stage whose group is on one.
 struct Timing {
   std::vector<std::uint32_t> row_of_slot;
-  std::vector<std::vector<OpTiming>> rows;  // times by row, then op
-  std::vector<SlotLinks> links;             // links by class of ranks; empty: nothing is shared
+  std::vector<std::vector<OpTiming>> rows;  // for each row, the times of each op
+  std::vector<SlotLinks> links;             // for each class of ranks, its links; empty: no links are shared
   LinkId link_count = 0;
-  bool one_queue = false;  // a rank's kernels begin in the order of their launches, whatever their lanes
+  bool one_queue = false;  // whether a rank's kernels begin in the order of their launches, whatever their lanes
 
   const OpTiming& of(std::uint32_t slot, std::uint32_t op) const { return rows[row_of_slot[slot]][op]; }
 };

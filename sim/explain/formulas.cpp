@@ -58,7 +58,7 @@ double run_again(const Plan& plan, Dimension group) {
   return forward > 0 ? again / forward : 0;
 }
 
-// Group sizes as text: "4", or "2, 1" where stages differ.
+// Sizes of the groups as text: "4", or "2, 1" if stages differ.
 std::string group_sizes(const Plan& plan, Dimension copies) {
   std::vector<std::int64_t> sizes;
   for (std::size_t s = 0; s < plan.classes.size(); ++s) sizes.push_back(group_size(plan, copies, s));
@@ -83,7 +83,7 @@ bool holds_word_table(const Block& block) {
 // of the two ops reduces the gradients of the unit (FSDP unit) by itself.
 double table_used_twice(const Spec& spec, const Plan& plan) {
   if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
-  // By class of ranks: elements of the token embeddings, and whether the stage computes logits.
+  // For each class of ranks, the number of elements of the token embeddings, and whether the stage computes logits.
   std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
@@ -343,7 +343,7 @@ Volume expert_volume(const Spec& spec, const Plan& plan) {
   const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
   const double tokens = real(s.micro_batch) * real(spec.sequence / s.context) / cut;
   const bool predicts_with_experts =
-      has_experts(m, m.layers - 1);  // multi-token-prediction layers are like the last layer
+      has_experts(m, m.layers - 1);  // a multi-token-prediction layer has the same parts as the last layer
   double layers = predicts_with_experts ? real(m.mtp_layers) / real(s.pipeline) : 0, rows = 0;
   for (std::int64_t l = 0; l < m.layers; ++l) {
     if (!has_experts(m, l)) continue;

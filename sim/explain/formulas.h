@@ -17,7 +17,7 @@ namespace orrery {
 // sharded: a rank holds 1/shards of a sharded state.
 struct StateFormula {
   Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes per parameter, on the device or offloaded
-  Bytes whole = 0;  // bytes per parameter of master weights that every rank keeps unsharded
+  Bytes whole = 0;  // bytes per parameter of master weights that every rank holds unsharded
   // bytes per parameter of buffers for the host's update that hold gradients too; sharded as the optimizer states
   Bytes copies = 0;
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
@@ -31,8 +31,8 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies 
 // The formula for one class of ranks, if not all ranks update weights: parameter servers hold shards of all states,
 // ranks that update nothing hold no optimizer states.
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot);
-std::string term(Bytes per_parameter, bool sharded);  // "12Ψ/N"
-std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
+std::string term(Bytes per_parameter, bool sharded);  // one term of the formula as text: "12Ψ/N"
+std::string text_of(const StateFormula& f);           // the formula as text, the sum of its terms: "6Ψ + 12Ψ/N"
 
 // Number of ranks in the group of dimension d to which the first rank of a class of ranks belongs.
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
@@ -42,21 +42,23 @@ std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 // backward.
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
 Bytes states_in_plan(const Plan& plan,
-                     std::size_t slot);  // bytes of model states in the plan, without buffers beside the states
+                     // Bytes of model states (parameters, gradients, optimizer states) that a class of ranks has in the
+                     // plan, without buffers beside them
+                     std::size_t slot);
 
 // Bytes that one GPU sends per step, averaged over ranks.
 struct Volume {
-  std::string what;      // "data", "tensor", "pipeline"
-  std::string formula;   // "(Ψ·4 + Ψ·2)·(N-1)/N"
-  std::string numbers;   // "Ψ = 1.09e9, N = 8"
-  double bytes = 0;      // bytes by the formula
-  double simulated = 0;  // bytes in the report
+  std::string what;      // which transfers: "data", "tensor", "pipeline"
+  std::string formula;   // formula of the bytes as text: "(Ψ·4 + Ψ·2)·(N-1)/N"
+  std::string numbers;   // values of the formula's variables as text: "Ψ = 1.09e9, N = 8"
+  double bytes = 0;      // bytes that the formula yields
+  double simulated = 0;  // bytes that the report of the simulated step states
 };
 std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& report);
 
 // Idle share of the step of a pipeline with equal stages, without transfers, launches and optimizer.
 struct Bubble {
-  std::string formula;  // "(p-1)/(m+p-1)"
+  std::string formula;  // the share as a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   double share = 0;
 };
 // The bubble of a schedule; nullopt for schedules without a closed form here. post_update_validation: whether each

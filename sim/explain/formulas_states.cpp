@@ -116,9 +116,11 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, b
   struct Unit {
     // together: number of elements that are gathered at once; tiles: number of elements that are gathered tile by tile.
     std::int64_t together = 0, tiles = 0;
-    std::int64_t gathers = 0;  // number of times that a micro-batch frees the weights, and so gathers them
+    // number of times that a micro-batch frees the weights, after each of which they are gathered again
+    std::int64_t gathers = 0;
   };
-  std::map<std::uint32_t, Unit> units;  // a tied output shares the unit of the embedding, which comes first
+  // by the frame's id; a tied output shares the unit of the embedding, which comes first
+  std::map<std::uint32_t, Unit> units;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     const bool weights = block.role != BlockRole::unit && !outlives_steps(block.role) && f.unit != kNone;

@@ -20,7 +20,7 @@ using List = std::vector<Technique>;
 
 std::string ranks(std::int64_t n) { return fmt::format("{} ranks", n); }
 
-// Resets the options of techniques that a changed strategy no longer uses.
+// Resets the options that belong to techniques which the changed strategy no longer uses.
 void drop_options(const Strategy& before, Strategy& s) {
   if (s.tensor == 1) {
     s.sequence_parallel = s.partition_activations = false;

@@ -13,12 +13,12 @@ namespace orrery {
 // that differs only in this technique: without it if the given spec uses it, else with it. Ranks that the other spec
 // does not need become replicas; the batch is unchanged.
 struct Technique {
-  std::string name;  // "pipeline of 8 stages"
+  std::string name;  // the technique in words: "pipeline of 8 stages"
   bool used = true;
   std::string saves, costs;  // what the technique saves and costs, as text; "" for one that is not used
-  std::string instead;       // difference of the other spec: "without it", "with interleaved, 2 chunks a stage"
+  std::string instead;       // what the other spec changes: "without it", "with interleaved, 2 chunks a stage"
   Spec other;
-  std::string group{};  // group of the transfers that the technique makes, as in the report, "" if none
+  std::string group{};  // name, as in the report, of the group of transfers that the technique makes, "" if none
 };
 // The techniques that the spec uses, then those that it could use. The specs are not checked.
 std::vector<Technique> techniques(const Spec& spec);
@@ -26,12 +26,12 @@ std::vector<Technique> techniques(const Spec& spec);
 // The effect of a technique: the simulated step of the other spec compared with that of the given spec.
 struct Effect {
   Technique technique;
-  std::string refused;  // the rule that forbids the other spec, "" if none; then nothing below is set
+  std::string refused;  // the rule that forbids the other spec, "" if none; then no field below is set
   double step_s = 0;
   double slower = 0;  // share by which a token takes longer in the other step than in the given one: 0.1 = 10 % slower
-  Bytes more = 0;     // bytes that the other step needs more on the fullest GPU
+  Bytes more = 0;     // additional bytes that the other step needs on the fullest GPU
   bool fits = true;
-  std::string lacks;  // missing memory if the other step does not fit: "12.3 GiB over"
+  std::string lacks;  // missing memory if the other step does not fit, as text: "12.3 GiB over"
   // The part of the step time that grows most in the other step (such as exposed data-parallel communication); "" if
   // the other step is no slower.
   std::string loses;

@@ -1,4 +1,4 @@
-// The effects of techniques, found by simulation.
+// Finds the effects of techniques by simulating the step without each of them.
 #include <atomic>
 #include <thread>
 
@@ -49,7 +49,7 @@ std::vector<Effect> effects(const Profile& profile, const Report& report, std::v
   std::vector<std::jthread> others;
   for (unsigned t = 1; t < std::min<std::size_t>(threads, techniques.size()); ++t) others.emplace_back(work);
   work();
-  others.clear();  // joins the threads in the destructors
+  others.clear();  // waits for the threads: their destructors join them
   return result;
 }
 

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 18;  // bytes that are collected before they are written to the file
+constexpr std::size_t kPiece = 1 << 18;  // number of bytes that are collected before they are written to the file
 
 // The thread id of the host thread. A lane's thread id is also its stream, which must be above 0 for Holistic Trace
 // Analysis.
@@ -31,7 +31,7 @@ struct ExactMicroseconds {
   Picoseconds time = 0;
 };
 
-// A buffer for the text that is written to a file.
+// A buffer in which the text of the file is collected.
 class Text {
  public:
   explicit Text(OutputFile& file) : file_(file) {}
@@ -93,7 +93,7 @@ class Writer {
     for (std::uint32_t m = 0; m < plan.matches.size(); ++m) last_in_.push_back(last_to_enter(plan, trace, m));
   }
 
-  // Writes one file with the classes of ranks [first, end).
+  // Writes one file, with the classes of ranks from `first` to before `end`.
   void write(const std::string& path, std::uint32_t first, std::uint32_t end, std::string_view members = {}) {
     OutputFile file(path);
     Text text(file);
@@ -226,7 +226,7 @@ class Writer {
     text.put(",\"chunk\":", frame.chunk, ",", arguments, ",\"issued\":", ExactMicroseconds{at(span.issued)},
              ",\"entered\":", ExactMicroseconds{at(span.entered)}, ",\"matched\":", ExactMicroseconds{at(span.matched)},
              ",\"ended\":", ExactMicroseconds{at(span.ended)}, ",\"cause\":");
-    // The launch was the last event that the task waited for.
+    // If the task waited for nothing after its launch, its cause is the launch.
     if (span.cause == kNone || trace_.spans[span.cause].ended < span.issued) {
       text.put("\"launch\"}}");
     } else {
@@ -286,17 +286,18 @@ class Writer {
   const Plan& plan_;
   const Trace& trace_;
   std::span<const MemorySample> samples_;
-  std::int64_t steps_ = 1, step_ = 0;  // step_: the current step
+  std::int64_t steps_ = 1, step_ = 0;  // step_: index of the step that is being written
   std::string device_;
-  std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;  // names as JSON strings
-  std::vector<std::string> arguments_;  // "args" of each op, for the current class of ranks
-  std::vector<TaskId> last_in_;         // by match (tasks of one transfer): the task that entered last
-  std::uint32_t first_ = 0, end_ = 0;   // first and end of the classes of ranks in the current file
+  // names as JSON strings, by index of the op, kernel, block or kind of wait
+  std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;
+  std::vector<std::string> arguments_;  // for each op, its "args" for the current class of ranks
+  std::vector<TaskId> last_in_;         // for each match (the tasks of one transfer), the task that entered last
+  std::uint32_t first_ = 0, end_ = 0;   // first class of ranks in the current file, and the one after the last
 };
 
 // Adds the rank to a file name: "out.json.gz", 8 -> "out_rank8.json.gz".
 std::string path_of_rank(const std::string& path, std::int64_t rank) {
-  const std::size_t name = path.find_last_of('/') + 1;  // no slash: npos + 1 is 0
+  const std::size_t name = path.find_last_of('/') + 1;  // position after the last slash, or 0: npos + 1 is 0
   const std::size_t json = path.rfind(".json");
   const std::size_t cut = json == std::string::npos || json < name ? path.size() : json;
   return fmt::format("{}_rank{}{}", path.substr(0, cut), rank, cut == path.size() ? ".json" : path.substr(cut));

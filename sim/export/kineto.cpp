@@ -15,7 +15,7 @@ namespace {
 // The names of a collective in PyTorch (record_param_comms) and in NCCL (src/device/generate.py).
 struct CollectiveNames {
   std::string_view torch, nccl;
-  bool sums = false;  // whether NCCL has one function for each reduction operator and type
+  bool sums = false;  // whether NCCL has a separate function for each reduction operator and data type
   // in_is_part, out_is_part: whether a rank's input, or output, is one of n parts of the collective's buffer, with n
   // the number of ranks in the group.
   bool in_is_part = false;

@@ -17,8 +17,9 @@ constexpr char kRole[] = "products of which forward or backward cannot be told";
 constexpr char kMask[] = "attention that is not causal";
 constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wide";
 
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;  // largest number of elements along one dimension
-constexpr double kMostTensor = 1e15;                         // largest number of elements of a tensor
+// greatest number of elements along one dimension of a tensor
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
+constexpr double kMostTensor = 1e15;  // greatest number of elements of a tensor
 
 // The shape of an input; empty if the input has none, if it was not recorded, or if no GPU could hold it.
 TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
@@ -29,7 +30,7 @@ TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
   TorchShape shape;
   double elements = 1;
   for (const nlohmann::json& d : dims[input]) {
-    if (!d.is_number_integer()) return {};  // the input is a list of tensors
+    if (!d.is_number_integer()) return {};  // unknown: the input is a list of tensors
     shape.push_back(d.get<std::int64_t>());
     elements *= static_cast<double>(shape.back());
     if (shape.back() < 1 || shape.back() > kMostExtent || elements > kMostTensor) return {};
@@ -48,12 +49,12 @@ std::int64_t leading_rows(const TorchShape& s) {
   return std::accumulate(s.begin(), s.end() - 1, std::int64_t{1}, std::multiplies<>());
 }
 
-// An operator to be recognised, and what is known about it.
+// An operator of a PyTorch trace to be recognised, and what is known about it.
 struct SeenOperator {
   const nlohmann::json& op;
   bool backward;
   const Products& forward;
-  TorchShape first;  // shape of the input that the table kOperators names
+  TorchShape first;  // shape of the operator's input that the table kOperators names
 };
 
 using Meant = std::variant<Work, const char*>;
@@ -81,7 +82,8 @@ Meant torch_product(const SeenOperator& s) {
   if (s.forward.count({m, k, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::input_gradient);
   if (s.forward.count({k, m, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::weight_gradient);
   if (s.forward.count({k, n, m}) > 0) return torch_gemm({n, m, k}, Gemm::Role::weight_gradient);
-  if (s.forward.count({m, n, k}) > 0) return torch_gemm({m, n, k}, Gemm::Role::output);  // the product is recomputed
+  // forward had this shape too, so this product recomputes it
+  if (s.forward.count({m, n, k}) > 0) return torch_gemm({m, n, k}, Gemm::Role::output);
   return kRole;
 }
 

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// The keys and values of a spec, as text.
+// The keys and values of a spec, as texts.
 SpecValues values_of(const Spec& spec);
 
 // The options of a framework that express a spec (options), and the spec's keys for which the framework has no option

@@ -14,10 +14,11 @@ namespace orrery {
 // translates options to keys, and export keys to options, so that one undoes the other.
 struct OptionRow {
   std::string_view option, key;
-  std::span<const OptionWord> words = {};  // values of the option and of the key; empty: both have the same number
-  std::string_view assumed = {};           // value of the key if a complete launch file lacks the option
-  bool older = false;                      // an older or other spelling of the option, which export does not write
-  bool text = false;                       // whether the value is a string, not a number
+  // words for values in the option and in the key; empty: option and key have the same number
+  std::span<const OptionWord> words = {};
+  std::string_view assumed = {};  // value of the key if a complete launch file does not mention the option
+  bool older = false;  // whether this is an older or other spelling of the option, which export does not write
+  bool text = false;   // whether the value is a string, not a number
 };
 
 enum class Syntax : unsigned char { shell, json, toml, yaml };

@@ -142,7 +142,7 @@ class LaunchImporter {
     }
     if (silent || (theirs == "-1" && row.key != "launch.shard")) return;
     if (!row.text && !is_number_text(theirs)) return refuse(s, unset.empty() ? "is no number" : unset);
-    // 0 of a model's count means that it has none ("num_experts: 0")
+    // A zero as a count of the model means that the model has none ("num_experts: 0")
     const bool none = theirs == "0" && row.key.starts_with("model.");
     accept(s, row.key, none ? "" : row.text ? theirs : plain_number(theirs));
   }
@@ -171,7 +171,7 @@ class LaunchImporter {
     shapes_ = shapes_ || (has_model && framework.name == "megatron");
   }
 
-  // Adds the keys from this launch file to those from earlier files.
+  // Adds the keys from the current launch file to the keys from earlier files.
   void merge() {
     for (SpecValue& v : now_.all) {
       const SpecValue* old = out_.values.find(v.key);
@@ -198,7 +198,7 @@ class LaunchImporter {
 
   LaunchImport& out_;
   SpecValues now_;                    // keys from the launch file that is being read
-  std::vector<const Setting*> said_;  // settings of this file that a row of the table has translated
+  std::vector<const Setting*> said_;  // settings of the current file that a row of the table has translated
   const Framework* software_ = nullptr;
   bool shapes_ = false;
 };

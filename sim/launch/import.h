@@ -20,7 +20,7 @@ struct LaunchImport {
   SpecValues values;
   std::vector<Untranslated> not_translated;
   std::vector<std::string> remarks;
-  std::string framework;  // "Megatron-LM", or "Megatron-LM, DeepSpeed"
+  std::string framework;  // name of the framework: "Megatron-LM", or "Megatron-LM, DeepSpeed"
 };
 
 struct LaunchText {

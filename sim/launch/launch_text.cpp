@@ -73,7 +73,8 @@ std::string toml_text(const std::vector<Setting>& options) {
   std::string out, table;
   const OptionsJson root = nested_options(options);
   for (const auto& [section, keys] : root.items()) {
-    if (!keys.is_object()) continue;  // launcher options have no table: torchtitan's files do not state them
+    // skipped if the framework has no table for launcher options: torchtitan's files do not state them
+    if (!keys.is_object()) continue;
     out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", section);
     for (const auto& [key, value] : keys.items())
       out += fmt::format("{} = {}\n", key, key == "converters" ? "[" + value.dump() + "]" : value.dump());

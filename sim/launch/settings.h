@@ -11,7 +11,7 @@ namespace orrery {
 // blanks), and its source line ("train.sh:12").
 struct Setting {
   std::string name, value, from;
-  bool null = false;  // the file names the option without a value (YAML's null)
+  bool null = false;  // whether the file names the option without a value (YAML's null)
 };
 
 // All options of one launch file in the order of the file. remarks: notes for the reader of the result (a key given

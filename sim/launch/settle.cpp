@@ -44,7 +44,7 @@ void settle_gpus(SpecValues& v, Remarks& remarks) {
       return remarks.push_back(fmt::format("{}: {} is no number of GPUs", each.from, each.value));
     v.fill("gpus", total, Said::derived, fmt::format("{}: {} of each of {} nodes", each.from, gpus, count));
   } else if (!nodes.key.empty() && cluster.key.empty()) {
-    // kept for settle_batch(), which reports that the GPUs per node are missing
+    // Keeps the number of nodes for settle_batch(), which reports that the GPUs per node are missing
     v.set("launch.nodes", nodes.value, nodes.said, nodes.from);
   }
   if (cluster.key.empty()) return;
@@ -64,7 +64,7 @@ void settle_shards(SpecValues& v) {
   const bool hybrid = copies > 1 && shards != 1;
   v.fill("strategy.sharding", !sharded ? "none" : hybrid ? "hsdp" : "fsdp", Said::stated, from);
   if (hybrid && v.text("strategy.sharding") == "fsdp") v.set("strategy.sharding", "hsdp", Said::stated, from);
-  if (shards < 1) return;  // -1 shards: as many as there are data-parallel ranks
+  if (shards < 1) return;  // -1 as the number of shards means: as many as there are data-parallel ranks
   v.fill("strategy.data", product_text(copies, shards), Said::stated,
          fmt::format("{}: {} replicas x {} shards", from, copies, shards));
   if (hybrid) v.fill("strategy.shard_group", fmt::format("{}", shards), Said::stated, from);
@@ -270,7 +270,7 @@ void unsettle_shards(SpecValues& v, std::int64_t data, const Add& add) {
   const bool whole = sharding == "none" && v.number_or("strategy.context", 1) == 1, hybrid = sharding == "hsdp";
   const std::int64_t group = hybrid ? v.number_or("strategy.shard_group", 0) : whole ? 1 : data;
   const bool split = group > 1 && group < data && data % group == 0;
-  // no option expresses uneven groups
+  // named so because no option expresses uneven groups
   if (hybrid && !split) v.set("strategy.sharding", "hsdp of uneven groups", Said::stated, "");
   if (data < 1 || group < 1 || data % group != 0 || (hybrid && !split) ||
       !(whole || sharding.find("sd") != std::string::npos))
@@ -297,7 +297,7 @@ void unsettle_counts(SpecValues& v, const Add& add) {
   unsettle_shards(v, data, add);
 }
 
-// Adds the options that frameworks need for a model besides its shapes.
+// Adds the options that frameworks need for a model besides the options of its shapes.
 template <class Add>
 void unsettle_model(SpecValues& v, const Add& add) {
   const std::int64_t layers = v.number_or("model.layers", 0), heads = v.number_or("model.heads", 0);
@@ -372,7 +372,7 @@ void unsettle(SpecValues& v, const Framework& framework) {
   constexpr std::int64_t kMost = 1'000'000;
   const std::int64_t layers = v.number_or("model.layers", 0), chunks = v.number_or("strategy.virtual_stages", 1);
   const std::int64_t stages = std::min(v.number_or("strategy.pipeline", 1), kMost) * std::min(chunks, kMost);
-  // left out: stating 1 switches interleaving on in some frameworks
+  // Leaves out a value of 1, because stating it switches interleaving on in some frameworks
   if (chunks == 1) v.take("strategy.virtual_stages");
   if (stages > 0 && layers % stages == 0 && chunks > 1 && !asks("strategy.virtual_stages"))
     add("launch.layers_per_virtual_stage", fmt::format("{}", layers / stages));

@@ -12,7 +12,7 @@ constexpr int kDeepestSum = 64;
 
 struct SumOperator {
   std::string_view sign;
-  int rank;  // precedence: operators of higher rank bind tighter
+  int rank;  // precedence: operators with a higher number bind tighter
 };
 constexpr SumOperator kSumOperators[] = {{"**", 3}, {"+", 1}, {"-", 1}, {"*", 2}, {"/", 2}, {"%", 2}};
 
@@ -36,7 +36,7 @@ WholeResult apply_sign(std::string_view sign, WholeResult a, WholeResult b) {
   return sign == "/" ? *a / *b : *a % *b;
 }
 
-// Evaluates an expression by the precedence (rank) of its operators.
+// Evaluates an arithmetic expression by the precedence (rank) of its operators.
 class SumReader {
  public:
   SumReader(std::string_view text, const ShellValues& values) : text_(text), values_(values) {}

@@ -16,21 +16,22 @@ class ShellFlow {
   void enter(ShellCommand& command, ShellValues& values, const std::string& path);
   // Called with each command after it was read.
   void leave(const ShellCommand& command);
-  bool active() const;  // whether the command is reached
+  bool active() const;  // whether the script reaches the command that is being read
   void stop() { ended_ = true; }
   bool ended() const { return ended_; }
-  // source lines of undecided conditions: "train.sh:12"
+  // source lines of conditions that could not be decided: "train.sh:12"
   const std::vector<std::string>& undecided() const { return undecided_; }
 
  private:
   struct Frame {
     bool is_case = false;
-    bool active = true, taken = false;  // whether this branch is reached, and whether an earlier branch was
-    bool testing = false;               // whether the commands are a condition, between if and then
-    bool at_pattern = false;            // in a case: whether the next word is a pattern
-    std::string subject;                // in a case: the word to match
-    bool matched = false;               // in a case: whether one of the patterns so far (a|b) matches
-    std::string joined_by;              // operator before the next condition: "&&" or "||"
+    // whether the script reaches this branch, and whether it reached an earlier branch
+    bool active = true, taken = false;
+    bool testing = false;     // whether the commands being read are a condition, between if and then
+    bool at_pattern = false;  // in a case: whether the next word is a pattern
+    std::string subject;      // in a case: the word to match
+    bool matched = false;     // in a case: whether one of the patterns so far (a|b) matches
+    std::string joined_by;    // operator between the previous condition and the next one: "&&" or "||"
   };
   enum class Truth : unsigned char { no, yes, undecided };
   Truth test(const ShellCommand& command, std::size_t first, ShellValues& values);
@@ -40,7 +41,7 @@ class ShellFlow {
   bool reached(std::size_t frames) const;
 
   std::vector<Frame> frames_;
-  bool skip_next_ = false;  // whether a condition with && or || has decided that the next command is skipped
+  bool skip_next_ = false;  // whether a condition with && or || has decided that the next command does not run
   bool skipping_ = false;
   bool ended_ = false;
   std::vector<std::string> undecided_;

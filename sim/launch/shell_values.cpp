@@ -9,12 +9,13 @@
 namespace orrery {
 namespace {
 
-constexpr int kDeepestVariable = 16;            // greatest depth of nesting of ${A:-${B:-...}}
-constexpr std::size_t kMostVariable = 1 << 20;  // characters of one variable; limits a script that doubles it in a loop
+constexpr int kDeepestVariable = 16;  // greatest nesting depth of ${A:-${B:-...}}
+// greatest number of characters in one variable; limits a script that doubles it in a loop
+constexpr std::size_t kMostVariable = 1 << 20;
 
 bool in_variable(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The position of the bracket that closes one which begins before `at`.
+// The position of the bracket `close` that matches a bracket `open` before `at`.
 std::size_t closing_bracket(std::string_view text, std::size_t at, char open, char close) {
   for (int depth = 1; at < text.size(); ++at) {
     if (text[at] == open) ++depth;
@@ -145,7 +146,7 @@ std::string ShellValues::document(const std::string& text) {
 
 std::vector<ShellWord> ShellValues::fields(const ShellWord& word) {
   std::vector<ShellWord> out;
-  bool open = false;  // whether the next piece belongs to the last field
+  bool open = false;  // whether the next piece of text is added to the last field
   for (const Piece& piece : pieces(word.text, word.line, false, 0)) {
     if (piece.quoted) {
       if (!open) out.push_back({"", piece.line});

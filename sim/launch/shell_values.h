@@ -24,7 +24,7 @@ class ShellValues {
   std::vector<ShellWord> fields(const ShellWord& word);
   // The text to which a word expands as one field, as in an assignment.
   std::string text(const ShellWord& word);
-  // Expands the text of a here-document.
+  // Replaces variables in the text of a here-document by their values.
   std::string document(const std::string& text);
 
  private:
@@ -32,7 +32,7 @@ class ShellValues {
     std::string text;
     bool quoted = false;
     int line = 0;
-    bool ends_field = false;  // whether this is an item of an array, after which a new field begins
+    bool ends_field = false;  // whether this is an item of an array, so that the next one begins a new field
   };
   std::vector<Piece> pieces(std::string_view word, int line, bool quoted, int depth);
   void expand(std::string_view inside, std::string_view spelled, bool quoted, int line, int depth,

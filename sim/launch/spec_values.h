@@ -26,13 +26,14 @@ struct SpecValues {
   std::vector<SpecValue> all;
 
   const SpecValue* find(std::string_view key) const;
-  std::string text(std::string_view key) const;                    // "" if absent
-  std::optional<std::int64_t> number(std::string_view key) const;  // nullopt if absent or not a whole number
+  std::string text(std::string_view key) const;  // value of a key; "" if the key is absent
+  // value of a key as a number; nullopt if it is absent or not a whole number
+  std::optional<std::int64_t> number(std::string_view key) const;
   std::int64_t number_or(std::string_view key, std::int64_t absent) const;
   void set(std::string_view key, std::string value, Said said, std::string from);
-  // Sets a key if it is absent.
+  // Sets a key if it has no value yet.
   void fill(std::string_view key, std::string value, Said said, std::string from);
-  SpecValue take(std::string_view key);  // removes a key and returns its value; an empty value if absent
+  SpecValue take(std::string_view key);  // removes a key and returns its value; an empty value if the key is absent
 };
 
 // The spec as the text of a spec file: YAML with a comment on every line that names the source of the value, or JSON

@@ -170,7 +170,7 @@ class TomlReader {
   const std::string& path_;
   std::size_t at_ = 0;
   int line_ = 1;
-  std::string table_;  // name of the current table, a prefix of the names of its keys
+  std::string table_;  // name of the current table, with which the names of its keys begin
   std::set<std::string> seen_;
   Settings settings_;
 };

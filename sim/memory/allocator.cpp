@@ -182,7 +182,7 @@ BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
   return id;
 }
 
-// PyTorch's find_expandable_block: finds the first free or unmapped block that starts a run of adjacent free or
+// PyTorch's find_expandable_block: finds the first free or unmapped block that starts a sequence of adjacent free or
 // unmapped blocks of at least `size` bytes together. A new range of addresses is 9/8 times as large as the device's
 // memory.
 BlockId CachingAllocator::find_range(std::uint32_t pool, Bytes size) {

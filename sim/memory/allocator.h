@@ -12,8 +12,9 @@ namespace orrery {
 using BlockId = std::uint32_t;
 
 struct AllocatorOptions {
-  Bytes capacity = 0;  // most bytes of all segments together: the device's memory less the CUDA context and libraries
-  bool expandable_segments = false;  // PYTORCH_ALLOC_CONF=expandable_segments:True
+  // greatest number of bytes of all segments: the device's memory less the CUDA context and libraries
+  Bytes capacity = 0;
+  bool expandable_segments = false;  // whether segments can grow (PYTORCH_ALLOC_CONF=expandable_segments:True)
 };
 
 struct Gauge {
@@ -29,15 +30,15 @@ struct Gauge {
 // The figures that torch.cuda.memory_stats() prints, in bytes. reserved >= active >= allocated, and active >=
 // requested.
 struct AllocatorStats {
-  Gauge allocated;       // blocks handed out, rounding and unsplit remainders included
-  Gauge requested;       // bytes asked for, of blocks handed out or waiting for events
-  Gauge active;          // blocks handed out or waiting for events
-  Gauge reserved;        // segments, or mapped pages of expandable ones
-  Gauge inactive_split;  // free parts of segments that are partly in use; expandable segments are not counted
-  std::int64_t device_allocations = 0;  // cudaMalloc, or one mapping of pages
+  Gauge allocated;       // bytes of blocks handed out, rounding and unsplit remainders included
+  Gauge requested;       // bytes that were asked for, of blocks handed out or waiting for events
+  Gauge active;          // bytes of blocks that are handed out or that wait for events
+  Gauge reserved;        // bytes of segments, or of mapped pages of expandable segments
+  Gauge inactive_split;  // free bytes in segments that are partly in use; expandable segments are not counted
+  std::int64_t device_allocations = 0;  // number of calls of cudaMalloc, and of mappings of pages
   std::int64_t device_frees = 0;
   std::int64_t retries = 0;            // number of times that cached blocks were released because a segment did not fit
-  std::int64_t out_of_memory = 0;      // number of times that a segment did not fit even then
+  std::int64_t out_of_memory = 0;      // number of times that a segment did not fit even after such a release
   Picoseconds synchronized_until = 0;  // time of the latest event that a release of cached blocks waited for
 };
 
@@ -72,7 +73,7 @@ class CachingAllocator {
 
   void reset_peaks();
 
-  // Sets the most bytes of all segments together from now on.
+  // Sets the greatest number of bytes of all segments together, from now on.
   void set_capacity(Bytes capacity) { options_.capacity = capacity; }
 
   const AllocatorStats& stats() const { return stats_; }
@@ -88,15 +89,15 @@ class CachingAllocator {
     Bytes address = 0;
     Bytes size = 0;
     Bytes requested = 0;
-    BlockId prev = kNone;  // prev, next: the blocks before and behind this one in the same segment
+    BlockId prev = kNone;  // blocks before (prev) and behind (next) this one in the same segment
     BlockId next = kNone;
-    std::uint32_t pool = 0;  // 2 * stream, + 1 for the pool of large blocks
+    std::uint32_t pool = 0;  // index of the pool: 2 * stream, + 1 for the pool of large blocks
     State state = State::free;
   };
 
   struct Pool {
     FreeSet free;
-    std::vector<BlockId> unmapped;  // ranges of addresses without mapped pages, by address
+    std::vector<BlockId> unmapped;  // ranges of addresses without mapped pages, in the order of addresses
   };
 
   struct Event {
@@ -126,9 +127,9 @@ class CachingAllocator {
   AllocatorOptions options_;
   AllocatorStats stats_;
   std::vector<Block> blocks_;
-  std::vector<BlockId> spare_;  // indices in blocks_ that are unused
+  std::vector<BlockId> spare_;  // unused indices in blocks_
   std::vector<Pool> pools_;
-  std::vector<Event> events_;  // a heap of pending events, the earliest first
+  std::vector<Event> events_;  // events that blocks wait for, as a heap with the earliest first
   Bytes next_address_ = 0;
 };
 

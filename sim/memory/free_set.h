@@ -46,7 +46,8 @@ class FreeSet {
   const FreeBlock* after(const FreeBlock& block) const { return from(block.size, block.address + 1); }
 
  private:
-  static constexpr std::size_t kWords = 5;  // 320 bins: sizes below 2^49 bytes
+  // number of words with 64 bits: one bit for each of 320 bins, for sizes below 2^49 bytes
+  static constexpr std::size_t kWords = 5;
 
   static std::size_t bin_of(Bytes size) {
     const auto units = static_cast<std::uint64_t>(size) / 512;

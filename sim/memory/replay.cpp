@@ -19,7 +19,7 @@ constexpr std::size_t kLargest = 6;
 // Number of steps replayed after the first, to see which memory a steady step takes again.
 constexpr std::ptrdiff_t kReplayedSteps = 12;
 constexpr int kNotHeld = -1;
-constexpr int kBeyond = -2;  // marks a buffer on the host or on disks
+constexpr int kBeyond = -2;  // marks a buffer that is on the host or on disks
 constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is allocated from the start
 
 struct Held {
@@ -400,14 +400,14 @@ class Replay : BlockSource {
   const MemoryOptions& options_;
   CachingAllocator allocator_;
   StateTensors states_;
-  std::vector<Held>& held_;   // allocated blocks, by buffer
-  std::vector<char>& named_;  // by buffer: whether name_largest() counts it as alive
+  std::vector<Held>& held_;   // for each buffer, its allocated block
+  std::vector<char>& named_;  // for each buffer, whether name_largest() counts it as alive
   SlotMemory result_;
   CategoryBytes now_{};
   Bytes allocated_ = 0;
-  TierBytes beyond_{};  // bytes in each tier beyond the device
+  TierBytes beyond_{};  // bytes allocated now in each memory tier beyond the device
   int step_ = 0;
-  MemoryCurve* curve_;  // the curve to fill, or nullptr
+  MemoryCurve* curve_;  // the memory curve to fill, or nullptr
   std::uint32_t slot_ = 0;
   TaskId visited_ = 0, lagging_since_ = 0;
   Picoseconds lag_ = 0;

@@ -19,17 +19,17 @@ using CategoryBytes = std::array<Bytes, kCategories>;
 // PyTorch, the host's time counts: a buffer is allocated when its first task is issued and freed when its last user is
 // issued, or, if that user runs on another stream, when the user's event has completed.
 struct SlotMemory {
-  Bytes first_step_peak = 0;  // most bytes allocated up to the end of the first step
-  Bytes peak = 0;             // most bytes allocated in all steps
-  Bytes peak_reserved = 0;    // most bytes that the caching allocator reserves
+  Bytes first_step_peak = 0;  // greatest number of bytes allocated up to the end of the first step
+  Bytes peak = 0;             // greatest number of bytes allocated in all steps
+  Bytes peak_reserved = 0;    // greatest number of bytes that the caching allocator reserves
 
-  // Most bytes that the caching allocator reserves from the last pass of the last step on; fewer than peak_reserved
-  // where cached segments were given back before.
+  // Greatest number of bytes that the caching allocator reserves from the last pass of the last step on; fewer than
+  // peak_reserved where cached segments were given back before.
   Bytes update_reserved = 0;
-  CategoryBytes at_peak{};  // bytes by category at the peak; they sum to peak
+  CategoryBytes at_peak{};  // bytes of each category at the peak; they sum to `peak`
   TaskId peak_task = kNone;
   int peak_step = 0;
-  std::vector<std::string> alive;  // the largest buffers at the peak, "38.5 GiB logits x 2"
+  std::vector<std::string> alive;  // the largest buffers at the peak, as texts: "38.5 GiB logits x 2"
   std::int64_t retries = 0;        // number of times that the allocator had to give cached segments back
 
   // Number of calls of cudaMalloc and cudaFree in a steady step, 0 if the allocator needs none or runs out of memory.
@@ -39,16 +39,16 @@ struct SlotMemory {
   // The first request that did not fit. refused: bytes that it asked for; free_then: free bytes at that moment. If
   // free_then is as much or more, the memory was fragmented.
   Bytes refused = 0, free_then = 0;
-  TierBytes tier_peak{};  // most bytes in each tier beyond the device
+  TierBytes tier_peak{};  // greatest number of bytes in each memory tier beyond the device
 };
 
 struct MemoryOptions {
-  Bytes capacity = 0;   // most bytes of the allocator's segments together
+  Bytes capacity = 0;   // greatest number of bytes of the allocator's segments together
   Bytes workspace = 0;  // bytes of the cuBLAS workspace, taken through the allocator at the first task
   bool expandable_segments = false;
   // The input and output of a collective are freed only when the host sees that the collective has ended.
   bool collectives_hold_tensors = false;
-  bool gathers_lists = false;  // ZeRO-1 copies gathered weights into a tensor per rank
+  bool gathers_lists = false;  // whether ZeRO-1 copies gathered weights into one tensor per rank
 
   // Optimizer states that otherwise appear at the first update exist from the start.
   bool moments_at_start = false;
@@ -57,13 +57,13 @@ struct MemoryOptions {
   // Gradients are one tensor for each weight, allocated at the first contribution in a step and freed at the update.
   bool gradients_by_weight = false;
   std::int64_t flat_copies = 0;    // number of flat buffers to which gradients are copied for a reduction
-  Bytes flat_copy = 0;             // most bytes of one such flat buffer
+  Bytes flat_copy = 0;             // greatest number of bytes of one such flat buffer
   bool blocking_launches = false;  // whether the host waits for the end of every kernel
 
   // Share of the issue times that the host itself needs; the device needs the rest to launch ops, and by that time the
   // host runs ahead of the device.
   double host_part = 1;
-  double filling_part = 1;  // host_part while the pipeline fills (warm-up), before its first backward
+  double filling_part = 1;  // the same share while the pipeline fills (warm-up), before its first backward
 };
 
 // Replays the allocations of every class of ranks through the caching allocator. curves: if given, gets one per class.

@@ -67,7 +67,7 @@ void together(Peers* peers, const std::function<void()>& f) {
   share(mine);
   WireNames names;
   for (const std::string& bytes : peers->gather(mine.take())) {
-    if (bytes.empty()) continue;  // the process was lost
+    if (bytes.empty()) continue;  // no answer, because the process was lost
     Wire wire(bytes, names);
     share(wire);
     wire.end();

@@ -19,7 +19,7 @@ using WireNames = std::set<std::string, std::less<>>;
 // this: cereal allocates whatever size the bytes state, and cannot read into names that are string views.
 class Wire {
  public:
-  Wire() = default;  // a wire for writing
+  Wire() = default;  // makes an empty wire to write to
   Wire(std::string_view bytes, WireNames& names) : left_(bytes), names_(&names) {}
 
   bool reads() const { return names_ != nullptr; }

@@ -154,7 +154,7 @@ class SearchWorkers {
   Peers* peers_;
   const std::atomic<bool>* stop_;
   bool stopped_ = false;
-  std::set<int> lost_;  // ranks of processes that were lost
+  std::set<int> lost_;  // numbers (ranks) of the processes that were lost
   WireNames names_;
 };
 

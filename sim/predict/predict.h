@@ -41,7 +41,7 @@ void add_interval(Report& report, const Spec& spec, const Profile& profile);
 // stage. Up to that moment a step is the same whichever layers are recomputed in backward.
 struct Turn {
   Picoseconds time = 0;
-  std::int64_t stage = -1;  // -1: no stage does so in the simulated time
+  std::int64_t stage = -1;  // index of this stage; -1: no stage begins backward in the simulated time
 };
 
 // Moments of a simulated step that depend only on the forward passes before the first backward pass.

@@ -112,7 +112,7 @@ class Builder {
     const RankClass& server = slot_of_rank(workers_);
     Plan& p = made_.plan;
     const auto begin = static_cast<TaskId>(p.tasks.size());
-    bool early = false;  // whether a step begins with its pull of weights
+    bool early = false;  // whether a step begins with the pull of its weights
     for (std::int64_t k = 0; k < made_.steps; ++k) {
       TaskId pushed = kNone;
       for (TaskId t = server.begin; t < server.end; ++t) {
@@ -121,7 +121,7 @@ class Builder {
         std::vector<TaskId> after;
         if (c != nullptr && c->kind == CollectiveKind::pull) {
           if (pushed == kNone && t == server.begin) early = true;
-          const std::int64_t clock = early ? k : k + 1;  // the step that the pulled weights are for
+          const std::int64_t clock = early ? k : k + 1;  // index of the step for which the weights are pulled
           if (clock > 0) after.push_back(update_of(w, clock - 1));
           add_bound(w, clock, after);
         }
@@ -153,7 +153,7 @@ class Builder {
   void link() {
     Plan& p = made_.plan;
     for (std::int64_t w = 0; w < workers_; ++w) {
-      std::vector<TaskId> ends[2][2];  // [worker or its service][pushes or pulls]
+      std::vector<TaskId> ends[2][2];  // last tasks of transfers: [0: worker, 1: its service][0: pushes, 1: pulls]
       for (const int side : {0, 1}) {
         const RankClass& slot = p.classes[static_cast<std::size_t>(w + side * workers_)];
         for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -216,7 +216,7 @@ class Builder {
   const Costs& costs_;
   std::int64_t workers_;
   ServerSteps made_;
-  std::vector<TaskId> updates_;  // update tasks, by worker, then by step
+  std::vector<TaskId> updates_;  // for each worker, then for each step, the task of the update
 };
 
 }  // namespace

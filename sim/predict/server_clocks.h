@@ -31,7 +31,7 @@ ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Costs& co
 // staleness of the weights.
 struct ServerClocks {
   Picoseconds window = 0;
-  double steps = 0;  // number of steps that a worker makes within the window, on average
+  double steps = 0;  // number of steps that a worker makes within the window, averaged over workers
   Staleness staleness;
 };
 ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace);

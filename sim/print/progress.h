@@ -14,7 +14,7 @@ namespace orrery {
 struct Outcome {
   std::string text;
   int status = 0;
-  std::string log{};  // a line for stderr, for output that differs from run to run
+  std::string log{};  // text for stderr, which may differ from run to run
   double spread = 0;  // spread of a calibration's measurements: interquartile range over median
 };
 using Progress = std::function<void(std::string_view)>;

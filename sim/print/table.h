@@ -11,7 +11,8 @@ enum class Align : unsigned char { left, right };
 
 struct Column {
   std::string name;
-  std::string unit;  // printed below the name; where no column has a name, or none a unit, that line is left out
+  // unit, printed below the name; this line is left out if no column has a name, or none has a unit
+  std::string unit;
   Align align = Align::right;
 };
 
@@ -21,7 +22,8 @@ struct Column {
 //   stage 0    61.25  yes
 struct Table {
   std::vector<Column> columns;
-  std::vector<std::vector<std::string>> rows;  // cells by row, then column; a short row leaves its last cells empty
+  // cells of each row, by column; a short row leaves its last cells empty
+  std::vector<std::vector<std::string>> rows;
 };
 
 // The table as text, with a line break after every line and no blanks at line ends.

@@ -9,25 +9,25 @@ namespace orrery {
 // A unit in which the figures of one column or line are printed, and how many decimals they get.
 struct Scale {
   std::string_view unit;
-  double size = 1;  // size of the unit in the base unit (seconds, bytes, ...)
+  double size = 1;  // number of base units (seconds, bytes, ...) in one unit
   int decimals = 2;
 };
 
 // Scales that fit the largest figure of a column: three to four digits of it are printed.
-Scale time_scale(double largest_s);  // s, ms, us
-Scale memory_scale(double largest);  // bytes as GiB, MiB: the units of memory
-Scale volume_scale(double largest);  // bytes as GB, MB, KB: the units of links
-Scale count_scale(double largest);   // T, B, M, K: powers of 1,000
+Scale time_scale(double largest_s);  // units s, ms, us
+Scale memory_scale(double largest);  // units of memory: GiB, MiB
+Scale volume_scale(double largest);  // units of links: GB, MB, KB
+Scale count_scale(double largest);   // units for counts: T, B, M, K, powers of 1,000
 
-std::string number(double value, const Scale& scale);     // for example "9.83"
-std::string with_unit(double value, const Scale& scale);  // for example "9.83 s"
+std::string number(double value, const Scale& scale);     // the number in the scale's unit: "9.83"
+std::string with_unit(double value, const Scale& scale);  // the number and the unit: "9.83 s"
 
-std::string time_text(double seconds);   // for example "9.83 s"
-std::string memory_text(double bytes);   // for example "61.2 GiB"
-std::string volume_text(double bytes);   // for example "1.25 GB"
-std::string count_text(double count);    // for example "70.6 B"
-std::string percent_text(double share);  // for example "38.2 %"
-std::string grouped(double value);       // for example "106,700", rounded to a whole number
+std::string time_text(double seconds);   // a time with its unit: "9.83 s"
+std::string memory_text(double bytes);   // bytes of memory with their unit: "61.2 GiB"
+std::string volume_text(double bytes);   // bytes of a transfer with their unit: "1.25 GB"
+std::string count_text(double count);    // a count with its unit: "70.6 B"
+std::string percent_text(double share);  // a share in percent: "38.2 %"
+std::string grouped(double value);       // the number, rounded and with commas between thousands: "106,700"
 
 // The style of a terminal. In a pipe the text is plain: no colour, no bars.
 struct Style {
@@ -35,7 +35,7 @@ struct Style {
   bool colour = false;
 };
 
-std::string heading(std::string_view text, const Style& style);  // bold where the style has colour
-std::string warning(std::string_view text, const Style& style);  // red where the style has colour
+std::string heading(std::string_view text, const Style& style);  // the text, bold if the style has colour
+std::string warning(std::string_view text, const Style& style);  // the text, red if the style has colour
 
 }  // namespace orrery

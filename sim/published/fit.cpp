@@ -20,19 +20,20 @@
 namespace orrery {
 namespace {
 
-// The most measured steps of one source that the fit uses: with more, the largest source would decide the result.
+// The greatest number of measured steps of one publication that the fit uses: with more, the largest publication would
+// decide the result.
 constexpr std::size_t kSample = 40;
 constexpr double kNudge = 1.05;  // factor by which a number is multiplied to find the slope of a prediction
 constexpr double kNoise = 0.05;  // standard deviation of one step's ln(predicted / measured)
 
-// Standard deviation of the error that all steps of a source share, whatever the fitted numbers are: with one set of
-// constants, one 175B layer comes out at -1, +2 and +4.5 to +6.7 % in three sources. Without this term the fit would
-// change a number that hardly affects a step by much to remove that difference.
+// Standard deviation of the error that all steps of a publication share, whatever the fitted numbers are: with one set
+// of constants, one 175B layer comes out at -1, +2 and +4.5 to +6.7 % in three publications. Without this term the fit
+// would change a number that hardly affects a step by much to remove that difference.
 constexpr double kSourceNoise = 0.035;
 // Size of a residual, in ln(predicted / measured), above which it counts linearly instead of quadratically (Huber).
 constexpr double kHuber = 0.08;
 constexpr double kFarthest =
-    0.7;  // largest change of a number's logarithm from the built-in value: beyond it slopes are wrong
+    0.7;  // greatest change of a number's logarithm from the built-in value: beyond it the slopes are wrong
 constexpr int kRounds = 12;
 
 // Whether a number belongs to this kernel profile or to this software profile; its holders are names such as "profile
@@ -56,8 +57,9 @@ void scale(Software& software, std::string_view key, double factor) {
 struct FitRow {
   const PublishedRow* row = nullptr;
   bool usable = false;
-  double residual = 0;                                  // ln(predicted / measured) with the built-in values
-  std::vector<std::pair<Eigen::Index, double>> slopes;  // d residual / d ln(number), by index of the number
+  double residual = 0;  // ln(predicted / measured) with the built-in values
+  // derivatives of the residual by ln(number), each with the index of the number
+  std::vector<std::pair<Eigen::Index, double>> slopes;
 };
 
 // Predicts a step time with some numbers changed: the plan is made once, the costs of its ops for every prediction.
@@ -111,7 +113,7 @@ FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& num
       if (slope != 0) r.slopes.emplace_back(static_cast<Eigen::Index>(i), slope);
     }
     r.usable = true;
-  } catch (const Error&) {  // the step cannot be predicted: predict_published() reports why
+  } catch (const Error&) {  // left out: the step cannot be predicted, and predict_published() reports why
   }
   return r;
 }
@@ -143,8 +145,8 @@ void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Ei
   }
 }
 
-// The terms on which the residual of a step depends: the fitted numbers, and the offset that all steps of its source
-// share.
+// The terms on which the residual of a step depends: the fitted numbers, and the offset that all steps of its
+// publication share.
 std::vector<std::pair<Eigen::Index, double>> terms_of(const FitRow& r, Eigen::Index own) {
   std::vector<std::pair<Eigen::Index, double>> terms = r.slopes;
   terms.emplace_back(own, 1.0);
@@ -167,7 +169,8 @@ void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen:
 
 // The changes of the numbers' logarithms with which the predictions fit the measured steps best.
 std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
-  std::map<std::string, Eigen::Index> own;  // index of each source's offset in the solution, after those of the numbers
+  // for each publication, the index of its offset in the solution, after the indices of the numbers
+  std::map<std::string, Eigen::Index> own;
   const auto count = static_cast<Eigen::Index>(numbers.size());
   for (const FitRow* r : rows) own.try_emplace(r->row->source, count + static_cast<Eigen::Index>(own.size()));
   const Eigen::Index n = count + static_cast<Eigen::Index>(own.size());
@@ -183,7 +186,7 @@ std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::ve
   return {x.data(), x.data() + count};
 }
 
-// A sample of the measured steps, evenly spaced over the steps of each source, in their order.
+// A sample of the measured steps, evenly spaced over the steps of each publication, in their order.
 std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& rows) {
   std::map<std::string, std::vector<const PublishedRow*>> by_source;
   for (const PublishedRow& r : rows) {
@@ -197,13 +200,13 @@ std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& ro
   return result;
 }
 
-// The two predictions by which a measured step is judged: with numbers fitted without all steps of its source, and
-// without the half of its source that contains it.
+// The two predictions by which a measured step is judged: with numbers fitted without all steps of its publication, and
+// without the half of its publication that contains it.
 struct Judgement {
   std::size_t row = 0;
   const std::vector<double>* whole = nullptr;
   const std::vector<double>* half = nullptr;
-  double without_source = 0, without_half = 0;  // errors of these predictions: predicted / measured - 1
+  double without_source = 0, without_half = 0;  // errors of the two predictions: predicted / measured - 1
 };
 
 void judge(Judgement& j, const FitRow& row, const std::vector<FittedNumber>& numbers) {
@@ -302,7 +305,8 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
     }
     return fitted(kept, numbers);
   };
-  // By source, numbers fitted without the source, without its even-numbered steps, and without its odd-numbered steps.
+  // For each publication, the numbers fitted without it, without its even-numbered steps, and without its odd-numbered
+  // steps.
   std::map<std::string, std::array<std::vector<double>, 3>> without;
   for (const FitRow& r : rows) without.try_emplace(r.row->source);
   for (auto& [source, shifts] : without) {

@@ -17,7 +17,7 @@ namespace orrery {
 // the prior is `like_part` times that number and changes with it during the fit.
 struct FittedNumber {
   std::vector<std::string> holders;  // profiles that have the number: "profile ampere", "software nanotron"
-  std::string key;                   // "gemm.efficiency", "call_us"
+  std::string key;                   // key of the number in these profiles: "gemm.efficiency", "call_us"
   double value = 0, prior = 0, spread = 0;
   std::string like = "";
   double like_part = 1;
@@ -32,20 +32,21 @@ double number_of(const Profile& profile, std::string_view key);
 // rates of all head dimensions.
 void scale(Profile& profile, std::string_view key, double factor);
 
-// The errors of predictions for the measured steps (rows) of one source, by constants that were fitted without these
-// steps.
+// The errors of predictions for the measured steps (rows) of one publication (a paper or data set), by constants that
+// were fitted without these steps.
 struct LeftOut {
   std::string source;
   std::size_t rows = 0;  // number of measured steps that were predicted
-  // Mean |error|. in_sample: with the built-in constants; left_out: with constants fitted without the source; halves:
-  // with constants fitted without the half of the source that contains the step.
+  // Mean |error|. in_sample: with the built-in constants; left_out: with constants fitted without the publication;
+  // halves: with constants fitted without the half of the publication that contains the step.
   double in_sample = 0, left_out = 0, halves = 0;
   double left_out_bias = 0;
-  std::vector<FittedNumber> numbers;  // numbers whose value is fitted without the source
+  std::vector<FittedNumber> numbers;  // numbers with the values fitted without the publication
 };
 
 struct Refit {
-  std::vector<FittedNumber> numbers;  // numbers whose value is fitted on a sample of measured steps from all sources
+  // numbers with the values fitted on a sample of measured steps from all publications
+  std::vector<FittedNumber> numbers;
   std::vector<LeftOut> sources;
   std::size_t rows = 0;  // number of measured steps in that sample
 };
@@ -55,9 +56,9 @@ using ForEach = std::function<void(std::size_t n, const std::function<void(std::
 
 // Fits the numbers of models/data/fitted.json again on a sample of the measured steps (rows), which is the same for the
 // same rows: least squares of ln(predicted / measured), with large residuals cut (Huber) and each number kept near its
-// prior by its spread. All steps of a source share an offset, which stands for differences between clusters. The fit
-// works with slopes at the built-in values, so that it costs a few predictions per step. It is repeated without each
-// source in turn, whose steps are then predicted with the result.
+// prior by its spread. All steps of a publication share an offset, which stands for differences between clusters. The
+// fit works with slopes at the built-in values, so that it costs a few predictions per step. It is repeated without
+// each source in turn, whose steps are then predicted with the result.
 Refit refit(const std::vector<PublishedRow>& rows, const ForEach& for_each);
 
 std::string refit_text(const Refit& refit);

@@ -1,4 +1,4 @@
-// Prints the result of `validate --published` as a page of Markdown.
+// Prints the result of `validate --published` as a Markdown page.
 #include <map>
 
 #include <fmt/format.h>

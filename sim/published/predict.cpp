@@ -23,16 +23,17 @@
 namespace orrery {
 namespace {
 
-// The fewest measured steps of a grid (a source's strategies for one model on one number of GPUs) for which the choice
-// of the fastest is judged: choosing among fewer says little.
+// The smallest number of measured steps in a grid (a publication's strategies for one model on one number of GPUs) for
+// which the choice of the fastest is judged: choosing among fewer says little.
 constexpr std::size_t kSmallestGrid = 4;
 
 // A fact about the spec of a published step that follows from words in its row of the file
 // (models/data/published_facts.json).
 struct Fact {
-  // words that the row must all contain for the fact to hold
+  // words that must all be in the row for the fact to hold
   std::vector<std::string> says;
-  std::vector<std::pair<std::string, nlohmann::json>> fills;  // keys and values to set, such as "strategy.attention"
+  // keys of the spec to set, such as "strategy.attention", and their values
+  std::vector<std::pair<std::string, nlohmann::json>> fills;
   // {"strategy.sharding": {"from": ..., "to": ...}}: the fact holds for rows that state every `from`, and changes it to
   // `to`.
   nlohmann::json corrects;
@@ -66,7 +67,8 @@ void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& va
   std::size_t begin = 0, dot = key.find('.');
   nlohmann::json* section = &spec[key.substr(0, dot)];
   if (section->is_string() && key.starts_with("software.")) *section = {{"profile", *section}};
-  if (!section->is_null() && !section->is_object()) return;  // a model or node given by its name is complete
+  // nothing to fill: a model or node given by its name is complete
+  if (!section->is_null() && !section->is_object()) return;
   for (begin = dot + 1; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
     const std::string part = key.substr(begin, dot - begin);
     if (key.starts_with("model.") && !section->contains(part)) return;
@@ -220,8 +222,8 @@ void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
   if (c.row.backward_s) c.backward_s = layer_time(p, false);
 }
 
-// The null model, with which predictions are compared: one constant FLOP/s per source and GPU model, the median over
-// the measured steps.
+// The null model, with which predictions are compared: one constant FLOP/s per publication and GPU model, the median
+// over the measured steps.
 std::map<std::pair<std::string, std::string>, double> null_rates(const std::vector<PublishedCase>& cases) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> rates;
   for (const PublishedCase& c : cases) {

@@ -13,12 +13,13 @@
 namespace orrery {
 
 // One measured step of somebody else's cluster, from a file of published measurements (a JSON list; docs/figures.md).
-// Figures that the source does not print are nullopt. A row never contains a prediction.
+// Figures that the publication does not print are nullopt. A row never contains a prediction.
 struct PublishedRow {
   std::string id;
-  std::string source;    // name of the file, or of the group in a file with several groups
-  std::string spec;      // JSON
-  std::string doubtful;  // why the row's source should be checked, "" = nothing is known against it
+  // publication (a paper or data set): name of the file, or of the group in a file with several groups
+  std::string source;
+  std::string spec;      // the spec of the step, as JSON
+  std::string doubtful;  // reason to check the row against its publication, "" = nothing is known against it
   // forward_s, backward_s: seconds of one layer.
   std::optional<double> step_time_s, forward_s, backward_s;
   std::optional<double> peak_memory_bytes;
@@ -39,16 +40,16 @@ std::vector<PublishedRow> parse_published(std::string_view text, const std::stri
 // predicted, only `reason` is set.
 struct PublishedCase {
   PublishedRow row;
-  std::string reason;  // why it was not predicted, "" = it was
+  std::string reason;  // reason why the step was not predicted, "" = it was
   std::string gpu, model;
   std::int64_t gpus = 0, nodes = 0;
-  double tokens = 0, model_flops = 0;  // tokens and model FLOPs of a step
+  double tokens = 0, model_flops = 0;  // number of tokens and of model FLOPs in a step
   std::string software, architecture;
-  ValidatedRow like;  // the properties by which similar steps are found; its error is not set
+  ValidatedRow like;  // properties of the step by which similar steps are found; the field `error` is not set
   std::vector<std::string> techniques;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
-  double peak_memory_bytes = 0;  // peak memory of the row's memory_kind
+  double peak_memory_bytes = 0;  // predicted peak of the kind of memory that the row's memory_kind names
 
   // Bubble fraction, for rows that state one: without launches and transfers, as the authors of such figures compute
   // it.
@@ -68,15 +69,16 @@ PublishedCase predict_published(const PublishedRow& row, const std::string& prof
 struct Miss {
   const PublishedCase* of = nullptr;
   double error = 0;
-  // Error of a prediction by one constant FLOP/s per source and GPU model; 0 for memory and single layers.
+  // Error of a prediction that assumes one constant FLOP/s per publication and GPU model; 0: not computed, for memory
+  // and single layers.
   double null_error = 0;
 };
 enum class Judged : std::uint8_t { step, layer, memory, bubble };
 std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, bool doubtful);
 
-// Summary of |error| over the published steps of one source or with one technique.
+// Summary of |error| over the published steps of one publication or with one technique.
 struct ErrorSummary {
-  std::string source;  // "all" for the last summary; the technique's name in summarize_by_technique
+  std::string source;  // publication, "all" for the last summary; in summarize_by_technique the technique's name
   std::size_t rows = 0;
   std::size_t sources = 1;
   double bias = 0, median = 0, mean = 0, p90 = 0, worst = 0, null_mean = 0;
@@ -87,13 +89,13 @@ std::vector<ErrorSummary> summarize(const std::vector<Miss>& misses);
 std::vector<ErrorSummary> summarize_by_technique(const std::vector<Miss>& misses);
 std::vector<std::string> techniques_in(const Spec& spec);
 
-// The regret of choosing a strategy by prediction in a measured grid (the steps of a source with one model on one
+// The regret of choosing a strategy by prediction in a measured grid (the steps of a publication with one model on one
 // number of GPUs): how much longer the step takes, as measured, with the strategy predicted to be the fastest than with
 // the fastest one.
 struct GridRegret {
   std::string source;
   std::size_t grids = 0;
-  double mean = 0, worst = 0, right = 0;  // right: share of grids whose fastest strategy is chosen
+  double mean = 0, worst = 0, right = 0;  // right: share of the grids in which the fastest strategy is chosen
 };
 std::vector<GridRegret> regrets(const std::vector<PublishedCase>& cases);
 

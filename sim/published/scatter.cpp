@@ -1,4 +1,4 @@
-// A scatter plot of predicted over measured step times as SVG.
+// Draws predicted against measured step times as a scatter plot in SVG.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kSide = 640, kLeft = 70, kTop = 30;  // side of the plot and its margins, in pixels
+constexpr double kSide = 640, kLeft = 70, kTop = 30;  // side of the plot, left margin and top margin, in pixels
 constexpr double kWidth = kLeft + kSide + 210, kHeight = kTop + kSide + 60;
 
 constexpr std::array<std::string_view, 10> kColours = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e",

@@ -20,8 +20,9 @@ namespace {
 enum class Era : std::uint8_t { volta, ampere, later };
 
 struct Stack {
-  std::string_view word;                     // word to find in the framework or software of a row, in lower case
-  std::array<std::string_view, 3> profiles;  // software profiles, one for each era
+  std::string_view word;  // word that names the stack in the framework or software of a row, in lower case
+  // the stack's software profiles for steps on V100, on A100 and on later GPUs
+  std::array<std::string_view, 3> profiles;
 };
 // The software stacks in order of precedence: the first one whose word is found is used. The last one is used for
 // unknown stacks that keep unsharded parameters.
@@ -90,7 +91,7 @@ void name_stack(nlohmann::json& row) {
   };
   auto stack = stack_for(words);
   if (stack->word.empty()) stack = stack_for(word_of_sharding(spec));
-  if (!software.is_object()) software = nlohmann::json::object();  // other keys of the software section are kept
+  if (!software.is_object()) software = nlohmann::json::object();  // the section's other keys are kept
   software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
 }
 

@@ -1,4 +1,4 @@
-// Summaries of the errors of published steps: by source, and by the technique that the steps used.
+// Summarizes the errors of published steps, for each publication, and for each technique that the steps used.
 #include <algorithm>
 #include <cmath>
 #include <map>

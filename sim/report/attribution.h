@@ -12,8 +12,9 @@ namespace orrery {
 // The time that the compute lane (stream) of every class of ranks spends on each TimeKind in the step that is reported
 // (period_of), in whole picoseconds.
 struct Attribution {
-  std::vector<std::array<Picoseconds, kTimeKinds>> by_slot;  // by class of ranks; each sums to the step time
-  // By op: time in which compute waited for the op's transfers, summed over ranks.
+  // for each class of ranks, the time of each TimeKind; the times sum to the step time
+  std::vector<std::array<Picoseconds, kTimeKinds>> by_slot;
+  // For each op, the time in which compute waited for the op's transfers, summed over ranks.
   std::vector<Picoseconds> exposed_by_op;
 };
 

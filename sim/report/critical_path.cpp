@@ -16,7 +16,7 @@ using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_pro
 // A graph whose nodes are tasks and launches. The tasks of one transfer are one node, with the number of the first; the
 // launch of task t has the number of tasks + t. Edges lead back, from a node to the nodes that it waits for.
 struct Network {
-  std::vector<Picoseconds> start, end;  // start and end of each node
+  std::vector<Picoseconds> start, end;  // start time and end time of each node
   Graph graph;
 };
 
@@ -37,7 +37,8 @@ std::vector<std::pair<Node, Node>> edges_of(const Plan& plan, const Trace& trace
     TaskId& previous = last[plan.tasks[t].lane];
     if (previous != kNone) edges.emplace_back(node, task_node(plan, previous));
     previous = t;
-    const TaskId cause = trace.spans[t].cause;  // another kernel where all of a rank share one queue
+    // the cause is another kernel if all kernels of a rank share one queue
+    const TaskId cause = trace.spans[t].cause;
     if (cause != kNone) edges.emplace_back(node, task_node(plan, cause));
     edges.emplace_back(node, launch);
     if (t != plan.classes[plan.slot_of(t)].begin) edges.emplace_back(launch, launch - 1);
@@ -92,7 +93,7 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
 std::vector<Picoseconds> slack(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
   const Network n = network_of(plan, trace);
-  std::vector<Node> order;  // a node comes after all nodes that it waits for
+  std::vector<Node> order;  // nodes in an order in which each comes after all nodes that it waits for
   order.reserve(n.end.size());
   boost::topological_sort(n.graph, std::back_inserter(order));
   std::vector<Picoseconds> latest_end(n.end.size(), trace.step_time);

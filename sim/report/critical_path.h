@@ -18,9 +18,9 @@ namespace orrery {
 // entered last.
 std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace);
 
-// By task: additional time that the task could take without the step taking longer, all else being equal (the total
-// float of the critical path method; Kelley, Critical-path planning and scheduling: mathematical basis, 1961). 0 along
-// the critical path. The tasks of one transfer share one figure.
+// For each task, the additional time that the task could take without the step taking longer, all else being equal (the
+// total float of the critical path method; Kelley, Critical-path planning and scheduling: mathematical basis, 1961). 0
+// along the critical path. The tasks of one transfer share one figure.
 std::vector<Picoseconds> slack(const Plan& plan, const Trace& trace);
 
 }  // namespace orrery

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kWorthSaying = 0.01;  // least difference that is reported, as a share of the best step's time
+constexpr double kWorthSaying = 0.01;  // smallest difference that is reported, as a share of the best step's time
 
 std::string words(std::string_view name) {
   std::string text(name);

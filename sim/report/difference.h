@@ -11,7 +11,7 @@ namespace orrery {
 // (all_reduce over nvlink, 8.1 GB a step)".
 struct Loss {
   TimeKind kind = TimeKind::compute;
-  double seconds = 0;  // additional seconds of this kind in a step
+  double seconds = 0;  // additional seconds of this kind of time in a step
   std::string transfer;
 };
 // The largest differences first; differences below a hundredth of the best step's time are left out.

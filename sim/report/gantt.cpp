@@ -10,7 +10,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kLetters = ".FBRUW";  // idle (.) comes first and gets the time that no other work takes
+// letters of the kinds of work; idle (.) comes first and gets the time that no other kind takes
+constexpr std::string_view kLetters = ".FBRUW";
 
 std::size_t letter_of(const Op& op) {
   if (op.optimizer) return 4;

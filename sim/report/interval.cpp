@@ -14,7 +14,7 @@ namespace {
 // Quantiles of measured over predicted time. The interval is for 80 % of new steps; it covers a little more of the
 // published steps, because constants were chosen with these steps known.
 constexpr double kLow = 0.085, kHigh = 0.915;
-constexpr std::size_t kEnough = 10;  // least number of published steps of a class for an interval of its own
+constexpr std::size_t kEnough = 10;  // smallest number of published steps in a class for an interval of its own
 
 constexpr std::string_view kAbout =
     "80 % intervals of a step's time as multiples of the prediction: quantiles (8.5 and 91.5 %) of measured / "
@@ -56,7 +56,7 @@ Interval interval_over(std::vector<Weighted> rows) {
 }
 
 struct Class {
-  std::string gpu, software, nodes;                // "" = any
+  std::string gpu, software, nodes;                // GPU architecture, software and class of node counts; "" = any
   auto operator<=>(const Class&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
@@ -78,7 +78,8 @@ Interval interval_of(const Spec& spec) {
 }
 
 std::string intervals_json(const std::vector<StepResidual>& residuals) {
-  std::map<std::pair<std::string, std::string>, double> of_source;  // number of steps by GPU architecture and source
+  // for each GPU architecture and publication, the number of steps
+  std::map<std::pair<std::string, std::string>, double> of_source;
   for (const StepResidual& r : residuals) ++of_source[{r.gpu, r.source}];
   std::map<Class, std::vector<Weighted>> classes;
   for (const StepResidual& r : residuals) {

@@ -23,7 +23,7 @@ struct StepResidual {
   std::string gpu;  // the GPU's architecture: "ampere"
   std::string software, source;
   std::int64_t nodes = 1;
-  double ratio = 1;  // measured / predicted
+  double ratio = 1;  // measured step time / predicted step time
 };
 
 // The contents of models/data/intervals.json, made from these residuals.

@@ -21,7 +21,8 @@ const Origin* origin_of(const Spec& spec, std::string_view key) {
 // Names the attention kernel whose times are used, where the profile has no times of the kernel that the framework
 // runs.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
-  if (profile.attention.empty()) return "";  // the profile has measured times of all ops
+  // no attention kernel is taken: the profile has measured times of all ops
+  if (profile.attention.empty()) return "";
   const std::string_view asked = name_in(kFlashKernels, spec.software.kernels.attention_kernel);
   const AttentionKernel& taken = find_attention(profile, asked);
   const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),

@@ -109,9 +109,9 @@ Bytes usable_bytes(const Spec& spec, const Costs& costs, const Profile& profile)
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
-// The most bytes of gradients that are copied at one moment for a reduction. Gradients are copied bucket by bucket;
-// where each parameter has a bucket of its own, its complete gradient is copied; where all gradients are reduced
-// together, they are contiguous in memory already.
+// The greatest number of bytes of gradients that are copied at one moment for a reduction. Gradients are copied bucket
+// by bucket; where each parameter has a bucket of its own, its complete gradient is copied; where all gradients are
+// reduced together, they are contiguous in memory already.
 Bytes largest_copy(double bucket_MiB) {
   if (bucket_MiB >= kOneBucket_MiB) return 0;
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
@@ -164,7 +164,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& co
 
 using CommunicationKey = std::tuple<Dimension, std::string, std::string, std::string>;
 
-// Sums over ranks for one row of the report's table of communication.
+// A row of the report's table of communication, as sums over ranks.
 struct Traffic {
   RankMean count, bytes, time, exposed;
 };
@@ -180,7 +180,8 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c.group)];
-  const auto& group = table.groups[table.member_of[slot.representative]];  // stages may differ in their groups
+  // found for each class of ranks, since groups may differ between stages
+  const auto& group = table.groups[table.member_of[slot.representative]];
   const auto n = static_cast<std::int64_t>(group.size());
   const bool root = slot.representative == group.front();
   switch (c.kind) {
@@ -192,7 +193,7 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
       // In a chain of servers every server but the last passes the sums on.
       return slot.server ? ceil_div(c.bytes * (c.copies - 1), plan.servers) : c.bytes;
     case CollectiveKind::pull:
-      // In a chain of servers only the last one sends the weights.
+      // In a chain of servers only the last server sends the weights.
       return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;
     default:
       return bytes_per_rank(c.kind, n, c.bytes);
@@ -244,7 +245,7 @@ void add_weights(Report& r, const Plan& plan) {
   }
 }
 
-// The largest parts of the step's time, in words.
+// A sentence that names the largest parts of the step's time.
 std::string limits(const Report& r) {
   std::vector<std::pair<double, std::string_view>> parts;
   parts.reserve(kTimeKinds);
@@ -315,7 +316,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   add_time(r, plan, a);
   r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
   if (plan.steps_overlap && plan.steps == 1) overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
-  r.step_time_low_s = r.step_time_s;  // predict() sets the interval from errors of similar steps
+  r.step_time_low_s = r.step_time_s;  // initial values: predict() sets the interval from errors of similar steps
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
   r.memory = std::move(memory);

@@ -36,24 +36,25 @@ enum class TimeKind : std::uint8_t {
 };
 inline constexpr int kTimeKinds = 13;
 std::string_view name_of(TimeKind k);
-using TimeSplit = std::array<double, kTimeKinds>;  // seconds, by TimeKind
+using TimeSplit = std::array<double, kTimeKinds>;  // for each TimeKind, the seconds of a step
 
 // Memory of a class of ranks.
 struct RankMemory {
-  std::string name;  // "stage 0"
+  std::string name;  // name of the class: "stage 0"
   std::int64_t ranks = 0;
   SlotMemory memory;
-  Bytes device_peak = 0;  // peak bytes of the device: reserved memory, CUDA context, NCCL's buffers
-  std::string at;         // the moment of the peak: "B micro-batch 0 layer 79, gradient of mlp up"
+  // peak bytes of the device: memory that the allocator reserves, CUDA context and NCCL's buffers
+  Bytes device_peak = 0;
+  std::string at;  // the op at the peak: "B micro-batch 0 layer 79, gradient of mlp up"
 };
 
-// Peaks over all ranks and steps.
+// Peak memory over all ranks and steps.
 struct MemoryReport {
   Bytes capacity = 0, usable = 0;
   bool fits = true;
   Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, update_reserved = 0, peak_device = 0;
-  // By memory tier beyond the device: most bytes that the ranks of one node allocate together, and bytes that a node
-  // has (0: not known).
+  // For each memory tier beyond the device: the greatest number of bytes that the ranks of one node allocate together,
+  // and the bytes that a node has (0: not known).
   TierBytes tier_peak{}, tier_capacity{};
 
   // Seconds of a step in which the allocator gives cached segments back and takes them again (software.segment_us), on
@@ -98,7 +99,7 @@ struct Report {
   TimeSplit time_s{};
   MemoryReport memory;
   std::vector<CommunicationRow> communication;
-  std::vector<WeightRow> weights;  // empty: all gradients are computed with the newest weights
+  std::vector<WeightRow> weights;  // weights of each class; empty: all gradients are computed with the newest weights
   double gpu_hours = 0;
   // Seconds that a step takes longer if it has to undo (roll back) the update before it; 0 without
   // software.post_update_validation.
@@ -108,7 +109,7 @@ struct Report {
     std::int64_t ranks_simulated = 0, ranks = 0;
     double wall_s = 0;
   } simulation;
-  std::vector<double> losses;        // loss of each step of an executed run, mean over the batch
+  std::vector<double> losses;        // for each step of an executed run, the loss, mean over the batch
   std::vector<std::string> remarks;  // remarks on inputs that replace those of the spec: "attention: ..."
 
   // The largest parts of the step, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %".

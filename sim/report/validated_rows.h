@@ -15,10 +15,10 @@ struct ValidatedRow {
   std::string software, model, sharding;
   double parameters = 0;
   std::int64_t gpus = 0, tensor = 1, pipeline = 1, context = 1, expert = 1, sequence = 0;
-  double error = 0;  // predicted / measured - 1
+  double error = 0;  // error of the step time: predicted / measured - 1
 };
 
-// The properties of a spec's step by which similar steps are found, without source and error.
+// The properties of a spec's step by which similar steps are found; publication and error are not set.
 ValidatedRow described(const Spec& spec);
 
 // The contents of models/data/validated_rows.json, which `orrery validate --published FILE... --rows FILE` writes.

@@ -10,7 +10,7 @@ namespace orrery {
 
 // Figures of a single GPU, as orrery-rank-cuda reports them: the GPU's identity, and times of single kernels.
 struct GpuProbe {
-  // pairs (property, value): {"device", "NVIDIA H100 80GB HBM3"}, ...
+  // properties of the GPU as pairs (name, value): {"device", "NVIDIA H100 80GB HBM3"}, ...
   std::vector<std::pair<std::string, std::string>> fingerprint;
   MeasuredTimes kernels;
   // Text of the file with all measurements, including the algorithm that the library chose for each matrix product.

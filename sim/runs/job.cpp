@@ -37,7 +37,8 @@ constexpr Seconds kLinger = 5;  // seconds that mpirun may take to end after its
 // Seconds for which mpirun may be suspended before the run ends with an error; a rank has the same limit.
 constexpr Seconds kStopped = 3;
 constexpr char kShared[] = "/dev/shm";
-constexpr std::size_t kMostLog = 4000;  // number of characters kept of the last output of mpirun and its ranks
+// greatest number of characters kept of the last output of mpirun and its ranks
+constexpr std::size_t kMostLog = 4000;
 
 // The patience with each rank: the timeout (--hang-timeout), and the predicted time of each op, of which a multiple may
 // pass before the rank counts as hung. Without a profile that fits, only the timeout holds.
@@ -74,7 +75,8 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
-constexpr int kKilled = 128;  // ProcessTree::status() of a program that signal n has killed is kKilled + n
+// smallest status of a killed program: ProcessTree::status() is kKilled + n if signal n killed it
+constexpr int kKilled = 128;
 
 // A part of an error message that says that the launcher was killed, "" if it was not: ranks die with their launcher.
 std::string launcher_end(const ProcessTree& tree) {
@@ -144,7 +146,7 @@ class LauncherWatch {
 
  private:
   std::optional<pid_t> process_;
-  Seconds since_ = 0;  // time when the process was first seen stopped
+  Seconds since_ = 0;  // time when this process was first seen stopped
 };
 
 // Watches the ranks until all have finished. Throws Error for the fault that ended the run.

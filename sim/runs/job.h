@@ -12,16 +12,16 @@
 
 namespace orrery {
 
-// The options of `orrery run` (run_command, commands.h).
+// The options of `orrery run`, for run_command (commands.h).
 struct RunOptions {
   std::string spec;
   std::vector<std::string> overrides;
   // Path of the profile with which op times are predicted, to tell a hung rank from a slow one; "" = the built-in
   // profile.
   std::string profile;
-  std::string device = "cpu";  // "cpu" or "cuda"
-  std::int64_t ranks = 0;      // number of ranks; 0: as many as the spec says
-  std::int64_t steps = 0;      // number of training steps; 0: as many as the spec says
+  std::string device = "cpu";  // device of the ranks: "cpu" or "cuda"
+  std::int64_t ranks = 0;      // number of ranks; 0: the number that the spec states
+  std::int64_t steps = 0;      // number of training steps; 0: the number that the spec states
   double hang_timeout = 30;    // seconds without progress after which a rank counts as hung
   std::string trace;
   bool composed = false;  // whether GPU ranks run one by one and the step is composed of what they measure (compose.h)
@@ -31,7 +31,7 @@ struct RunOptions {
 struct Job {
   RunOptions options;
   Spec spec;
-  Plan plan;  // plan of all ranks
+  Plan plan;  // the unfolded plan, with all ranks
   std::string hash;
   std::int64_t steps = 1;  // number of times that the plan runs; one plan may hold several training steps
 };
@@ -54,7 +54,7 @@ RankArguments arguments_for(const Job& job, const std::string& folder);
 // process and no file remains.
 std::vector<RankRun> run_job(const Job& job, const Common& common);
 
-// The last part of what a program has printed into a file.
+// The last characters of what a program has printed into a file.
 std::string tail_of(const std::string& log);
 
 }  // namespace orrery

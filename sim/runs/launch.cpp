@@ -24,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestTemporary = 24;
-constexpr char kFolderPrefix[] = "orrery-";  // followed by the id of the process that made the folder
+// start of the folder's name; the id of the process that made the folder follows
+constexpr char kFolderPrefix[] = "orrery-";
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -148,7 +149,8 @@ pid_t maker_of(const std::string& name) {
   long pid = 0;
   const std::string form = fmt::format("{}%ld-%n", kFolderPrefix);
   if (std::sscanf(name.c_str(), form.c_str(), &pid, &length) != 1 || length == 0) return 0;
-  const bool six = name.size() == static_cast<std::size_t>(length) + 6;  // the six characters of mkdtemp(3)
+  // whether the name ends with the six random characters of mkdtemp(3)
+  const bool six = name.size() == static_cast<std::size_t>(length) + 6;
   return six && pid > 0 && pid != static_cast<long>(::geteuid()) ? static_cast<pid_t>(pid) : 0;
 }
 

@@ -19,10 +19,11 @@ struct RankArguments {
   std::vector<std::string> overrides;
   std::string folder;
   std::int64_t steps = 1;
-  double hang_timeout = 0;      // seconds; 0: ranks do not watch each other for hangs
+  // seconds without progress after which a rank counts as hung; 0: ranks do not watch each other for hangs
+  double hang_timeout = 0;
   bool turns = false;           // whether the ranks run one by one
-  std::int64_t first_step = 0;  // first step to run, from the snapshots in the folder `snapshots`
-  std::string snapshots;        // folder of snapshots; "": none
+  std::int64_t first_step = 0;  // index of the first step to run, from the snapshots in the folder `snapshots`
+  std::string snapshots;        // path of the folder with snapshots; "": none
 };
 std::vector<std::string> rank_arguments(const std::string& program, const RankArguments& arguments);
 

@@ -43,7 +43,7 @@ void check_run(const std::string& path, const RankRun& run, const RankRun& first
     refuse(path, fmt::format("has {} sizes a step, the plan has {}", run.steps[0].sizes.size(), sizes));
 }
 
-// The time when the last rank had ended a step.
+// The time when the last rank ended a step.
 Picoseconds end_of(std::span<const RankRun> runs, std::size_t step) {
   Picoseconds end = runs[0].steps[step].end + runs[0].clock_offset;
   for (const RankRun& r : runs) end = std::max(end, r.steps[step].end + r.clock_offset);
@@ -124,7 +124,7 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
   }
   for (const MemoryTier tier : kTiersBeyond) report.tier_peak[index_of(tier)] = node_peak(runs, tier);
   report.usable = report.capacity;
-  report.fits = true;  // the measured step did run
+  report.fits = true;  // the measured step has run, so it fits
   return report;
 }
 

@@ -28,7 +28,7 @@ class HeldSignals {
   ~HeldSignals();
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
-  const sigset_t& held() const { return held_; }  // the held signals, and SIGCHLD
+  const sigset_t& held() const { return held_; }  // the signals that this object holds back, and SIGCHLD
   const sigset_t& before() const { return before_; }
 
  private:
@@ -36,7 +36,7 @@ class HeldSignals {
 };
 
 inline constexpr Seconds kLook = 0.1;  // seconds between two checks of the processes
-Seconds now();                         // the time on a steady clock
+Seconds now();                         // time of a steady clock in seconds
 
 // A program and all processes that it starts, directly or not. The destructor kills those that still run or are
 // suspended, and waits until all are gone. Orphans of the program become children of this process, so that none

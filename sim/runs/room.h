@@ -9,9 +9,9 @@ namespace orrery {
 
 // Resources whose shortage makes mpirun and its ranks hang or die in ways that do not show the cause.
 struct Room {
-  std::int64_t files = 0;      // number of files that a process may have open
+  std::int64_t files = 0;      // number of files that a process may open at the same time
   Bytes addresses = 0;         // bytes of address space that a process may map
-  Bytes shared = 0, disk = 0;  // bytes that are free in /dev/shm, and on the disk of temporary files
+  Bytes shared = 0, disk = 0;  // free bytes in /dev/shm, and on the disk of temporary files
 };
 
 // The number of open files to which the soft limit is raised at most.

@@ -142,7 +142,7 @@ bool Space::splits() const {
   });
 }
 
-// Fixes the keys whose values the spec itself gives.
+// Fixes the keys to which the spec itself gives a value: the search does not vary them.
 void Space::take_given(const Origin& origin) {
   constexpr std::string_view section = "strategy.";
   if (!origin.key.starts_with(section) || !is_given(origin)) return;

@@ -23,7 +23,8 @@ struct ModelCut {
 // The pipeline stage on which each virtual stage of a schedule is.
 struct PlacedChunks {
   Schedule where;
-  std::vector<std::vector<std::int64_t>> of_stage;  // virtual stages by stage, then by chunk
+  // for each pipeline stage and each of its chunks, the index of the virtual stage
+  std::vector<std::vector<std::int64_t>> of_stage;
 };
 
 // The cost of the transfer of a unit (a layer's weights or gradients). time: its time when nothing else runs; nic,
@@ -53,8 +54,8 @@ struct StackKind {
   auto operator<=>(const StackKind&) const = default;
 };
 
-// time: the least step time, without the update, of any strategy in a group (strategies that differ only in
-// recomputation, offloaded activations and features). least: the fewest weights of any stage.
+// time: the least step time, without the update, of any of the strategies that differ only in recomputation, offloaded
+// activations, overlaps and order of ranks (a group; docs/model.md). least: the fewest weights of any stage.
 struct GroupTime {
   Picoseconds time = 0;
   StageWeights least;
@@ -68,12 +69,13 @@ struct BoundCache {
 
   const Space& space;
   const Profile& profile;
-  StackCosts& stacks;  // costs of blocks, shared by all threads
+  StackCosts& stacks;  // costs of blocks, which all threads share
   KnownOrders orders;
-  std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts;  // by number of stages, and of virtual stages of each
+  // cuts of the model; the key is the number of stages and of virtual stages on each
+  std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts;
   std::map<std::pair<std::int64_t, bool>, std::int64_t> layers_ahead;
   std::map<std::tuple<ChunkPlacement, std::int64_t, std::int64_t, std::int64_t>, PlacedChunks> placed;
-  std::map<std::int64_t, Picoseconds> updates;  // time of an optimizer update, by number of elements
+  std::map<std::int64_t, Picoseconds> updates;  // for each number of elements, the time of an optimizer update
   std::map<std::vector<int>, NcclModel> models;
   // Groups of replicas by a key: the strides of data, context and pipeline ranks, the size, the degrees of data and
   // context, and whether there is a pipeline.
@@ -86,10 +88,10 @@ struct LayoutCosts {
 
   BoundCache& cache;
   RankLayout layout;
-  std::int64_t own_tokens = 0;  // number of tokens over which rough_bound() counts attention; 0: all
+  std::int64_t own_tokens = 0;  // number of tokens to which attention is limited in rough_bound(); 0: all
   std::map<std::tuple<std::string_view, StackKind, bool, bool>, const StackCost*> stacks;
   std::map<std::tuple<std::string_view, std::int64_t, StackKind>, GroupTime> groups;
-  std::array<std::optional<Picoseconds>, 2> sends;  // send times: [0] between nodes, [1] within a node
+  std::array<std::optional<Picoseconds>, 2> sends;  // time of a send: [0] between nodes, [1] within a node
   std::optional<std::int64_t> tensor_channels;      // number of NCCL channels of the tensor group
   // Bytes of NCCL's buffers, by size of the shard group and number of copies of the model.
   std::map<std::pair<std::int64_t, std::int64_t>, Bytes> communicator_bytes;
@@ -105,7 +107,8 @@ const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell);
 
 StackKind stack_kind(const Spec& base, Sharding sharding);
 StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan);
-// All classes of shardings that strategies with these parallel degrees may have.
+// All classes of shardings that cost the same for a layer, among the shardings that strategies with these parallel
+// degrees may have.
 std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout);
 // Whether gradients are reduced unit by unit (an FSDP unit, a layer under ZeRO-3).
 bool reduces_units(const Spec& base, const MemoryPlan& memory_plan);

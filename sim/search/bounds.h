@@ -14,7 +14,7 @@ struct Bound {
   Bytes memory = 0;
 };
 
-// The work of the strategies in one cell (strategies with equal RankLayout and MemoryPlan), and the bounds that follow
+// The work of the strategies with equal RankLayout and MemoryPlan (a cell; docs/model.md), and the bounds that follow
 // from it.
 struct CellBounds {
   CellWork work;
@@ -24,7 +24,8 @@ struct CellBounds {
 
 CellBounds cell_bounds(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
-// Lower bound of all strategies of the cell; with features (overlaps, order of ranks), the lower bound of one strategy.
+// Lower bound of all strategies of the cell; with overlaps and order of ranks (Features), the lower bound of one
+// strategy.
 Bound bound_of(const CellBounds& cell);
 Bound bound_of(LayoutCosts& costs, const CellBounds& cell, const PointTime& point);
 Bound bound_of(LayoutCosts& costs, const CellBounds& cell, const Features& features);

@@ -5,19 +5,21 @@
 
 namespace orrery {
 
-// A cell: all strategies with the same RankLayout and MemoryPlan, the first two of a strategy's three parts.
+// A cell: all strategies with the same RankLayout and MemoryPlan; they differ in the third part of a strategy, the
+// overlaps and the order of ranks.
 struct SearchCell {
   RankLayout layout;
   MemoryPlan memory_plan;
-  std::int64_t copies = 1, micro_batches = 1;  // numbers of copies of the model, and of micro-batches of a copy
+  // number of copies of the model, and number of micro-batches of each copy
+  std::int64_t copies = 1, micro_batches = 1;
 };
 SearchCell cell_of(const RankLayout& layout, const MemoryPlan& memory_plan);
 
 // Numbers of weights (elements) of one pipeline stage.
 struct StageWeights {
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
-  std::int64_t first_elements = 0;  // elements of the stage's first chunk (virtual stage)
-  std::int64_t layer_elements = 0;  // elements of transformer layers alone
+  std::int64_t first_elements = 0;  // number of elements in the stage's first chunk (virtual stage)
+  std::int64_t layer_elements = 0;  // number of elements in transformer layers, without embedding and output
 };
 
 // The number of the stage's elements that one rank of the stage updates.

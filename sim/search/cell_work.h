@@ -10,11 +10,11 @@ namespace orrery {
 struct StageWork {
   // Cost of one micro-batch in all chunks; `through` is the time of the first chunk alone.
   PassCost forward, backward, weight;
-  Picoseconds last_forward = 0;  // time in which the forward of the last layer computes
+  Picoseconds last_forward = 0;  // time in which the forward of the stage's last layer computes
   // Time of the virtual stages before the stage's first one, without sends. head: forward; tail: backward.
   Picoseconds head = 0, tail = 0;
-  std::int64_t first_place = -1;             // index of the stage's virtual stage that is first in the model
-  std::int64_t layers = 0, last_layers = 0;  // numbers of layers of all chunks, and of the last chunk
+  std::int64_t first_place = -1;             // index in the model of the stage's first virtual stage
+  std::int64_t layers = 0, last_layers = 0;  // number of layers in all chunks of the stage, and in its last chunk
   StageWeights weights;
 
   // Bytes of one micro-batch that output norm, logits and loss, behind the last layer, keep for backward.
@@ -45,11 +45,11 @@ struct CellWork {
   bool splits = false;  // whether backward is split into input and weight gradients
   // Whether the schedule always overlaps the forward of one micro-batch with the backward of another, op by op.
   bool woven = false;
-  bool units = false;  // whether gradients are reduced per FSDP unit
+  bool units = false;  // whether gradients are reduced for each FSDP unit separately
   std::vector<StageWork> stages;
   std::vector<VirtualStage> virtual_stages;
   std::int64_t chunks = 1;             // number of chunks of a stage, over all copies of the model
-  std::vector<ChunkWork> chunk_works;  // by stage * chunks + chunk
+  std::vector<ChunkWork> chunk_works;  // work of each chunk; the index is stage * chunks + chunk
 };
 
 // Whether the model can be cut into these virtual stages, and the rules allow such a strategy.

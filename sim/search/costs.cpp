@@ -27,13 +27,13 @@ struct Segment {
   std::uint32_t frame = kNone;
   Pass pass = Pass::forward;
   Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0, hides = 0;
-  Picoseconds read = -1;    // when the pass first reads the gradient of the block's output
-  Picoseconds written = 0;  // when the gradients of the block's weights (FSDP unit) are complete
+  Picoseconds read = -1;    // time when the pass first reads the gradient of the block's output
+  Picoseconds written = 0;  // time when the gradients of the block's weights (FSDP unit) are complete
 
   // result: when the tensor that the next block reads is complete; late: time of sums of gradients that run before the
   // result but may come after it.
   Picoseconds result = 0, late = 0;
-  Bytes most = 0;  // most bytes allocated during the pass
+  Bytes most = 0;  // greatest number of bytes allocated during the pass
 };
 
 bool counts(LaneKind lane) {
@@ -264,7 +264,7 @@ class Probe {
 
   std::map<std::uint32_t, BlockCost> by_frame() const {
     std::map<std::uint32_t, BlockCost> blocks;
-    Bytes kept = 0;  // bytes kept by blocks whose backward has not run yet
+    Bytes kept = 0;  // bytes that blocks keep whose backward has not run yet
     std::set<std::uint32_t> run_back;
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];
@@ -337,7 +337,8 @@ class Probe {
       a.order_times = std::move(times);
     }
     a.early = b.early;
-    a.backward_extra = b.backward_extra;  // the backward of the last block runs first, while everything is kept
+    // the backward of the last block runs first, while the activations of all blocks are kept
+    a.backward_extra = b.backward_extra;
   }
 
   const Spec& spec_;

@@ -34,16 +34,16 @@ struct OrderTimes {
 
 // The costs of a block (a layer, embedding or output) for one micro-batch on one rank. backward: the complete backward,
 // or the input-gradient part where the schedule splits backward; weight is then the other part. kept: bytes that stay
-// from forward to backward. backward_extra: most bytes allocated in backward beyond the bytes that this block and the
-// blocks before it keep, weights gathered for the block and their gradients included; forward_extra: most bytes
-// allocated in forward beyond the bytes that the blocks before it keep.
+// from forward to backward. backward_extra: greatest number of bytes allocated in backward beyond the bytes that this
+// block and the blocks before it keep, weights gathered for the block and their gradients included; forward_extra:
+// greatest number of bytes allocated in forward beyond the bytes that the blocks before it keep.
 struct BlockCost {
   PassCost forward, backward, weight;
   // Part of backward.through before any op reads the gradient of the block's output.
   Picoseconds early = 0;
   // Part of backward.through after the last contribution to the gradient of the block's weights (FSDP unit).
   Picoseconds trails = 0;
-  std::shared_ptr<const OrderTimes> order_times;  // set where the schedule splits backward
+  std::shared_ptr<const OrderTimes> order_times;  // set if the schedule splits backward
   Bytes kept = 0, backward_extra = 0, forward_extra = 0;
   // Part of `kept` that is copied to the host where activations are offloaded (StackKey::leaves).
   Bytes leaves = 0;
@@ -67,19 +67,21 @@ struct StackCost {
   LayerSums sums;
 };
 
-// Fills cost.sums from cost.layers.
+// Computes cost.sums from cost.layers.
 void add_up(StackCost& cost);
 
 // Everything on which the costs of blocks depend. Ranks are in the order "tp-cp-dp-pp", which puts each tensor, context
 // and expert group on as few nodes as possible: no other order of ranks makes the groups' transfers faster.
 struct StackKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
-  std::int64_t data = 1;      // 1: one data rank; 2: more than one; larger: as many as expert ranks need
-  std::int64_t sequence = 0;  // sequence length in tokens; 0: the spec's
+  // number of data ranks that matter for costs. 1: one; 2: more than one; larger: as many as expert ranks need
+  std::int64_t data = 1;
+  std::int64_t sequence = 0;  // sequence length in tokens; 0: the spec's length
   std::string context_kind = "ring", recompute = "none";
   Sharding sharding = Sharding::none;
   bool sequence_parallel = false, overlap_tensor = false, overlap_expert = false, splits_backward = false;
-  // host_gradients: whether gradients are on the host; leaves: whether to find BlockCost::leaves.
+  // host_gradients: whether gradients are on the host; leaves: whether to find the bytes of offloaded activations
+  // (BlockCost::leaves).
   bool host_gradients = false, leaves = false;
 
   std::strong_ordering operator<=>(const StackKey&) const = default;

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Whether two memory plans differ only in how many layers are recomputed.
+// Whether two memory plans differ only in the number of recomputed layers.
 bool are_of_a_kind(const MemoryPlan& a, const MemoryPlan& b) {
   return a.recompute == b.recompute && a.activations == b.activations && a.activation_layers == b.activation_layers;
 }
@@ -157,8 +157,9 @@ std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNo
   return {node};
 }
 
-// Splits the node of a RankLayout into groups of memory plans that differ only in recomputation. A group takes at least
-// the time of its memory plan without recomputation; its other memory plans may need less memory.
+// Splits the node of a RankLayout into groups of memory plans that differ only in recomputation and offloaded
+// activations. A group takes at least the time of its memory plan without recomputation; its other memory plans may
+// need less memory.
 std::vector<SearchNode> SearchOpener::groups_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
   std::vector<SearchNode> result;
   const std::vector<MemoryPlan> groups = space_.groups(layouts_[node.layout]);
@@ -185,8 +186,8 @@ std::vector<SearchNode> SearchOpener::cells_of(LayoutCosts& costs, const SearchN
   return result;
 }
 
-// The first that may fit of the cells [c, end), which differ only in how many layers are recomputed; found by bisection
-// where recomputing more layers never needs more memory.
+// The first of the cells [c, end), each with one memory plan, that may fit in memory. They differ only in how many
+// layers are recomputed; the first is found by bisection where recomputing more layers never needs more memory.
 std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<MemoryPlan>& cells, std::size_t c,
                                           std::size_t end, Tally tally) const {
   const auto lacks_room = [&](const CellWork& work) {
@@ -206,8 +207,8 @@ std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<
   return static_cast<std::size_t>(found - cells.begin());
 }
 
-// Whether a cell with offloaded activations is left out because by its bound it fits without offload and with as many
-// layers recomputed: activations are offloaded only once a simulation has shown that they do not fit.
+// Whether a memory plan (cell) with offloaded activations is left out because by its bound it fits without offload and
+// with as many layers recomputed: activations are offloaded only once a simulation has shown that they do not fit.
 bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   if (!space_.keeps_activations()) return false;
   cell.activations = "none";
@@ -245,7 +246,7 @@ void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const st
   if (next.value <= tally.limit) result.push_back(next);
 }
 
-// The least time bound of any strategy of the cell, with activations on the device.
+// The least time bound of any strategy of the cell (all with the same memory plan), with activations on the device.
 Picoseconds SearchOpener::least_of_points(LayoutCosts& costs, const CellBounds& cell) const {
   std::optional<Picoseconds> least;
   for (const Features& features : space_.features(costs.layout, cell.work.cell.memory_plan)) {
@@ -255,7 +256,8 @@ Picoseconds SearchOpener::least_of_points(LayoutCosts& costs, const CellBounds& 
   return least.value_or(0);
 }
 
-// Adds the cell with every number of layers with offloaded activations, for searches whose objective is memory.
+// Adds a node of the cell for each number of layers whose activations may be offloaded, for searches whose objective is
+// memory.
 void SearchOpener::add_each_number(LayoutCosts& costs, SearchNode cell, Tally tally,
                                    std::vector<SearchNode>& result) const {
   cell.as_needed = false;

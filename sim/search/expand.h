@@ -9,16 +9,16 @@
 
 namespace orrery {
 
-// Splits parts of the search space: a RankLayout (parallel degrees) into groups of memory plans, a group into cells
-// (single memory plans), a cell into strategies and the next cell, each with a lower bound. Parts that need more memory
-// than a GPU has (room), or whose bound is above the limit, are dropped. The opener keeps no state; several threads may
-// use it, each with a cache of the thread's own.
+// Splits parts of the search space: the strategies with equal parallel degrees (RankLayout) into groups of memory
+// plans, a group into cells (strategies with one memory plan), a cell into single strategies and the next cell, each
+// with a lower bound. Parts that need more memory than a GPU has (room), or whose bound is above the limit, are
+// dropped. The opener keeps no state; several threads may use it, each with a cache of the thread's own.
 class SearchOpener {
  public:
-  // Sums over all nodes that were split.
+  // Figures of the search that are summed over all nodes that were split.
   struct Found {
     SearchCounts& counts;  // numbers of parts that got a bound, and of parts that do not fit in memory
-    Bytes& least;          // least memory bound of any cell; 0: none yet
+    Bytes& least;          // least memory bound of any memory plan; 0: none is known yet
   };
 
   SearchOpener(const Space& space, const std::vector<RankLayout>& layouts, const SearchOptions& options, Bytes room)

@@ -9,15 +9,16 @@
 
 namespace orrery {
 
-// A strategy on a machine, with its time, cost and memory.
+// A strategy on a cluster, with its time, cost and memory.
 struct FrontRow {
   std::string machine;
   std::int64_t gpus = 0;
   std::string strategy;
-  std::vector<std::string> overrides;  // settings that turn the spec into this strategy
+  std::vector<std::string> overrides;  // settings (KEY=VALUE) that turn the spec into this strategy
   double step_s = 0, tokens_per_s = 0;
-  std::optional<double> usd_per_Mtoken;  // cost on rented GPUs; nullopt: no price is known
-  Bytes memory = 0;                      // bytes on the fullest GPU
+  // cost of a million tokens on rented GPUs, US dollars; nullopt: no price is known
+  std::optional<double> usd_per_Mtoken;
+  Bytes memory = 0;  // peak memory in bytes of the fullest GPU
 };
 
 // A strategy of the list needs at most this share of the memory of the strategy before it: among strategies whose
@@ -32,6 +33,6 @@ std::vector<FrontRow> front_of(std::vector<FrontRow> rows);
 //   22.51 ms   2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
 //   dgx-h100  8   72,800 tokens/s  0.09 $/Mtoken  2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
 std::string front_text(const std::vector<FrontRow>& rows, bool cut = false);
-std::string front_json(const std::vector<FrontRow>& rows);  // a JSON list, for schema orrery.search/1
+std::string front_json(const std::vector<FrontRow>& rows);  // the rows as a JSON list, for orrery.search/1
 
 }  // namespace orrery

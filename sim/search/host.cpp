@@ -12,7 +12,7 @@ Picoseconds at_rate(double bytes, double rate) {
   return rate > 0 ? static_cast<Picoseconds>(bytes / rate * kPicosecondsPerSecond) : 0;
 }
 
-// Bytes per parameter of each of the optimizer's two moments.
+// Bytes per parameter of one optimizer moment.
 Bytes moment_bytes(const Optimizer& o) { return o.kind == OptimizerKind::sgd ? 0 : o.moment_bytes; }
 
 std::int64_t node_ranks(const Space& space) {
@@ -62,7 +62,7 @@ Picoseconds through_store(const Space& space, MemoryTier tier, double read, doub
   return std::max(at_rate(node * read, rates.read), at_rate(node * written, rates.write));
 }
 
-// Bytes of a stage's activations that one micro-batch offloads.
+// Bytes of a stage's activations that are offloaded for one micro-batch.
 Bytes bytes_left(const CellWork& work, std::int64_t s) {
   Bytes sum = 0;
   for (std::int64_t c = 0; c < work.chunks; ++c) sum += work.chunk_works[s * work.chunks + c].left;

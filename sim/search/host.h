@@ -10,7 +10,7 @@ namespace orrery {
 // beside: the longest time that any of link, processors and disks works, since that can overlap with everything else.
 struct HostLoad {
   double down = 0, up = 0, swapped = 0;
-  std::array<double, kTiers> read{}, written{};  // by memory tier
+  std::array<double, kTiers> read{}, written{};  // for each memory tier, the bytes read and the bytes written
   Picoseconds update = 0, beside = 0;
 };
 

@@ -4,7 +4,7 @@
 
 namespace orrery {
 
-// Lower bounds of the times of many strategies at once.
+// Lower bounds of the step times of many strategies together.
 
 // A lower bound of the step time of all strategies with these parallel degrees; 0 where no such strategy is possible.
 Picoseconds layout_bound(LayoutCosts& costs);
@@ -14,7 +14,7 @@ Picoseconds layout_bound(LayoutCosts& costs);
 Picoseconds rough_bound(BoundCache& cache, const RankLayout& layout);
 bool has_rough_bound(const Spec& base, const RankLayout& layout);
 // A lower bound of the step time of all strategies of a group, which differ only in recomputation, offloaded
-// activations and features.
+// activations, overlaps and order of ranks.
 Picoseconds group_bound(LayoutCosts& costs, const MemoryPlan& group);
 
 }  // namespace orrery

@@ -40,8 +40,8 @@ std::int64_t forwards_of_chunk(const SearchCell& cell, std::int64_t forwards, st
   return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
 }
 
-// By chunk of stage s: the number of micro-batches between forward and backward (alive) when the stage has most of
-// them.
+// For each chunk of stage s: the number of micro-batches between forward and backward (alive) when the stage has most
+// of them.
 std::vector<std::int64_t> alive_on(const Spec& base, const CellWork& work, const KnownOrder* order, std::int64_t s) {
   if (order != nullptr) return order->alive[s];
   std::vector<std::int64_t> alive(work.chunks, 0);
@@ -64,7 +64,8 @@ Bytes in_flight(const CellWork& work, std::int64_t s, const std::vector<std::int
 Bytes gathered_on(const Spec& base, const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive) {
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   if (!row.shards_parameters || row.reshards_after_forward) return 0;
-  if (!work.in_turn) return 0;  // an earlier backward may have freed them
+  // if virtual stages are not placed in turn, an earlier backward may have freed the weights
+  if (!work.in_turn) return 0;
   std::int64_t elements = 0;
   for (std::int64_t c = 0; c < work.chunks; ++c)
     elements += alive[c] > 0 ? work.chunk_works[s * work.chunks + c].elements : 0;

@@ -16,17 +16,17 @@ struct StageMemory {
 // Lower bound of the memory of the fullest rank: states, the activations kept for backward when the stage has most of
 // them alive, the bytes that the next pass needs beside these, the weights that stay gathered, and NCCL's buffers.
 struct MemoryBound {
-  Bytes least = 0;      // kNoRoom where the host has too little memory
-  Bytes on_device = 0;  // bytes on the device, whether or not the host has enough memory
+  Bytes least = 0;      // bytes of the fullest rank; kNoRoom if the host has too little memory
+  Bytes on_device = 0;  // the same whether or not the host has enough memory
   std::vector<StageMemory> stages;
 };
 
 MemoryBound memory_bound(LayoutCosts& costs, const CellWork& work);
-// The memory bound of one strategy of the cell, given its features (overlaps, order of ranks).
+// The memory bound of one strategy of the cell, given its overlaps and its order of ranks.
 Bytes memory_with(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const Features& features);
 // Bytes allocated when a stage has most micro-batches alive, if the stages run their passes in this order.
 Bytes memory_in(LayoutCosts& costs, const CellWork& work, const MemoryBound& memory, const KnownOrder& order);
-// Whether recomputing more layers can only lower a cell's memory bound.
+// Whether recomputing more layers can only lower the memory bound of strategies with this memory plan.
 bool frees_memory(const CellWork& work);
 
 }  // namespace orrery

@@ -14,18 +14,18 @@ namespace orrery {
 
 // How far a node of the search is split. rough_layout: all strategies of a RankLayout (parallel degrees), whose bound
 // is still rough_bound(). layout: the same with their own bound. group: strategies that differ only in recomputation,
-// offloaded activations and features. cell: strategies of one memory plan; the node stands also for the cells after it,
-// in which more layers are recomputed. point: one strategy. replayed: one strategy whose bound comes from timing the
-// passes of its schedule in order (played_bound).
+// offloaded activations, overlaps and order of ranks. cell: strategies of one memory plan; the node stands also for the
+// cells after it, in which more layers are recomputed. point: one strategy. replayed: one strategy whose bound comes
+// from timing the passes of its schedule in order (played_bound).
 enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, replayed };
 
 // A node of the search: a part of the space of strategies, with its position in the order of the space.
 struct SearchNode {
-  std::int64_t value = 0;  // lower bound of the objective
+  std::int64_t value = 0;  // lower bound of the objective (time or memory) for the node's strategies
   std::uint32_t layout = 0;
   std::int32_t group = -1, cell = -1, feature = -1;
   SearchLevel level = SearchLevel::layout;
-  std::int64_t floor = 0;  // for a cell: lower bound of the group that it came from
+  std::int64_t floor = 0;  // for a cell: lower bound of the group that was split to get it
   // Whether to offload the activations of as few layers as are needed to fit.
   bool as_needed = false;
   Bound bound;
@@ -39,8 +39,8 @@ struct SearchNode {
 
 // The key of strategies that differ only in the layers that are recomputed and in what is offloaded. The forward of
 // none of them is shorter than the forward of one that keeps everything on the device and recomputes nothing. The key
-// holds the index of the RankLayout, schedule, virtual stages, sharding, shard group, index of the features, and the
-// memory tiers of the states if every strategy of the space offloads states.
+// holds the index of the RankLayout, schedule, virtual stages, sharding, shard group, index of overlaps and order of
+// ranks (Features), and the memory tiers of the states if every strategy of the space offloads states.
 using SearchFamily =
     std::tuple<std::uint32_t, std::string_view, std::int64_t, Sharding, std::int64_t, std::int32_t, std::string_view>;
 

@@ -128,7 +128,7 @@ void Space::find_unlisted() {
   disks_unlisted_ = offload_.open && (o || g || p) && any && hosts;
 }
 
-// Finds the names of offload_names() that the spec and the cluster allow.
+// Finds which values of offload_names() the spec and the cluster allow.
 void Space::find_offloads() {
   Offload& o = base_.strategy.offload;
   const Cluster& c = base_.cluster;
@@ -152,7 +152,8 @@ void Space::find_offloads() {
   // Offload of activations is tried only where it is listed: with it, a search that takes a minute takes many minutes.
   activations_unlisted_ = activations_.open;
   if (activations_.open) activations_ = {false, {"none"}};
-  o.optimizer = o.gradients = o.parameters = o.activations = MemoryTier::device;  // each strategy sets these
+  // initial values: each strategy of the search sets them
+  o.optimizer = o.gradients = o.parameters = o.activations = MemoryTier::device;
   o.activation_layers.reset();
 }
 

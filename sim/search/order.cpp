@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// kMostActions: most actions of an order that is timed for a bound; kMostKept: most actions of all orders that are
-// kept.
+// kMostActions: greatest number of actions of an order that is timed for a bound; kMostKept: greatest number of actions
+// of all orders that are kept.
 constexpr std::int64_t kMostActions = 1 << 18, kMostKept = 1 << 22;
 constexpr Picoseconds kUnknown = -1;
 
@@ -22,7 +22,7 @@ void count_alive(KnownOrder& order) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::vector<std::int64_t> now(order.virtual_stage[s].size(), 0), most = now;
     std::int64_t sum = 0, largest = 0;
-    bool woven = false;  // whether the action overlaps op by op with the action before it
+    bool woven = false;  // whether this action overlaps op by op with the action before it
     for (const Action& a : stages[s]) {
       if (!woven && sum > largest) {
         largest = sum;
@@ -75,7 +75,7 @@ class Player {
  private:
   struct Stage {
     std::size_t at = 0;
-    Picoseconds free = 0;  // when the next action may begin
+    Picoseconds free = 0;  // time from which the next action may begin
     bool blocked = false;
   };
 
@@ -156,7 +156,7 @@ class Player {
   bool waits_;
   std::vector<Stage> stages_;
   std::int64_t virtual_stages_, micro_batches_ = 1;
-  // By virtual stage and micro-batch: when the result of the pass is complete.
+  // For each virtual stage and micro-batch, the time when the result of the pass is complete.
   std::vector<Picoseconds> forward_, backward_;
   // Stages whose next action may be ready to run.
   std::vector<std::int32_t> ready_;

@@ -24,10 +24,10 @@ struct VirtualStage {
 // The order in which the stages of a schedule run their passes, and the figures that follow from the order alone.
 struct KnownOrder {
   Schedule schedule;
-  std::vector<std::vector<std::int32_t>> virtual_stage;  // virtual stage of every chunk, [stage][chunk]
+  std::vector<std::vector<std::int32_t>> virtual_stage;  // for each stage and chunk, the index of the virtual stage
 
-  // Number of micro-batches whose forward has run and whose backward has not, [stage][chunk], when the stage has most
-  // of them.
+  // For each stage and chunk, the number of micro-batches whose forward has run and whose backward has not, when the
+  // stage has most of them.
   std::vector<std::vector<std::int64_t>> alive;
 };
 
@@ -48,10 +48,10 @@ class KnownOrders {
   std::int64_t actions_ = 0;
 };
 
-// By stage: the earliest time at which it has run its last action (a pass of one micro-batch). An action waits for the
-// action before it on the same stage, and for its input, whose send takes hops[k] from virtual stage k to k + 1. waits:
-// the next action of a stage waits until the tensor that the stage has sent has arrived. A forward and a backward that
-// overlap op by op together take the time of their kernels.
+// For each stage, the earliest time at which it has run its last action (a pass of one micro-batch). An action waits
+// for the action before it on the same stage, and for its input, whose send takes hops[k] from virtual stage k to k +
+// 1. waits: the next action of a stage waits until the tensor that the stage has sent has arrived. A forward and a
+// backward that overlap op by op together take the time of their kernels.
 std::vector<Picoseconds> play(const KnownOrder& order, const std::vector<VirtualStage>& costs,
                               const std::vector<Picoseconds>& hops, bool waits);
 

@@ -71,7 +71,7 @@ WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t p
   const auto had = [&](std::int64_t k) {
     left.busy -= work.virtual_stages[k].forward.through;
     left.hides -= work.virtual_stages[k].forward.hides;
-    left.gathered += work.cut->layers[k] + 2;  // plus the embedding and the output
+    left.gathered += work.cut->layers[k] + 2;  // two more units: embedding and output
   };
   for (const Action& a : order.schedule.order[s]) {
     if (a.phase != Phase::forward) break;

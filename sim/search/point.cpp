@@ -66,7 +66,7 @@ Spec Space::spec_of(const Point& point) const {
   Spec spec = base_;
   Strategy& s = spec.strategy;
   spec.gpus = gpus_;
-  spec.cluster.failures.reset();  // failures are no part of a single step (goodput.h)
+  spec.cluster.failures.reset();  // removed, because failures are no part of a single step (goodput.h)
   s.tensor = l.tensor;
   s.context = l.context;
   s.pipeline = l.pipeline;

@@ -10,7 +10,7 @@ namespace orrery {
 
 // A search's result for people, a sample of which is in docs/guide.md, "Which strategy, and which machine".
 std::string search_text(const Space& space, const SearchResult& result, const Style& style);
-// The result as JSON, schema orrery.search/1.
+// The result as JSON with the schema orrery.search/1.
 std::string search_json(const Space& space, const SearchResult& result);
 // The result as CSV, with a row for every strategy shown.
 std::string search_csv(const Space& space, const SearchResult& result);

@@ -268,7 +268,7 @@ class Search {
       try {
         found[i] = evaluate_within(space_, profile_, point_of(nodes[i]), latest[i], options_.stop);
         done[i] = here[i] = 1;
-      } catch (const Stopped&) {  // the strategy is left unsimulated
+      } catch (const Stopped&) {  // nothing to note: the strategy is left unsimulated
       }
     };
     const auto pass = [&](Wire& wire, std::size_t i) {
@@ -337,7 +337,8 @@ class Search {
     for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped();) {
       limit_ = queue_.top().value + queue_.top().value / 16;
       const bool any = open();
-      if (any && queue_.top().level != Level::replayed) continue;  // parts of other nodes have lower bounds
+      // nodes that are not split so far may have lower bounds than this strategy
+      if (any && queue_.top().level != Level::replayed) continue;
       ++tries;
       if (!any) continue;
       std::vector<Node> nodes;
@@ -384,13 +385,13 @@ class Search {
   SearchWorkers workers_;
   Bytes room_ = 0;
   SearchOpener opener_;
-  std::vector<std::unique_ptr<BoundCache>> caches_;  // one for each worker thread
+  std::vector<std::unique_ptr<BoundCache>> caches_;  // one cache for each worker thread
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::map<SearchSite, std::int64_t> best_of_;
   std::vector<Node> possible_;  // nodes of the RankLayouts that are possible
   std::set<SearchPlace> simulated_;
-  std::map<SearchPlace, Bytes> too_large_;           // bytes needed by simulated strategies that did not fit
-  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: a node with a higher bound is not worth a simulation
+  std::map<SearchPlace, Bytes> too_large_;  // for each simulated strategy that did not fit, the bytes that it needed
+  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: greatest bound with which a node is worth a simulation
   std::int64_t floor_ = 0;                           // least bound of all nodes that are still to be split
   std::map<SearchFamily, ForwardPart> forwards_;
   // Strategies that fit with the activations that they offload, or were too slow: to offload more activations is not

@@ -21,20 +21,22 @@ enum class SearchObjective : std::uint8_t { time, memory };
 
 struct SearchOptions {
   SearchObjective objective = SearchObjective::time;
-  Bytes most_memory = 0;  // bytes of a GPU that may be used; 0: all of them
-  std::size_t top = 5;    // number of strategies to show: the best, then the best with other parallel degrees
-  bool any = false;       // end the search with the first strategy that fits
+  Bytes most_memory = 0;  // bytes of memory that may be used on each GPU; 0: all of them
+  std::size_t top = 5;    // number of strategies to show: the best one, then the best ones with other parallel degrees
+  bool any = false;       // whether the search ends with the first strategy that fits
 
   // A strategy may be left out unless its bound is better than the best strategy by more than this share of the best.
   double within = 0;
   unsigned threads = 1;
-  const std::atomic<bool>* stop = nullptr;           // when set, the search ends with the best so far
-  Peers* peers = nullptr;                            // processes that make the same search at the same time
-  std::function<void(std::string_view)> progress{};  // called with a line of progress now and then
+  // flag; once it is true, the search ends with the best strategy found so far
+  const std::atomic<bool>* stop = nullptr;
+  Peers* peers = nullptr;                            // other processes that make the same search at the same time
+  std::function<void(std::string_view)> progress{};  // called now and then with a line about the progress
 };
 
-// A position in the order of the space: indices of the RankLayout, the group of memory plans, the cell (memory plan) of
-// the group and the features; then the number of layers of a stage whose activations are offloaded.
+// A position in the order of the space: index of the RankLayout; index of the group of memory plans that differ only in
+// recomputation and offloaded activations; index of the memory plan (cell) in the group; index of overlaps and order of
+// ranks (Features); number of layers of a stage whose activations are offloaded.
 using SearchPlace = std::array<std::int64_t, 5>;
 
 // A strategy that was simulated.
@@ -43,20 +45,22 @@ struct Found {
   Bound bound;
   Report report;
   SearchPlace place{};
-  bool here = true;  // whether this process simulated it
+  bool here = true;  // whether this process has simulated it
 };
 
 struct SearchCounts {
   // Number of strategies that the spec leaves open and the rules allow.
   std::uint64_t points = 0;
-  // Number of bounds of groups, cells and single strategies; all other strategies are covered by the bound of a
-  // RankLayout, group or cell.
+  // Number of lower bounds that were computed for sets of strategies smaller than all with equal parallel degrees: for
+  // groups (equal but for recomputation, offloaded activations, overlaps and order of ranks), cells (equal memory plan)
+  // and single strategies. All other strategies are covered by the bound of a RankLayout, group or cell.
   std::uint64_t bounded = 0;
-  // Number of cells and strategies whose bounds say that they do not fit in memory.
+  // Number of cells (strategies with equal memory plan) and of single strategies whose bounds say that they do not fit
+  // in memory.
   std::uint64_t without_room = 0;
-  std::uint64_t simulated = 0;    // number of strategies simulated event by event
-  std::uint64_t late = 0;         // number of simulations given up when they became slower than the best
-  std::uint64_t refused = 0;      // number of strategies that a rule or the planner refused
+  std::uint64_t simulated = 0;  // number of strategies simulated event by event
+  std::uint64_t late = 0;     // number of simulations that were given up when they became slower than the best strategy
+  std::uint64_t refused = 0;  // number of strategies that a rule or the planner refused
   std::uint64_t did_not_fit = 0;  // number of simulated strategies that did not fit in memory
 };
 
@@ -67,31 +71,32 @@ struct SearchResult {
   // The fastest simulated strategy that did not fit in memory; the report may be partial.
   std::optional<Found> roomier;
   SearchCounts counts;
-  bool stopped = false;  // whether the user stopped the search, in some process
+  bool stopped = false;  // whether the user stopped the search in one of the processes
   // Whether it is proven that no strategy is better than the best found by more than `gap`.
   bool proven = false;
 
   // Share of the best by which a strategy that was not simulated may be better: 0 if SearchOptions::within is 0 and the
   // search ended by itself; where the user stopped it, the share that bounds leave open.
   double gap = 1;
-  Bytes least_memory = 0;  // least memory bound of any strategy, where nothing fits
+  Bytes least_memory = 0;  // if no strategy fits, the least memory bound of any strategy
 
   // The strategy whose simulated step is shorter than its lower bound, "" where there is none: a fault of the bounds,
   // which withdraws the proof. Every strategy that fits and is simulated to its end is checked, where time is the
   // objective.
   std::string contradiction;
-  std::string reason;  // why there is no strategy at all: the first broken rule; "" where only memory is short
+  std::string reason;  // why there is no strategy at all: the first broken rule; "" if only memory is short
   double wall_s = 0;
 };
 
-// Searches best first: RankLayouts (parallel degrees), groups of memory plans, cells (single memory plans) and single
-// strategies are split or simulated in the order of their lower bounds; of cells that differ only in how many layers
-// are recomputed, the next comes only after the one before. Strategies are simulated, one rank of each class, event by
-// event, until the next bound is above the best that fits. Strategies that differ only in the recomputed layers share
-// one forward: the time of the forward in the first of them, and a bound of what comes after, may rule out the other
-// strategies. Of strategies with equal times the first in the order of Space wins. The result, and the set of simulated
-// strategies, do not depend on the number of threads and processes. Throws Error for anything that stops every strategy
-// (a profile that lacks a figure that a layout needs).
+// Searches best first: RankLayouts (parallel degrees), groups of memory plans that differ only in recomputation and
+// offloaded activations, cells (strategies with one memory plan) and single strategies are split or simulated in the
+// order of their lower bounds; of cells that differ only in how many layers are recomputed, the next comes only after
+// the one before. Strategies are simulated, one rank of each class, event by event, until the next bound is above the
+// best that fits. Strategies that differ only in the recomputed layers share one forward: the time of the forward in
+// the first of them, and a bound of what comes after, may rule out the other strategies. Of strategies with equal times
+// the first in the order of Space wins. The result, and the set of simulated strategies, do not depend on the number of
+// threads and processes. Throws Error for anything that stops every strategy (a profile that lacks a figure that a
+// layout needs).
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
 // The outcome of simulating a strategy: the report, or that the step takes longer than was asked, or why a rule or the
@@ -101,7 +106,8 @@ struct Evaluation : ReportWithin {
   std::string refused{};
 };
 Evaluation evaluate_within(const Space& space, const Profile& profile, const Point& point, Picoseconds latest,
-                           const std::atomic<bool>* stop = nullptr);  // throws Stopped (simulate.h)
+                           // set by the user to stop; then Stopped is thrown (simulate.h)
+                           const std::atomic<bool>* stop = nullptr);
 
 // A strategy's report. nullopt: a rule or the planner refuses it; `why`, if given, gets the reason. Throws Stopped.
 std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point,

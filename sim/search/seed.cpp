@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kGuesses = 4;  // number of RankLayouts to try first for each StatesLie
+constexpr std::size_t kGuesses = 4;  // for each StatesLie, the number of RankLayouts to try first
 
 // The largest share of a GPU's memory for states with which activations and buffers probably fit too.
 constexpr double kStatesShare = 0.75;
@@ -78,9 +78,9 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
 
 namespace {
 
-// kGroups: most groups of memory plans that are looked at for a RankLayout. kContext: most ranks in a ring of context
-// parallelism that are looked at: with a transfer for each rank, the cost of a layer in a longer ring is slow to
-// compute.
+// kGroups: greatest number of groups of memory plans (equal but for recomputation and offloaded activations) that are
+// looked at for a RankLayout. kContext: greatest number of ranks in a ring of context parallelism that are looked at:
+// with a transfer for each rank, the cost of a layer in a longer ring is slow to compute.
 constexpr int kGroups = 6;
 constexpr std::int64_t kContext = 64;
 

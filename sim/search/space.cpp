@@ -50,7 +50,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
   if (gpus_ < 1 || gpus_ > gpus_of(base_.cluster))
     throw Error(fmt::format("--gpus: {} is not between 1 and the cluster's {}", gpus_, gpus_of(base_.cluster)));
   refuse_combinations(base_, Limit::search);
-  base_.gpus = gpus_;  // a step waits for the slowest of all GPUs
+  base_.gpus = gpus_;  // all GPUs count, because a step waits for the slowest of them
   for (const Origin& origin : base_.origins) take_given(origin);
   for (const SearchRange& range : open.search) take_range(range);
   find_offloads();
@@ -308,11 +308,12 @@ std::vector<MemoryPlan> Space::cells(const RankLayout& l) const {
 }
 
 // Counts without listing: the choice of sharding depends on a schedule's placement of chunks and on whether it overlaps
-// passes op by op, the choice of recomputation on the stages alone, the choice of features on the sharding alone.
+// passes op by op, the choice of recomputation on the stages alone, the choice of overlaps and order of ranks on the
+// sharding alone.
 std::uint64_t Space::count(const RankLayout& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
-  // By whether the schedule overlaps passes op by op, and by placement of chunks.
+  // The key says whether the schedule overlaps passes op by op, and how it places chunks.
   std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;
   for (const MemoryPlan& schedule : schedules(l)) {
     if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;

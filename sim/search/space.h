@@ -18,7 +18,7 @@ namespace orrery {
 
 struct ScheduleRow;
 struct ShardingRow;
-bool has_bounds(const ScheduleRow& row);  // whether the search has bounds for a schedule
+bool has_bounds(const ScheduleRow& row);  // whether the search has lower bounds for strategies with a schedule
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
@@ -69,12 +69,12 @@ struct RankLayout {
 struct MemoryPlan {
   std::string_view schedule = kPlainSchedule, recompute = "none";
   std::int64_t virtual_stages = 1;
-  std::int64_t recompute_layers = -1;  // -1: all
+  std::int64_t recompute_layers = -1;  // number of layers that are recomputed; -1: all
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;
   std::string_view offload = "none";      // which states are offloaded: one of offload_names()
-  std::string_view activations = "none";  // one of kActivationPlaces
-  std::int64_t activation_layers = -1;    // number of layers of a stage with offloaded activations; -1: all
+  std::string_view activations = "none";  // memory tier of offloaded activations: one of kActivationPlaces
+  std::int64_t activation_layers = -1;    // number of layers of a stage whose activations are offloaded; -1: all
 
   friend bool operator==(const MemoryPlan&, const MemoryPlan&) = default;
 };
@@ -185,7 +185,7 @@ class Space {
   struct Cuts {
     std::mutex mutex;
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known;
-    // By schedule, number of stages and number of micro-batches: Space::reduces_in_one_order().
+    // For a schedule, a number of stages and a number of micro-batches: the result of Space::reduces_in_one_order().
     std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, bool> mirrored;
   };
 
@@ -222,7 +222,7 @@ void set_context_kind(Strategy& s, std::string_view kind);
 // The recomputation that a value of the key names: "none", a part of a layer, or parts as "mlp, norm".
 Recompute recompute_of(std::string_view parts, const Software& software);
 
-// The distance, in ranks, between neighbours in each dimension.
+// For each dimension, the distance in rank numbers between neighbouring ranks of a group.
 struct Strides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
 };

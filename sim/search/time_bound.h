@@ -15,9 +15,9 @@ struct TimeBound {
   Picoseconds least = 0;
   // Bound without transfers to and from the host, as if all activations stayed on the device.
   Picoseconds on_device = 0;
-  Picoseconds beside = 0;            // time of transfers to and from the host
+  Picoseconds beside = 0;            // time of transfers to and from the host, which may run beside compute
   Picoseconds least_update = 0;      // least update time of any stage
-  std::vector<Picoseconds> updates;  // update times, by stage
+  std::vector<Picoseconds> updates;  // for each stage, the time of the update
 };
 
 // Bounds of the time of one strategy, with the transfers between stages and among replicas.
@@ -26,8 +26,8 @@ struct PointTime {
   ReplicaGroup* replicas = nullptr;
   // As TimeBound::on_device, for one strategy; as more layers are recomputed it falls by may_fall() at most.
   Picoseconds on_device = 0;
-  Hops hops;                       // times of the sends of one micro-batch
-  std::vector<Picoseconds> works;  // time of the work of each stage
+  Hops hops;                       // for one micro-batch, the times of its sends between stages
+  std::vector<Picoseconds> works;  // for each stage, the time of its work
 };
 
 TimeBound time_bound(LayoutCosts& costs, const CellWork& work);

@@ -11,7 +11,7 @@ namespace {
 constexpr double kSlack = 0.03;
 constexpr double kLeastSample = 4096, kMostSample = 6.9e10;
 
-// The highest rate, in bytes per picosecond, that the group reaches for a transfer of any size.
+// The highest rate, in bytes per picosecond, that a group of ranks reaches in a transfer of any size.
 double best_rate(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind) {
   const auto [it, fresh] = group.rates.try_emplace(kind, 0);
   if (!fresh) return it->second;

@@ -8,18 +8,19 @@ namespace orrery {
 
 const NcclModel& model_of(BoundCache& cache, const std::vector<int>& spread);
 
-// The ranks that share gradients and shards of states. Where two copies of the model run (Chimera, DualPipe), stages
-// that mirror each other share one group, and no bound is given for it.
+// The ranks that share gradients and shards of states. If two copies of the model run (Chimera, DualPipe), stages that
+// mirror each other share one such group of ranks, and no bound is given for it.
 ReplicaGroup& replicas_of(BoundCache& cache, const SearchCell& cell, const Strides& at);
 
-// Least time in which the group's ranks transfer this many bytes, in whatever pieces.
+// Least time in which the ranks of a group transfer this number of bytes, in one or more pieces.
 Picoseconds transfer_time(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind, Bytes bytes);
 
-// The transfer of one layer's weights or gradients in one piece: the exact time when nothing runs beside it.
+// The cost of transferring one layer's weights or gradients in one piece, with the exact time that the transfer takes
+// when the rank does nothing else meanwhile.
 MovedUnit unit_of_layer(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind, Bytes bytes);
 
-// Send times from every virtual stage to the next (boundaries), and by stage the sum of the send times before the
-// stage's first virtual stage (before).
+// boundaries: for each virtual stage, the time to send to the next one. before: for each stage, the sum of the send
+// times before the stage's first virtual stage.
 struct Hops {
   std::vector<Picoseconds> boundaries, before;
 };

@@ -73,7 +73,7 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   times.reduce = m * transfer_time(cache, group, CollectiveKind::reduce_scatter, weights.elements * gradient);
   if (row.shards_parameters && gathered == 0) {
-    // Weights gathered again for backward.
+    // Number of weights (elements) that are gathered again for backward.
     const std::int64_t again = row.reshards_after_forward ? weights.layer_elements : 0;
     times.gather = m * transfer_time(cache, group, CollectiveKind::all_gather, weights.elements * width);
     if (again > 0) times.gather += m * transfer_time(cache, group, CollectiveKind::all_gather, again * width);

@@ -66,7 +66,7 @@ double ComposedRank::memory_error() const {
 }
 
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone) {
-  Plan plan = predicted.plan;  // every task gets an op of its own here, with the task's own duration
+  Plan plan = predicted.plan;  // a plan in which every task has a separate op, with the task's own duration
   Timing timing = predicted.costs.timing;
   timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.assign(1, {});

@@ -21,7 +21,7 @@ Trace compose(const Prediction& predicted, std::span<const RankRun> alone);
 // The measured compute time and memory of a rank, compared with the prediction. Errors are predicted / measured - 1.
 struct ComposedRank {
   std::string name;
-  Seconds predicted = 0, measured = 0;  // sums of the compute times of one step
+  Seconds predicted = 0, measured = 0;  // compute times of the tasks of one step, summed
   Bytes predicted_peak = 0, measured_peak = 0;
   double compute_error() const { return measured > 0 ? predicted / measured - 1 : 0; }
   double memory_error() const;
@@ -30,8 +30,8 @@ struct Composed {
   std::string name;
   Seconds predicted_step = 0, composed_step = 0;
   std::vector<ComposedRank> ranks;
-  Report report;        // report of the composed step
-  std::string failure;  // why some figures are missing; "" = nothing is missing
+  Report report;        // report of the step that is composed of the ranks' measurements
+  std::string failure;  // reason why some figures are missing; "" = no figure is missing
 };
 Composed compare_composed(const Spec& spec, const Prediction& predicted, std::span<const RankRun> alone);
 
@@ -39,7 +39,7 @@ Composed compare_composed(const Spec& spec, const Prediction& predicted, std::sp
 //   spec     rank     compute predicted  measured  error %  peak predicted  measured  error %
 //   tp2      stage 0           12.10 ms  12.30 ms     -1.6       9.92 GiB   9.93 GiB     -0.1
 std::string composed_table(const std::vector<Composed>& all, const Style& style);
-std::string to_json(const std::vector<Composed>& all);  // schema orrery.composed/1
-double worst_compute_error(const Composed& c);          // the largest |error| of any rank
+std::string to_json(const std::vector<Composed>& all);  // the results as JSON with the schema orrery.composed/1
+double worst_compute_error(const Composed& c);          // the greatest |error| of the compute time of any rank
 
 }  // namespace orrery

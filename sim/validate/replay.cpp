@@ -50,7 +50,7 @@ Picoseconds duration_of(const Plan& plan, const Trace& trace, const Waits& waits
 
 Trace replay(const Plan& unfolded, const Trace& measured) {
   const Waits waits = Observations::waits(unfolded, measured);
-  Plan plan = unfolded;  // every task gets an op of its own here, with the task's own duration
+  Plan plan = unfolded;  // a plan in which every task has a separate op, with the task's own duration
   Timing timing;
   timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.resize(1);

@@ -14,9 +14,9 @@ inline double relative_error(double predicted, double measured) { return measure
 
 // Predicted and measured times of one kind of op. Errors are predicted / measured - 1.
 struct KindError {
-  std::string kind;  // "gemm/output fp32", "all_reduce"
+  std::string kind;  // kind of op: "gemm/output fp32", "all_reduce"
   std::int64_t count = 0;
-  Seconds predicted = 0, measured = 0;  // sums over all ranks of one step
+  Seconds predicted = 0, measured = 0;  // times of the ops of this kind in one step, summed over all ranks
   double error() const { return relative_error(predicted, measured); }
 };
 
@@ -31,14 +31,14 @@ double cost_error(const std::vector<KindError>& kinds);
 struct Validation {
   std::string name;
   Report predicted, measured;
-  std::vector<KindError> kinds;  // kinds of ops by measured time, the longest first
+  std::vector<KindError> kinds;  // errors of each kind of op, those with the longest measured time first
 
   // Cost error, without sign: the sum over kinds of op of |predicted - measured| time, divided by the measured sum.
   double cost_error = 0;
-  Seconds replayed = 0;  // time of the median step, simulated with its measured durations
-  double spread = 0;     // spread of the run's steps: quartile distance over median
+  Seconds replayed = 0;  // time of the median step when it is simulated with its measured durations
+  double spread = 0;     // spread of the run's step times: quartile distance over median
   double step_error = 0, engine_error = 0, memory_error = 0;
-  std::string failure;  // why some figures are missing; "" = nothing is missing
+  std::string failure;  // reason why some figures are missing; "" = no figure is missing
 };
 
 // predicted: the prediction of every rank (unfolded), as runs has every rank. Step times are compared by the median,
@@ -56,6 +56,6 @@ std::string validation_table(const std::vector<Validation>& all, const Style& st
 // A line "  NAME failed: WHY\n"; "" where nothing failed.
 std::string failure_line(const std::string& name, const std::string& failure);
 
-std::string to_json(const std::vector<Validation>& all);  // schema orrery.validation/1
+std::string to_json(const std::vector<Validation>& all);  // the results as JSON with the schema orrery.validation/1
 
 }  // namespace orrery

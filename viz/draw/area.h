@@ -35,7 +35,7 @@ class AreaIndex {
     AreaSums sums;
   };
   struct OfProcess {
-    MappedColumn<std::uint32_t> tracks;  // tracks with events of the device (GPU)
+    MappedColumn<std::uint32_t> tracks;  // tracks (rows of events) whose events are of the device (GPU)
     MappedColumn<Point> points;
     template <class A>
     friend void fields(A& a, OfProcess& p) {
@@ -48,7 +48,7 @@ class AreaIndex {
   std::vector<OfProcess> processes_;
 };
 
-// Total compute time, by process.
+// For each process, its total compute time.
 std::vector<Picoseconds> compute_times(const Timeline& timeline, const AreaIndex& index);
 
 // The largest sum of a memory counter's series within a range of time, and when it occurs; {0, from} without samples.
@@ -57,7 +57,7 @@ struct MemoryPeak {
   Picoseconds time = 0;
 };
 MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to);
-// The first time at which the counter's sum exceeds `capacity`; -1: never.
+// The first time when the sum of the counter's series exceeds `capacity`; -1: never.
 Picoseconds first_above(const Counter& counter, double capacity);
 // Index of the sample that holds at a time, or -1 before the first sample.
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time);

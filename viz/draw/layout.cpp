@@ -12,7 +12,8 @@ namespace {
 
 // largest number of processes with which all are open (show their lanes) at first
 constexpr std::size_t kMostOpen = 4;
-constexpr std::uint32_t kSampled = 64;  // number of events that are sampled to find out which kind of work a lane does
+// number of events of a lane that are sampled to find out which kinds of work the lane does
+constexpr std::uint32_t kSampled = 64;
 
 // Number of compute events in a lane, among a sample of its events.
 int computing_events(const Timeline& t, const Track& track) {

@@ -14,20 +14,20 @@ namespace orrery {
 enum class RowKind : std::uint8_t { group, process, track, counter };
 struct Row {
   RowKind kind = RowKind::track;
-  int y = 0, height = 0;  // vertical pixels; y counts from the first row
+  int y = 0, height = 0;  // position (of the top, from the top of the first row) and height in pixels
   std::uint32_t process = 0, track = kNone;
   std::uint32_t counter = 0;
   std::string text;
-  bool open = true;  // whether a group or process is shown open
+  bool open = true;  // whether a group or process is open: shows the rows below it
   bool pinned = false;
 };
 
 struct LayoutOptions {
   // Coordinate to group processes by, an index in kCoordinates; -1: processes are in the order of the trace.
   int group_by = -1;
-  std::set<std::uint32_t> closed;  // numbers of the processes that are shown as one row
+  std::set<std::uint32_t> closed;  // indices of the processes that are closed: shown as one row
   std::set<std::int64_t> closed_groups;
-  std::set<std::uint32_t> pinned;  // numbers of the tracks pinned at the top
+  std::set<std::uint32_t> pinned;  // indices of the tracks that are pinned at the top
   // Compute time by process. The processes that compute longest are shown first, also within a group, because the other
   // processes wait for them. Empty: processes are shown in the order of the trace.
   std::vector<Picoseconds> slowest_first;
@@ -38,8 +38,10 @@ struct LayoutOptions {
 // The rows and their vertical positions, for drawing and for finding the row under the mouse; independent of the width.
 struct Layout {
   std::vector<Row> rows;
-  int height = 0, pinned_height = 0;  // pinned rows are at the top, and do not scroll
-  // By track: index of the row that shows the track, which is its own row or the row of its closed process; -1: none.
+  // heights in pixels of all rows and of the pinned rows, which are at the top and do not scroll
+  int height = 0, pinned_height = 0;
+  // For each track (row of events), the index of the row that shows the track, which is its own row or the row of its
+  // closed process; -1: none.
   std::vector<int> row_of_track;
 };
 
@@ -49,7 +51,7 @@ Layout lay_out(const Timeline& timeline, const LayoutOptions& options);
 // Options with all processes open if there are few, else with all closed.
 LayoutOptions default_options(const Timeline& timeline);
 int row_at(const Layout& layout, int y);  // index of the row at pixel y; -1 if none
-// The lane of a process that computes most, or kNone.
+// The track of a process with most compute time, or kNone.
 std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process);
 
 // Names by which a process or lane is found again in other traces of the same step: "rank 0", or the process's name if

@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kEventsPerBin = 8;
-constexpr double kEdge = 3;  // least width of an event in pixels for which its edge is drawn
+constexpr double kEdge = 3;  // smallest width of an event in pixels for which its edge is drawn
 
 std::uint8_t to_share(double part) {
   return part <= 0 ? 0 : static_cast<std::uint8_t>(std::clamp(std::lround(part * 255), 1L, 255L));
@@ -38,7 +38,7 @@ void render_events(const Timeline& t, const Track& track, const TimeScale scale,
   const Picoseconds *const begins = t.begins.data(), *const ends = t.ends.data();
   const std::uint32_t* const labels = t.label.data();
   Pixel pixel;
-  std::int64_t at = -1;  // number of the pixel that is being filled
+  std::int64_t at = -1;  // index of the pixel that is being filled
   for (EventId e = first_after(t, track, scale.begin); e < last && begins[e] < scale.end; ++e) {
     const double from = std::max(0.0, scale.x_of(begins[e]));
     const double to = std::min(static_cast<double>(width), scale.x_of(ends[e]));

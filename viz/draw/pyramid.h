@@ -14,25 +14,25 @@ namespace orrery {
 // event begins there that is wide enough to be distinguished from the one before.
 struct Cell {
   std::uint8_t kind = 0;
-  std::uint8_t share = 0;  // filled part of the pixel, out of 255
+  std::uint8_t share = 0;  // part of the pixel's width that events fill, out of 255
   bool edge = false;
 };
 
-// Levels of detail of a track. At the finest level, time is divided into equal bins, each with the part of it that each
-// kind of event fills; at every further level bins are twice as long. Pixels are drawn from bins about as long as a
-// pixel, which takes the same time for any number of events.
+// Levels of detail of a track, a row of events. At the finest level, time is divided into equal bins, each with the
+// part of it that each kind of event fills; at every further level bins are twice as long. Pixels are drawn from bins
+// about as long as a pixel, which takes the same time for any number of events.
 class Pyramid {
  public:
   // Filled part of a bin by kind of event, out of 255; at least 1 if the kind occurs.
   using Bin = std::array<std::uint8_t, 16>;
 
-  static constexpr EventId kFewest = 4096;  // a track with fewer events has no pyramid
+  static constexpr EventId kFewest = 4096;  // smallest number of events of a track that has levels of detail
 
   Pyramid() = default;
   Pyramid(const Timeline& timeline, const Track& track);
   bool empty() const { return levels_.empty(); }
   std::size_t bytes() const;
-  // cells: one for each pixel of the view's width.
+  // cells: a span with an element for each pixel of the view's width.
   void render(const TimeScale& scale, std::span<Cell> cells) const;
   template <class A>
   friend void fields(A& a, Pyramid& p) {
@@ -45,10 +45,10 @@ class Pyramid {
   std::vector<MappedColumn<Bin>> levels_;
 };
 
-// The pyramids of all tracks; empty for tracks with few events. threads: number of threads that build them.
+// The levels of detail of each track; empty for tracks with few events. threads: number of threads that build them.
 std::vector<Pyramid> build_pyramids(const Timeline& timeline, unsigned threads);
 
-// Draws the row of a track: from the events themselves if few are in view, else from the pyramid.
+// Draws the row of a track: from the events themselves if few are in view, else from the levels of detail (pyramid).
 void render_track(const Timeline& timeline, const Track& track, const Pyramid& pyramid, const TimeScale& scale,
                   std::span<Cell> cells);
 

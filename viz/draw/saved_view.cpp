@@ -62,7 +62,7 @@ void put_members(ordered_json& j, const T& value) {
   members(copy, [&](const char* name, auto& member) { j[name] = member; });
 }
 
-// Functions that read a value from JSON, one for each type.
+// Functions that read a JSON value into a variable, one function for each type.
 void get(const OrderedJsonValue& j, std::string& to) { to = j.text(); }
 void get(const OrderedJsonValue& j, bool& to) { to = j.flag(); }
 void get(const OrderedJsonValue& j, std::int64_t& to) { to = j.whole(INT64_MIN, INT64_MAX); }

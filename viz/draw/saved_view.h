@@ -12,7 +12,7 @@ namespace orrery {
 // A user's note at a time (from == to) or a range of time, for one process or for all.
 struct Note {
   Picoseconds from = 0, to = 0;
-  std::string process;  // name_in_view() of the noted process; "": all
+  std::string process;  // name, as name_in_view() makes it, of the process that the note is about; "": all processes
   std::string text;
   bool operator==(const Note&) const = default;
 };
@@ -24,12 +24,12 @@ struct SavedView {
   std::vector<std::string> inputs;  // paths of inputs; in a file they are relative to the file's folder
   SpecOptions options;
   std::string document;            // name of the document shown, if there are several; "": the first
-  Picoseconds begin = 0, end = 0;  // range of time in view; end 0: the whole trace
+  Picoseconds begin = 0, end = 0;  // range of time in view; end = 0: all of the trace
   Picoseconds area_from = 0, area_to = 0;
   Picoseconds marked = -1;
-  std::string group_by;                     // coordinate to group processes by; "": none
-  std::vector<std::int64_t> closed_groups;  // values of that coordinate whose groups are closed
-  std::vector<std::string> closed, pinned;  // names of closed processes and of pinned lanes
+  std::string group_by;                     // name of the coordinate by which processes are grouped; "": none
+  std::vector<std::int64_t> closed_groups;  // values of this coordinate whose groups of processes are closed
+  std::vector<std::string> closed, pinned;  // names of processes that are closed, and of lanes that are pinned
   bool arrows = true, counters = true, host = false, slowest_first = false, compare = false, critical_path = false;
   std::string search;
   std::vector<Note> notes;

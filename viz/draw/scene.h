@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// Data for drawing that are computed once from a timeline.
+// Data for drawing a timeline that are computed once, when the trace is opened.
 struct Prepared {
-  std::vector<Pyramid> pyramids;  // pyramids by track
+  std::vector<Pyramid> pyramids;  // for each track, its levels of detail
   AreaIndex areas;
 };
 
@@ -22,7 +22,7 @@ struct CounterPeak {
   Picoseconds above = -1;
 };
 
-// A document together with the data for drawing it.
+// A scene: a document (an opened trace or step) together with the data for drawing it.
 struct Scene {
   // Computes the data for drawing unless `prepared` is given.
   explicit Scene(Document d, unsigned threads, std::shared_ptr<const Prepared> prepared = nullptr);
@@ -31,8 +31,9 @@ struct Scene {
 
   Document document;
   std::shared_ptr<const Prepared> prepared;
-  std::vector<std::vector<Run>> runs;           // by process: runs of its compute lane
-  std::vector<std::vector<CounterPeak>> peaks;  // peaks of counters, by process and counter
+  // for each process, the stretches of time in which its compute lane is busy with one micro-batch
+  std::vector<std::vector<Run>> runs;
+  std::vector<std::vector<CounterPeak>> peaks;  // for each process and each of its counters, the counter's peak
 
   const Timeline& timeline() const { return document.timeline; }
 };

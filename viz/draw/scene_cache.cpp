@@ -75,13 +75,15 @@ namespace fs = std::filesystem;
 
 // Version of the file format: increase it when the fields below change, or the timeline that is read from a trace.
 constexpr int kLayout = 4;
-constexpr std::uintmax_t kWorthIt = 8'000'000;  // smallest total size in bytes of traces that are worth caching
+// smallest total size in bytes of the trace files of a scene that is worth caching
+constexpr std::uintmax_t kWorthIt = 8'000'000;
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;
 
 std::string path_of(const std::string& key) {
   const std::string folder = cache_folder();
   if (folder.empty() || key.empty()) return "";
-  std::uint64_t h = 0xcbf29ce484222325ULL;  // FNV-1a hash for the file's name; the file holds the whole key
+  // hash (FNV-1a) for the name of the cache file; the file holds the complete key
+  std::uint64_t h = 0xcbf29ce484222325ULL;
   for (const char c : key) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return fmt::format("{}/{:016x}.timeline", folder, h);
 }
@@ -175,12 +177,12 @@ void put_in_cache(const Scene& scene) {
   try {
     ArchiveWriter writer(path);
     writer(key);
-    Document d = scene.document;  // the copy of a document shares the columns
+    Document d = scene.document;  // a copy of a document shares the columns of events with it
     Prepared prepared = *scene.prepared;
     transfer(writer, d, prepared);
     writer.commit();
     tidy(cache_folder());
-  } catch (const Error&) {  // disk full or no permission: the scene is not cached
+  } catch (const Error&) {  // the scene is not cached: the disk is full or may not be written
   }
 }
 

@@ -18,7 +18,7 @@ class ArchiveReader;
 // version; it must be computed before the files are read. "" for traces not worth caching: less than 8 MB together.
 std::string cache_key(const std::vector<std::string>& files);
 
-// Returns nullptr where the scene is not in the cache.
+// Reads a scene (an opened trace with the data for drawing it) from the cache; nullptr if it is not there.
 std::shared_ptr<const Scene> scene_from_cache(const std::string& key, const std::vector<std::string>& files);
 
 // Stores a scene under its document's key, if it has one. Write errors are ignored: the cache is optional.
@@ -32,6 +32,6 @@ struct ArchivedScene {
 };
 ArchivedScene read_archived_scene(ArchiveReader& reader);
 
-std::string cache_folder();  // "" if there is neither a cache nor a home folder
+std::string cache_folder();  // path of the folder; "" if there is neither a cache nor a home folder
 
 }  // namespace orrery

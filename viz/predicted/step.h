@@ -40,8 +40,8 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step);
 
 Kind kind_of(const Op& op);
 
-// The events of the tasks on the critical path. slack: by event, the time by which it could be longer without delaying
-// the end of the step; -1 for events that are not tasks (waiting).
+// The events of the tasks on the critical path. slack: for each event, the time by which it could be longer without
+// delaying the end of the step; -1 for events that are not tasks (waiting).
 struct CriticalPath {
   std::vector<EventId> path;
   std::vector<Picoseconds> slack;

@@ -72,7 +72,7 @@ WhatIf::WhatIf(std::string path, std::vector<std::string> overrides)
   for (const Knob& k : knobs_) original_.push_back(k.value);
 }
 
-// Loads the spec with the current settings, except for one new value.
+// Loads the spec with the current settings, but with one of them changed.
 Spec WhatIf::with(std::size_t knob, const std::string& value) const {
   std::vector<std::string> overrides = overrides_;
   double nvlink = 1, network = 1;
@@ -130,7 +130,7 @@ std::vector<Candidate> candidates(const std::string& path, const SpecOptions& op
           try {
             load_spec(path, c.overrides);
             result.push_back(std::move(c));
-          } catch (const Error&) {  // the spec's rules do not allow this combination
+          } catch (const Error&) {  // left out: the spec's rules do not allow this combination
           }
         }
       }

@@ -19,7 +19,7 @@ struct Choice {
 struct Knob {
   std::string key, title;
   std::vector<std::string> values;
-  std::string value;  // the setting's current value
+  std::string value;  // the current value of the setting
 };
 
 // A spec file with the user's changes to it. The spec stays valid after every change: the file's data-parallel degree
@@ -45,7 +45,7 @@ class WhatIf {
   std::vector<std::string> original_;
 };
 
-// A strategy to try.
+// A strategy to be tried.
 struct Candidate {
   // Settings such as "strategy.tensor=4", after the overrides given with the file.
   std::vector<std::string> overrides;
@@ -63,7 +63,7 @@ struct Tried {
   double step_s = 0, gpu_hours = 0, mfu = 0;
   Bytes memory = 0, capacity = 0;
   bool fits = true;
-  std::string error;  // reason why the strategy could not be simulated; the figures are then 0
+  std::string error;  // reason why the strategy could not be simulated, in which case the figures are 0
 };
 // Whether `a` is a better strategy than `b`: strategies that fit in memory come first, among them the fastest;
 // strategies that could not be simulated come last.

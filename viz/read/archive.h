@@ -14,7 +14,8 @@
 
 namespace orrery {
 
-inline constexpr std::uint64_t kSumStart = 0x6f727265727930ULL;  // checksum of an empty archive; an arbitrary number
+// checksum with which an empty archive begins; an arbitrary number
+inline constexpr std::uint64_t kSumStart = 0x6f727265727930ULL;
 
 // Writes values one after the other to a file for this machine. One function per type lists the fields to be written or
 // read:
@@ -51,7 +52,7 @@ class ArchiveWriter {
     put(blank, (8 - written_ % 8) % 8);
     put(column.data(), size * sizeof(T));
   }
-  void commit();  // completes the file and gives it the final name
+  void commit();  // completes the file and gives it its final name
 
  private:
   void put(const void* data, std::size_t bytes);
@@ -62,7 +63,7 @@ class ArchiveWriter {
   std::uint64_t written_ = 0, sum_ = kSumStart;
 };
 
-// The checksum at the end of an archive with these bytes.
+// The checksum that stands at the end of an archive with these bytes.
 std::uint64_t archive_sum(std::string_view bytes);
 
 // Thrown when bytes are read that no ArchiveWriter wrote.
@@ -104,7 +105,7 @@ class ArchiveReader {
 
  private:
   const void* take(std::size_t bytes);
-  std::size_t count(std::size_t bytes_each);  // reads a count; throws if fewer values than that follow
+  std::size_t count(std::size_t bytes_each);  // reads a number of values; throws if fewer values than that follow
 
   std::shared_ptr<const void> file_;
   const char* data_ = nullptr;

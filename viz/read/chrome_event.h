@@ -16,7 +16,7 @@ struct RawEvent {
   };
   std::string_view name, category, ts, duration, pid, tid, id, phase;
   Arguments args;
-  std::size_t position = 0;  // offset of the event's opening bracket in the text
+  std::size_t position = 0;  // offset in the text of the event's opening bracket
 };
 
 // Reads the event at the scan's position; returns false if it is cut off or is not an event.

@@ -12,12 +12,13 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kReportEvery = 1 << 16;  // events read between two reports of progress
+constexpr std::size_t kReportEvery = 1 << 16;  // number of events read between two reports of progress
 // Smallest text, in bytes, for which reading ahead in a second thread is worth its cost.
 constexpr std::size_t kReadAhead = 1 << 22;
 // Duration of the longest trace in microseconds, about 46 days: more could overflow times in picoseconds.
 constexpr std::int64_t kLongestTrace = 4'000'000'000'000;
-constexpr std::size_t kMostThreads = 1 << 16;  // most threads of a trace: a damaged file may name one per event
+// greatest number of threads in a trace: a damaged file may name one per event
+constexpr std::size_t kMostThreads = 1 << 16;
 constexpr std::size_t kMostSeries = 64;
 
 std::uint64_t mix(std::string_view text, std::uint64_t h) {

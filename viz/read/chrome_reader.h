@@ -28,7 +28,7 @@ class ChromeReader {
   void read(const LoadProgress& progress);
 
  private:
-  struct Open {  // an event whose begin was read, not yet its end
+  struct Open {  // an event whose begin was read, but whose end was not
     TimelineBuilder::Event event;
   };
   struct Flow {
@@ -66,9 +66,10 @@ class ChromeReader {
   // Threads and labels by hash; these maps are never iterated over.
   std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
-  std::unordered_map<std::uint64_t, std::vector<Open>> open_;  // events of each thread whose ends are not read yet
-  std::unordered_map<std::uint64_t, Flow> flows_;              // starts of arrows, by id
-  // Whether place_rank() has read a thread's group of ranks, by thread.
+  // for each thread, the events whose ends are not read yet
+  std::unordered_map<std::uint64_t, std::vector<Open>> open_;
+  std::unordered_map<std::uint64_t, Flow> flows_;  // for each id of an arrow, its start
+  // For each thread, whether place_rank() has read the thread's group of ranks.
   std::vector<bool> placed_;
   std::uint64_t last_thread_key_ = 0;
   std::uint32_t last_thread_ = 0;

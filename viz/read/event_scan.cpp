@@ -6,7 +6,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kBatch = 256;  // number of events in a batch, which fits in a core's cache
-constexpr std::size_t kBatches = 8;  // number of batches that may be filled ahead
+constexpr std::size_t kBatches = 8;  // number of batches that may be filled before they are used
 
 struct Batch {
   std::vector<RawEvent> events = std::vector<RawEvent>(kBatch);

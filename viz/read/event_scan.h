@@ -20,9 +20,9 @@ class EventScan {
  public:
   // scan: positioned at the list; after the last event, it is positioned after the list.
   EventScan(JsonScan& scan, std::string_view text);
-  bool next(RawEvent& raw);  // reads an event; false at the end of the list or of the text
+  bool next(RawEvent& raw);  // reads the next event; returns false at the end of the list or of the text
   std::uint64_t skipped() const { return skipped_; }
-  bool closed() const { return closed_; }  // whether the list ended with a closing bracket
+  bool closed() const { return closed_; }  // whether the list of events ended with a closing bracket
 
  private:
   void resynchronize();

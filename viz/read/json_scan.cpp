@@ -124,7 +124,7 @@ void JsonScan::skip() {
     skip_nested();
   } else {
     const auto inside = [&] { return *at_ != ',' && *at_ != '}' && *at_ != ']' && !blank(*at_); };
-    do {  // value_ends() also marks bytes that do not end a value
+    do {  // searches on, because value_ends() also marks bytes that do not end a value
       if (at_ < end_ && inside()) ++at_;
       at_ = to_first(at_, end_, value_ends);
     } while (at_ < end_ && inside());
@@ -146,7 +146,7 @@ bool parse_time(std::string_view text, ExactTime& time) {
   const std::size_t first = i;
   std::int64_t whole = 0;
   for (; i < text.size() && digit(text[i]); ++i) {
-    if (whole >= 900'000'000'000'000) return false;  // ten times the number must stay below 2^53
+    if (whole >= 900'000'000'000'000) return false;  // too large: ten times the number must stay below 2^53
     whole = whole * 10 + (text[i] - '0');
   }
   if (i == first) return false;
@@ -158,7 +158,7 @@ bool parse_time(std::string_view text, ExactTime& time) {
       fraction += unit * (text[i] - '0');
     }
   }
-  if (i < text.size()) {  // an exponent follows, or the text is not a number
+  if (i < text.size()) {  // either an exponent follows, or the text is not a number
     const std::string copy(text);
     char* end = nullptr;
     const double value = std::strtod(copy.c_str(), &end);

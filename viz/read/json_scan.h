@@ -20,7 +20,7 @@ class JsonScan {
   bool done() const { return at_ >= end_; }
   std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
   void move_to(std::size_t position) { at_ = begin_ + position; }
-  char peek() {  // the next character that is not blank; '\0' at the end
+  char peek() {  // returns the next character that is not blank; '\0' at the end
     while (at_ < end_ && blank(*at_)) ++at_;
     return at_ < end_ ? *at_ : '\0';
   }
@@ -32,7 +32,7 @@ class JsonScan {
   std::string_view string();  // after '"': returns and skips the text and the closing quote; escapes are kept
   std::string_view raw();     // returns and skips the text of any value; of a string, without quotes
   void skip();                // skips any value
-  // Whether no value was cut off by the end of the text.
+  // Whether all values were complete: none was cut off by the end of the text.
   bool complete() const { return complete_; }
   std::uint64_t control_characters() const { return controls_; }  // number of control characters in strings
 
@@ -51,7 +51,7 @@ class JsonScan {
 // text is not a finite number, or exceeds 2^53 microseconds.
 struct ExactTime {
   std::int64_t microseconds = 0;
-  std::int64_t picoseconds = 0;  // between 0 and 999,999
+  std::int64_t picoseconds = 0;  // number of picoseconds beyond `microseconds`, between 0 and 999,999
 };
 bool parse_time(std::string_view text, ExactTime& time);
 

@@ -21,8 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kHead = 1 << 20;       // bytes at the beginning of a file from which its format is recognised
-constexpr std::size_t kBytesPerEvent = 100;  // smallest size of a JSON event: for reserving address space
+// number of bytes at the beginning of a file from which its format is recognised
+constexpr std::size_t kHead = 1 << 20;
+constexpr std::size_t kBytesPerEvent = 100;  // smallest number of bytes of a JSON event, for reserving address space
 constexpr std::size_t kMostReserved = 1 << 26;
 
 bool ends_with(const std::string& text, std::string_view end) {

@@ -18,7 +18,7 @@ struct Document {
   Timeline timeline;
   std::shared_ptr<const Step> step;
   std::vector<EventId> event_of_task;
-  std::string cache_key;  // key in viz/draw/scene_cache.h; "": do not cache
+  std::string cache_key;  // key of the document in the cache (viz/draw/scene_cache.h); "": it is not cached
 
   bool simulated() const { return step != nullptr; }
 };
@@ -28,7 +28,7 @@ Document document_of(StepTimeline timeline);
 // The format of a file, recognised by its name and the beginning of its content.
 enum class Format : std::uint8_t { trace, report, spec };
 struct Input {
-  std::vector<std::string> files;  // paths; several if a trace has a file per rank
+  std::vector<std::string> files;  // paths of the files; several if a trace has one file per rank
   Format format = Format::spec;
 };
 

@@ -21,7 +21,7 @@ struct Cancelled {};
 // cut short.
 class MappedText {
  public:
-  // Throws Error "path: cannot be read: reason".
+  // Maps a file into memory. Throws Error "path: cannot be read: reason".
   explicit MappedText(const std::string& path, const LoadProgress& progress = {});
   MappedText(const MappedText&) = delete;
   MappedText& operator=(const MappedText&) = delete;
@@ -36,7 +36,8 @@ class MappedText {
   const char* data_ = nullptr;
   std::size_t size_ = 0;
   std::string damage_;
-  std::unique_ptr<const MappingGuard> guard_;  // guards the mapping; destroyed before the mapping
+  // guards the mapping against files that shrink; destroyed before the mapping
+  std::unique_ptr<const MappingGuard> guard_;
 };
 
 // The first bytes of a file, inflated if it is compressed; the rest is not read. Throws as MappedText does.

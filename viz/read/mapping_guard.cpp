@@ -14,7 +14,8 @@ namespace orrery {
 // entries are reused.
 struct MappingGuard::Watched {
   std::atomic<bool> used = true;
-  std::atomic<std::uintptr_t> begin = 0, end = 0;  // both 0 while the entry is free
+  // first address and end of a guarded mapping; both 0 while the entry is free
+  std::atomic<std::uintptr_t> begin = 0, end = 0;
   std::atomic<bool> shrunk = false;
   Watched* next = nullptr;
 };
@@ -42,7 +43,8 @@ struct GuardHandler {
       return;
     }
     std::signal(SIGBUS, SIG_DFL);
-    std::raise(SIGBUS);  // ends the program when this handler returns
+    // with the default handler in place again, this ends the program once the current handler returns
+    std::raise(SIGBUS);
   }
 
   static void install() {

@@ -13,7 +13,7 @@ namespace {
 // Smallest number of common collectives from which a clock difference is estimated.
 constexpr std::size_t kFewest = 3;
 
-// End times of collectives by label, in order of time.
+// For each label of a collective, the end times in order.
 using Ends = std::map<std::uint32_t, std::vector<Picoseconds>>;
 
 Ends ends_of(TimelineBuilder& builder, std::size_t first, std::size_t last) {

@@ -10,8 +10,8 @@ namespace orrery {
 // Pairs of corresponding events of two timelines a and b: events with the same process (by rank, else by order), label,
 // micro-batch, layer and chunk; if there are several such events, they are paired in order of time.
 struct Matching {
-  std::vector<EventId> there;  // matching event of b (or kNoEvent), by event of a
-  std::vector<EventId> back;   // matching event of a (or kNoEvent), by event of b
+  std::vector<EventId> there;  // for each event of a, the matching event of b, or kNoEvent
+  std::vector<EventId> back;   // for each event of b, the matching event of a, or kNoEvent
   EventId matched = 0;
 };
 Matching match(const Timeline& a, const Timeline& b);

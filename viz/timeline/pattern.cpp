@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostStates = 2000;
 constexpr int kDeepestGroup = 50;
 constexpr int kMostRepeats = 1000;
-constexpr std::size_t kLongestShown = 60;  // most characters of a pattern that an error message quotes
+constexpr std::size_t kLongestShown = 60;  // greatest number of characters of a pattern that an error message quotes
 
 using StateKind = Pattern::State::Kind;
 
@@ -24,7 +24,7 @@ struct Part {
   Form form = Form::sequence;
   std::bitset<256> characters;
   std::vector<Part> parts;
-  int least = 0, most = -1;  // bounds of a repetition; most -1: unlimited
+  int least = 0, most = -1;  // smallest and greatest number of repetitions; most -1: unlimited
 };
 
 std::size_t code(char c) { return static_cast<unsigned char>(c); }

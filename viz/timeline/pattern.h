@@ -13,13 +13,13 @@ namespace orrery {
 // backtracking. There are no back references and no lookahead. Text is bytes.
 class Pattern {
  public:
-  explicit Pattern(const std::string& text);  // throws Error for an invalid or too large pattern
+  explicit Pattern(const std::string& text);  // compiles a pattern; throws Error if it is invalid or too large
   bool found_in(std::string_view text) const;
 
   struct State {
     enum class Kind : std::uint8_t { characters, split, begin, end, accept };
     Kind kind = Kind::accept;
-    std::uint32_t next = 0, other = 0;  // next states; other: the second one after a split
+    std::uint32_t next = 0, other = 0;  // indices of the next states; other: the second one after a split
     std::bitset<256> characters;
   };
 

@@ -13,7 +13,7 @@ constexpr Picoseconds kLongPause = 4;
 std::vector<Run> runs_of(const Timeline& timeline, const Track& track) {
   std::vector<Run> runs;
   if (timeline.places.empty()) return runs;
-  Picoseconds computed = 0;  // compute time of the last run
+  Picoseconds computed = 0;  // compute time within the last stretch
   for (EventId e = track.first; e < track.first + track.count; ++e) {
     Kind kind = timeline.kind(e);
     const std::int32_t micro_batch = timeline.places[e].micro_batch;

@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
   expert,
   data,
   pipeline,
-  communication,  // transfers of a group that the trace does not name
+  communication,  // transfers of a group of ranks whose dimension the trace does not name
   copy,
   wait,
   host,
@@ -65,7 +65,7 @@ struct Counter {
   std::string name;
   std::vector<std::string> series;
   std::vector<Picoseconds> times;
-  std::vector<double> values;  // values (samples, series), row-major
+  std::vector<double> values;  // values at all times: for each sample, one value of each series
 };
 
 // A rank, or a class of ranks. A coordinate is the rank's index in one form of parallelism; -1 if unknown.
@@ -73,10 +73,12 @@ struct Process {
   std::string name;
   std::int64_t rank = -1, ranks = 1;
   bool shares_rank = false;  // whether other processes have the same rank, so that only names distinguish them
-  std::array<std::int64_t, 5> coordinates = {-1, -1, -1, -1, -1};  // data, tensor, pipeline, context, expert
+  // indices in the dimensions data, tensor, pipeline, context and expert; -1: unknown
+  std::array<std::int64_t, 5> coordinates = {-1, -1, -1, -1, -1};
   std::vector<std::uint32_t> tracks;
   std::vector<Counter> counters;
-  Bytes capacity = 0, reserved = 0;  // the process's memory in bytes; 0: unknown
+  // bytes of the process's memory, and greatest number of bytes reserved in it; 0: unknown
+  Bytes capacity = 0, reserved = 0;
   std::int64_t order = 0;
 };
 inline constexpr std::array<std::string_view, 5> kCoordinates = {"data", "tensor", "pipeline", "context", "expert"};
@@ -96,21 +98,21 @@ class DetailSource {
   virtual Details details(std::uint64_t key) const = 0;
 };
 
-// A trace to be drawn: columns of events grouped by track, in picoseconds from the beginning of the trace. Constant
-// once built; independent of pixels and colours.
+// A trace to be drawn: columns of events, grouped by track (row of the timeline), in picoseconds from the beginning of
+// the trace. Constant once built; independent of pixels and colours.
 struct Timeline {
   std::string title, source;
   Picoseconds end = 0;
   std::vector<Process> processes;
   std::vector<Track> tracks;
   std::vector<Label> labels;
-  MappedColumn<Picoseconds> begins, ends;  // times of events
-  MappedColumn<std::uint32_t> label;       // by event: index of its label in labels
-  MappedColumn<std::uint64_t> detail;      // by event: key for sources[detail >> 56]
-  MappedColumn<OpInstance> places;         // op instances by event; empty if no event has one
+  MappedColumn<Picoseconds> begins, ends;  // begin and end times of the events
+  MappedColumn<std::uint32_t> label;       // for each event, the index of its label in `labels`
+  MappedColumn<std::uint64_t> detail;      // for each event, the key of its details, which sources[detail >> 56] gives
+  MappedColumn<OpInstance> places;         // for each event, the task whose op it shows; empty if no event has one
   std::vector<Arrow> arrows;               // arrows, sorted by the time of sending
   std::vector<std::shared_ptr<DetailSource>> sources;
-  std::vector<std::string> remarks;  // remarks about content of the trace that was repaired or left out
+  std::vector<std::string> remarks;  // remarks about content of the trace file that was repaired or left out
   // The view that was saved in the trace file (viz/draw/saved_view.h), as JSON; "": none.
   std::string saved_view;
 
@@ -121,7 +123,8 @@ struct Timeline {
 };
 
 std::uint32_t track_of(const Timeline& t, EventId e);
-// The first event of a track that ends after `time`; the track's end if none does.
+// The first event of a track (a row of events) that ends after `time`; the index after the track's last event if none
+// does.
 EventId first_after(const Timeline& t, const Track& track, Picoseconds time);
 // The event of a track at a time; kNoEvent if there is none.
 EventId event_at(const Timeline& t, std::uint32_t track, Picoseconds time);

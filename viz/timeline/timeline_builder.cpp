@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint32_t kDeepestLevel = 32;  // events nested deeper than this share the last row
+// greatest depth of nesting with a row of its own: events nested deeper share the last row
+constexpr std::uint32_t kDeepestLevel = 32;
 // Traces round times to nanoseconds, so that consecutive events may seem to overlap by this much.
 constexpr Picoseconds kRounding = 2000;
 
@@ -23,11 +24,12 @@ template <class T>
 MappedColumn<T> in_place(std::vector<T>& column, const std::vector<std::uint32_t>& place) {
   std::vector<T> result(column.size());
   for (std::size_t i = 0; i < column.size(); ++i) result[place[i]] = column[i];
-  column = std::vector<T>();  // releases the memory, which assigning {} would keep
+  column = std::vector<T>();  // frees the memory, which assigning {} would keep
   return result;
 }
 
-constexpr std::size_t kWorthAThread = 1 << 20;  // fewest events for which another thread is worth its cost
+// smallest number of events for which another thread is worth its cost
+constexpr std::size_t kWorthAThread = 1 << 20;
 
 }  // namespace
 
@@ -131,7 +133,7 @@ void TimelineBuilder::lay_out(const std::vector<std::vector<EventId>>& sorted) {
   }
 }
 
-// Makes a track of every row; threads are in the order in which they are to be shown.
+// Makes a track (a row of the timeline) of every row of a thread; threads are in the order in which they are shown.
 void TimelineBuilder::make_tracks() {
   std::vector<std::uint32_t> shown(threads_.size());
   std::iota(shown.begin(), shown.end(), 0U);
@@ -152,7 +154,7 @@ void TimelineBuilder::make_tracks() {
   }
 }
 
-// Computes the final index of every event, by row, then by time, and stores it in thread_.
+// Computes the final index of every event (events are ordered by row, then by time), and stores it in thread_.
 void TimelineBuilder::find_places(const std::vector<std::vector<EventId>>& sorted) {
   std::vector<EventId> next;
   for (const Track& track : timeline_.tracks) next.push_back(track.first);

@@ -24,7 +24,7 @@ class TimelineBuilder {
     std::uint64_t detail = 0;
   };
 
-  void reserve(std::size_t events);  // reserves address space, not memory
+  void reserve(std::size_t events);  // reserves address space for events, but no memory
   std::uint32_t add_process(Process process);
   Process& process(std::uint32_t p) { return timeline_.processes[p]; }
   std::uint32_t add_thread(std::uint32_t process, std::string name, std::int64_t order);
@@ -33,15 +33,15 @@ class TimelineBuilder {
   std::uint32_t label(std::string_view name, Kind kind);
   void add(const Event& event);
   void add(const Event& event, OpInstance place);
-  // from_track and to_track are threads here; finish() replaces them by tracks.
+  // Adds an arrow, whose from_track and to_track are numbers of threads; finish() replaces them by numbers of tracks.
   void add_arrow(const Arrow& arrow) { timeline_.arrows.push_back(arrow); }
   // Returns the high bits of the keys of this source's details.
   std::uint64_t add_source(std::shared_ptr<DetailSource> source);
   std::size_t events() const { return begins_.size(); }
   Event event(std::size_t i) const { return {begins_[i], ends_[i], thread_[i], label_[i], detail_[i]}; }
-  // Shifts events in time, and the counters of their processes.
+  // Shifts the events [first, last) in time, and the counters of their processes.
   void shift(std::size_t first, std::size_t last, Picoseconds by);
-  Timeline& timeline() { return timeline_; }  // for setting title, remarks and processes
+  Timeline& timeline() { return timeline_; }  // access for setting title, remarks and processes
 
   // zero: the time that becomes 0; the begin of the first event if none is given.
   Timeline finish(std::optional<Picoseconds> zero = std::nullopt);
@@ -62,7 +62,7 @@ class TimelineBuilder {
 
   Timeline timeline_;
   std::vector<Thread> threads_;
-  // Labels by hash; this map is never iterated over.
+  // For each hash of a label, the indices of labels with it; this map is never iterated over.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;
   std::vector<Picoseconds> begins_, ends_;
   // In finish(), thread_ is reused: it becomes the event's row, and then the event's final index.
@@ -73,8 +73,8 @@ class TimelineBuilder {
     Picoseconds end = 0;
     EventId count = 0;
   };
-  std::vector<std::vector<RowEnd>> rows_;   // ends of the rows of each thread
-  std::vector<std::uint32_t> first_track_;  // each thread's first track
+  std::vector<std::vector<RowEnd>> rows_;   // for each thread, the ends of its rows of events
+  std::vector<std::uint32_t> first_track_;  // for each thread, the index of its first track
 };
 
 }  // namespace orrery

@@ -8,9 +8,9 @@
 namespace orrery {
 namespace {
 
-constexpr double kNamed = 30;         // a bar at least this many pixels wide shows its event's name
-constexpr double kFramed = 6;         // a search hit at least this many pixels wide gets a frame
-constexpr EventId kMostNamed = 4000;  // most bars of a row that are considered for drawing names
+constexpr double kNamed = 30;         // smallest width in pixels of a bar that shows its event's name
+constexpr double kFramed = 6;         // smallest width in pixels of a search hit that gets a frame
+constexpr EventId kMostNamed = 4000;  // greatest number of bars of a row that are considered for drawing names
 
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
   const auto channel = [&](int x, int y) { return static_cast<int>(x + (y - x) * static_cast<int>(share) / 255); };
@@ -38,7 +38,7 @@ class CellColours {
   std::vector<QRgb> colours_;
 };
 
-constexpr int kHatch = 6;  // pixels between the stripes of waiting events
+constexpr int kHatch = 6;  // distance in pixels between the stripes of waiting events
 
 bool waiting(const Cell& c) { return c.share > 0 && c.kind == static_cast<std::uint8_t>(Kind::wait); }
 
@@ -116,7 +116,7 @@ void Canvas::copy_lane(int first, int last) {
   }
 }
 
-// Draws a rectangle for each run of pixels of one colour.
+// Draws one rectangle for each stretch of neighbouring pixels with the same colour.
 void Canvas::draw_lane(QPainter& painter, int first, int last) {
   const auto runs = [&](auto same, auto draw) {
     for (std::size_t from = 0, to = 0; from < cells_.size(); from = to) {
@@ -131,7 +131,7 @@ void Canvas::draw_lane(QPainter& painter, int first, int last) {
   runs([&](std::size_t a, std::size_t b) { return waiting(cells_[a]) == waiting(cells_[b]); },
        [&](int from, int to) {
          if (!waiting(cells_[from])) return;
-         // Stripes are the pixels with x + y = c.
+         // A stripe consists of the pixels with the same x + y = c.
          for (int c = (from + first) / kHatch * kHatch; c < to + last; c += kHatch) {
            const int x1 = std::max(from, c - last), x2 = std::min(to, c - first);
            if (x1 < x2) painter.drawLine(left + x1, c - x1, left + x2, c - x2);
@@ -151,7 +151,7 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
     const bool searched = !view.found.empty() && view.found[t.label[e]];
     if (!searched && t.ends[e] - t.begins[e] < shortest) continue;
     const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
-    if (searched && to - from < kFramed) {  // too narrow for a frame: draws a tick instead
+    if (searched && to - from < kFramed) {  // too narrow for a frame: a tick is drawn instead
       painter.fillRect(QRectF(CanvasFrame::kGutter + from, y + 1, std::max(1.0, to - from), 3), colours::kInk);
     } else if (searched) {
       painter.setPen(QPen(colours::kInk, 1));
@@ -184,7 +184,8 @@ void Canvas::paint_runs(QPainter& painter, const Scene& scene, const View& view,
   }
 }
 
-// Paints the events of a lane coloured by how they differ from the other scene's, instead of by kind.
+// Paints the events of a lane coloured by how they differ from the events of the trace compared with, instead of by
+// kind.
 void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
   const Timeline& t = scene.timeline();
   const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
@@ -200,7 +201,7 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
     painter.fillRect(
         QRectF(CanvasFrame::kGutter + from, y + 2, std::max(1.0, to - from - (to - from > 3 ? 1 : 0)), row.height - 3),
         colour);
-    // Skips events within the pixel that was just drawn.
+    // Goes on after the events within the pixel that was just drawn.
     const EventId next = first_after(t, track, std::max(t.ends[e], scale.time_of(from + 1)));
     e = to - from < 1 ? std::max(e + 1, next) : e + 1;
   }

@@ -19,22 +19,22 @@ struct ShownNote {
   QString text;
 };
 
-// The part of a scene that is shown, and the settings that affect the picture.
+// The part of a scene (an opened trace) that is shown, and the settings that affect the picture.
 struct View {
   TimeScale scale;
-  int scroll = 0;  // scrolled distance of the rows in pixels
+  int scroll = 0;  // number of pixels by which the rows are scrolled
   Layout layout;
   EventId hovered = kNoEvent, selected = kNoEvent;
-  std::vector<EventId> lit;  // highlighted events: members of a collective
+  std::vector<EventId> lit;  // events that are highlighted: the members of a collective
   Picoseconds area_from = 0, area_to = 0;
   Picoseconds marked = -1;    // time of the last click
-  std::vector<bool> found;    // labels that match a search, by label
-  std::vector<EventId> path;  // events of the critical path, sorted; empty if not shown
+  std::vector<bool> found;    // for each label, whether it matches the search
+  std::vector<EventId> path;  // events of the critical path, in order; empty if the path is not shown
   const std::vector<Picoseconds>* slack = nullptr;
   std::vector<ShownNote> notes;
   bool arrows = true;
-  const Scene* other = nullptr;        // scene to compare with: colours then show differences
-  const Matching* matching = nullptr;  // pairs of events of this scene and of `other`
+  const Scene* other = nullptr;        // scene to compare with, if colours show differences; else nullptr
+  const Matching* matching = nullptr;  // for each event of this scene, its match in `other`, and the reverse
 };
 
 // Positions of the parts of a picture (row names, ruler, legend, rows), for a given size.
@@ -51,7 +51,7 @@ int row_at_pixel(const View& view, const CanvasFrame& frame, int y);
 // The event at a pixel of the picture, or kNoEvent.
 EventId event_at_pixel(const Scene& scene, const View& view, const CanvasFrame& frame, int x, int y);
 
-QFont canvas_font(bool bold = false);  // the same font on all machines, so that pictures are equal
+QFont canvas_font(bool bold = false);  // font of the canvas, the same on all machines, so that pictures are equal
 
 // Paints rows, ruler, legend and everything over them. A picture takes milliseconds for any number of events; it needs
 // no widget.
@@ -77,10 +77,11 @@ class Canvas {
   std::vector<Cell> cells_;
   std::vector<QRgb> line_;
   ElidedTexts texts_{canvas_font()}, bold_texts_{canvas_font(true)};
-  std::vector<std::pair<std::string, QString>> names_;  // names by label, of the scene painted last
+  // for each label of the scene that was painted last, its name, and the name as a QString
+  std::vector<std::pair<std::string, QString>> names_;
 };
 
-// Paint other parts of a picture, over the rows.
+// These functions paint other parts of a picture, over the rows.
 void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
 void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);

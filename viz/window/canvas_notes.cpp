@@ -1,4 +1,4 @@
-// Painting of notes, over everything else in the area of rows.
+// Paints notes, over everything else in the area of rows.
 #include <algorithm>
 
 #include "viz/window/canvas.h"
@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-constexpr int kWidest = 240, kHigh = 17;  // largest width, and the height, of a note's box in pixels
-constexpr int kMostBelow = 8;             // most lines by which a box is moved down to avoid other boxes
+constexpr int kWidest = 240, kHigh = 17;  // greatest width of a note's box, and its height, in pixels
+constexpr int kMostBelow = 8;             // greatest number of lines by which a box is moved down to avoid other boxes
 
 // Vertical pixels of the visible rows of a process: the top of the first row, the bottom of the last.
 std::pair<int, int> rows_of(const View& view, const CanvasFrame& frame, int process) {

@@ -1,4 +1,4 @@
-// Painting of everything over the rows: memory curves, ruler, legend, arrows, marks.
+// Paints everything over the rows: memory curves, ruler, legend, arrows, marks.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr int kArrowDistance =
-    5;  // average pixels per arrow below which arrows are not drawn: they could not be told apart
+    5;  // smallest average number of pixels per arrow with which arrows are drawn and can be told apart
 
 TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
   TimeScale s = view.scale;
@@ -21,7 +21,7 @@ TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
 CanvasFrame frame_of(const QPainter& painter) { return {painter.device()->width(), painter.device()->height()}; }
 
 struct Highest {
-  std::ptrdiff_t sample = -1;  // index of the highest sample within a pixel
+  std::ptrdiff_t sample = -1;  // index of the sample with the greatest value within a pixel
   double sum = 0;
 };
 

@@ -25,7 +25,8 @@ class ElidedTexts {
 
   QFont font_;
   QHash<QString, int> widths_;
-  QHash<std::pair<QString, int>, QStaticText> lines_;  // layouts by text and width; -1: not shortened
+  // for each text and width, the text laid out; width -1: not shortened
+  QHash<std::pair<QString, int>, QStaticText> lines_;
 };
 
 }  // namespace orrery

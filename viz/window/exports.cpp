@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPieceBytes = 1 << 18;  // bytes of CSV text that are written at once
+constexpr std::size_t kPieceBytes = 1 << 18;  // number of bytes of CSV text that are written at once
 
 std::string csv_text(const std::string& text) {
   std::string quoted = "\"";

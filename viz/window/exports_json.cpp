@@ -1,4 +1,4 @@
-// Writing of timelines as Chrome JSON.
+// Writes timelines as Chrome JSON.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kJsonPiece = 1 << 18;  // bytes of JSON text that are written at once
+constexpr std::size_t kJsonPiece = 1 << 18;  // number of bytes of JSON text that are written at once
 
 std::string microseconds(Picoseconds t) {
   const Picoseconds size = t < 0 ? -t : t;

@@ -108,7 +108,8 @@ void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   });
   connect(leader, &TimelineWidget::scrolled, this, [=](int y) {
     if (!comparing()) return;
-    const QSignalBlocker shorter(follower);  // the follower may have fewer rows and stop before y
+    // blocks the signals of the follower, which may have fewer rows and stop before y
+    const QSignalBlocker shorter(follower);
     follower->set_scroll(y);
   });
   connect(leader, &TimelineWidget::options_changed, this, [=](const LayoutOptions& options) {
@@ -218,7 +219,7 @@ void MainWindow::group_by(int index) {
   for (TimelineWidget* w : {first_, second_}) {
     LayoutOptions o = w->options();
     o.group_by = index - 1;
-    o.closed_groups.clear();  // the closed groups were values of the previous coordinate
+    o.closed_groups.clear();  // cleared, because the closed groups were values of the previous coordinate
     w->set_options(o);
   }
 }
@@ -262,7 +263,7 @@ void MainWindow::compare(bool on) {
 void MainWindow::export_to(const QString& path) {
   if (first_->scene() == nullptr) throw Error(path.toStdString() + ": nothing is open to be exported");
   SavedView view = view_as_it_is();
-  view.inputs.clear();  // the view is stored in the trace itself, so it needs no inputs
+  view.inputs.clear();  // left out: the view is stored in the trace itself, so it needs no inputs
   view.options = {};
   export_scene(path, *first_->scene(), first_->view(), first_->size(), to_json(view));
   if (path.endsWith(".json") || path.endsWith(".json.gz")) kept_notes_ = notes_;

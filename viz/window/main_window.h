@@ -31,10 +31,12 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  void set_options(const SpecOptions& options) { options_ = options; }  // options for specs opened from now on
-  void set_threads(unsigned threads) { threads_ = threads; }            // threads that prepare traces for drawing
-  void open(const std::vector<std::string>& paths);                     // returns when the paths are open
-  void open_later(const std::vector<std::string>& paths);               // opens in a thread; can be cancelled
+  // sets the options for specs that are opened from now on
+  void set_options(const SpecOptions& options) { options_ = options; }
+  // sets the number of threads that prepare traces for drawing
+  void set_threads(unsigned threads) { threads_ = threads; }
+  void open(const std::vector<std::string>& paths);        // opens the paths before it returns
+  void open_later(const std::vector<std::string>& paths);  // opens the paths in a thread; the user can cancel this
   void show_documents(std::vector<Document> documents);
   std::size_t documents() const { return scenes_.size(); }
   // Shows the window in one of the states view_names(); for another name throws Error that lists them.
@@ -68,7 +70,7 @@ class MainWindow : public QMainWindow {
   void closeEvent(QCloseEvent* event) override;
 
  private:
-  bool may_drop_notes();  // asks the user if there are unsaved notes
+  bool may_drop_notes();  // whether notes may be dropped: asks the user if there are unsaved ones
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
   void show_step(std::shared_ptr<const Step> step);
   void opened(const Opening& opening);
@@ -95,7 +97,7 @@ class MainWindow : public QMainWindow {
   SpecOptions inputs_options_;
   // Whether the What-if panel has changed the step, so that it no longer is the step of the inputs.
   bool step_changed_ = false;
-  std::vector<Note> notes_, kept_notes_;  // current notes, and those saved last
+  std::vector<Note> notes_, kept_notes_;  // the current notes, and the notes as they were last saved
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
   Matching matching_, back_;
@@ -115,7 +117,7 @@ class MainWindow : public QMainWindow {
   QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
           *slowest_action_ = nullptr;
   std::thread loader_;
-  std::shared_ptr<std::atomic<bool>> cancelled_;  // set to make the loading thread stop
+  std::shared_ptr<std::atomic<bool>> cancelled_;  // flag that is set to make the loading thread stop
 };
 
 std::vector<std::string> view_names();

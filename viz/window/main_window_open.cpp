@@ -1,4 +1,4 @@
-// Opening inputs, at once or in a thread, and showing them.
+// Opens inputs, at once or in a thread, and shows them.
 #include <QAction>
 #include <QComboBox>
 #include <QPointer>
@@ -59,7 +59,7 @@ void MainWindow::opened(const Opening& opening) {
   if (!pin_opened_.empty()) pin(pin_opened_);
 }
 
-// Replaces the first scene by a simulated step; the same ranks and lanes stay in view.
+// Replaces the first scene (an opened trace) by a simulated step; the same ranks and lanes stay in view.
 void MainWindow::show_step(std::shared_ptr<const Step> step) {
   compare(false);
   step_changed_ = true;

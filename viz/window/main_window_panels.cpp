@@ -19,10 +19,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostAlive = 12;  // most buffers listed for a clicked time
+constexpr std::size_t kMostAlive = 12;  // greatest number of buffers listed for a clicked time
 constexpr int kMostDifferences = 500;
-constexpr std::size_t kMostRanks = 256;  // most ranks listed for a selected area
-constexpr std::size_t kMostOnPath = 20;  // most ops listed for the critical path
+constexpr std::size_t kMostRanks = 256;  // greatest number of ranks listed for a selected area
+constexpr std::size_t kMostOnPath = 20;  // greatest number of ops listed for the critical path
 
 QTableWidgetItem* text_item(const QString& text) {
   auto* item = new QTableWidgetItem(text);

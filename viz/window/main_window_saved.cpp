@@ -1,4 +1,4 @@
-// Notes, pinned lanes, and saved views.
+// Handles notes, pinned lanes, and saved views.
 #include <QAction>
 #include <QCloseEvent>
 #include <QComboBox>

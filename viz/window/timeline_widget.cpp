@@ -16,10 +16,10 @@ namespace {
 
 // Zoom factor per key press, and share of the view by which a key press pans it.
 constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;
-constexpr double kWheelZoom = 1.2;  // zoom factor per notch of the wheel
-constexpr int kWheelScroll = 54;    // pixels scrolled per notch of the wheel
-constexpr double kNotch = 120;      // wheel movement of one notch, in eighths of a degree (QWheelEvent)
-constexpr double kGrip = 4;         // pixels around an area's edge within which it can be dragged
+constexpr double kWheelZoom = 1.2;  // zoom factor per notch of the mouse wheel
+constexpr int kWheelScroll = 54;    // number of pixels scrolled per notch of the mouse wheel
+constexpr double kNotch = 120;      // wheel movement of one notch in eighths of a degree (QWheelEvent)
+constexpr double kGrip = 4;         // number of pixels around an area's edge within which it can be dragged
 // Pixels that the mouse must move for a click to become a drag.
 constexpr int kDragStart = 3;
 
@@ -118,7 +118,7 @@ void TimelineWidget::set_notes(const std::vector<Note>& notes) {
     const auto& all = scene_->timeline().processes;
     const auto of =
         std::find_if(all.begin(), all.end(), [&](const Process& p) { return name_in_view(p) == n.process; });
-    // Notes about ranks that this trace does not have are not shown.
+    // Leaves out notes about ranks that this trace does not have.
     if (of == all.end() && !n.process.empty()) continue;
     if (of != all.end()) shown.process = static_cast<int>(of - all.begin());
     view_.notes.push_back(std::move(shown));

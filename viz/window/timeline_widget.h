@@ -12,9 +12,9 @@ class QScrollBar;
 
 namespace orrery {
 
-// Shows one scene, in which the user navigates: W/A/S/D and arrow keys, wheel to scroll, Ctrl+wheel to zoom about the
-// cursor, Shift+drag or Shift+wheel to pan, drag to select an area or move its edges, F to focus, 0 to show all, N for
-// a note. It changes the view, never the scene.
+// Shows one scene (an opened trace), in which the user navigates: W/A/S/D and arrow keys, wheel to scroll, Ctrl+wheel
+// to zoom about the cursor, Shift+drag or Shift+wheel to pan, drag to select an area or move its edges, F to focus, 0
+// to show all, N for a note. It changes the view, never the scene.
 class TimelineWidget : public QWidget {
   Q_OBJECT
 
@@ -22,7 +22,7 @@ class TimelineWidget : public QWidget {
   explicit TimelineWidget(QWidget* parent = nullptr);
 
   void show_scene(std::shared_ptr<const Scene> scene,
-                  Picoseconds total = 0);  // total: length of the time axis; 0: the scene's
+                  Picoseconds total = 0);  // total: length of the time axis; 0: the scene's own length
   const Scene* scene() const { return scene_.get(); }
   const View& view() const { return view_; }
   const LayoutOptions& options() const { return options_; }
@@ -36,14 +36,14 @@ class TimelineWidget : public QWidget {
   void set_path(std::vector<EventId> path);
   void set_arrows(bool shown);
   void set_notes(const std::vector<Note>& notes);
-  void pin(const std::vector<std::uint32_t>& tracks);  // pins these tracks and no others
+  void pin(const std::vector<std::uint32_t>& tracks);  // pins these tracks and unpins all others
   void set_slowest_first(bool on);
   void compare_with(std::shared_ptr<const Scene> other, const Matching* matching);
   void select(EventId e);  // selects an event and brings it into view
   void mark(Picoseconds time);
   void fit();
   void focus_on_selection();
-  void paint_to(QImage& image);  // paints the widget, at the image's size
+  void paint_to(QImage& image);  // paints the widget into an image, at the image's size
 
   QSize sizeHint() const override { return {1200, 600}; }
 
@@ -91,7 +91,7 @@ class TimelineWidget : public QWidget {
   Picoseconds total_ = 1;
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
-  Picoseconds anchor_ = 0;  // the edge of the selected area that is not dragged
+  Picoseconds anchor_ = 0;  // time of that edge of the selected area which is not dragged
   int clicked_process_ = -1;
 };
 

@@ -1,4 +1,4 @@
-// The states of the window that the option --view names.
+// Brings the window into the states that the option --view names.
 #include <QTabWidget>
 #include <algorithm>
 #include <array>

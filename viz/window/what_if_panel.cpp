@@ -26,10 +26,10 @@
 namespace orrery {
 namespace {
 
-constexpr double kNear = 12;  // pixels around a point within which a click selects it
-constexpr double kLeft = 66;  // left margin of the plot, for the labels of the memory axis
+constexpr double kNear = 12;  // number of pixels around a point within which a click selects it
+constexpr double kLeft = 66;  // left margin of the plot in pixels, for the labels of the memory axis
 constexpr int kColumns = 8;
-constexpr int kFirstFigure = 4;  // first column of the table with results
+constexpr int kFirstFigure = 4;  // index of the first column with figures in the table of results
 
 QTableWidgetItem* cell_of(const std::string& text) {
   auto* item = new QTableWidgetItem(QString::fromStdString(text));
@@ -208,7 +208,7 @@ void WhatIfPanel::change(std::size_t knob, int choice) {
   try {
     what_if_->set(knob, boxes_[knob]->itemText(choice).toStdString());
     simulate();
-    QTimer::singleShot(0, this, &WhatIfPanel::grey_out);  // is called when the picture has been drawn
+    QTimer::singleShot(0, this, &WhatIfPanel::grey_out);  // called later, when the picture has been drawn
   } catch (const Error& e) {
     result_->setText(QString::fromStdString(e.what()));
     const QSignalBlocker blocker(boxes_[knob]);

@@ -22,7 +22,7 @@ class Scatter : public QWidget {
  public:
   explicit Scatter(QWidget* parent = nullptr);
   void show_points(const std::vector<Tried>* points);
-  int nearest(const QPoint& at) const;  // index of the point near a pixel; -1 if there is none
+  int nearest(const QPoint& at) const;  // index of the point near a pixel of the plot; -1 if there is none
   QSize sizeHint() const override { return {360, 240}; }
 
  Q_SIGNALS:
@@ -50,7 +50,7 @@ class WhatIfPanel : public QWidget {
   // path "": there is no spec, so nothing can be changed.
   void show_spec(const std::string& path, const SpecOptions& options = {});
   QComboBox* box(const std::string& key) const;
-  void try_strategies(std::size_t most);  // simulates at most so many strategies, one by one between events
+  void try_strategies(std::size_t most);  // simulates at most this number of strategies, one at a time between events
   void try_all_now(std::size_t most);
   QTableWidget* table() const { return table_; }
   const std::vector<Tried>& tried() const { return tried_; }
@@ -76,7 +76,7 @@ class WhatIfPanel : public QWidget {
   Scatter* scatter_;
   QTimer* timer_;
   std::vector<Candidate> waiting_;
-  std::vector<Tried> tried_;  // simulated strategies, the best first, as in the table
+  std::vector<Tried> tried_;  // simulated strategies, the best first, in the order of the table
 };
 
 }  // namespace orrery

@@ -95,7 +95,7 @@ __device__ inline void load_matrices_transposed(std::uint32_t (&r)[4], std::uint
                : "memory");
 }
 
-// c(16, 8) += a(16, 16) b(16, 8)
+// Computes c(16, 8) += a(16, 16) b(16, 8) with one warp.
 template <class T>
 __device__ inline void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1);
 template <>

@@ -19,11 +19,12 @@ using A = NcclAlgorithm;
 
 // Numbers that were fitted to published measurements of collectives and steps, from models/data/fitted.json.
 struct FittedNetworks {
-  double ring_part, tree_part;  // fraction of the links' rate that is reached on two nodes of a shared network
-  double efa_power;             // EFA: the fraction falls as (2 / number of nodes) to this power
+  // fractions of the links' rate that ring and tree reach on two nodes of a shared network
+  double ring_part, tree_part;
+  double efa_power;  // on EFA networks this fraction falls as (2 / number of nodes) to this power
   // Omni-Path: the fraction falls as (2 / number of nodes) to these powers
   double omni_path_ring_power, omni_path_tree_power;
-  double late_members_us;  // microseconds that members of a collective on several nodes arrive late
+  double late_members_us;  // microseconds by which members of a collective on several nodes arrive late
   // Microseconds that each tensor after the first of a coalesced call adds for a hop between nodes
   double next_tensor_hop_us;
 };

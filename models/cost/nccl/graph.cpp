@@ -109,7 +109,7 @@ NcclGraph ring_graph(const NcclTopology& t) {
     const int channels = ring_channels(t, s);
     if (channels * s > total) best = {channels, s, s};
   }
-  if (best.channels == 0) best = {1, top, top};  // the rate is lower than every speed of the list
+  if (best.channels == 0) best = {1, top, top};  // taken if no speed in the list is low enough for the links
   set_paths(t, best);
   best.inter = ring_exit(t, best);
   duplicate(t, best);

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// NCCL's names of paths, in the order of NcclPath (src/graph/topo.cc, topoPathTypeStr).
+// NCCL's names of the types of paths between devices, in the order of NcclPath (src/graph/topo.cc, topoPathTypeStr).
 constexpr std::array<std::string_view, 10> kPathNames = {"LOC", "NVL", "NVB", "C2C", "PIX",
                                                          "PXB", "P2C", "PXN", "PHB", "SYS"};
 
@@ -68,7 +68,7 @@ NcclGraph logged_graph(const JsonValue& g) {
           g.at("same_channels").flag()};
 }
 
-// A tuning table that is empty except for the logged rows.
+// A tuning table that has the logged rows and is empty otherwise.
 NcclTable logged_table(const JsonValue& rows) {
   NcclTable table{};
   for (const JsonValue& r : rows.items()) {

@@ -18,7 +18,7 @@ namespace orrery {
 // it.
 struct LoggedNccl {
   std::int64_t nodes = 1, ranks = 1;
-  std::string version;  // "2.28.9+cuda13.0", "" if not logged
+  std::string version;  // version of NCCL, "2.28.9+cuda13.0"; "" if the log does not state it
   // Numbers of channels of collectives and of NVLS; both are 0 if they were not logged.
   int collective_channels = 0, nvls_channels = 0;
   std::optional<NcclGraph> ring, tree, nvls;
@@ -31,7 +31,7 @@ struct LoggedNccl {
 void apply(const LoggedNccl& logged, NcclModel& model);
 
 struct NcclJob {
-  std::int64_t minor = 28;  // the job runs NCCL 2.`minor`
+  std::int64_t minor = 28;  // minor version of the NCCL 2.x that the job runs
   std::int64_t gpus = 1;
 };
 

@@ -45,13 +45,14 @@ struct NcclTopology {
   bool multicast = false;           // whether an NVSwitch reduces and multicasts (NVLS)
   int nics = 1;                     // number of NICs of one node that this communicator's ranks use
   double nic_GBps = 0;              // rate of one NIC, at most that of its PCIe link
-  bool shared_pcie_switch = false;  // two or more GPUs share a PCIe switch with each NIC
+  bool shared_pcie_switch = false;  // whether two or more GPUs share a PCIe switch with each NIC
   double net_latency_us = 0;        // time that the network plugin adds per hop, microseconds
-  bool shared_network = false;      // other traffic shares the network, so that of many links the slowest one is slow
-  bool omni_path = false;           // whether the shared network is Omni-Path, which slows down as nodes are added
+  // whether other jobs use the network too, so that of many links the slowest one is slow
+  bool shared_network = false;
+  bool omni_path = false;  // whether the shared network is Omni-Path, which slows down as nodes are added
   // With shared_network in a cloud: number of nodes of the complete job, over whose links the traffic spreads.
   std::int64_t job_nodes = 0;
-  std::int64_t nccl_minor = 28;  // NCCL 2.x; older releases know fewer algorithms and protocols
+  std::int64_t nccl_minor = 28;  // minor version of NCCL 2.x; older releases know fewer algorithms and protocols
 
   int ranks_per_node() const { return nodes > 0 && ranks > nodes ? ranks / nodes : 1; }
 };
@@ -65,7 +66,7 @@ struct NcclGraph {
   NcclPath intra = NcclPath::loc;
   NcclPath inter = NcclPath::pix;
   bool plain_tree = false;     // whether the pattern is TREE instead of BALANCED_TREE
-  bool same_channels = false;  // every channel visits the ranks in the same order
+  bool same_channels = false;  // whether every channel visits the ranks in the same order
 };
 
 struct NcclGraphs {
@@ -102,8 +103,8 @@ struct NcclChoice {
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
   NcclProtocol protocol = NcclProtocol::simple;
   int channels = 0;
-  Seconds nccl_seconds = 0;  // NCCL's own estimate, by which it chose
-  Seconds seconds = 0;       // expected time, corrected by measurements (correction.cpp)
+  Seconds nccl_seconds = 0;  // NCCL's own estimate of the time, by which it chose the algorithm
+  Seconds seconds = 0;       // expected time: NCCL's estimate corrected by measurements (correction.cpp)
   double nic_share = 0;
   double nvlink_share = 0;
 };
@@ -143,8 +144,8 @@ NcclChoice nccl_all_to_all(const NcclModel& model, Bytes bytes);
 // The fractions of the bytes of an expert dispatch that are sent if no token is sent twice to the same receiver: a
 // token goes once to every node and once to every rank that has any of its experts, instead of once to each expert.
 struct TokenCopies {
-  double to_nodes = 1;  // fraction that crosses NICs
-  double to_ranks = 1;  // fraction that crosses NVLink
+  double to_nodes = 1;  // fraction of the bytes that crosses NICs
+  double to_ranks = 1;  // fraction of the bytes that crosses NVLink
 };
 
 // Dispatch of tokens to experts in two overlapping stages (DeepEP, HybridEP: Zhao et al. 2025, Insights into

@@ -33,7 +33,7 @@ constexpr double kNicReachedByAll = .92;
 constexpr double kMostToManyPeers_GBps = 45.2;
 constexpr int kManyPeers = 9;
 
-// Most bytes per channel that are sent with the LL protocol (enqueue.cc)
+// Greatest number of bytes per channel that NCCL sends with the LL protocol (enqueue.cc)
 constexpr Bytes kLlBytesPerChannel = 16 << 10;
 constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
 // Largest number of channels of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
@@ -55,7 +55,7 @@ double local_GBps(const NcclTopology& t, bool all) {
   return all ? t.pcie_GBps / 4 : t.pcie_GBps;
 }
 
-// The rate that a node's NICs provide for an all-to-all between nodes.
+// The rate in GB/s at which a node's NICs send in an all-to-all between nodes.
 double far_GBps(const NcclTopology& t) {
   const double reached = kNicReachedByAll * t.nics * t.nic_GBps;
   const int local = t.ranks_per_node(), far = t.ranks - local;
@@ -118,7 +118,7 @@ NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopi
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
   const double far_s = far ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
   const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
-  NcclChoice c = nccl_all_to_all(m, bytes);  // the channels are those of an all-to-all in one stage
+  NcclChoice c = nccl_all_to_all(m, bytes);  // the channels are those of an all-to-all that runs in one stage
   c.seconds = c.nccl_seconds = (kStartSimple + hops) * 1e-6 + std::max(near_s, far_s);
   c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
   c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;

@@ -16,7 +16,7 @@ using P = NcclProtocol;
 constexpr std::size_t index(NcclAlgorithm a) { return static_cast<std::size_t>(a); }
 constexpr std::size_t index(NcclProtocol p) { return static_cast<std::size_t>(p); }
 
-// Microseconds, by algorithm, then protocol
+// Latencies in microseconds, for each algorithm and each of its protocols
 using Latencies = std::array<std::array<double, kNcclProtocols>, kNcclAlgorithms>;
 
 // Latencies in tuning.cc, ncclTunerConstantsDefaults: rows tree, ring, nvls, nvls_tree, pat; columns LL, LL128, Simple.
@@ -95,7 +95,8 @@ bool available(const NcclTopology& t, const NcclGraph& g, CollectiveKind kind, A
   if (!supports(kind, a) || !known(t, a, p)) return false;
   if (p == P::ll128 && !ll128_works(t, g)) return false;
   if ((a == A::nvls || a == A::nvls_tree || a == A::pat) && p != P::simple) return false;
-  if (a == A::nvls) return t.nodes == 1 && g.channels >= 2;  // NVLS between nodes needs SHARP
+  // NVLS is available on one node only: between nodes it needs SHARP
+  if (a == A::nvls) return t.nodes == 1 && g.channels >= 2;
   if (a == A::nvls_tree) return t.nodes > 1 && g.channels >= 2 && t.ranks_per_node() > 1;
   if (a == A::pat) return t.nodes > 1 && t.ranks_per_node() == 1 && t.compute_capability >= 60;
   return true;

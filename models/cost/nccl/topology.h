@@ -43,9 +43,10 @@ struct Route {
   Picoseconds latency = 0;
 };
 
-Place gpu_place(const Cluster& cluster, std::int64_t gpu);  // GPUs are numbered through the cluster, node by node
+// number of the GPU: GPUs are numbered through the cluster, node by node
+Place gpu_place(const Cluster& cluster, std::int64_t gpu);
 Place dram_place(std::int64_t node);
-Place store_place(std::int64_t node, MemoryTier tier);  // tier: one behind the host
+Place store_place(std::int64_t node, MemoryTier tier);  // tier: a memory tier behind the host
 
 // The route between two components. Between GPUs it depends only on their distance (same GPU, NVLink domain, node,
 // leaf, cluster) and on whether each shares a PCIe switch with a NIC, so that callers can cache routes by these. Each
