@@ -107,6 +107,11 @@ struct ExportOptions {
   std::string out;  // "" = stdout
 };
 Outcome export_command(const ExportOptions& options);
+// Execution traces of the spec's step, a file for each rank: OUT.RANK.et (sim/chakra/from_plan.h).
+Outcome export_chakra_command(const ExportOptions& options);
+// Whether execution traces are imported; these are played on the machines of `on` (sim/chakra/replay.h).
+bool is_chakra(const ImportOptions& options);
+Outcome import_chakra_command(const ImportOptions& options, const Common& common);
 
 // Lists names. what: models, clusters, gpus, schedules, shardings, software, recipes or limits. Throws Error naming
 // these words for anything else. markdown: as a Markdown table.
