@@ -60,6 +60,12 @@ struct Profile {
     double start_us = 0;  // fixed start-up time of every memory-bound kernel
   } memory;
 
+  // Kernels of recurrences: part of the nominal bandwidth that their short convolution reaches, and part of the 16-bit
+  // peak that the products of their chunks reach.
+  struct {
+    double convolution_fraction = 0.5, scan_fraction = 0.05;
+  } recurrence;
+
   double kernel_gap_us = 0;      // gap between two kernels of a stream
   double vector_fraction = 0.5;  // part of the fp32 peak that kernels outside tensor cores reach
   // Further slow-down of compute while a transfer runs, per share of the multiprocessors that it occupies

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "models/families/config.h"
@@ -33,7 +34,7 @@ inline constexpr std::uint32_t kNoWindow = 1 << 17;        // sliding_window hol
 }  // namespace habit
 
 // The keys by which a family describes experts.
-enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek, llama4, ernie };
+enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek, llama4, ernie, nemotron };
 
 // A family of models: model_type of its files, and the architecture by which a file without model_type is known.
 // defaults: the values of its configuration class that decide a size, a JSON object with the class's names of keys.
@@ -55,12 +56,16 @@ const Family& family_of(const Config& config);
 std::span<const Family> dense_families();
 std::span<const Family> expert_families();
 std::span<const Family> gpt_families();
+std::span<const Family> hybrid_families();
 
 // Experts as a family's keys describe them; none where the file has no experts.
 std::optional<Moe> read_experts(const Config& config, const Family& family, const Model& model);
 
 // The sliding window, from keys and lists of kinds; none where no layer has one.
 std::optional<SlidingWindow> read_window(const Config& config, const Family& family, std::int64_t layers);
+
+// The kinds of Nemotron-H's layers, a letter each: M for Mamba, * for attention, - for an MLP, E for experts.
+std::string hybrid_letters(const Config& config, std::int64_t layers);
 
 // Throws Error, with the reason and a way on, for a file of a model that is no stack of attention layers of one kind.
 void refuse_kinds(const Config& config);

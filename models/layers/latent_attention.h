@@ -8,6 +8,12 @@
 
 namespace orrery {
 
+// The compressed vectors of keys and values of this rank's rows, and the part of the keys with positions, which all
+// heads share, of all rows.
+struct LatentKeys {
+  Id compressed, rope;
+};
+LatentKeys latent_keys(LayerTape& layer, Id x);
 // Latent attention (MLA) up to its core: returns the queries, and keys and values packed (LatentHeads).
 HeadSlots latent_heads(LayerTape& layer, Id x);
 // An all-to-all from all heads of this rank's positions to some heads of all positions of its sequence block: queries,

@@ -14,9 +14,10 @@ struct ColumnWeight {
   Cut cut = Cut::rows;
   bool bias = false;
   std::int64_t kv_rows = 0;
-  bool wide = false;                   // 16 bits where other products have 8
-  Dimension over = Dimension::tensor;  // group whose ranks have the other columns
-  bool input_gradient = true;          // false: another op computes the input gradient
+  bool wide = false;                        // 16 bits where other products have 8
+  Dimension over = Dimension::tensor;       // group whose ranks have the other columns
+  bool input_gradient = true;               // false: another op computes the input gradient, or none does
+  std::vector<std::int64_t> sections = {};  // as in LocalParameter
 };
 
 // Buffers of a product's fp8 input: cast with its scale, and transposed if a product needs the other dimension

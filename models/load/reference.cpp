@@ -11,7 +11,8 @@ namespace {
 
 // Specs that have every map, as empty as it may be; values given here are required ones.
 constexpr const char* kSpecs[] = {
-    "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}}\n"
+    "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}, "
+    "indexer: {}, recurrence: {}}\n"
     "sequence: 8\n"
     "cluster: {gpu: h100-sxm, host: {}, nvme: {}, stragglers: {}, failures: {}}\n"
     "strategy: {parameter_server: {}}\n",

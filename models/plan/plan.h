@@ -147,8 +147,8 @@ inline bool moves(const Op& op) {
 inline constexpr TaskId kLaunchQueue = 1024;
 
 // How a weight (out, in) is cut over a group: not at all, by rows, by columns, or by rows of each of the matrices that
-// it packs: queries, keys and values by heads; gate and up projections by halves.
-enum class Cut : std::uint8_t { none, rows, columns, heads, halves };
+// it packs: queries, keys and values by heads; gate and up projections by halves; others by sections.
+enum class Cut : std::uint8_t { none, rows, columns, heads, halves, sections };
 
 // A weight of a block as one rank holds it.
 struct LocalParameter {
@@ -166,6 +166,7 @@ struct LocalParameter {
   // how many of the weight's rows come before the tile, and how many it has in all.
   std::uint16_t tile = 0;
   std::int64_t tile_first = 0, tile_of = 0;
+  std::vector<std::int64_t> sections = {};  // Cut::sections: rows of each section on this rank, which sum to `out`
   // On a grid of tensor ranks, `over` is the group whose members the cut is over; a matrix cut by rows is cut by
   // columns over another group too, and in a cube the rows of a member once more over tensor_depth.
   Dimension over = Dimension::tensor;

@@ -8,8 +8,8 @@
 namespace orrery {
 
 // A kind of layers: layers that differ only in their number cost the same.
-using LayerKind = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t>;
-LayerKind kind_of(const Spec& spec, std::int64_t layer);
+using LayerKey = std::tuple<LayerKind, std::int64_t, bool, std::int64_t, std::int64_t>;
+LayerKey kind_of(const Spec& spec, std::int64_t layer);
 
 // The spec of one stage and one micro-batch with every kind of layer of the model of `base`, on ranks laid out by
 // `key`.
