@@ -110,6 +110,10 @@ struct CpuKernels {
   }
 
   void operator()(const LatentHeads& l) const { run_latent_heads(c, l); }
+  void operator()(const Convolution& w) const { run_convolution(c, w); }
+  void operator()(const Scan& s) const { run_scan(c, s); }
+  void operator()(const GatedNorm& n) const { run_gated_norm(c, n); }
+  void operator()(const IndexScores&) const { assert(false); }  // unused: check_executable() refuses plans with this op
 
   void operator()(const Split& s) const {
     const auto both = [&](const Values& v) { return matrix(v.data(), s.rows, s.first + s.second); };

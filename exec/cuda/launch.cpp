@@ -235,6 +235,10 @@ struct CudaKernels {
   void operator()(const Gate&) const { no_kernel(); }
   void operator()(const Permute&) const { no_kernel(); }
   void operator()(const SigmoidGate&) const { no_kernel(); }
+  void operator()(const Convolution&) const { no_kernel(); }
+  void operator()(const Scan&) const { no_kernel(); }
+  void operator()(const GatedNorm&) const { no_kernel(); }
+  void operator()(const IndexScores&) const { no_kernel(); }
   void operator()(const SortChunks&) const { no_kernel(); }
   void operator()(const GroupedGemm&) const { no_kernel(); }
   void operator()(const GroupedBias&) const { no_kernel(); }

@@ -58,5 +58,9 @@ void run_grouped_bias(const CpuCall& c, const GroupedBias& work);
 // Multi-head latent attention, defined in exec/cpu/latent.cpp.
 void run_latent_attention(const CpuCall& c, const FlashAttention& work);
 void run_latent_heads(const CpuCall& c, const LatentHeads& work);
+// Layers with a recurrence, defined in exec/cpu/recurrence.cpp.
+void run_convolution(const CpuCall& c, const Convolution& work);
+void run_scan(const CpuCall& c, const Scan& work);
+void run_gated_norm(const CpuCall& c, const GatedNorm& work);
 
 }  // namespace orrery

@@ -103,6 +103,24 @@ struct KernelTime {
            merged_bytes(a, width) / bandwidth();
   }
 
+  Seconds start(int kernels) const { return profile.memory.start_us * kMicrosecond * kernels; }
+
+  Seconds operator()(const Convolution& c) const {
+    return start(kernels_of(c)) +
+           cost_of(c, width).bytes / (gpu.memory_GBps * 1e9 * profile.recurrence.convolution_fraction);
+  }
+  Seconds operator()(const Scan& s) const {
+    const Cost cost = cost_of(s, width);
+    const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.recurrence.scan_fraction;
+    return start(kernels_of(s)) + std::max(cost.flops / rate, cost.bytes / bandwidth());
+  }
+  // Products of many small heads, at the rate of batched products; the choice of the best passes over the scores.
+  Seconds operator()(const IndexScores& i) const {
+    const Cost cost = cost_of(i, width);
+    const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.gemm.tiles.front().efficiency *
+                        profile.gemm.batched_fraction;
+    return start(kernels_of(i)) + cost.flops / rate + cost.bytes / bandwidth();
+  }
   Seconds operator()(const Collective&) const { return 0; }
   Seconds operator()(const Transfer&) const { return 0; }
 
@@ -143,6 +161,9 @@ struct LawOf {
     return {of_sample, task};
   }
   Law operator()(const GroupedGemm&) const { return {}; }
+  Law operator()(const Convolution&) const { return {}; }
+  Law operator()(const Scan&) const { return {}; }
+  Law operator()(const IndexScores&) const { return {}; }
   Law operator()(const PlaceCopy&) const { return {}; }
   Law operator()(const Collective&) const { return {}; }
   Law operator()(const Transfer&) const { return {}; }

@@ -86,6 +86,11 @@ void read_formulas(Profile& p, const JsonValue& root) {
   for (const JsonValue& k : filled_list(root.at("attention"), "kernels")) p.attention.push_back(kernel_from(k));
   p.memory.fraction = constant(memory, "fraction", sensible::kLeastPart, sensible::kMostPart);
   p.memory.start_us = constant(memory, "start_us", 0, sensible::kMostMicroseconds);
+  if (const auto recurrence = root.find("recurrence")) {
+    p.recurrence.convolution_fraction =
+        constant(*recurrence, "convolution_fraction", sensible::kLeastPart, sensible::kMostPart);
+    p.recurrence.scan_fraction = constant(*recurrence, "scan_fraction", sensible::kLeastPart, sensible::kMostPart);
+  }
   p.kernel_gap_us = constant(root, "kernel_gap_us", 0, sensible::kMostMicroseconds);
   p.vector_fraction = constant(root, "vector_fraction", sensible::kLeastPart, sensible::kMostPart);
   p.contention = constant(root, "contention", 0, sensible::kMostPart);

@@ -66,10 +66,15 @@ struct Profile {
     double start_us = 0;  // fixed start-up time of every memory-bound kernel, microseconds
   } memory;
 
-  double kernel_gap_us = 0;      // gap between two kernels of a stream, microseconds
-  double vector_fraction = 0.5;  // fraction of the fp32 peak that kernels outside tensor cores reach
-  // Further slow-down of compute while a transfer runs, relative to the share of the multiprocessors that the transfer
-  // occupies
+  // Kernels of recurrences: part of the nominal bandwidth that their short convolution reaches, and part of the 16-bit
+  // peak that the products of their chunks reach.
+  struct {
+    double convolution_fraction = 0.5, scan_fraction = 0.05;
+  } recurrence;
+
+  double kernel_gap_us = 0;      // gap between two kernels of a stream
+  double vector_fraction = 0.5;  // part of the fp32 peak that kernels outside tensor cores reach
+  // Further slow-down of compute while a transfer runs, per share of the multiprocessors that it occupies
   double contention = 0;
   // Standard deviation, as a fraction of the mean, of the speed of products among GPUs of one model
   double spread = 0;

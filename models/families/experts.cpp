@@ -114,6 +114,18 @@ std::vector<std::int64_t> read_ernie(const Config& config, const Model& m, Moe& 
   return layers_that(m.layers, [&](std::int64_t i) { return i >= first && i <= last && (i + 1) % step == 0; });
 }
 
+// Nemotron-H: layers of experts alone; several shared experts are as wide as one of that many times the width.
+std::vector<std::int64_t> read_nemotron(const Config& config, const Model& m, Moe& moe) {
+  moe.feed_forward = config.count({"moe_intermediate_size"});
+  moe.shared_feed_forward =
+      config.count({"n_shared_experts"}, 0) * config.count({"moe_shared_expert_intermediate_size"}, 0);
+  moe.sigmoid_scores = moe.correction_bias = true;
+  moe.expert_groups = std::max<std::int64_t>(1, config.count({"n_group"}, 1));
+  moe.top_groups = std::max<std::int64_t>(1, config.count({"topk_group"}, 1));
+  const std::string letters = hybrid_letters(config, m.layers);
+  return layers_that(m.layers, [&](std::int64_t i) { return letters[static_cast<std::size_t>(i)] == 'E'; });
+}
+
 std::vector<std::int64_t> read_layers(const Config& config, const Family& family, const Model& m, Moe& moe) {
   switch (family.experts) {
     case Experts::qwen:
@@ -124,6 +136,8 @@ std::vector<std::int64_t> read_layers(const Config& config, const Family& family
       return read_llama4(config, m, moe);
     case Experts::ernie:
       return read_ernie(config, m, moe);
+    case Experts::nemotron:
+      return read_nemotron(config, m, moe);
     default:
       return read_mixtral(config, m, moe);
   }

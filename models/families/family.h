@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "models/families/config.h"
@@ -32,8 +33,8 @@ inline constexpr std::uint32_t kLatent = 1 << 16;       // latent attention, wha
 inline constexpr std::uint32_t kNoWindow = 1 << 17;  // sliding_window has an effect only if use_sliding_window is set
 }  // namespace habit
 
-// The sets of keys with which families of models describe experts, each named after a family.
-enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek, llama4, ernie };
+// The keys by which a family describes experts.
+enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek, llama4, ernie, nemotron };
 
 // A family of models: model_type in its files, and the architecture by which a file without model_type is recognized.
 // defaults: the values of its configuration class that determine a size, as a JSON object with the key names of the
@@ -55,6 +56,7 @@ const Family& family_of(const Config& config);
 std::span<const Family> dense_families();
 std::span<const Family> expert_families();
 std::span<const Family> gpt_families();
+std::span<const Family> hybrid_families();
 
 // The experts that a file describes by its family's keys; nothing if the file has no experts.
 std::optional<Moe> read_experts(const Config& config, const Family& family, const Model& model);
@@ -62,8 +64,10 @@ std::optional<Moe> read_experts(const Config& config, const Family& family, cons
 // The sliding window that a file describes, by single keys or by lists of layer types; nothing if no layer has one.
 std::optional<SlidingWindow> read_window(const Config& config, const Family& family, std::int64_t layers);
 
-// Throws Error, with the reason and an alternative, for a file of a model that is not a stack of equal attention
-// layers.
+// The kinds of Nemotron-H's layers, a letter each: M for Mamba, * for attention, - for an MLP, E for experts.
+std::string hybrid_letters(const Config& config, std::int64_t layers);
+
+// Throws Error, with the reason and a way on, for a file of a model that is no stack of attention layers of one kind.
 void refuse_kinds(const Config& config);
 
 }  // namespace orrery

@@ -100,7 +100,7 @@ Model read_family(const Config& config, const Family& family) {
 
 const Family* find_family(const std::string& type, const std::string& architecture,
                           std::vector<std::string_view>& known) {
-  for (const auto rows : {gpt_families(), dense_families(), expert_families()}) {
+  for (const auto rows : {gpt_families(), dense_families(), expert_families(), hybrid_families()}) {
     for (const Family& family : rows) {
       const bool same =
           type.empty() ? !architecture.empty() && family.architecture == architecture : family.model_type == type;

@@ -1,4 +1,4 @@
-// Models that are not a stack of equal attention layers, each with the reason why it is rejected and an alternative.
+// Models with layers that are not built, each with its reason and a way on.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,14 +16,16 @@ struct RefusedKind {
 };
 
 constexpr std::string_view kWay =
-    "choose a decoder-only model of attention layers, or give such a model's sizes under model:";
+    "choose a decoder-only model of attention layers, Qwen3-Next or Nemotron-H, or give sizes under model:";
 constexpr std::string_view kPair = "an encoder-decoder, of which only decoders are built";
 constexpr std::string_view kEncoder = "an encoder, which does not predict a next token";
-constexpr std::string_view kState = "layers with a state (Mamba, RWKV, recurrences) are not built";
-constexpr std::string_view kLinear = "layers of linear attention are not built";
+constexpr std::string_view kState = "such layers with a state (Mamba, RWKV, recurrences) are not built";
+constexpr std::string_view kLinear = "such layers of linear attention are not built";
 constexpr std::string_view kUnlike = "layers of unlike sizes are not built";
 
-constexpr std::string_view kIndexed = "sparse attention with an index of its own is not built";
+constexpr std::string_view kIndexed = "sparse attention with such an index of its own is not built";
+constexpr std::string_view kCompressed =
+    "attention to compressed keys, routing by hashes and hyper-connections are not built";
 constexpr std::string_view kImages = "layers of attention to images are not built";
 
 constexpr RefusedKind kRefusedKinds[] = {
@@ -34,13 +36,11 @@ constexpr RefusedKind kRefusedKinds[] = {
      " bert roberta xlm-roberta camembert electra deberta deberta-v2 distilbert albert modernbert mpnet longformer "
      "big_bird vit clip siglip "},
     {kState,
-     " mamba mamba2 falcon_mamba falcon_h1 jamba zamba zamba2 bamba nemotron_h granitemoehybrid recurrent_gemma rwkv "
+     " mamba mamba2 falcon_mamba falcon_h1 jamba zamba zamba2 bamba granitemoehybrid recurrent_gemma rwkv "
      "lfm2 lfm2_moe plamo2 "},
-    {kLinear,
-     " qwen3_next qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text minimax minimax_text_01 minimax_m1 kimi_linear "
-     "bailing_moe_linear olmo_hybrid "},
+    {kLinear, " minimax minimax_text_01 minimax_m1 kimi_linear bailing_moe_linear olmo_hybrid "},
     {kUnlike, " nemotron-nas deci decilm openelm gemma3n gemma3n_text "},
-    {kIndexed, " deepseek_v32 glm_moe_dsa "},
+    {kCompressed, " deepseek_v4 "},
     {kImages, " mllama mllama_text_model "},
     {"a bias on the logits is not built", " phi phimoe gptj codegen "},
     {"experts beside a dense MLP are not built", " arctic "},
@@ -49,7 +49,8 @@ constexpr RefusedKind kRefusedKinds[] = {
     {"two attentions in a layer are not built", " longcat_flash "},
 };
 
-// Keys that only files of rejected models have, whatever their model_type.
+// Keys that only files of such models have, whatever their model_type; but for the families of which such layers are
+// built (hybrid_families.cpp).
 struct Mark {
   const char* key;
   std::string_view reason;
@@ -63,6 +64,7 @@ constexpr Mark kMarks[] = {
     {"linear_num_value_heads", kLinear},
     {"linear_attn_config", kLinear},
     {"cross_attention_layers", kImages},
+    {"compress_ratios", kCompressed},
     {"index_topk", kIndexed},
 };
 
@@ -82,12 +84,14 @@ std::string unlike_blocks(const json& blocks) {
 }  // namespace
 
 void refuse_kinds(const Config& config) {
+  const std::string type = config.text({"model_type"});
+  const bool built = std::ranges::find(hybrid_families(), type, &Family::model_type) != hybrid_families().end();
   for (const Mark& mark : kMarks) {
-    if (const json* value = config.find({mark.key}); value != nullptr)
+    const json* value = built ? nullptr : config.find({mark.key});
+    if (value != nullptr)
       refuse(config, mark.key,
              std::string_view(mark.key) == "block_configs" ? unlike_blocks(*value) : std::string(mark.reason));
   }
-  const std::string type = config.text({"model_type"});
   for (const RefusedKind& kind : kRefusedKinds) {
     if (!type.empty() && kind.types.find(" " + type + " ") != std::string_view::npos)
       refuse(config, "model_type", fmt::format("{}: {}", type, kind.reason));

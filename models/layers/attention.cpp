@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "models/layers/context_attention.h"
+#include "models/layers/gated_attention.h"
 #include "models/layers/latent_attention.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
+#include "models/layers/sparse_attention.h"
 
 namespace orrery {
 namespace {
@@ -167,17 +169,23 @@ static void rotate(LayerTape& layer, Id queries_keys) {
   });
 }
 
-// Computes queries, keys and values by one projection.
-static HeadSlots packed_heads(LayerTape& layer, Id x) {
+// The results of one projection: queries, keys and values, and the gate of attention's output where it has one.
+struct ProjectedHeads {
+  HeadSlots heads{};
+  Id gate{};
+};
+
+static ProjectedHeads projected_heads(LayerTape& layer, Id x) {
   const Model& m = layer.model;
-  const std::int64_t d = m.head_dim;
+  const std::int64_t d = m.head_dim, gate = m.attention_gate ? layer.heads * d : 0;
   const std::int64_t width = (layer.heads + 2 * layer.kv_heads) * d;
   const Id projected = column_parallel(
-      layer, "qkv", x, m.hidden, width,
+      layer, "qkv", x, m.hidden, gate + width,
       {"attention.qkv", Cut::heads, has_qkv_bias(m), layer.context.kv_copies > 1 ? 2 * layer.kv_heads * d : 0});
-  const HeadSlots heads = head_norms(layer, in_attention_layout(layer, projected, width));
+  const GatedProjection parts = gate > 0 ? split_gate(layer, projected, gate, width) : GatedProjection{{}, projected};
+  const HeadSlots heads = head_norms(layer, in_attention_layout(layer, parts.qkv, width));
   rotate(layer, heads.queries_keys);
-  return heads;
+  return {heads, parts.gate};
 }
 
 static bool packs_attention(LayerTape& layer) {
@@ -187,10 +195,13 @@ static bool packs_attention(LayerTape& layer) {
          s.context == 1 && !layer.recompute.attention && !layer.recompute.layer;
 }
 
-Id attention(LayerTape& layer, Id x, bool windowed, bool reduce) {
+// Attention's values (rows, heads * value_dim).
+static Id attended_values(LayerTape& layer, Id x, bool windowed) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
-  const HeadSlots heads = m.mla ? latent_heads(layer, x) : packed_heads(layer, x);
+  if (m.indexer) return sparse_latent_attention(layer, x);
+  const ProjectedHeads parts = m.mla ? ProjectedHeads{.heads = latent_heads(layer, x)} : projected_heads(layer, x);
+  const HeadSlots& heads = parts.heads;
   const bool again = layer.recompute.attention && !layer.recompute.layer;
   if (again) layer.tape.begin_region(true);
   const bool flash = c.spec.strategy.attention == Attention::flash, cut = c.spec.strategy.context > 1;
@@ -201,7 +212,13 @@ Id attention(LayerTape& layer, Id x, bool windowed, bool reduce) {
     layer.tape.end_region();
     layer.tape.keep(attended);
   }
-  return row_parallel(layer, "attention output", attended, layer.heads * value_dim(layer), m.hidden,
+  return m.attention_gate ? gated_values(layer, attended, parts.gate) : attended;
+}
+
+Id attention(LayerTape& layer, Id x, bool windowed, bool reduce) {
+  const Model& m = layer.model;
+  const Id values = attended_values(layer, x, windowed);
+  return row_parallel(layer, "attention output", values, layer.heads * value_dim(layer), m.hidden,
                       "attention.output.weight", reduce, packs_attention(layer));
 }
 

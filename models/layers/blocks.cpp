@@ -12,6 +12,7 @@
 #include "models/layers/layer_tape.h"
 #include "models/layers/linear.h"
 #include "models/layers/loss.h"
+#include "models/layers/recurrence.h"
 #include "models/schedule/schedules.h"
 
 namespace orrery {
@@ -104,26 +105,48 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(dropout(b, "embedding dropout", x), ops);
 }
 
+static std::vector<std::string> only(bool has, const char* product) {
+  return has ? std::vector<std::string>{product} : std::vector<std::string>{};
+}
+
+// A layer whose attention and MLP read the same hidden states.
+static Id parallel_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
+  const Model& m = c.spec.model;
+  const auto normed = pre_norm(b, "attention", x);
+  const auto attended = attention(b, normed, has_window(m, layer), false);
+  const auto both =
+      sum(b, "block sum", attended, mlp(b, m.parallel_norms ? norm(b, "mlp norm", x) : normed, false), c.rows);
+  const auto out = reduce_from_tensor(b, "block output", both, c.rows, m.hidden);
+  std::vector<std::string> biased = only(has_attention_output_bias(m), "attention.output");
+  if (has_mlp_bias(m)) biased.emplace_back("mlp.down");
+  return residual(b, "residual", x, out, biased);
+}
+
+// The part of a layer that mixes tokens.
+static Id mixed(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
+  const Model& m = c.spec.model;
+  switch (layer_kind(m, layer).mixer) {
+    case Mixer::attention: {
+      const auto y = attention(b, pre_norm(b, "attention", x), has_window(m, layer), true);
+      return residual(b, "attention residual", x, post_norm(b, "attention", y),
+                      only(has_attention_output_bias(m), "attention.output"));
+    }
+    case Mixer::recurrence: {
+      const auto y = recurrence(b, pre_norm(b, "recurrence", x));
+      return residual(b, "recurrence residual", x, post_norm(b, "recurrence", y), {});
+    }
+    case Mixer::none:
+      break;
+  }
+  return x;
+}
+
 // Records the ops from the layer's input to its output.
 static Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
-  const bool windowed = has_window(m, layer);
-  const auto normed = pre_norm(b, "attention", x);
-  const auto only = [](bool has, const char* product) {
-    return has ? std::vector<std::string>{product} : std::vector<std::string>{};
-  };
-  if (m.parallel_block) {
-    const auto attended = attention(b, normed, windowed, false);
-    const auto both =
-        sum(b, "block sum", attended, mlp(b, m.parallel_norms ? norm(b, "mlp norm", x) : normed, false), c.rows);
-    const auto out = reduce_from_tensor(b, "block output", both, c.rows, m.hidden);
-    std::vector<std::string> biased = only(has_attention_output_bias(m), "attention.output");
-    if (has_mlp_bias(m)) biased.emplace_back("mlp.down");
-    return residual(b, "residual", x, out, biased);
-  }
-  const auto attended =
-      residual(b, "attention residual", x, post_norm(b, "attention", attention(b, normed, windowed, true)),
-               only(has_attention_output_bias(m), "attention.output"));
+  if (m.parallel_block) return parallel_body(b, c, layer, x);
+  const auto attended = mixed(b, c, layer, x);
+  if (!layer_kind(m, layer).feed_forward) return attended;
   const auto mlp_input = pre_norm(b, "mlp", attended);
   const bool routed = has_experts(m, layer);
   const auto out =

@@ -15,10 +15,6 @@ struct LatentPair {
   Id keys, values;
 };
 
-struct LatentKeys {
-  Id compressed, rope;
-};
-
 }  // namespace
 
 static Id latent_queries(LayerTape& layer, Id x) {
@@ -31,7 +27,7 @@ static Id latent_queries(LayerTape& layer, Id x) {
   return column_parallel(layer, "query up", normed, a.q_lora_rank, width, {"attention.query_up", Cut::rows, m.bias});
 }
 
-static LatentKeys latent_keys(LayerTape& layer, Id x) {
+LatentKeys latent_keys(LayerTape& layer, Id x) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
   const Mla& a = *m.mla;

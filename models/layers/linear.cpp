@@ -2,6 +2,7 @@
 #include "models/layers/linear.h"
 
 #include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -239,13 +240,14 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
   if (c.grid) return grid_linear(layer, name, x, in / c.tensor, out, weight, c.outer, c.inner);
   const bool sp = c.sequence_parallel;
   const std::string& n = weight.name;
-  // A weight with key/value rows that other ranks hold too, or that is not cut over the tensor group, has no tiles.
-  const bool whole_weight = weight.kv_rows > 0 || weight.over != Dimension::tensor;
+  // A weight with key/value rows that other ranks hold too is not cut into tiles.
+  const bool whole_weight = weight.kv_rows > 0 || weight.over != Dimension::tensor || !weight.sections.empty();
   const auto w = whole_weight ? std::vector{layer.tape.parameter({.name = n + ".weight",
                                                                   .out = out,
                                                                   .in = in,
                                                                   .cut = weight.cut,
                                                                   .kv_rows = weight.kv_rows,
+                                                                  .sections = weight.sections,
                                                                   .over = weight.over})}
                               : tiled_weight(layer, n + ".weight", out, in, weight.cut);
   const auto b = weight.bias ? layer.tape.parameter(n + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
@@ -304,12 +306,16 @@ Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, 
   layer.tape.on_backward([=, &layer] {
     const Id dy = layer.tape.gradient(y);
     const CastSlots of = wide ? CastSlots{dy, dy} : to_fp8(layer, name + " gradient", dy, rows * out, true);
-    const std::vector<Id> back = wide ? std::vector{dy} : with_weight(layer, name + " gradient", of.rows, w, forward);
-    const Id dx = activation(layer, name + " input gradient", rows, in);
-    input_gradients(layer, name, forward, back, dx, {w});
+    const auto input_gradient = [&] {
+      const std::vector<Id> back = wide ? std::vector{dy} : with_weight(layer, name + " gradient", of.rows, w, forward);
+      const Id dx = activation(layer, name + " input gradient", rows, in);
+      input_gradients(layer, name, forward, back, dx, {w});
+      return dx;
+    };
+    const std::optional<Id> dx = weight.input_gradient ? std::optional(input_gradient()) : std::nullopt;
     if (b >= 0) bias_gradient(layer, name, dy, rows, out, b);
     weight_gradient(layer, name, forward, wide ? x : input_columns(layer, name, x, rows * in, given), of.columns, w);
-    layer.tape.contribute(x, dx);
+    if (dx) layer.tape.contribute(x, *dx);
   });
   return y;
 }

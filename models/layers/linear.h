@@ -14,9 +14,10 @@ struct ColumnWeight {
   Cut cut = Cut::rows;
   bool bias = false;
   std::int64_t kv_rows = 0;
-  bool wide = false;  // whether the product reads 16-bit operands even if other products read 8-bit ones
-  Dimension over = Dimension::tensor;  // group of ranks over which the output columns are cut
-  bool input_gradient = true;          // whether this op computes the input gradient too; false: another op does
+  bool wide = false;                        // 16 bits where other products have 8
+  Dimension over = Dimension::tensor;       // group whose ranks have the other columns
+  bool input_gradient = true;               // false: another op computes the input gradient, or none does
+  std::vector<std::int64_t> sections = {};  // as in LocalParameter
 };
 
 // Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same transposed, if a product

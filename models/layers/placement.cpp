@@ -84,7 +84,7 @@ class Cutter {
 };
 
 // A section of a weight's rows that a rank holds, with its position in the uncut weight: q, k or v (by heads), gate or
-// up (halves).
+// up (halves), or a section as the parameter gives them.
 struct Section {
   std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
 };
@@ -92,12 +92,18 @@ struct Section {
 std::vector<Section> sections_of(const Model& m, const LocalParameter& p, std::int64_t rank, std::int64_t ranks) {
   if (p.cut == Cut::halves)
     return {{p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}, {p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}};
+  if (p.cut == Cut::sections) {
+    std::vector<Section> sections;
+    for (const std::int64_t rows : p.sections) sections.push_back({rows, rows * ranks, rows * rank});
+    return sections;
+  }
   if (p.cut != Cut::heads) return {{p.out, p.out * ranks, p.out * rank}};
   const std::int64_t d = m.head_dim, q = m.heads / ranks * d;
   const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / ranks);
   const std::int64_t kv_first = rank * m.kv_heads / ranks * d;
-  const Section kv = {kv_heads * d, m.kv_heads * d, kv_first};
-  return {{q, m.heads * d, rank * q}, kv, kv};
+  const Section queries = {q, m.heads * d, rank * q}, kv = {kv_heads * d, m.kv_heads * d, kv_first};
+  if (m.attention_gate) return {queries, queries, kv, kv};  // the gate of attention's output is cut as queries are
+  return {queries, kv, kv};
 }
 
 }  // namespace

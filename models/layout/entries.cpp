@@ -12,9 +12,10 @@ static std::uint32_t shared_block(Draft& draft, const std::string& key,
                      [&] { return make(draft.context, draft.plan.ops); });
 }
 
-// Equal layers share a block. Layers differ in their rows, in their attention window, and in whether they are
-// recomputed, have their activations offloaded, or have experts, and with which load.
-static std::uint32_t layer_kind(Draft& draft, std::int64_t layer, std::int64_t index_in_stage) {
+// Layers that are alike share a block: they may differ in their kind, in their rows, in their attention window, in
+// whether they are recomputed, in whether their activations go to the host, in whether they have experts and in how
+// those are loaded.
+static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64_t index_in_stage) {
   const Spec& spec = draft.facts.spec;
   const BlockContext& context = draft.context;
   const Recompute& r = spec.strategy.recompute;
@@ -25,9 +26,11 @@ static std::uint32_t layer_kind(Draft& draft, std::int64_t layer, std::int64_t i
       o.activations != MemoryTier::device && (!o.activation_layers || index_in_stage < *o.activation_layers);
   const bool experts = has_experts(spec.model, layer);
   const bool own_loads = experts && !spec.model.moe->loads_file.empty();
-  const std::string key = fmt::format("layer {} {} {} {} {} {} {} {} {}", context.rows, static_cast<int>(context.load),
-                                      context.ring_block, recompute, offload, has_window(spec.model, layer),
-                                      recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
+  const LayerKind kind = layer_kind(spec.model, layer);
+  const std::string key = fmt::format("layer {} {} {} {} {} {} {} {} {} {} {}", context.rows,
+                                      static_cast<int>(context.load), context.ring_block, recompute, offload,
+                                      has_window(spec.model, layer), recompute && r.every_second_mlp ? layer % 2 : 0,
+                                      experts, own_loads ? layer : 0, static_cast<int>(kind.mixer), kind.feed_forward);
   return draft.block(key, [&] { return layer_block(context, layer, recompute, draft.plan.ops, offload); });
 }
 
@@ -62,7 +65,7 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
   }
   for (std::int64_t i = 0; i < draft.layers_of[virtual_stage]; ++i) {
     const std::int64_t layer = draft.first_layer[virtual_stage] + i;
-    add(layer_kind(draft, layer, before + i), static_cast<std::int32_t>(layer), false);
+    add(layer_block_of(draft, layer, before + i), static_cast<std::int32_t>(layer), false);
   }
   if (virtual_stage == count - 1) {
     add(shared_block(draft, "final norm", final_norm_block), layers, false);

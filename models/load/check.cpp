@@ -187,6 +187,8 @@ Broken tensor_rules(const Spec& spec) {
   if (b.what.empty() && !m.mla && m.kv_heads % s.tensor != 0 && s.tensor % m.kv_heads != 0) {
     b = broken("tensor", "tensor: {} and kv_heads: {}: neither divides the other", s.tensor, m.kv_heads);
   }
+  if (b.what.empty() && m.recurrence) b = divides("tensor", s.tensor, "recurrence.heads", m.recurrence->heads);
+  if (b.what.empty() && m.recurrence) b = divides("tensor", s.tensor, "recurrence.groups", m.recurrence->groups);
   return b;
 }
 

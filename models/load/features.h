@@ -61,6 +61,12 @@ inline constexpr Feature kPostNorms = {"model.post_norms", "norms behind attenti
 inline constexpr Feature kLatent = {"model.mla", "latent attention", [](S s) { return s.model.mla.has_value(); }};
 inline constexpr Feature kNoLatent = {"model.mla", "a model without latent attention",
                                       [](S s) { return !s.model.mla; }};
+inline constexpr Feature kIndexer = {"model.indexer", "sparse attention by an index",
+                                     [](S s) { return s.model.indexer.has_value(); }};
+inline constexpr Feature kAttentionGate = {"model.attention_gate", "a gate of attention's output",
+                                           [](S s) { return s.model.attention_gate; }};
+inline constexpr Feature kRecurrence = {"model.recurrence", "layers of a recurrence",
+                                        [](S s) { return s.model.recurrence.has_value(); }};
 inline constexpr Feature kNotRope = {"model.positions", "positions other than rope",
                                      [](S s) { return s.model.positions != Positions::rope; }};
 inline constexpr Feature kLearned = {"model.positions", "learned positions",

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 
 #include "models/base/input_file.h"
@@ -47,6 +48,13 @@ constexpr SpecKey kModelKeys[] = {
     {"moe", "mixture of experts", "{experts: 8, top_k: 2, feed_forward: 14336}"},
     {"mla", "multi-head latent attention (DeepSeek-V2)",
      "{q_lora_rank: 1536, kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128}"},
+    {"indexer", "an index chooses the tokens that latent attention attends to (DeepSeek-V3.2)",
+     "{heads: 64, head_dim: 128, top_k: 2048}"},
+    {"attention_gate", "attention's output is multiplied by the sigmoid of a projection (Qwen3-Next)", "true"},
+    {"layer_kinds", "kinds of the layers, repeated from the first layer on", "[recurrence, recurrence, attention]",
+     "list of attention | recurrence | attention_alone | recurrence_alone | feed_forward", "attention"},
+    {"recurrence", "linear attention or state space of layers of that kind",
+     "{rule: gated_delta, heads: 32, groups: 16, key_dim: 128, value_dim: 128}"},
     {"mtp_layers", "layers of multi-token prediction", "1"},
     {"scaled_embedding", "embeddings are multiplied by sqrt(hidden) (Gemma)", "true"},
     {"attention_softcap", "cap of attention scores; 0: none (Gemma 2)", "50"},
@@ -78,6 +86,21 @@ constexpr SpecKey kMlaKeys[] = {
     {"qk_nope_head_dim", "width of a head without positions", "128", "", "required"},
     {"qk_rope_head_dim", "width of a head with rotary positions", "64", "", "required"},
     {"v_head_dim", "width of a head of values", "128", "", "required"},
+};
+constexpr SpecKey kIndexerKeys[] = {
+    {"heads", "heads of the index", "64", "", "required"},
+    {"head_dim", "width of a head of the index", "128", "", "required"},
+    {"top_k", "tokens that a token attends to", "2048", "", "required"},
+};
+constexpr SpecKey kRecurrenceKeys[] = {
+    {"rule", "rule by which the state is updated", "state_space"},
+    {"heads", "heads of values, each with a state", "32", "", "required"},
+    {"groups", "heads of queries and keys (Mamba: groups)", "16", "", "heads"},
+    {"key_dim", "width of a key (Mamba: the state's size)", "128", "", "required"},
+    {"value_dim", "width of a value (Mamba: of a head)", "128", "", "required"},
+    {"taps", "tokens that the convolution before it sees", "4"},
+    {"convolution_bias", "a bias of the convolution", "true"},
+    {"chunk", "tokens that kernels compute at once", "128"},
 };
 constexpr SpecKey kWindowKeys[] = {
     {"window", "tokens that a token attends to", "4096", "", "required"},
@@ -158,6 +181,66 @@ void read_mla(SpecReader& reader, const SpecNode* node, Model& m, std::string_vi
   m.mla = mla;
 }
 
+void read_indexer(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise) {
+  if (node == nullptr && !m.indexer) return;
+  Indexer indexer = m.indexer.value_or(Indexer{});
+  const SpecSection section(reader, node, "model.indexer", kIndexerKeys);
+  section.take("heads", indexer.heads, otherwise);
+  section.take("head_dim", indexer.head_dim, otherwise);
+  section.take("top_k", indexer.top_k, otherwise);
+  m.indexer = indexer;
+}
+
+void read_recurrence(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise) {
+  if (node == nullptr && !m.recurrence) return;
+  Recurrence r = m.recurrence.value_or(Recurrence{});
+  const SpecSection section(reader, node, "model.recurrence", kRecurrenceKeys);
+  std::vector<std::string_view> words;
+  for (const RecurrenceRow& row : kRecurrences) words.push_back(row.word);
+  std::string rule(row_of(r.rule).word);
+  section.take_word("rule", rule, words, otherwise);
+  r.rule = static_cast<RecurrenceRule>(std::ranges::find(words, rule) - words.begin());
+  section.take("heads", r.heads, otherwise);
+  if (!m.recurrence) r.groups = r.heads;
+  section.take("groups", r.groups, m.recurrence ? otherwise : "heads");
+  section.take("key_dim", r.key_dim, otherwise);
+  section.take("value_dim", r.value_dim, otherwise);
+  section.take("taps", r.taps, otherwise);
+  section.take("convolution_bias", r.convolution_bias, otherwise);
+  section.take("chunk", r.chunk, otherwise);
+  m.recurrence = r;
+}
+
+std::string_view word_of(const LayerKind& kind) {
+  return std::ranges::find(kLayerKinds, kind, &LayerKindRow::kind)->word;
+}
+
+LayerKind find_layer_kind(std::string_view word) {
+  std::vector<std::string_view> words;
+  for (const LayerKindRow& row : kLayerKinds) {
+    if (row.word == word) return row.kind;
+    words.push_back(row.word);
+  }
+  throw Error(unknown_name("kind", word, words));
+}
+
+void read_kinds(const SpecSection& section, Model& m, std::string_view otherwise) {
+  const SpecNode* node = section.find("layer_kinds");
+  if (node != nullptr) {
+    if (node->kind != SpecNode::Kind::list || node->items.empty())
+      section.reader().fail(*node, "model.layer_kinds", "a list of kinds is needed, such as [recurrence, attention]");
+    m.layer_kinds.clear();
+    for (const SpecNode& item : node->items) {
+      std::string word;
+      convert(section.reader(), item, "model.layer_kinds", word);
+      m.layer_kinds.push_back(section.located(item, "layer_kinds", [&] { return find_layer_kind(word); }));
+    }
+  }
+  std::string text;
+  for (const LayerKind& kind : m.layer_kinds) text += (text.empty() ? "" : ", ") + std::string(word_of(kind));
+  section.record("layer_kinds", text.empty() ? "attention" : "[" + text + "]", node, otherwise);
+}
+
 void read_window(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise) {
   if (node == nullptr && !m.sliding_window) return;
   SlidingWindow window = m.sliding_window.value_or(SlidingWindow{});
@@ -226,6 +309,7 @@ void read_switches(const SpecSection& section, Model& m, std::string_view from) 
   section.take("scaled_embedding", m.scaled_embedding, from);
   section.take("attention_softcap", m.attention_softcap, from);
   section.take("logit_softcap", m.logit_softcap, from);
+  section.take("attention_gate", m.attention_gate, from);
   section.take("mtp_layers", m.mtp_layers, from);
 }
 
@@ -249,6 +333,9 @@ Model read_model(SpecReader& reader, const SpecNode* node) {
   read_sizes(section, m, base != nullptr, *node, from);
   read_switches(section, m, from);
   read_window(reader, section.find("sliding_window"), m, from);
+  read_indexer(reader, section.find("indexer"), m, from);
+  read_kinds(section, m, from);
+  read_recurrence(reader, section.find("recurrence"), m, from);
   if (m.name.empty()) m.name = fmt::format("{}x{}", m.layers, m.hidden);
   return m;
 }

@@ -11,7 +11,8 @@ namespace {
 
 // Specs that together contain every map, as empty as possible; the values given here are required.
 constexpr const char* kSpecs[] = {
-    "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}}\n"
+    "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}, "
+    "indexer: {}, recurrence: {}}\n"
     "sequence: 8\n"
     "cluster: {gpu: h100-sxm, host: {}, nvme: {}, stragglers: {}, failures: {}}\n"
     "strategy: {parameter_server: {}}\n",

@@ -66,18 +66,38 @@ std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_
   return layers;
 }
 
+// Products that a token has in the layer's mixer, scores and values of attention left out.
+double mixer_cost(const Model& m, Mixer mixer) {
+  const auto h = static_cast<double>(m.hidden);
+  if (mixer == Mixer::none) return 0;
+  if (mixer == Mixer::recurrence) {
+    const Recurrence& r = *m.recurrence;
+    return h * static_cast<double>(r.projected() + r.values()) + 3 * static_cast<double>(r.values() * r.key_dim);
+  }
+  return 2 * h * static_cast<double>(m.heads * m.head_dim) + 2 * h * static_cast<double>(m.kv_heads * m.head_dim);
+}
+
+// Products that a token has in a layer of a kind. Layers with experts weigh the experts that a token meets.
+double kind_cost(const Model& m, const LayerKind& kind) {
+  const double matrices = m.gated ? 3 : 2;
+  const std::int64_t feed_forward =
+      m.moe ? m.moe->top_k * m.moe->feed_forward + m.moe->shared_feed_forward : m.feed_forward;
+  return mixer_cost(m, kind.mixer) +
+         (kind.feed_forward ? matrices * static_cast<double>(m.hidden) * static_cast<double>(feed_forward) : 0);
+}
+
+// The costs of the ends, and of a layer; where layers are of several kinds, the mean over the kinds.
 StageCosts block_costs(const Spec& spec) {
   const Model& m = spec.model;
   const auto h = static_cast<double>(m.hidden);
   const auto v = static_cast<double>(m.vocab);
-  const double matrices = m.gated ? 3 : 2;
   const auto width = static_cast<double>(m.heads * m.head_dim);
-  const auto kv = static_cast<double>(m.kv_heads * m.head_dim);
-  const double attention = 2 * h * width + 2 * h * kv;
-  // For layers with experts, the experts that a token is routed to count.
-  const std::int64_t feed_forward =
-      m.moe ? m.moe->top_k * m.moe->feed_forward + m.moe->shared_feed_forward : m.feed_forward;
-  double layer = attention + matrices * h * static_cast<double>(feed_forward);
+  const std::vector<LayerKind> kinds = m.layer_kinds.empty() ? std::vector<LayerKind>(1) : m.layer_kinds;
+  double layer = 0, attends = 0;
+  for (const LayerKind& kind : kinds) {
+    layer += kind_cost(m, kind) / static_cast<double>(kinds.size());
+    attends += (kind.mixer == Mixer::attention ? 1 : 0) / static_cast<double>(kinds.size());
+  }
   double embedding = 0;
   double head = v * h;
   if (spec.software.layout.stage_rule == StageRule::by_cost_nanotron) {
@@ -85,8 +105,7 @@ StageCosts block_costs(const Spec& spec) {
   } else if (spec.software.layout.stage_rule == StageRule::by_parameters) {
     embedding = v * h;
   } else {
-    // cost of attention scores and of their products with values, per token
-    layer += 2 * static_cast<double>(spec.sequence) * width;
+    layer += attends * 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
   }
   // multi-token-prediction modules are on the last stage
   head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);
@@ -140,6 +159,7 @@ std::vector<double> layer_costs(const Spec& spec) {
   std::vector<double> costs;
   for (std::int64_t i = 0; i < spec.model.layers; ++i) {
     one.model.moe = has_experts(spec.model, i) ? spec.model.moe : std::nullopt;
+    one.model.layer_kinds = {layer_kind(spec.model, i)};
     costs.push_back(block_costs(one).layer);
   }
   costs.front() += ends.embedding;

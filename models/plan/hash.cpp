@@ -60,6 +60,7 @@ struct HashedShapes {
     all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
         std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges,
         a.drops);
+    if (a.chosen > 0) all(a.chosen);
   }
   void operator()(const MoveHeads& m) const {
     all(m.rows, m.heads, m.kv_heads, m.head_dim, m.members, m.queries, m.direction);
@@ -106,6 +107,17 @@ struct HashedShapes {
     all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes, t.first, t.parts); }
+  void operator()(const Convolution& c) const { all(c.batch, c.sequence, c.columns, c.projected, c.taps, c.direction); }
+  void operator()(const Scan& s) const {
+    all(s.batch, s.sequence, s.heads, s.groups, s.key_dim, s.value_dim, s.chunk, s.first, s.projected, s.rule,
+        s.direction);
+  }
+  void operator()(const GatedNorm& n) const {
+    all(n.rows, n.columns, n.width, n.first, n.projected, n.gates_first, n.shared, n.direction);
+  }
+  void operator()(const IndexScores& i) const {
+    all(i.batch, i.heads, i.query, i.key, i.head_dim, i.top_k, i.direction);
+  }
 };
 
 void add_operands(Hash& h, const std::vector<Operand>& operands) {
@@ -145,6 +157,7 @@ void add_block(Hash& h, const Block& block) {
   for (const LocalParameter& p : block.parameters) {
     h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of,
           p.over, p.columns_over.has_value(), p.columns_over.value_or(p.over), p.cut_in_depth);
+    for (const std::int64_t rows : p.sections) h.add(rows);
   }
 }
 

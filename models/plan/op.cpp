@@ -1,5 +1,7 @@
 #include "models/plan/op.h"
 
+#include <algorithm>
+
 namespace orrery {
 namespace {
 
@@ -172,6 +174,40 @@ struct WorkCost {
     const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));
     return {12 * d(u.elements), d(u.elements) * (u.fused ? fused : fused + 12 * d(weight))};
   }
+  // Forward reads and writes every column; backward reads the input and the result's gradient, reads and writes the
+  // projection's gradient.
+  Cost operator()(const Convolution& c) const {
+    const double elements = d(c.batch) * d(c.sequence) * d(c.columns);
+    const bool forward = c.direction == Direction::forward;
+    return {(forward ? 2 : 6) * elements * d(c.taps), (forward ? 2 : 4) * elements * d(width)};
+  }
+  // Forward reads queries, keys and values and writes the results, the state of every chunk and what is kept for
+  // backward. Backward reads these again, with the results' gradient, and writes the gradients.
+  Cost operator()(const Scan& s) const {
+    const double in = d(s.rows()) * d(s.columns()), out = d(s.rows()) * d(s.heads) * d(s.value_dim);
+    const double states = d(s.rows()) / d(s.chunk) * d(s.heads) * d(s.key_dim) * d(s.value_dim);
+    const bool back = s.direction == Direction::backward;
+    const double passed = back ? 2 * in + 2 * out + 4 * states : in + out + 2 * states;
+    return {(back ? 3 : 1) * scan_flops(s), passed * d(width) + d(s.kept_bytes(width))};
+  }
+  // Forward reads x and the gate and writes; backward reads both and dy, writes both gradients, and reads once more for
+  // the weights' gradient.
+  Cost operator()(const GatedNorm& n) const {
+    const double elements = d(n.rows) * d(n.columns);
+    const bool forward = n.direction == Direction::forward;
+    return {(forward ? 10 : 24) * elements, (forward ? 3 : 6) * elements * d(width)};
+  }
+  // Every pair of an earlier token costs a product in each head of the index. Scores are written once, in fp32, and
+  // read by the choice; backward knows the chosen pairs, and has two gradients of each product.
+  Cost operator()(const IndexScores& i) const {
+    const bool forward = i.direction == Direction::forward;
+    const double all = d(i.batch) * d(i.query) * d(i.key) / 2;
+    const double chosen = d(i.batch) * d(i.query) * std::min(d(i.top_k), d(i.key) / 2);
+    const double pair = d(i.heads) * (2 * d(i.head_dim) + 3);
+    const double rows = d(i.batch) * (d(i.query) * d(i.heads) + d(i.key)) * d(i.head_dim) * d(width);
+    if (forward) return {all * pair, rows + 8 * all + 4 * chosen};
+    return {3 * chosen * pair, 2 * rows + 12 * chosen};
+  }
   Cost operator()(const Collective& c) const { return {0, d(c.bytes)}; }
   Cost operator()(const Transfer& t) const { return {0, d(t.bytes)}; }
 };
@@ -220,6 +256,12 @@ struct Kernels {
   int operator()(const Exchange&) const { return 0; }
   int operator()(const SquaredNorm&) const { return 2; }
   int operator()(const Update& u) const { return u.fused ? 4 : 200; }
+  int operator()(const Convolution&) const { return 1; }
+  // flash-linear-attention's chunked kernels: cumulated decays, pairs of a chunk, their inverse, keys and values by it,
+  // states, results; backward computes keys, values and states again before their gradients. Mamba's have five.
+  int operator()(const Scan& s) const { return s.direction == Direction::forward ? 6 : 10; }
+  int operator()(const GatedNorm& n) const { return n.direction == Direction::forward ? 1 : 2; }
+  int operator()(const IndexScores& i) const { return i.direction == Direction::forward ? 2 : 3; }
   int operator()(const Collective&) const { return 1; }
   int operator()(const Transfer&) const { return 1; }
 };
@@ -233,6 +275,7 @@ struct Calls : Kernels {
   int operator()(const FlashAttention& a) const { return a.merges ? 2 : 1; }
   int operator()(const Normalize& n) const { return n.fused ? 1 : Kernels::operator()(n); }
   int operator()(const Embedding&) const { return 1; }
+  int operator()(const Scan&) const { return 1; }
   int operator()(const SquaredNorm&) const { return 1; }
   // number of foreach operations of an unfused optimizer in torch.optim
   int operator()(const Update& u) const { return u.fused ? 1 : 12; }
@@ -245,7 +288,18 @@ double merged_bytes(const FlashAttention& a, Bytes width) {
   return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
 }
 
+// Within a chunk of c tokens every token meets c others: pairs of keys and of queries with keys, results from values;
+// the delta rule adds the inverse applied to keys and values. Each token reads the state and adds to it, and the delta
+// rule's prediction is a third product with it. Kernels compute the chunk's whole square.
+double scan_flops(const Scan& s) {
+  const double k = d(s.key_dim), v = d(s.value_dim), c = std::min(d(s.chunk), d(s.sequence));
+  const double once = row_of(s.rule).corrects ? 2 * c * (3 * k + 2 * v) + 6 * k * v
+                                              : 2 * c * (k * d(s.groups) / d(s.heads) + v) + 4 * k * v;
+  return d(s.rows()) * d(s.heads) * once;
+}
+
 double keys_per_query(const FlashAttention& a) {
+  if (a.chosen > 0 && a.chosen < a.key) return d(a.chosen) - d(a.chosen) * d(a.chosen) / (2 * d(a.key));
   if (a.pairs >= 0) return a.pairs / d(a.query);
   if (a.window == 0 || a.window >= a.key) return d(a.key) / 2;
   return d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key));

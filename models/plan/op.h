@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "models/base/dimension.h"
+#include "models/base/layer_kind.h"
 #include "models/base/memory_tier.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
@@ -146,8 +148,8 @@ struct FlashAttention {
   std::int64_t hops = 0;
   bool keys_apart = false;
   bool merges = false;
-  // dropout of the probabilities: every query-key pair needs a random number, in forward and in backward
-  bool drops = false;
+  bool drops = false;  // dropout of the probabilities: every pair costs a random number, in forward and in backward
+  std::int64_t chosen = 0;  // > 0: a query sees at most so many keys, those that an index chose (IndexScores)
 };
 
 // Copies heads of every token between the packed QKV projection (rows, heads + 2 kv_heads) and a buffer (members, rows,
@@ -417,13 +419,65 @@ struct Transfer {
   std::int64_t parts = 1;
 };
 
-using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens,
-                          FlashAttention, MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation,
-                          Residual, Add, BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill,
-                          Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer>;
+// The short convolution before a recurrence: every column of a token becomes SiLU of the bias and of the weighted sum
+// of that column over the token and the taps - 1 tokens before it in its sample. The input is the first `columns`
+// columns of the projection (rows, projected); backward writes those columns of the projection's gradient.
+struct Convolution {
+  std::int64_t batch = 0, sequence = 0, columns = 0, projected = 0, taps = 4;
+  Direction direction = Direction::forward;
+};
 
-// Number of keys that a query of a causal attention sees on average, within its window.
+// The recurrence of a layer over the tokens of each sample (RecurrenceRule). The convolution's result (rows, columns)
+// has the queries and the keys of `groups` heads, then the values of `heads` heads. Columns of the projection (rows,
+// projected) from `first` on are the gates of the heads: one each for decay and step together, or one each for the
+// decays and then one each for the steps. With w the gate that both share or the decay's, p the learned bias of the
+// step and A the learned decay, the decay is exp(-exp(A) softplus(w + p)), and the step softplus(w + p) or the sigmoid
+// of its own gate. Kernels compute `chunk` tokens at once. Those of the delta rule keep for backward the queries and
+// keys of every head, each chunk's pairs of tokens, and decays and steps in fp32 (kept_bytes); Mamba's compute all
+// again.
+struct Scan {
+  std::int64_t batch = 0, sequence = 0, heads = 0, groups = 0, key_dim = 0, value_dim = 0, chunk = 64;
+  std::int64_t first = 0, projected = 0;
+  RecurrenceRule rule = RecurrenceRule::gated_delta;
+  Direction direction = Direction::forward;
+
+  std::int64_t rows() const { return batch * sequence; }
+  std::int64_t columns() const { return 2 * groups * key_dim + heads * value_dim; }
+  Bytes kept_bytes(Bytes width) const {
+    return row_of(rule).corrects ? rows() * heads * ((2 * key_dim + std::min(chunk, sequence)) * width + 8) : 0;
+  }
+};
+
+// A norm (RMS) of each run of `width` columns of x (rows, columns), and the product with SiLU of a gate, which is the
+// columns from `first` on of the projection (rows, projected): SiLU(gate) norm(x), or norm(SiLU(gate) x) (gates_first).
+// The norms have a weight for each column, or share `width` weights (shared). Backward writes the gradient of x, and
+// the gradient of the gate into those columns of the projection's.
+struct GatedNorm {
+  std::int64_t rows = 0, columns = 0, width = 0, first = 0, projected = 0;
+  bool gates_first = false, shared = true;
+  Direction direction = Direction::forward;
+};
+
+// The scores of an index over all earlier tokens, and the choice of the top_k highest for each token (sparse attention,
+// DeepSeek-V3.2, arXiv 2512.02556, section 2.1): the score of a pair is the sum over heads of a weight times
+// ReLU(q k). query: tokens of this rank, key: tokens that they choose from. Backward computes the gradient of the
+// divergence between the index's choice and attention's probabilities over the chosen tokens.
+struct IndexScores {
+  std::int64_t batch = 0, heads = 0, query = 0, key = 0, head_dim = 0, top_k = 0;
+  Direction direction = Direction::forward;
+};
+
+using Work =
+    std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens, FlashAttention,
+                 MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient,
+                 Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
+                 SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores>;
+
+// Keys that a query of a causal attention sees on average, within its window or among those that it chooses.
 double keys_per_query(const FlashAttention& a);
+
+// Operations of a recurrence's forward products, by chunks; backward computes them again and two gradients of each.
+double scan_flops(const Scan& s);
 
 // Bytes of memory traffic for merging a part of attention into the result so far; 0 if nothing is merged.
 double merged_bytes(const FlashAttention& a, Bytes width);

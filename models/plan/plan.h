@@ -149,9 +149,9 @@ inline bool moves(const Op& op) {
 // this number. (CUDA's per-context channel ring has 1,024 entries.)
 inline constexpr TaskId kLaunchQueue = 1024;
 
-// How a weight (out, in) is cut over a group: not at all, by rows, by columns, or, if it packs several matrices, by the
-// rows of each of them (heads: queries, keys and values; halves: gate and up projections).
-enum class Cut : std::uint8_t { none, rows, columns, heads, halves };
+// How a weight (out, in) is cut over a group: not at all, by rows, by columns, or by rows of each of the matrices that
+// it packs: queries, keys and values by heads; gate and up projections by halves; others by sections.
+enum class Cut : std::uint8_t { none, rows, columns, heads, halves, sections };
 
 // A weight of a block as one rank holds it.
 struct LocalParameter {
@@ -172,9 +172,9 @@ struct LocalParameter {
   // tile_of: number of the weight's rows before the tile, and of all its rows.
   std::uint16_t tile = 0;
   std::int64_t tile_first = 0, tile_of = 0;
-  // On a grid of tensor ranks, `over` is the group that the weight is cut over by `cut`. A matrix cut by rows is also
-  // cut by columns, over the group columns_over; in a cube, the rows of each member are cut once more, over
-  // tensor_depth.
+  std::vector<std::int64_t> sections = {};  // Cut::sections: rows of each section on this rank, which sum to `out`
+  // On a grid of tensor ranks, `over` is the group whose members the cut is over; a matrix cut by rows is cut by
+  // columns over another group too, and in a cube the rows of a member once more over tensor_depth.
   Dimension over = Dimension::tensor;
   std::optional<Dimension> columns_over = std::nullopt;
   bool cut_in_depth = false;

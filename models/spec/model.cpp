@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "models/base/units.h"
+
 namespace orrery {
 namespace {
 
@@ -70,6 +72,40 @@ std::string broken_attention(const Model& m) {
   return "";
 }
 
+std::string broken_recurrence(const Model& m) {
+  const Recurrence& r = *m.recurrence;
+  const std::string broken = out_of_bounds({{"recurrence.heads", r.heads, 1, 65536},
+                                            {"recurrence.groups", r.groups, 1, 65536},
+                                            {"recurrence.key_dim", r.key_dim, 1, 65536},
+                                            {"recurrence.value_dim", r.value_dim, 1, 65536},
+                                            {"recurrence.taps", r.taps, 1, 1024},
+                                            {"recurrence.chunk", r.chunk, 1, 65536}});
+  if (!broken.empty()) return broken;
+  if (r.heads % r.groups != 0)
+    return fmt::format("recurrence.heads: {} is not a multiple of groups: {}", r.heads, r.groups);
+  return "";
+}
+
+std::string broken_kinds(const Model& m) {
+  bool recurrent = false;
+  for (const LayerKind& kind : m.layer_kinds) recurrent = recurrent || kind.mixer == Mixer::recurrence;
+  if (recurrent && !m.recurrence) return "layer_kinds: layers of a recurrence need model.recurrence";
+  if (!recurrent && m.recurrence) return "recurrence: no layer is of that kind; give layer_kinds";
+  if (m.parallel_block && !m.layer_kinds.empty() && !m.recurrence)
+    return "layer_kinds: a parallel_block has one kind of layers";
+  if (m.recurrence) return broken_recurrence(m);
+  return "";
+}
+
+std::string broken_indexer(const Model& m) {
+  const std::string broken = out_of_bounds({{"indexer.heads", m.indexer->heads, 1, 65536},
+                                            {"indexer.head_dim", m.indexer->head_dim, 1, 65536},
+                                            {"indexer.top_k", m.indexer->top_k, 1, 1'000'000'000}});
+  if (!broken.empty()) return broken;
+  if (!m.mla || m.mla->q_lora_rank == 0) return "indexer: needs mla with compressed queries (q_lora_rank above 0)";
+  return "";
+}
+
 std::string broken_norms(const Model& m) {
   if (!m.pre_norms && !m.post_norms) return "pre_norms: a layer needs norms; set post_norms: true";
   if (!m.pre_norms && m.parallel_block) return "pre_norms: a parallel_block reads its norm; leave one of the two out";
@@ -93,6 +129,8 @@ std::string broken_rule(const Model& m) {
   if (broken.empty()) broken = broken_attention(m);
   if (broken.empty()) broken = broken_norms(m);
   if (broken.empty() && m.moe) broken = broken_experts(m);
+  if (broken.empty()) broken = broken_kinds(m);
+  if (broken.empty() && m.indexer) broken = broken_indexer(m);
   if (!broken.empty()) return broken;
   for (const double cap : {m.attention_softcap, m.logit_softcap}) {
     if (!(cap >= 0 && cap < 1e6)) return fmt::format("softcap: {} is not in [0, 1e6)", cap);
@@ -104,7 +142,13 @@ std::string broken_rule(const Model& m) {
   return broken.empty() ? broken_layers(m, "sliding_window.full_layers", m.sliding_window->full_layers) : broken;
 }
 
+LayerKind layer_kind(const Model& m, std::int64_t layer) {
+  if (m.layer_kinds.empty()) return {};
+  return m.layer_kinds[static_cast<std::size_t>(std::min(layer, m.layers - 1)) % m.layer_kinds.size()];
+}
+
 bool has_experts(const Model& m, std::int64_t layer) {
+  if (!layer_kind(m, layer).feed_forward) return false;
   if (m.moe && !m.moe->layers.empty()) return std::ranges::binary_search(m.moe->layers, layer);
   return m.moe && layer >= m.moe->first_layer && (layer - m.moe->first_layer) % m.moe->every == 0;
 }
@@ -113,6 +157,11 @@ bool has_experts(const Model& m, std::int64_t layer) {
 std::int64_t experts_before(const Model& m, std::int64_t layer) {
   if (!m.moe) return 0;
   const Moe& moe = *m.moe;
+  if (!m.layer_kinds.empty()) {
+    std::int64_t before = 0;
+    for (std::int64_t i = 0; i < std::min(layer, kMostLayers); ++i) before += has_experts(m, i) ? 1 : 0;
+    return before;
+  }
   if (!moe.layers.empty()) return std::ranges::lower_bound(moe.layers, layer) - moe.layers.begin();
   return layer <= moe.first_layer ? 0 : ceil_div(layer - moe.first_layer, moe.every);
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "models/base/layer_kind.h"
+
 namespace orrery {
 
 enum class Positions : std::uint8_t { rope, learned, alibi, none };
@@ -52,6 +54,32 @@ struct Mla {
   std::int64_t qk_nope_head_dim = 0;
   std::int64_t qk_rope_head_dim = 0;
   std::int64_t v_head_dim = 0;
+};
+
+// The recurrence of layers of Mixer::recurrence. A short convolution over the last `taps` tokens and SiLU precede it,
+// and a norm gated by SiLU follows. `groups` heads of keys and queries are each shared by heads / groups heads of
+// values.
+struct Recurrence {
+  RecurrenceRule rule = RecurrenceRule::gated_delta;
+  std::int64_t heads = 0, groups = 0;
+  std::int64_t key_dim = 0, value_dim = 0;  // columns of a key and of a value of one head
+  std::int64_t taps = 4;
+  bool convolution_bias = false;
+  std::int64_t chunk = 64;  // tokens that kernels compute at once
+
+  std::int64_t keys() const { return groups * key_dim; }
+  std::int64_t values() const { return heads * value_dim; }
+  // Columns that pass through the convolution (queries, keys, values), and those of the whole projection, which adds
+  // the gate of the result and the gates of the heads.
+  std::int64_t convolved() const { return 2 * keys() + values(); }
+  std::int64_t projected() const { return convolved() + values() + row_of(rule).gates * heads; }
+};
+
+// Sparse attention (DeepSeek-V3.2, arXiv 2512.02556, section 2.1): a token attends to the top_k earlier tokens that an
+// index of `heads` heads scores highest. Queries of the index come from latent attention's compressed queries, keys
+// from the hidden states.
+struct Indexer {
+  std::int64_t heads = 0, head_dim = 0, top_k = 0;
 };
 
 struct SlidingWindow {
@@ -111,6 +139,10 @@ struct Model {
   std::optional<SlidingWindow> sliding_window;
   std::optional<Moe> moe;
   std::optional<Mla> mla;
+  std::optional<Indexer> indexer;
+  bool attention_gate = false;         // attention's output is multiplied by the sigmoid of a projection (Qwen3-Next)
+  std::vector<LayerKind> layer_kinds;  // kinds of the layers, repeated from the first layer on; empty: all attention
+  std::optional<Recurrence> recurrence;
   std::int64_t mtp_layers = 0;
   // Messages about properties in a configuration file that this model leaves out, or assumes
   std::vector<std::string> remarks;
@@ -125,6 +157,8 @@ inline bool has_mlp_bias(const Model& m) { return m.bias || m.mlp_bias; }
 // overflow.
 std::string broken_rule(const Model& m);
 
+// The kind of a layer; layers of multi-token prediction are of the last layer's kind.
+LayerKind layer_kind(const Model& m, std::int64_t layer);
 bool has_experts(const Model& m, std::int64_t layer);
 std::int64_t experts_before(const Model& m, std::int64_t layer);  // number of layers with experts before this layer
 

@@ -30,6 +30,7 @@ void add_attention(List& list, const Model& m) {
     add_norm(list, m, "attention.k_norm", m.qk_norm_all ? m.kv_heads * m.head_dim : m.head_dim);
   }
   if (m.attention_sinks) list.push_back({"attention.sinks", m.heads, 1, Partition::column});
+  if (m.attention_gate) add_linear(list, "attention.gate", m.heads * m.head_dim, m.hidden, Partition::column, false);
   add_linear(list, "attention.out", m.hidden, m.heads * m.head_dim, Partition::row, has_attention_output_bias(m));
 }
 
@@ -50,6 +51,30 @@ void add_latent_attention(List& list, const Model& m) {
   const std::int64_t key_value = m.heads * (a.qk_nope_head_dim + a.v_head_dim);
   add_linear(list, "attention.kv_up", key_value, a.kv_lora_rank, Partition::column, m.bias);
   add_linear(list, "attention.out", m.hidden, m.heads * a.v_head_dim, Partition::row, has_attention_output_bias(m));
+  if (!m.indexer) return;
+  const Indexer& i = *m.indexer;
+  add_linear(list, "indexer.query", i.heads * i.head_dim, a.q_lora_rank, Partition::replicated, false);
+  add_linear(list, "indexer.key", i.head_dim, m.hidden, Partition::replicated, false);
+  list.push_back({"indexer.key_norm.weight", i.head_dim});
+  list.push_back({"indexer.key_norm.bias", i.head_dim});
+  add_linear(list, "indexer.weights", i.heads, m.hidden, Partition::replicated, false);
+}
+
+// Adds the weights of a recurrence. The convolution's are no matrix: each column has weights of its own.
+void add_recurrence(List& list, const Model& m) {
+  const Recurrence& r = *m.recurrence;
+  const RecurrenceRow& row = row_of(r.rule);
+  add_linear(list, "recurrence.projection", r.projected(), m.hidden, Partition::column, false);
+  list.push_back({"recurrence.convolution.weight", r.convolved() * r.taps, 1, Partition::column});
+  if (r.convolution_bias) list.push_back({"recurrence.convolution.bias", r.convolved(), 1, Partition::column});
+  list.push_back({"recurrence.decay", r.heads, 1, Partition::column});
+  list.push_back({"recurrence.step.bias", r.heads, 1, Partition::column});
+  if (row.skips) list.push_back({"recurrence.skip", r.heads, 1, Partition::column});
+  if (row.norm_of_heads)
+    list.push_back({"recurrence.result_norm.weight", r.value_dim});
+  else
+    list.push_back({"recurrence.result_norm.weight", r.values(), 1, Partition::column});
+  add_linear(list, "recurrence.output", m.hidden, r.values(), Partition::row, false);
 }
 
 void add_mlp(List& list, const Model& m, const std::string& name, std::int64_t width) {
@@ -76,11 +101,21 @@ std::int64_t sum(const List& list) {
 
 }  // namespace
 
+static void add_mixer(List& list, const Model& m, Mixer mixer) {
+  const std::string name = mixer == Mixer::attention ? "attention" : "recurrence";
+  if (m.pre_norms) add_norm(list, m, name + ".norm", m.hidden);
+  if (mixer == Mixer::recurrence)
+    add_recurrence(list, m);
+  else
+    m.mla ? add_latent_attention(list, m) : add_attention(list, m);
+  if (m.post_norms) add_norm(list, m, name + ".post_norm", m.hidden);
+}
+
 std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer) {
   List list;
-  if (m.pre_norms) add_norm(list, m, "attention.norm", m.hidden);
-  m.mla ? add_latent_attention(list, m) : add_attention(list, m);
-  if (m.post_norms) add_norm(list, m, "attention.post_norm", m.hidden);
+  const LayerKind kind = layer_kind(m, layer);
+  if (kind.mixer != Mixer::none) add_mixer(list, m, kind.mixer);
+  if (!kind.feed_forward) return list;
   if (m.parallel_block ? m.parallel_norms : m.pre_norms) add_norm(list, m, "mlp.norm", m.hidden);
   has_experts(m, layer) ? add_experts(list, m) : add_mlp(list, m, "mlp", m.feed_forward);
   if (m.post_norms) add_norm(list, m, "mlp.post_norm", m.hidden);

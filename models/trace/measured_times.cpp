@@ -86,6 +86,23 @@ struct Shapes {
   Shape operator()(const Rotary& r) const {
     return {fmt::format("rotary/{}", name_of(r.direction)), {as_real(r.rows), as_real(r.columns)}};
   }
+  Shape operator()(const Convolution& c) const {
+    return {fmt::format("convolution/{}", name_of(c.direction)),
+            {as_real(c.batch) * as_real(c.sequence), as_real(c.columns)}};
+  }
+  Shape operator()(const Scan& s) const {
+    return {fmt::format("scan/{}/{}", row_of(s.rule).word, name_of(s.direction)),
+            {as_real(s.rows()), as_real(s.heads), as_real(s.key_dim), as_real(s.value_dim)},
+            true};
+  }
+  Shape operator()(const GatedNorm& n) const {
+    return {fmt::format("gated norm/{}", name_of(n.direction)), {as_real(n.rows), as_real(n.columns)}};
+  }
+  Shape operator()(const IndexScores& i) const {
+    return {fmt::format("index scores/{}", name_of(i.direction)),
+            {as_real(i.batch), as_real(i.query), as_real(i.key), as_real(i.heads)},
+            true};
+  }
   Shape operator()(const LatentHeads& l) const {
     return {fmt::format("latent heads/{}", name_of(l.direction)),
             {as_real(l.rows), as_real(l.heads), as_real(l.nope + l.rope + l.value)}};

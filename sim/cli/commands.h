@@ -113,6 +113,11 @@ struct ExportOptions {
   std::string out;  // path of the file to write, "" = stdout
 };
 Outcome export_command(const ExportOptions& options);
+// Execution traces of the spec's step, a file for each rank: OUT.RANK.et (sim/chakra/from_plan.h).
+Outcome export_chakra_command(const ExportOptions& options);
+// Whether execution traces are imported; these are played on the machines of `on` (sim/chakra/replay.h).
+bool is_chakra(const ImportOptions& options);
+Outcome import_chakra_command(const ImportOptions& options, const Common& common);
 
 // Prints a list of `what`: models, clusters, gpus, schedules, shardings, software, recipes or limits. Throws Error that
 // names these words for any other. markdown: whether to print a Markdown table.

@@ -252,25 +252,31 @@ void add_import(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("import", "a spec from the launch files of a training framework");
   c.add_option("FILE", o.import.files,
                "a script or arguments of Megatron-LM, DeepSpeed JSON, Accelerate YAML, torchtitan TOML, nanotron YAML, "
-               "NeMo YAML, a Hugging Face config.json; several of one run together")
+               "NeMo YAML, a Hugging Face config.json; several of one run together. Or Chakra execution traces "
+               "(NAME.RANK.et), which are played on the machines of --on")
       ->required()
       ->type_name("");
   c.add_option("--on", o.import.on, "the cluster, as in 2xdgx-h100 (list clusters)")->type_name("CLUSTER");
   c.add_option("--out", o.import.out, "write the spec to a file instead of stdout")->type_name("SPEC");
   c.add_flag("--json", o.json, "print {spec, not_translated, missing, assumed, remarks}");
-  c.footer("example: orrery import pretrain.sh --on 16xdgx-h100 --out spec.yaml");
+  c.footer(
+      "examples: orrery import pretrain.sh --on 16xdgx-h100 --out spec.yaml\n"
+      "          orrery import trace.0.et --on 2xdgx-h100");
 }
 
 void add_export(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("export", "the options that run a spec with a training framework");
   c.add_option("SPEC", o.exported.spec, "what to train, on what, and how, or a recipe")->required()->type_name("");
-  c.add_option("--to", o.exported.to, "megatron, deepspeed, torchtitan, nanotron or fsdp")
+  c.add_option("--to", o.exported.to, "megatron, deepspeed, torchtitan, nanotron, fsdp, or chakra: execution traces")
       ->required()
       ->type_name("FRAMEWORK");
   add_repeated(c, "--set", o.exported.overrides,
                "override a key of the spec, e.g. --set strategy.tensor=4; may be repeated");
-  c.add_option("--out", o.exported.out, "write to a file instead of stdout")->type_name("FILE");
-  c.footer("example: orrery export examples/llama-3.1-70b.yaml --to megatron");
+  c.add_option("--out", o.exported.out, "write to a file instead of stdout; of traces the prefix, FILE.RANK.et")
+      ->type_name("FILE");
+  c.footer(
+      "examples: orrery export examples/llama-3.1-70b.yaml --to megatron\n"
+      "          orrery export examples/llama-3.1-70b.yaml --to chakra --out trace");
 }
 
 void add_list(CLI::App& app, Options& o) {
@@ -402,7 +408,9 @@ orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrer
   if (name == "calibrate") return orrery::calibrate_command(o.calibrate, common);
   if (name == "validate") return orrery::validate_command(o.validate, common);
   if (name == "run") return orrery::run_command(o.run, common);
+  if (name == "import" && orrery::is_chakra(o.import)) return orrery::import_chakra_command(o.import, common);
   if (name == "import") return orrery::import_launch_command(o.import, common);
+  if (name == "export" && o.exported.to == "chakra") return orrery::export_chakra_command(o.exported);
   if (name == "export") return orrery::export_command(o.exported);
   return orrery::list_command(o.list, common, o.markdown);
 }

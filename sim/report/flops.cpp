@@ -17,12 +17,38 @@ double met_by_a_token(const Model& m, std::int64_t layer) {
   return sum;
 }
 
-// Number of pairs of a query and a key in one head of a layer for one sequence.
+// Products of numbers that a token of one head needs in a recurrence: with a state (key_dim, value_dim), one to read
+// it, one to add to it, and one for the delta rule's prediction.
+double with_state(RecurrenceRule rule, std::int64_t key_dim, std::int64_t value_dim) {
+  return (row_of(rule).corrects ? 3 : 2) * static_cast<double>(key_dim * value_dim);
+}
+
+// Products that a recurrence has for every token besides its matrices: the convolution's, and those with the states.
+double of_recurrence(const Model& m, std::int64_t layer) {
+  if (layer_kind(m, layer).mixer != Mixer::recurrence) return 0;
+  const Recurrence& r = *m.recurrence;
+  return static_cast<double>(r.taps * r.convolved()) +
+         static_cast<double>(r.heads) * with_state(r.rule, r.key_dim, r.value_dim);
+}
+
+// Pairs of a query and an earlier key, the query's own included, where a query has at most so many keys.
+double causal_pairs(double s, double most) { return most * (most + 1) / 2 + (s - most) * most; }
+
+// Products of an index over all earlier tokens, which only forward computes, as a third of a product that backward has
+// too.
+double of_index(const Model& m, double s) {
+  if (!m.indexer) return 0;
+  return causal_pairs(s, s) * static_cast<double>(m.indexer->heads * m.indexer->head_dim) / 3;
+}
+
+// Pairs of a query and a key that one head of one sequence has in a layer.
 double pairs_of(const Model& m, std::int64_t layer, std::int64_t sequence, AttentionPairs pairs) {
   const auto s = static_cast<double>(sequence);
+  if (layer_kind(m, layer).mixer != Mixer::attention) return 0;
+  if (m.indexer) return causal_pairs(s, std::min(s, static_cast<double>(m.indexer->top_k)));
   if (pairs == AttentionPairs::full) return s * s;
   const double window = has_window(m, layer) ? std::min(s, static_cast<double>(m.sliding_window->window)) : s;
-  return window * (window + 1) / 2 + (s - window) * window;
+  return causal_pairs(s, window);
 }
 
 // Sums pairs_of() over all layers; layers for multi-token prediction count like the last layer.
@@ -44,17 +70,20 @@ double model_flops(const Spec& spec, AttentionPairs pairs) {
   const Model& m = spec.model;
   const double hidden = static_cast<double>(m.hidden), modules = static_cast<double>(m.mtp_layers);
   double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden;
-  for (std::int64_t layer = 0; layer < m.layers; ++layer) matrices += met_by_a_token(m, layer);
+  for (std::int64_t layer = 0; layer < m.layers; ++layer)
+    matrices += met_by_a_token(m, layer) + of_recurrence(m, layer);
   if (m.mtp_layers > 0) matrices += modules * (met_by_a_token(m, m.layers - 1) + 2 * hidden * hidden);
   const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
   const double query = static_cast<double>(m.mla ? m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim : m.head_dim);
-  const double scores = static_cast<double>(m.heads) * (query + value) * pairs_of_layers(spec, pairs);
   const auto sequence = static_cast<double>(spec.sequence);
+  const double scores = static_cast<double>(m.heads) * (query + value) * pairs_of_layers(spec, pairs) +
+                        static_cast<double>(m.layers + m.mtp_layers) * of_index(m, sequence);
   return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores);
 }
 
 double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs) {
-  const double seen = pairs_of_layers(spec, pairs) / pairs_of_layers(spec, AttentionPairs::full);
+  const double all = pairs_of_layers(spec, AttentionPairs::full);
+  const double seen = all > 0 ? pairs_of_layers(spec, pairs) / all : 1;
   double total = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const Op& op = plan.op_of(t);
@@ -63,6 +92,8 @@ double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs
     if (const auto* g = std::get_if<Gemm>(&op.work)) flops = cost_of(*g, 2).flops * (g->heads > 0 ? seen : 1);
     if (const auto* g = std::get_if<GroupedGemm>(&op.work)) flops = cost_of(*g, 2).flops;
     if (const auto* a = std::get_if<FlashAttention>(&op.work)) flops = attention_flops(*a, pairs);
+    if (const auto* r = std::get_if<Scan>(&op.work))
+      flops = 2 * static_cast<double>(r->rows() * r->heads) * with_state(r->rule, r->key_dim, r->value_dim);
     total += flops * static_cast<double>(plan.classes[plan.slot_of(t)].multiplicity);
   }
   return total / static_cast<double>(plan.steps);

@@ -80,7 +80,7 @@ class Probe {
 
   StackCost cost(const Spec& whole) const {
     StackCost result;
-    std::map<LayerKind, BlockCost> kinds;
+    std::map<LayerKey, BlockCost> kinds;
     std::map<std::uint32_t, BlockCost> blocks = by_frame();
     for (const auto& [frame, block] : blocks) {
       const std::int32_t layer = plan_.frames[frame].layer;
@@ -353,11 +353,11 @@ class Probe {
   std::map<std::uint32_t, Bytes> kept_;
 };
 
-// The fewest bytes that a layer of each type copies to the host in forward when activations are offloaded.
-std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
+// The fewest bytes that a layer of each kind copies to the host in forward when activations are offloaded.
+std::map<LayerKey, Bytes> bytes_that_leave(Spec spec) {
   spec.strategy.offload.activations = MemoryTier::host;
   const Plan plan = make_unchecked_plan(spec);
-  std::map<LayerKind, Bytes> result;
+  std::map<LayerKey, Bytes> result;
   for (const Frame& frame : plan.frames) {
     const Block& block = plan.blocks[frame.block];
     if (block.role != BlockRole::layer || frame.layer >= spec.model.layers || frame.micro_batch != 0) continue;
@@ -381,7 +381,7 @@ StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& k
     check(spec);
     result = Probe(spec, profile, base.gpus).cost(base);
     if (key.leaves) {
-      const std::map<LayerKind, Bytes> bytes = bytes_that_leave(spec);
+      const std::map<LayerKey, Bytes> bytes = bytes_that_leave(spec);
       for (std::int64_t i = 0; i < base.model.layers; ++i)
         result.layers[static_cast<std::size_t>(i)].leaves = bytes.at(kind_of(base, i));
     }

@@ -10,15 +10,15 @@
 
 namespace orrery {
 
-LayerKind kind_of(const Spec& spec, std::int64_t layer) {
+LayerKey kind_of(const Spec& spec, std::int64_t layer) {
   const bool experts = has_experts(spec.model, layer);
   const bool own = experts && !spec.model.moe->loads_file.empty();
-  return {has_window(spec.model, layer), experts, layer % 2, own ? layer : 0};
+  return {layer_kind(spec.model, layer), has_window(spec.model, layer), experts, layer % 2, own ? layer : 0};
 }
 
 // The number of leading layers that contain every type of layer, each type twice where the model has two such layers.
 static std::int64_t layers_to_look_at(const Spec& spec) {
-  std::map<LayerKind, std::int64_t> seen;
+  std::map<LayerKey, std::int64_t> seen;
   std::int64_t needed = 1;
   for (std::int64_t i = 0; i < spec.model.layers; ++i) {
     if (++seen[kind_of(spec, i)] <= 2) needed = i + 1;

@@ -7,9 +7,9 @@
 
 namespace orrery {
 
-// The type of a layer. Layers of one type differ only in their index and cost the same.
-using LayerKind = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t>;
-LayerKind kind_of(const Spec& spec, std::int64_t layer);
+// A kind of layers: layers that differ only in their number cost the same.
+using LayerKey = std::tuple<LayerKind, std::int64_t, bool, std::int64_t, std::int64_t>;
+LayerKey kind_of(const Spec& spec, std::int64_t layer);
 
 // The spec of one stage and one micro-batch with every type of layer of the model of `base`, on the parallel degrees of
 // `key`.

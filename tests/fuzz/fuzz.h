@@ -10,6 +10,7 @@
 namespace orrery::fuzz {
 
 void read_archive(std::string_view bytes);          // the viewer's cache
+void read_chakra(std::string_view bytes);           // an execution trace to import and play
 void read_chrome_trace(std::string_view bytes);     // traces that the viewer opens
 void read_hugging_face(std::string_view bytes);     // a config.json
 void read_kineto(std::string_view bytes);           // a trace to import

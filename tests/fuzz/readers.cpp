@@ -4,6 +4,7 @@ namespace orrery::fuzz {
 
 std::span<const Reader> readers() {
   static constexpr Reader kReaders[] = {{"archive", read_archive},
+                                        {"chakra", read_chakra},
                                         {"chrome_trace", read_chrome_trace},
                                         {"hugging_face", read_hugging_face},
                                         {"kineto", read_kineto},

@@ -62,6 +62,12 @@ const CpuCase kCases[] = {
     {", qk_norm: true, sliding_window: {window: 5}",
      "global_batch: 2, micro_batch: 2, attention: unfused, recompute: "
      "full"},
+    {", attention_gate: true, layer_kinds: [recurrence, attention], recurrence: {heads: 4, groups: 2, key_dim: 6, "
+     "value_dim: 5}",
+     "global_batch: 2, micro_batch: 2"},
+    {", gated: false, positions: none, layer_kinds: [recurrence_alone, feed_forward], recurrence: {rule: state_space, "
+     "heads: 4, groups: 2, key_dim: 6, value_dim: 5, convolution_bias: true, taps: 3}",
+     "global_batch: 2, micro_batch: 2, recompute: full"},
 };
 
 // The gradient that a step computes is the slope of the step's loss, measured by central differences along the gradient

@@ -447,6 +447,30 @@ const Case kExperts[] = {
     {kDeepSeek, "data: 4, expert: 2, global_batch: 4", "adamw", "megatron-core"},
 };
 
+// Hybrids: gated delta net beside gated attention, with experts; Mamba-2 beside attention and MLPs alone.
+const std::string kNext =
+    "name: tiny-next, layers: 4, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 48, vocab: 64, qk_norm: true, "
+    "attention_gate: true, layer_kinds: [recurrence, recurrence, recurrence, attention], recurrence: {heads: 8, "
+    "groups: "
+    "4, key_dim: 5, value_dim: 6}, moe: {experts: 4, top_k: 2, feed_forward: 24, shared_feed_forward: 16, shared_gate: "
+    "true}";
+const std::string kMamba =
+    "name: tiny-mamba, layers: 6, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 48, vocab: 64, gated: false, "
+    "positions: none, layer_kinds: [recurrence_alone, feed_forward, recurrence_alone, attention_alone, feed_forward], "
+    "recurrence: {rule: state_space, heads: 8, groups: 4, key_dim: 5, value_dim: 3, convolution_bias: true}";
+
+const Case kHybrids[] = {
+    {kNext, "data: 2, global_batch: 4"},
+    {kNext, "tensor: 2, data: 1, expert: 2, global_batch: 4"},
+    {kNext, "tensor: 4, data: 1, expert: 4, sharding: zero1, global_batch: 2, recompute: selective"},
+    {kNext, "pipeline: 2, data: 2, expert: 2, sharding: fsdp, global_batch: 8, recompute: full"},
+    {kMamba, "data: 2, sharding: zero3, global_batch: 4, micro_batch: 2"},
+    {kMamba, "tensor: 2, sequence_parallel: false, data: 2, global_batch: 4"},
+    {kMamba, "tensor: 4, data: 1, sharding: zero1, global_batch: 2, recompute: full"},
+    {kMamba, "pipeline: 2, schedule: zb-h1, data: 1, global_batch: 4"},
+    {kMamba, "tensor: 2, pipeline: 2, virtual_stages: 2, schedule: interleaved, data: 1, global_batch: 4"},
+};
+
 TEST(Faults, PlantedFaultsOfExpertsShow) {
   check_case({kMixtral, "data: 4, expert: 2, global_batch: 8"}, Fault::missing_expert_reduce);
   check_case({kMixtral, "data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 8"},
@@ -455,6 +479,7 @@ TEST(Faults, PlantedFaultsOfExpertsShow) {
   check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::stale_tokens);
 }
 
+INSTANTIATE_TEST_SUITE_P(Hybrids, Strategies, testing::ValuesIn(kHybrids));
 INSTANTIATE_TEST_SUITE_P(Experts, Strategies, testing::ValuesIn(kExperts));
 INSTANTIATE_TEST_SUITE_P(Apart, Strategies, testing::ValuesIn(kApart));
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(kCases));

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace orrery {
+
+// The part of a layer that moves information between tokens: softmax attention, a recurrence whose state passes over
+// the tokens (RecurrenceRule), or none.
+enum class Mixer : std::uint8_t { attention, recurrence, none };
+
+// A kind of layers: the mixer, and whether an MLP or experts follow it.
+struct LayerKind {
+  Mixer mixer = Mixer::attention;
+  bool feed_forward = true;
+
+  friend bool operator==(const LayerKind&, const LayerKind&) = default;
+  friend auto operator<=>(const LayerKind&, const LayerKind&) = default;
+};
+
+// A row of the table of layer kinds: the word by which specs name the kind.
+struct LayerKindRow {
+  std::string_view word, about;
+  LayerKind kind;
+};
+inline constexpr LayerKindRow kLayerKinds[] = {
+    {"attention", "attention and an MLP or experts", {}},
+    {"recurrence", "a recurrence and an MLP or experts", {Mixer::recurrence, true}},
+    {"attention_alone", "attention without an MLP", {Mixer::attention, false}},
+    {"recurrence_alone", "a recurrence without an MLP", {Mixer::recurrence, false}},
+    {"feed_forward", "an MLP or experts alone", {Mixer::none, true}},
+};
+
+// The rule by which a recurrence updates its state, a matrix (key_dim, value_dim) for each head. With keys k, values v
+// and queries q of a token, a decay a in (0, 1) and a step b of each head:
+//   gated_delta   S = a S + b k (v - k^T a S)^T, y = q^T S  (gated delta net: Yang et al. 2024, arXiv 2412.06464)
+//   state_space   S = a S + b k v^T, y = q^T S + d v        (Mamba-2: Dao and Gu 2024, arXiv 2405.21060; k, q and v are
+//                                                            that paper's B, C and x)
+enum class RecurrenceRule : std::uint8_t { gated_delta, state_space };
+
+// A row of the table of rules.
+struct RecurrenceRow {
+  std::string_view word, about;
+  std::int64_t gates = 1;        // numbers of each head and token that decay and step are computed from
+  bool corrects = false;         // the state's own prediction of the value is subtracted from it
+  bool unit_keys = false;        // queries and keys are divided by their lengths
+  bool skips = false;            // a learned multiple of the value is added to the result
+  bool gates_first = false;      // the result is multiplied by SiLU of its gate before the norm instead of after it
+  bool norm_of_heads = false;    // a norm of each head with weights that heads share; else of each group of heads
+  bool convolves_again = false;  // kernels keep the projection alone, and run the convolution again in backward
+};
+inline constexpr RecurrenceRow kRecurrences[] = {
+    {.word = "gated_delta",
+     .about = "gated delta net (Qwen3-Next)",
+     .gates = 2,
+     .corrects = true,
+     .unit_keys = true,
+     .norm_of_heads = true},
+    {.word = "state_space", .about = "Mamba-2", .skips = true, .gates_first = true, .convolves_again = true},
+};
+
+constexpr const RecurrenceRow& row_of(RecurrenceRule rule) { return kRecurrences[static_cast<std::size_t>(rule)]; }
+
+}  // namespace orrery

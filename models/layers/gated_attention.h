@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include "models/layers/layer_tape.h"
+
+namespace orrery {
+
+// The gate of attention's output (Qwen3-Next; Qiu et al. 2025, arXiv 2505.06708), and queries, keys and values.
+struct GatedProjection {
+  Id gate, qkv;
+};
+
+// Copies the parts of one projection apart, which has `gate` columns of the gate and then `width` of the others.
+GatedProjection split_gate(LayerTape& layer, Id projected, std::int64_t gate, std::int64_t width);
+// Multiplies attention's output, number by number, by the sigmoid of its gate.
+Id gated_values(LayerTape& layer, Id values, Id gate);
+
+}  // namespace orrery

@@ -1,0 +1,143 @@
+#include "models/layers/recurrence.h"
+
+#include "models/layers/linear.h"
+
+namespace orrery {
+namespace {
+
+// The recurrence of one tensor rank, and its buffers.
+struct Recurring {
+  Recurrence own;  // sizes of this rank
+  const RecurrenceRow& row;
+  Id projection{};
+};
+
+Recurring of_rank(const LayerTape& layer) {
+  Recurrence own = *layer.model.recurrence;
+  own.heads /= layer.context.tensor;
+  own.groups /= layer.context.tensor;
+  return {own, row_of(own.rule)};
+}
+
+std::vector<std::int64_t> projected_sections(const Recurring& r) {
+  std::vector<std::int64_t> sections = {r.own.keys(), r.own.keys(), r.own.values(), r.own.values()};
+  sections.insert(sections.end(), static_cast<std::size_t>(r.row.gates), r.own.heads);
+  return sections;
+}
+
+std::vector<std::int32_t> convolution_weights(LayerTape& layer, const Recurrence& own) {
+  const auto of = [&](const char* name, std::int64_t each) {
+    return layer.tape.parameter({.name = name,
+                                 .out = own.convolved() * each,
+                                 .in = 1,
+                                 .cut = Cut::sections,
+                                 .sections = {own.keys() * each, own.keys() * each, own.values() * each}});
+  };
+  std::vector<std::int32_t> weights = {of("recurrence.convolution.weight", own.taps)};
+  if (own.convolution_bias) weights.push_back(of("recurrence.convolution.bias", 1));
+  return weights;
+}
+
+}  // namespace
+
+// The result is computed again in backward where the stack's kernels keep the projection alone.
+static Id convolve(LayerTape& layer, const Recurring& r) {
+  const BlockContext& c = layer.context;
+  const std::vector<std::int32_t> weights = convolution_weights(layer, r.own);
+  const Convolution work = {c.batch, c.sequence, r.own.convolved(), r.own.projected(), r.own.taps};
+  const Id y = activation(layer, "convolution output", c.rows, work.columns);
+  const bool again = r.row.convolves_again && !layer.recompute.layer;
+  if (again) layer.tape.begin_region(true);
+  layer.tape.emit("convolution", work, {.reads = {r.projection}, .writes = {y}, .weights = weights});
+  if (again) layer.tape.end_region();
+  layer.tape.on_backward([=, &layer, projection = r.projection] {
+    Convolution back = work;
+    back.direction = Direction::backward;
+    layer.tape.emit("convolution gradient", back,
+                    {.reads = {projection, layer.tape.gradient(y)},
+                     .updates = {layer.tape.gradient(projection)},
+                     .weights = weights,
+                     .weight_gradients = weights});
+  });
+  return y;
+}
+
+static Id scan(LayerTape& layer, const Recurring& r, Id convolved) {
+  const BlockContext& c = layer.context;
+  const Recurrence& own = r.own;
+  std::vector<std::int32_t> weights = {layer.tape.parameter("recurrence.decay", own.heads, 1, Cut::rows),
+                                       layer.tape.parameter("recurrence.step.bias", own.heads, 1, Cut::rows)};
+  if (r.row.skips) weights.push_back(layer.tape.parameter("recurrence.skip", own.heads, 1, Cut::rows));
+  const Scan work = {.batch = c.batch,
+                     .sequence = c.sequence,
+                     .heads = own.heads,
+                     .groups = own.groups,
+                     .key_dim = own.key_dim,
+                     .value_dim = own.value_dim,
+                     .chunk = own.chunk,
+                     .first = own.convolved() + own.values(),
+                     .projected = own.projected(),
+                     .rule = own.rule};
+  const Id y = activation(layer, "recurrence values", c.rows, own.values());
+  const Bytes bytes = work.kept_bytes(c.width);
+  BlockBuilder::Uses uses = {.reads = {convolved, r.projection}, .writes = {y}, .weights = weights};
+  if (bytes > 0) uses.writes.push_back(layer.tape.slot("recurrence kept", bytes));
+  layer.tape.emit("recurrence", work, uses);
+  layer.tape.on_backward([=, &layer, &c, projection = r.projection] {
+    Scan back = work;
+    back.direction = Direction::backward;
+    const Id dx = activation(layer, "convolution output gradient", c.rows, work.columns());
+    BlockBuilder::Uses of = {.reads = {convolved, projection, layer.tape.gradient(y)},
+                             .writes = {dx},
+                             .updates = {layer.tape.gradient(projection)},
+                             .weights = weights,
+                             .weight_gradients = weights};
+    if (bytes > 0) of.reads.push_back(uses.writes.back());
+    layer.tape.emit("recurrence gradient", back, of);
+    layer.tape.contribute(convolved, dx);
+  });
+  return y;
+}
+
+// Backward begins the projection's gradient, of which the gate's columns are written here, and the others by the ops
+// before.
+static Id gated_norm(LayerTape& layer, const Recurring& r, Id x) {
+  const BlockContext& c = layer.context;
+  const Recurrence& own = r.own;
+  const bool shared = r.row.norm_of_heads;
+  const std::int64_t width = shared ? own.value_dim : own.values() / own.groups;
+  const std::int32_t weight =
+      shared ? layer.tape.parameter("recurrence.result norm.weight", width, 1, Cut::none, c.tensor > 1)
+             : layer.tape.parameter("recurrence.result norm.weight", own.values(), 1, Cut::rows);
+  const GatedNorm work = {c.rows, own.values(), width, own.convolved(), own.projected(), r.row.gates_first, shared};
+  const Id y = activation(layer, "gated norm output", c.rows, work.columns);
+  const Id statistics = layer.tape.slot("statistics", c.rows * (work.columns / width) * 4);
+  layer.tape.emit("gated norm", work, {.reads = {x, r.projection}, .writes = {y, statistics}, .weights = {weight}});
+  layer.tape.on_backward([=, &layer, &c, projection = r.projection] {
+    GatedNorm back = work;
+    back.direction = Direction::backward;
+    const Id dx = activation(layer, "recurrence values gradient", c.rows, work.columns);
+    const Id dprojection = activation(layer, "recurrence projection gradient", c.rows, work.projected);
+    layer.tape.emit("gated norm gradient", back,
+                    {.reads = {x, projection, statistics, layer.tape.gradient(y)},
+                     .writes = {dx, dprojection},
+                     .weights = {weight},
+                     .weight_gradients = {weight}});
+    layer.tape.contribute(x, dx);
+    layer.tape.contribute(projection, dprojection);
+  });
+  return y;
+}
+
+Id recurrence(LayerTape& layer, Id x) {
+  Recurring r = of_rank(layer);
+  const std::int64_t hidden = layer.model.hidden;
+  r.projection =
+      column_parallel(layer, "recurrence projection", x, hidden, r.own.projected(),
+                      {.name = "recurrence.projection", .cut = Cut::sections, .sections = projected_sections(r)});
+  const Id values = scan(layer, r, convolve(layer, r));
+  return row_parallel(layer, "recurrence output", gated_norm(layer, r, values), r.own.values(), hidden,
+                      "recurrence.output.weight", true);
+}
+
+}  // namespace orrery

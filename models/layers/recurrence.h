@@ -1,0 +1,12 @@
+#pragma once
+
+#include "models/layers/layer_tape.h"
+
+namespace orrery {
+
+// Records a recurrence (models/base/layer_kind.h) from the normed input to the output projection: projection, short
+// convolution, the recurrence itself, a norm with a gate, output. Heads, and the groups of heads that share keys, are
+// cut over the tensor group.
+Id recurrence(LayerTape& layer, Id x);
+
+}  // namespace orrery
