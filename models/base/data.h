@@ -14,6 +14,9 @@ struct DataFile {
 // All embedded files, sorted by name.
 const std::vector<DataFile>& data_files();
 
+// A version of all embedded files together, twelve hexadecimal digits: equal where every file is.
+std::string_view data_version();
+
 // The text of one file. Throws Error naming the known files of the same folder when there is none.
 std::string_view data_file(std::string_view name);
 

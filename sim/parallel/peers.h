@@ -7,6 +7,8 @@
 
 namespace orrery {
 
+inline constexpr const char* kPeersPlugin = "orrery-peers.so";
+
 // The processes that mpirun or srun started together with this one; nullptr where it was started alone. They talk
 // through the plugin orrery-peers.so beside this program (exec/mpi/peers.cpp), the only thing here that needs MPI.
 // Throws Error where the plugin is missing, or knows fewer processes than the launcher started.

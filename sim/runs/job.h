@@ -37,6 +37,9 @@ struct Job {
 
 Job make_job(const RunOptions& options);
 
+// The most ranks that a run has on a machine of so many cores without --ranks.
+std::int64_t most_ranks_unasked(std::int64_t cores);
+
 // Throws Error where the spec has many more ranks than this machine has cores, unless --ranks asks for so many: the
 // spec is that of a cluster, meant for `simulate`.
 void check_cores(const Job& job, std::int64_t cores);

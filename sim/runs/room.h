@@ -21,6 +21,9 @@ inline constexpr std::uint64_t kMostFiles = 65536;
 // may. shared: "" = none.
 Room room_here(const std::string& shared, const std::string& temporary);
 
+// The most ranks that these limits let start together; 0: not one.
+std::int64_t most_ranks(const Room& room);
+
 // Throws Error with status 1 where these limits are too low to start so many ranks.
 void check_room(const Room& room, std::int64_t ranks, const std::string& temporary);
 
