@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field, fields
 from typing import Any, Iterable, Mapping, TypeVar
 
@@ -9,8 +10,9 @@ T = TypeVar("T")
 
 
 def build(kind: type[T], data: Mapping[str, Any], **made: Any) -> T:
-    """An object of a dataclass from the entries of JSON that are its fields; `made` are fields that are objects."""
-    names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    """An object of a dataclass from entries of JSON that are its fields; `made`: fields that are objects."""
+    dataclass_of: Any = kind
+    names = {f.name for f in fields(dataclass_of)}
     return kind(**{key: value for key, value in data.items() if key in names and key not in made}, **made)
 
 
@@ -127,7 +129,7 @@ class Found:
 def to_pandas(items: Iterable[Report | Case | Found]) -> Any:
     """A pandas.DataFrame with a row for each report, case or strategy. Raises ImportError where pandas is missing."""
     try:
-        import pandas
+        pandas: Any = importlib.import_module("pandas")
     except ImportError as missing:
         raise ImportError("to_pandas: pandas is not installed (python3-pandas)") from missing
     return pandas.DataFrame([item.row() for item in items])

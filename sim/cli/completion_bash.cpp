@@ -8,14 +8,14 @@
 namespace orrery {
 namespace {
 
-std::string names_of(const std::vector<OptionEntry>& options) {
+std::string option_names(const std::vector<OptionEntry>& options) {
   std::string text;
   for (const OptionEntry& o : options) text += fmt::format("{}{}", text.empty() ? "" : " ", fmt::join(o.names, " "));
   return text;
 }
 
 // A branch of a case over "COMMAND OPTION", for an option that takes a value.
-std::string branch(const std::string& command, const OptionEntry& o) {
+std::string bash_branch(const std::string& command, const OptionEntry& o) {
   std::string labels;
   for (const std::string& name : o.names)
     labels += fmt::format("{}'{} {}'", labels.empty() ? "" : " | ", command, name);
@@ -26,10 +26,10 @@ std::string branch(const std::string& command, const OptionEntry& o) {
   return fmt::format("    {}) {} ;;\n", labels, body);
 }
 
-std::string branches(const std::string& command, const CommandEntry& entry) {
+std::string bash_branches(const std::string& command, const CommandEntry& entry) {
   std::string text;
   for (const OptionEntry& o : entry.flags()) {
-    if (o.kind != ValueKind::none) text += branch(command, o);
+    if (o.kind != ValueKind::none) text += bash_branch(command, o);
   }
   return text;
 }
@@ -44,14 +44,14 @@ std::string positional_words(const CommandEntry& entry) {
 std::string options_case(const CommandEntry& program, const std::string& shared) {
   std::string text = "  case $command in\n";
   for (const CommandEntry& c : program.commands)
-    text += fmt::format("    {}) options='{} {}' words='{}' ;;\n", c.name, names_of(c.flags()), shared,
+    text += fmt::format("    {}) options='{} {}' words='{}' ;;\n", c.name, option_names(c.flags()), shared,
                         positional_words(c));
   std::string names;
   for (const CommandEntry& c : program.commands) names += ' ' + c.name;
   return text + fmt::format("    *) options='{}' words='{}' ;;\n  esac\n", shared, names);
 }
 
-constexpr const char* kHead = R"(# Completion of {0} for bash, printed by `{0} {1}`.
+constexpr const char* kBashScript = R"(# Completion of {0} for bash, printed by `{0} {1}`.
 {2}() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command= key= value= wants= words= options= word
   local keys='{3}'
@@ -100,11 +100,11 @@ std::string bash_completion(const CommandEntry& program, const std::vector<Compl
   for (const CommandEntry& c : program.commands) commands += " | " + c.name;
   std::string function = "_" + program.name, takes;
   for (char& c : function) c = c == '-' ? '_' : c;
-  const std::string shared = names_of(program.flags());
-  takes += branches("", program);
-  for (const CommandEntry& c : program.commands) takes += branches(c.name, c) + branches(c.name, program);
-  return fmt::format(kHead, program.name, program.commands.empty() ? "--completion bash" : "completion bash", function,
-                     names, commands, values, takes, options_case(program, shared),
+  const std::string shared = option_names(program.flags());
+  takes += bash_branches("", program);
+  for (const CommandEntry& c : program.commands) takes += bash_branches(c.name, c) + bash_branches(c.name, program);
+  return fmt::format(kBashScript, program.name, program.commands.empty() ? "--completion bash" : "completion bash",
+                     function, names, commands, values, takes, options_case(program, shared),
                      program.commands.empty() ? "-z $command" : "-n $command");
 }
 

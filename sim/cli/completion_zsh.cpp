@@ -8,7 +8,7 @@ namespace orrery {
 namespace {
 
 // Text inside single quotes of a specification of _arguments or _describe.
-std::string quoted(const std::string& text) {
+std::string zsh_quoted(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'')
@@ -21,7 +21,7 @@ std::string quoted(const std::string& text) {
   return out;
 }
 
-std::string action(const OptionEntry& o) {
+std::string zsh_action(const OptionEntry& o) {
   switch (o.kind) {
     case ValueKind::keys:
       return "_orrery_keys";
@@ -34,25 +34,26 @@ std::string action(const OptionEntry& o) {
   }
 }
 
-std::string argument(const OptionEntry& o) {
+std::string zsh_argument(const OptionEntry& o) {
   std::string text;
   for (const std::string& name : o.names) {
     text += fmt::format(" \\\n      '{}{}", o.repeats ? "*" : "", o.positional() ? "" : name);
-    if (!o.positional()) text += fmt::format("[{}]", quoted(o.about));
+    if (!o.positional()) text += fmt::format("[{}]", zsh_quoted(o.about));
     if (o.kind != ValueKind::none)
-      text += fmt::format(":{}:{}", quoted(o.positional() || o.value.empty() ? o.names.front() : o.value), action(o));
+      text += fmt::format(":{}:{}", zsh_quoted(o.positional() || o.value.empty() ? o.names.front() : o.value),
+                          zsh_action(o));
     text += '\'';
   }
   return text;
 }
 
-std::string arguments(const std::vector<OptionEntry>& options) {
+std::string zsh_arguments(const std::vector<OptionEntry>& options) {
   std::string text;
-  for (const OptionEntry& o : options) text += argument(o);
+  for (const OptionEntry& o : options) text += zsh_argument(o);
   return text;
 }
 
-std::string key_function(const std::vector<CompletedKey>& keys) {
+std::string zsh_keys(const std::vector<CompletedKey>& keys) {
   std::string names, values;
   for (const CompletedKey& k : keys) {
     names += ' ' + k.name;
@@ -76,11 +77,12 @@ std::string key_function(const std::vector<CompletedKey>& keys) {
                      names, values);
 }
 
-std::string with_commands(const CommandEntry& program) {
+std::string zsh_commands(const CommandEntry& program) {
   std::string described, branches;
   for (const CommandEntry& c : program.commands) {
-    described += fmt::format("    '{}:{}'\n", c.name, quoted(c.about));
-    branches += fmt::format("    {}) _arguments{}{} ;;\n", c.name, arguments(c.options), arguments(program.flags()));
+    described += fmt::format("    '{}:{}'\n", c.name, zsh_quoted(c.about));
+    branches +=
+        fmt::format("    {}) _arguments{}{} ;;\n", c.name, zsh_arguments(c.options), zsh_arguments(program.flags()));
   }
   return fmt::format(R"(  local state
   local -a commands
@@ -95,17 +97,18 @@ std::string with_commands(const CommandEntry& program) {
 {}    esac ;;
   esac
 )",
-                     described, arguments(program.flags()), branches);
+                     described, zsh_arguments(program.flags()), branches);
 }
 
 }  // namespace
 
 std::string zsh_completion(const CommandEntry& program, const std::vector<CompletedKey>& keys) {
   const bool alone = program.commands.empty();
-  const std::string body = alone ? fmt::format("  _arguments{}\n", arguments(program.options)) : with_commands(program);
+  const std::string body =
+      alone ? fmt::format("  _arguments{}\n", zsh_arguments(program.options)) : zsh_commands(program);
   return fmt::format(
       "#compdef {0}\n# Completion of {0} for zsh, printed by `{0} {1}`.\n{2}_{0}() {{\n{3}}}\n_{0} \"$@\"\n",
-      program.name, alone ? "--completion zsh" : "completion zsh", key_function(keys), body);
+      program.name, alone ? "--completion zsh" : "completion zsh", zsh_keys(keys), body);
 }
 
 }  // namespace orrery

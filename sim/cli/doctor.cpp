@@ -9,19 +9,19 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view word_of(Health health) {
+constexpr std::string_view health_word(Health health) {
   return health == Health::good ? "good" : health == Health::lacking ? "LACKING" : "absent";
 }
 
-constexpr std::string_view json_word_of(Health health) {
-  return health == Health::lacking ? "lacking" : word_of(health);
+constexpr std::string_view health_json(Health health) {
+  return health == Health::lacking ? "lacking" : health_word(health);
 }
 
 std::string to_json(const std::vector<Finding>& findings, bool ready) {
   nlohmann::ordered_json root = {{"schema", "orrery.doctor/1"}, {"ready", ready}, {"checks", nlohmann::json::array()}};
   for (const Finding& f : findings)
     root["checks"].push_back({{"name", f.name},
-                              {"state", json_word_of(f.health)},
+                              {"state", health_json(f.health)},
                               {"found", f.found},
                               {"needed_for", f.needed_for},
                               {"mend", f.mend}});
@@ -39,7 +39,7 @@ Outcome doctor_command(const Common& common) {
   t.columns = {{"check", "", Align::left}, {"", "", Align::left}, {"here", "", Align::left}};
   std::string mends;
   for (const Finding& f : findings) {
-    t.rows.push_back({f.name, std::string(word_of(f.health)), f.found});
+    t.rows.push_back({f.name, std::string(health_word(f.health)), f.found});
     if (f.health != Health::good) mends += "  " + f.name + ", for " + f.needed_for + ": " + f.mend + '\n';
   }
   std::string text = print(t, "", common.style.columns);

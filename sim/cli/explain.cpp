@@ -321,7 +321,7 @@ std::string parameters_text(const Spec& spec) {
 
 namespace {
 
-// What decides the step: what limits it, the critical path, and what each technique does for it.
+// The part that decides the step: what limits it, the critical path, and what each technique does for it.
 std::string deciding_text(const Spec& spec, const Prediction& p, const Common& common) {
   return fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", common.style), kIndented,
                      time_text(p.report.step_time_s), p.report.limit) +

@@ -14,10 +14,10 @@
 namespace orrery {
 namespace {
 
-constexpr const char* kAbout = "predict, search, explain and execute training steps of large models";
+constexpr const char* kProgramAbout = "predict, search, explain and execute training steps of large models";
 
 // Text as man(7) takes it: no character is read as a request, and a dash stays the dash of an option.
-std::string escaped(const std::string& text) {
+std::string troff(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool first = i == 0 || text[i - 1] == '\n';
@@ -32,18 +32,18 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-std::string bold(const std::string& text) { return "\\fB" + escaped(text) + "\\fR"; }
-std::string italic(const std::string& text) { return "\\fI" + escaped(text) + "\\fR"; }
+std::string bold(const std::string& text) { return "\\fB" + troff(text) + "\\fR"; }
+std::string italic(const std::string& text) { return "\\fI" + troff(text) + "\\fR"; }
 
-std::string title(const std::string& name, int section, std::string_view book) {
+std::string page_title(const std::string& name, int section, std::string_view book) {
   std::string upper = name;
   std::ranges::transform(upper, upper.begin(),
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  return fmt::format(".TH {} {} \"\" \"orrery {}\" \"{}\"\n", escaped(upper), section, kVersion, book);
+  return fmt::format(".TH {} {} \"\" \"orrery {}\" \"{}\"\n", troff(upper), section, kVersion, book);
 }
 
 std::string name_section(const std::string& name, const std::string& about) {
-  return fmt::format(".SH NAME\n{} \\- {}\n", escaped(name), escaped(about));
+  return fmt::format(".SH NAME\n{} \\- {}\n", troff(name), troff(about));
 }
 
 std::string synopsis(const std::string& words, const CommandEntry& command) {
@@ -56,21 +56,21 @@ std::string synopsis(const std::string& words, const CommandEntry& command) {
   return text + " [" + italic("OPTION") + "]...\n";
 }
 
-std::string entry(const OptionEntry& o) {
+std::string option_entry(const OptionEntry& o) {
   std::string head;
   for (const std::string& name : o.names) {
     if (!head.empty()) head += ", ";
     head += o.positional() ? italic(name) : bold(name);
   }
   if (!o.positional() && !o.value.empty()) head += " " + italic(o.value);
-  return fmt::format(".TP\n{}\n{}\n", head, escaped(o.about.empty() ? o.names.front() : o.about));
+  return fmt::format(".TP\n{}\n{}\n", head, troff(o.about.empty() ? o.names.front() : o.about));
 }
 
 std::string options_section(const CommandEntry& command) {
   std::string text;
   const auto add = [&](const char* heading, const std::vector<OptionEntry>& list) {
     if (!list.empty()) text += fmt::format(".SH {}\n", heading);
-    for (const OptionEntry& o : list) text += entry(o);
+    for (const OptionEntry& o : list) text += option_entry(o);
   };
   add("ARGUMENTS", command.positionals());
   add("OPTIONS", command.flags());
@@ -81,7 +81,7 @@ std::string options_section(const CommandEntry& command) {
 std::string footer_section(std::string footer) {
   std::string text;
   if (const std::size_t status = footer.find("exit status: "); status != std::string::npos) {
-    text = ".SH EXIT STATUS\n" + escaped(footer.substr(status + 13)) + "\n";
+    text = ".SH EXIT STATUS\n" + troff(footer.substr(status + 13)) + "\n";
     footer.resize(status);
   }
   for (const std::string_view label : {"examples:", "example:"}) {
@@ -91,7 +91,7 @@ std::string footer_section(std::string footer) {
   for (std::size_t start = 0; start < footer.size();) {
     const std::size_t end = std::min(footer.find('\n', start), footer.size());
     const std::size_t word = std::min(footer.find_first_not_of(' ', start), end);
-    if (word < end) lines += escaped(footer.substr(word, end - word)) + "\n";
+    if (word < end) lines += troff(footer.substr(word, end - word)) + "\n";
     start = end + 1;
   }
   return lines.empty() ? text : ".SH EXAMPLES\n.nf\n" + lines + ".fi\n" + text;
@@ -108,35 +108,35 @@ std::string see_also(const std::vector<std::string>& pages) {
   return text + '\n';
 }
 
-std::string reference(const std::string& name, int section) { return bold(name) + fmt::format("({})", section); }
+std::string page_reference(const std::string& name, int section) { return bold(name) + fmt::format("({})", section); }
 
 ManualPage command_page(const CommandEntry& program, const CommandEntry& command) {
   const std::string name = program.name + "-" + command.name;
-  std::string text = title(name, 1, "User Commands") + name_section(name, command.about) +
+  std::string text = page_title(name, 1, "User Commands") + name_section(name, command.about) +
                      synopsis(program.name + " " + command.name, command) + options_section(command);
   text += ".PP\nOptions of every command, such as " + bold("--quiet") + " and " + bold("--threads") +
-          ", are described in " + reference(program.name, 1) + ".\n";
-  text += footer_section(command.footer) + see_also({reference(program.name, 1), reference("orrery-spec", 5)});
+          ", are described in " + page_reference(program.name, 1) + ".\n";
+  text +=
+      footer_section(command.footer) + see_also({page_reference(program.name, 1), page_reference("orrery-spec", 5)});
   return {name, 1, text};
 }
 
 ManualPage main_page(const CommandEntry& program) {
-  std::string text = title(program.name, 1, "User Commands") + name_section(program.name, kAbout) +
-                     synopsis(program.name, program) + ".SH DESCRIPTION\n" + escaped(program.about) +
-                     "\n.SH COMMANDS\n";
+  std::string text = page_title(program.name, 1, "User Commands") + name_section(program.name, kProgramAbout) +
+                     synopsis(program.name, program) + ".SH DESCRIPTION\n" + troff(program.about) + "\n.SH COMMANDS\n";
   std::vector<std::string> pages;
   for (const CommandEntry& c : program.commands) {
-    text += fmt::format(".TP\n{}\n{}\n", bold(c.name), escaped(c.about));
-    pages.push_back(reference(program.name + "-" + c.name, 1));
+    text += fmt::format(".TP\n{}\n{}\n", bold(c.name), troff(c.about));
+    pages.push_back(page_reference(program.name + "-" + c.name, 1));
   }
-  pages.push_back(reference("orrery-view", 1));
-  pages.push_back(reference("orrery-spec", 5));
+  pages.push_back(page_reference("orrery-view", 1));
+  pages.push_back(page_reference("orrery-spec", 5));
   text += options_section(program) + footer_section(program.footer) + files_section();
   return {program.name, 1, text + see_also(pages)};
 }
 
 ManualPage spec_page() {
-  std::string text = title("orrery-spec", 5, "File Formats") +
+  std::string text = page_title("orrery-spec", 5, "File Formats") +
                      name_section("orrery-spec", "what to train, on what, and how") +
                      ".SH DESCRIPTION\nA spec is a YAML or JSON file with the keys below. A key that is absent takes "
                      "the habit of the software profile, else the default. Figures take units and suffixes: 80 GiB, "
@@ -144,19 +144,19 @@ ManualPage spec_page() {
                      bold("orrery schema") + ".\n.SH KEYS\n";
   for (const KeyReference& k : spec_reference()) {
     const std::string unit = k.unit.empty() ? "" : ", in " + k.unit;
-    text += fmt::format(".TP\n{}\n{}\n.br\n{}{}; default: {}; example: {}\n", bold(k.key), escaped(k.meaning),
-                        escaped(k.type), escaped(unit), escaped(k.otherwise), escaped(k.example));
+    text += fmt::format(".TP\n{}\n{}\n.br\n{}{}; default: {}; example: {}\n", bold(k.key), troff(k.meaning),
+                        troff(k.type), troff(unit), troff(k.otherwise), troff(k.example));
   }
-  return {"orrery-spec", 5, text + see_also({reference("orrery", 1), reference("orrery-schema", 1)})};
+  return {"orrery-spec", 5, text + see_also({page_reference("orrery", 1), page_reference("orrery-schema", 1)})};
 }
 
 }  // namespace
 
 ManualPage program_page(const CommandEntry& program) {
   return {program.name, 1,
-          title(program.name, 1, "User Commands") + name_section(program.name, program.about) +
+          page_title(program.name, 1, "User Commands") + name_section(program.name, program.about) +
               synopsis(program.name, program) + options_section(program) + footer_section(program.footer) +
-              see_also({reference("orrery", 1), reference("orrery-spec", 5)})};
+              see_also({page_reference("orrery", 1), page_reference("orrery-spec", 5)})};
 }
 
 std::vector<ManualPage> manual_pages(const CommandEntry& program) {

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-std::vector<std::string> split(const std::string& text, char at) {
+std::vector<std::string> split_words(const std::string& text, char at) {
   std::vector<std::string> parts;
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t end = std::min(text.find(at, start), text.size());
@@ -19,7 +19,7 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-bool is_file(const OptionEntry& o) {
+bool means_file(const OptionEntry& o) {
   constexpr std::string_view kFiles[] = {"FILE", "FILE...", "FOLDER", "SPEC", "SPEC...", "INPUT"};
   const std::string& name = o.positional() ? o.names.front() : o.value;
   return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
@@ -29,13 +29,13 @@ bool is_file(const OptionEntry& o) {
 void set_kind(OptionEntry& o) {
   if (o.value.find('|') != std::string::npos) {
     o.kind = ValueKind::words;
-    o.words = split(o.value, '|');
+    o.words = split_words(o.value, '|');
   } else if (o.value == "NODE") {
     o.kind = ValueKind::words;
     for (const std::string_view name : data_names("nodes")) o.words.emplace_back(name);
   } else if (o.value == "KEY=VALUE") {
     o.kind = ValueKind::keys;
-  } else if (is_file(o)) {
+  } else if (means_file(o)) {
     o.kind = ValueKind::file;
   } else if (o.positional() || !o.value.empty()) {
     o.kind = ValueKind::other;
@@ -47,11 +47,12 @@ OptionEntry entry_of(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) o.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) o.names.push_back("--" + name);
   if (o.names.empty()) o.names.push_back(option.get_name(true));
-  const bool flag = option.get_expected_max() == 0;
-  if (!flag) o.value = option.get_type_name();
+  const bool flag = option.get_items_expected_max() == 0;
+  // CLI11 adds what its checks accept behind a colon: "N:INT in [1 - 64]".
+  if (!flag) o.value = option.get_type_name().substr(0, option.get_type_name().find(':'));
   o.about = option.get_description();
   o.required = option.get_required();
-  o.repeats = option.get_expected_max() > 1;
+  o.repeats = option.get_items_expected_max() > 1;
   set_kind(o);
   return o;
 }

@@ -29,7 +29,7 @@ std::size_t piece_of(std::string_view word, std::size_t columns) {
   return marked * 2 > whole ? marked : std::max<std::size_t>(whole, 1);
 }
 
-// Where lines behind the first one begin.
+// The column at which lines behind the first one begin.
 std::size_t hanging(std::string_view line, std::size_t columns) {
   const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t gap = line.find("  ", first);

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// What a check found: all is well; something that a command of every machine needs is missing or too small; something
+// The result of a check: all is well; something that a command of every machine needs is missing or too small; something
 // is not there that only some machines have (a GPU, a display).
 enum class Health : unsigned char { good, lacking, absent };
 

@@ -25,13 +25,13 @@ constexpr const char* kSharedFolder = "/dev/shm";
 constexpr const char* kLibraryFolders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
                                            "/usr/local/lib", "/usr/local/cuda/lib64"};
 
-std::string variable(const char* name) {
+std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
 // The first or last line of all that a command prints, "" if it prints nothing.
-std::string line_of(const std::string& command, bool last) {
+std::string printed_line(const std::string& command, bool last) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen((command + " 2>&1").c_str(), "r"), ::pclose);
   std::string text, line;
   std::array<char, 512> part{};
@@ -44,12 +44,12 @@ std::string line_of(const std::string& command, bool last) {
 }
 
 std::string version_of(const std::string& program, const char* option) {
-  return program.empty() ? "" : line_of(fmt::format("'{}' {}", program, option), false);
+  return program.empty() ? "" : printed_line(fmt::format("'{}' {}", program, option), false);
 }
 
 // A library by the file name under which programs load it.
 std::string find_library(const std::string& name) {
-  std::istringstream own(variable("LD_LIBRARY_PATH"));
+  std::istringstream own(environment("LD_LIBRARY_PATH"));
   std::error_code unreadable;
   for (std::string folder; std::getline(own, folder, ':');) {
     if (!folder.empty() && fs::exists(fs::path(folder) / name, unreadable)) return folder + "/" + name;
@@ -88,10 +88,10 @@ MachineFacts facts_here() {
   f.temporary = short_temporary();
   f.room = room_here(f.shared_folder ? kSharedFolder : "", f.temporary);
   f.gpus = count_gpus();
-  if (!f.cuda_program.empty()) f.cuda_said = line_of(fmt::format("'{}' --describe", f.cuda_program), true);
+  if (!f.cuda_program.empty()) f.cuda_said = printed_line(fmt::format("'{}' --describe", f.cuda_program), true);
   f.nccl = find_library("libnccl.so.2");
-  f.display = variable("WAYLAND_DISPLAY");
-  if (f.display.empty()) f.display = variable("DISPLAY");
+  f.display = environment("WAYLAND_DISPLAY");
+  if (f.display.empty()) f.display = environment("DISPLAY");
   return f;
 }
 

@@ -1,4 +1,4 @@
-// What the scripts hold; tests/program/completion_test runs them in their shells.
+// The scripts as text; tests/program/completion_test runs them in their shells.
 #include "sim/cli/completion.h"
 
 #include <algorithm>
