@@ -1,4 +1,5 @@
-# Writes OUT: every *.json under ROOT as a string, so that a program needs no data folder beside it.
+# Writes OUT: every *.json under ROOT as a string, so that a program needs no data folder beside it, and a version of
+# them all: the first digits of a hash of names and contents.
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/*.json)
 list(SORT files)
 # Compilers take longer strings than the standard asks of them.
@@ -7,5 +8,7 @@ foreach(name IN LISTS files)
   file(READ ${ROOT}/${name} content)
   string(APPEND text "      {\"${name}\", R\"ORRERY(${content})ORRERY\"},\n")
 endforeach()
-string(APPEND text "  };\n  return files;\n}\n\n}  // namespace orrery\n")
+string(SHA256 version "${text}")
+string(SUBSTRING ${version} 0 12 version)
+string(APPEND text "  };\n  return files;\n}\n\nstd::string_view data_version() { return \"${version}\"; }\n\n}  // namespace orrery\n")
 file(WRITE ${OUT} "${text}")

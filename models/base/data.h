@@ -14,8 +14,10 @@ struct DataFile {
 // All data files that are embedded in the program, sorted by name.
 const std::vector<DataFile>& data_files();
 
-// The contents of an embedded file. Throws Error listing the known files of the same folder if there is none of that
-// name.
+// A version of all embedded files together, twelve hexadecimal digits: equal where every file is.
+std::string_view data_version();
+
+// The text of one file. Throws Error naming the known files of the same folder when there is none.
 std::string_view data_file(std::string_view name);
 
 // Names (without folder and ".json") of the files in a folder, sorted: data_names("gpus") -> {"a100-pcie-40gb", ...}.

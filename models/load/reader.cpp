@@ -97,7 +97,7 @@ std::string to_text(const std::vector<std::int64_t>& value) {
 SpecSection::SpecSection(SpecReader& reader, const SpecNode* node, std::string path, std::span<const SpecKey> known,
                          std::string_view short_key)
     : reader_(&reader), node_(node), path_(std::move(path)) {
-  if (reader.book != nullptr) reader.book->maps.push_back({path_, known});
+  if (reader.book != nullptr) reader.book->maps.push_back({path_, known, short_key});
   if (node == nullptr || node->kind == SpecNode::Kind::null) {
     node_ = &wrapped_;
     return;

@@ -42,8 +42,9 @@ struct Reference {
   KeyReference row_of(const std::string& key, const SpecKey& k) const {
     const auto type = book.types.find(key);
     const Origin* origin = origin_of(key);
-    const bool map = std::ranges::any_of(book.maps, [&](const SpecKeyBook::Map& m) { return m.path == key; });
-    const std::string plain = type != book.types.end() ? type->second : map ? "map" : "";
+    const auto map = std::ranges::find(book.maps, key, &SpecKeyBook::Map::path);
+    const bool maps = map != book.maps.end();
+    const std::string plain = type != book.types.end() ? type->second : maps ? "map" : "";
     return {key,
             k.values.empty() ? plain : std::string(k.values),
             std::string(unit_of_key(key)),
@@ -51,7 +52,8 @@ struct Reference {
             : origin == nullptr  ? "-"
                                  : default_of(*origin),
             std::string(k.meaning),
-            std::string(k.example)};
+            std::string(k.example),
+            maps ? std::string(map->short_key) : ""};
   }
 
   void add(const std::string& path) {

@@ -21,15 +21,16 @@ struct SpecKeyBook {
   struct Map {
     std::string path;
     std::span<const SpecKey> keys;
+    std::string_view short_key;  // the key that a single word in the map's place stands for; "": none does
   };
   std::vector<Map> maps;                     // maps of the spec, in the order in which they are read
   std::map<std::string, std::string> types;  // for each key (by its path), the name of its type
 };
 
 // A key as docs/reference.md prints it: {"strategy.bucket_MiB", "number", "MiB", "the stack's", "gradients in a bucket;
-// ...", "25"}.
+// ...", "25"}. short_key: of a map that may be given as a single word, the key that the word is the value of.
 struct KeyReference {
-  std::string key, type, unit, otherwise, meaning, example;
+  std::string key, type, unit, otherwise, meaning, example, short_key;
 };
 
 // All keys of a spec, in the order in which a spec is written. They come from the parser itself: it parses short specs

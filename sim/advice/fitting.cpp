@@ -123,7 +123,7 @@ std::string fitting_text(const std::vector<FittingChange>& changes, double step_
     table.rows.push_back({set, time_text(c.step_s), fmt::format("{:+.1f} %", 100 * (c.step_s / step_s - 1)),
                           memory_text(static_cast<double>(c.peak))});
   }
-  return heading("the smallest changes that fit", style) + "\n" + print(table, "  ");
+  return heading("the smallest changes that fit", style) + "\n" + print(table, "  ", style.columns);
 }
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "sim/advice/save_found.h"
 #include "sim/advice/targets.h"
 #include "sim/parallel/peers.h"
 #include "sim/predict/predict.h"
@@ -112,6 +113,7 @@ class Finder {
     largest_.stopped = result.stopped;
     if (result.best.empty()) return false;
     const Found& best = result.best.front();
+    if (!o_.save.empty()) save_found(o_, space, best.point);
     largest_ = {size, space.text_of(best.point), repeat_text(space, best.point, o_.profile), best.report,
                 result.stopped};
     return true;
@@ -137,11 +139,11 @@ Outcome largest_command(const SearchCommandOptions& o, const Common& common) {
   }
   if (found.value == 0 && found.stopped) return {"interrupted before anything was found that fits\n", 1};
   if (found.value == 0) return {fmt::format("{}: no size fits\n", o.maximize), 1};
-  return {fmt::format("{} {} that fits: {}\n  {}: {} of {} per GPU, step {}\n  to repeat it: {}\n",
+  return {fmt::format("{} {} that fits: {}\n  {}: {} of {} per GPU, step {}\n{}",
                       whole ? "largest" : "interrupted: the largest so far", o.maximize, found.value, found.strategy,
                       memory_text(static_cast<double>(found.report.memory.peak_device)),
                       memory_text(static_cast<double>(found.report.memory.capacity)),
-                      time_text(found.report.step_time_s), found.repeat),
+                      time_text(found.report.step_time_s), how_to_repeat(o, found.repeat, common.style)),
           whole ? 0 : 1};
 }
 

@@ -79,7 +79,7 @@ std::vector<std::string> and_after(std::vector<std::string> row, const std::vect
   return row;
 }
 
-std::string steps_table(const std::vector<Machine>& machines) {
+std::string steps_table(const std::vector<Machine>& machines, const Style& style) {
   double slowest = 0;
   for (const Machine& m : machines) slowest = std::max(slowest, m.step_s);
   const Scale time = time_scale(slowest), bytes = memory_scale(1 << 30);
@@ -105,10 +105,10 @@ std::string steps_table(const std::vector<Machine>& machines) {
                                fmt::format("{:.1f}", m.tokens_per_s / 1000), fmt::format("{:.1f}", 100 * m.mfu),
                                number(static_cast<double>(m.memory), bytes), reached_text(m), m.strategy}));
   }
-  return print(t, "  ");
+  return print(t, "  ", style.columns);
 }
 
-std::string runs_table(const std::vector<Machine>& machines) {
+std::string runs_table(const std::vector<Machine>& machines, const Style& style) {
   Table t{{{"machine", "", Align::left},
            {"GPUs", ""},
            {"fails", "every h"},
@@ -138,14 +138,14 @@ std::string runs_table(const std::vector<Machine>& machines) {
                                money(m.cost.cloud_usd), money(m.cost.usd_per_Mtoken), money(m.cost.purchase_usd),
                                money(m.cost.owned_usd), power, figure(m.cost.energy_MWh, 0)}));
   }
-  return print(t, "  ");
+  return print(t, "  ", style.columns);
 }
 
 }  // namespace
 
 std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style) {
-  return heading("machines", style) + '\n' + steps_table(machines) + '\n' + heading("the run on them", style) + '\n' +
-         runs_table(machines) + notes_text(machines, prices);
+  return heading("machines", style) + '\n' + steps_table(machines, style) + '\n' + heading("the run on them", style) +
+         '\n' + runs_table(machines, style) + notes_text(machines, prices);
 }
 
 }  // namespace orrery

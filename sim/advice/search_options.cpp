@@ -12,6 +12,7 @@
 #include "sim/advice/advice.h"
 #include "sim/advice/largest.h"
 #include "sim/advice/machines.h"
+#include "sim/advice/save_found.h"
 #include "sim/advice/targets.h"
 #include "sim/parallel/peers.h"
 #include "sim/predict/predict.h"
@@ -228,6 +229,10 @@ std::string json_of(const Findings& f) {
   return j.dump(2) + '\n';
 }
 
+std::string repeat_text_of(const SearchCase& c, const SearchCommandOptions& o) {
+  return repeat_text(*c.space, c.result.best.front().point, o.profile);
+}
+
 std::string text_of(const Findings& f, const SearchCommandOptions& o, const PriceList& prices, const Style& style) {
   const SearchCase& shown = f.shown();
   std::string text;
@@ -237,10 +242,9 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   if (f.advice) text += advice_text(*f.advice, style);
   if (f.best == nullptr && !shown.result.best.empty())
     text += fmt::format("\n  no machine is within the limits; the first: {}\n", shown.machine.excluded);
-  if (!shown.result.best.empty())
-    text += "\n  to repeat the best: " + repeat_text(*shown.space, shown.result.best.front().point, o.profile) + '\n';
+  if (!shown.result.best.empty()) text += '\n' + how_to_repeat(o, repeat_text_of(shown, o), style);
   if (f.rival) text += text_of(*f.rival, shown);
-  if (!f.front.empty()) text += front_text(f.front, f.front_cut);
+  if (!f.front.empty()) text += front_text(f.front, f.front_cut, style);
   return text;
 }
 
@@ -320,6 +324,7 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
     if (o.pareto && proven && c.machine.excluded.empty() && !add_to_front(c, o, common, f.front)) f.front_cut = true;
   }
   f.front = front_of(std::move(f.front));
+  if (!shown.result.best.empty()) save_found(o, *shown.space, shown.result.best.front().point);
   const int status = proven ? 0 : 1;
   const std::string log = log_of(f, o, common);
   if (common.json) return {json_of(f), status, log};

@@ -35,6 +35,7 @@ struct SearchCommandOptions {
   std::size_t top = 5;
   double within = 0;  // percent by which the strategy found may be slower than the best
   bool csv = false, pareto = false;
+  std::string save;  // a file for the spec of the best strategy, "" = none
   const std::atomic<bool>* stop = nullptr;
   Peers* peers = nullptr;  // other processes that run the same command and get the same outcome
 

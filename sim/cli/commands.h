@@ -91,10 +91,13 @@ struct CompareOptions {
 };
 Outcome compare_command(const CompareOptions& options, const Common& common);
 
+// Explains a prediction: first what decides the step, and with `all`, or where no terminal limits the output, every
+// value with its origin, the formulas and what is like it among published steps.
 struct ExplainOptions {
   std::string spec;
   std::vector<std::string> overrides;
   std::string profile;
+  bool all = false;
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
 
@@ -119,8 +122,12 @@ Outcome export_chakra_command(const ExportOptions& options);
 bool is_chakra(const ImportOptions& options);
 Outcome import_chakra_command(const ImportOptions& options, const Common& common);
 
-// Prints a list of `what`: models, clusters, gpus, schedules, shardings, software, recipes or limits. Throws Error that
-// names these words for any other. markdown: whether to print a Markdown table.
+// Says what is missing or too small on this machine, and how to mend it (sim/runs/doctor.h). Status 1 where something
+// is lacking that every machine needs.
+Outcome doctor_command(const Common& common);
+
+// Lists names. what: models, clusters, gpus, schedules, shardings, software, recipes or limits. Throws Error naming
+// these words for anything else. markdown: as a Markdown table.
 Outcome list_command(std::string_view what, const Common& common, bool markdown = false);
 std::vector<std::string_view> list_names();
 

@@ -219,7 +219,8 @@ std::string csv_text(const std::vector<Case>& cases, const std::vector<Axis>& ax
   return text;
 }
 
-std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names, bool run) {
+std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names, bool run,
+                       const Style& style) {
   double time = 0, memory = 0;
   for (const Case& c : cases) {
     if (!c.report) continue;
@@ -252,7 +253,7 @@ std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& 
     row.insert(row.end(), rest.begin(), rest.end());
     t.rows.push_back(row);
   }
-  return print(t);
+  return print(t, "", style.columns);
 }
 
 }  // namespace
@@ -265,7 +266,7 @@ Outcome compare_command(const CompareOptions& options, const Common& common) {
   throw_failures(cases, !axes.empty());
   const bool names = axes.empty() || options.specs.size() > 1;
   if (common.json) return {to_json(cases)};
-  return {options.csv ? csv_text(cases, axes) : table_text(cases, axes, names, options.tokens > 0)};
+  return {options.csv ? csv_text(cases, axes) : table_text(cases, axes, names, options.tokens > 0, common.style)};
 }
 
 }  // namespace orrery

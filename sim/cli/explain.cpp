@@ -6,6 +6,7 @@
 #include "models/cost/nccl/topology.h"
 #include "models/layers/blocks.h"
 #include "models/load/load_spec.h"
+#include "models/load/open_spec.h"
 #include "models/partition/layers_of_stages.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
@@ -33,7 +34,7 @@ std::string_view idle(const Spec& spec, const std::string& key) {
   return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
 }
 
-std::string origins(const Spec& spec) {
+std::string origins(const Spec& spec, const Style& style) {
   Table t;
   t.columns = {{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}};
   for (const Origin& o : spec.origins) {
@@ -45,7 +46,7 @@ std::string origins(const Spec& spec) {
     if (!o.asked.empty()) from += fmt::format(" ({})", o.asked);
     t.rows.push_back({o.key, value.empty() ? "-" : value, from + std::string(idle(spec, o.key))});
   }
-  return print(t, kIndented);
+  return print(t, kIndented, style.columns);
 }
 
 // The formula of model states with numbers instead of symbols, for a class of ranks: "2·2.18e+09 + 4·2.18e+09 +
@@ -133,7 +134,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
                       number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
                       number(as_double(m.peak), scale)});
   }
-  return text + print(t, kIndented);
+  return text + print(t, kIndented, style.columns);
 }
 
 std::string volume_text(const Spec& spec, const Prediction& p, const Style& style) {
@@ -149,7 +150,7 @@ std::string volume_text(const Spec& spec, const Prediction& p, const Style& styl
     t.rows.push_back(
         {v.what, v.formula, v.numbers, fmt::format("{:.3f}", v.bytes / 1e9), fmt::format("{:.3f}", v.simulated / 1e9)});
   }
-  return '\n' + heading("Bytes that leave a GPU per step", style) + '\n' + print(t, kIndented);
+  return '\n' + heading("Bytes that leave a GPU per step", style) + '\n' + print(t, kIndented, style.columns);
 }
 
 std::string route_text(const Route& route) {
@@ -176,7 +177,7 @@ std::string routes_text(const Spec& spec, const Prediction& p, const Style& styl
                       fmt::format("{:.1f}", way.GBps), fmt::format("{:.1f}", seconds(way.latency) * 1e6)});
   }
   if (t.rows.empty()) return "";
-  return '\n' + heading("Where groups lie", style) + '\n' + print(t, kIndented);
+  return '\n' + heading("Where groups lie", style) + '\n' + print(t, kIndented, style.columns);
 }
 
 std::string bubble_text(const Spec& spec, const Report& report, const Style& style) {
@@ -248,7 +249,7 @@ std::string critical_text(const Prediction& p, const Style& style) {
     const double share = as_double(rows[i].first) / as_double(busy + late);
     t.rows.push_back({rows[i].second, number(seconds(rows[i].first), scale), fmt::format("{:.1f}", 100 * share)});
   }
-  return '\n' + heading("Critical path", style) + '\n' + print(t, kIndented);
+  return '\n' + heading("Critical path", style) + '\n' + print(t, kIndented, style.columns);
 }
 
 // Bytes and exposed time of a technique's transfers: "; here 378.2 GB a step leave a GPU, 0.80 s of it exposed".
@@ -301,7 +302,7 @@ std::string validated_text(const Spec& spec, const Style& style) {
                       fmt::format("{}", r.sequence), fmt::format("{:+.1f}", 100 * r.error)});
   }
   return '\n' + heading("Nearest validated rows: predicted over measured step time", style) + '\n' +
-         print(t, kIndented);
+         print(t, kIndented, style.columns);
 }
 
 std::string parameters_text(const Spec& spec) {
@@ -320,19 +321,37 @@ std::string parameters_text(const Spec& spec) {
 
 }  // namespace
 
+namespace {
+
+// The part that decides the step: what limits it, the critical path, and what each technique does for it.
+std::string deciding_text(const Spec& spec, const Prediction& p, const Common& common) {
+  return fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", common.style), kIndented,
+                     time_text(p.report.step_time_s), p.report.limit) +
+         critical_text(p, common.style) + advice_text(spec, p, common);
+}
+
+std::string rest_text(const Spec& spec, const Prediction& p, const Style& style) {
+  return '\n' + heading("Values and where they come from", style) + '\n' + origins(spec, style) + '\n' +
+         states(spec, p, style) + volume_text(spec, p, style) + routes_text(spec, p, style) +
+         bubble_text(spec, p.report, style) + coupling_text(spec, style) + validated_text(spec, style);
+}
+
+std::string counts_text(const Spec& spec) {
+  const auto given = std::ranges::count_if(spec.origins, is_given);
+  return fmt::format(
+      "\n{}--all shows the rest: {} values that are given and {} that are not, formulas of memory, traffic and "
+      "bubble, where groups lie, published steps like this one\n",
+      kIndented, given, static_cast<std::ptrdiff_t>(spec.origins.size()) - given);
+}
+
+}  // namespace
+
 Outcome explain_command(const ExplainOptions& options, const Common& common) {
   const Spec spec = load_spec(options.spec, options.overrides);
   const Prediction p = predict(spec, false, options.profile);
   const Style& style = common.style;
-  std::string text = title(spec, style) + parameters_text(spec);
-  text += '\n' + heading("Values and where they come from", style) + '\n' + origins(spec) + '\n';
-  text += states(spec, p, style) + volume_text(spec, p, style) + routes_text(spec, p, style);
-  text += bubble_text(spec, p.report, style);
-  text += coupling_text(spec, style);
-  text += critical_text(p, style);
-  text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndented,
-                      time_text(p.report.step_time_s), p.report.limit);
-  return {text + advice_text(spec, p, common) + validated_text(spec, style)};
+  const std::string text = title(spec, style) + parameters_text(spec) + deciding_text(spec, p, common);
+  return {text + (options.all || style.columns == 0 ? rest_text(spec, p, style) : counts_text(spec))};
 }
 
 }  // namespace orrery

@@ -19,7 +19,7 @@ Outcome export_command(const ExportOptions& options) {
     log += head.back() + "\n";
   }
   const std::string text = launch_text(exported, framework.syntax, head);
-  if (options.out.empty()) return {text, 0, log};
+  if (options.out.empty()) return {.text = text, .log = log, .verbatim = true};
   OutputFile file(options.out);
   file.write(text);
   file.commit();

@@ -66,7 +66,7 @@ Outcome import_command(const CalibrateOptions& options) {
                             refused.empty() ? "" : refused.begin()->first));
   }
   describe_import(profile, options.imports, refused);
-  if (options.out.empty()) return {to_json(profile)};
+  if (options.out.empty()) return {.text = to_json(profile), .verbatim = true};
   OutputFile file(options.out);
   file.write(to_json(profile));
   file.commit();

@@ -110,7 +110,7 @@ Outcome import_launch_command(const ImportOptions& options, const Common& common
     file.commit();
   }
   if (common.json) return {json_text(imported, missing), 0, ""};
-  if (options.out.empty()) return {spec, 0, log};
+  if (options.out.empty()) return {.text = spec, .log = log, .verbatim = true};
   return {log + fmt::format("{} is written\n", options.out), 0, ""};
 }
 

@@ -215,7 +215,7 @@ Outcome list_command(std::string_view what, const Common& common, bool markdown)
   for (const NamedList& list : kLists) {
     if (list.name != what) continue;
     const Table table = list.make();
-    return {common.json ? to_json(table) : markdown ? to_markdown(table) : print(table)};
+    return {common.json ? to_json(table) : markdown ? to_markdown(table) : print(table, "", common.style.columns)};
   }
   throw Error(unknown_name("list", what, list_names()));
 }

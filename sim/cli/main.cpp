@@ -19,13 +19,18 @@
 #include <fmt/ranges.h>
 
 #include "models/base/error.h"
+#include "models/base/installed.h"
 #include "models/base/names.h"
-#include "models/base/version.h"
+#include "models/load/schema.h"
 #include "sim/advice/search_options.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/commit.h"
+#include "sim/cli/completion.h"
 #include "sim/cli/heartbeat.h"
+#include "sim/cli/manual.h"
 #include "sim/cli/option_figures.h"
 #include "sim/parallel/peers.h"
+#include "sim/print/fold.h"
 #include "sim/runs/launch.h"
 #include "sim/runs/processes.h"
 #include "sim/runs/rank_starter.h"
@@ -48,7 +53,7 @@ struct Options {
   orrery::ValidateOptions validate;
   orrery::ImportOptions import;
   orrery::ExportOptions exported;
-  std::string list;
+  std::string list, shell, page = "orrery", manual_folder;
   bool json = false, markdown = false, quiet = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
@@ -62,6 +67,15 @@ void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string&
   add_repeated(app, "--set", overrides, "override a key of the spec, e.g. --set strategy.tensor=4; may be repeated");
   app.add_option("--profile", profile, "kernel times measured by calibrate, instead of the built-in ones")
       ->type_name("FILE");
+}
+
+// Specs: where no file has the name, one of the installed examples may.
+CLI::Option* specs(CLI::Option* option) {
+  const auto read = [](std::string& path) {
+    path = orrery::or_installed_example(path);
+    return std::string();
+  };
+  return option->transform(CLI::Validator(read, ""))->type_name("");
 }
 
 // Makes an option take a positive number. unit: the unit of a number given without one; name: the value's name in the
@@ -80,8 +94,8 @@ void add_simulate(CLI::App& app, Options& o) {
   c.add_option("SPEC", o.simulate.spec,
                "what to train, on what, and how (YAML or JSON); a recipe (list recipes); with --on a model: built in, "
                "a config.json, or its folder")
-      ->required()
-      ->type_name("");
+      ->required();
+  specs(c.get_option("SPEC"));
   c.add_option("--on", o.simulate.on, "machines for a model without a spec: a strategy that fits is chosen")
       ->type_name("2xdgx-h100");
   c.add_option("--save", o.simulate.save, "write the spec as it was simulated")->type_name("FILE");
@@ -104,7 +118,7 @@ void add_prices(CLI::App& c, orrery::PriceOptions& o) {
 
 void add_compare(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("compare", "strategies side by side");
-  c.add_option("SPEC", o.compare.specs, "one or more specs")->required()->type_name("");
+  specs(c.add_option("SPEC", o.compare.specs, "one or more specs"))->required();
   add_repeated(c, "--vary", o.compare.vary,
                "try these values of a key, e.g. --vary strategy.tensor=1,2,4; repeated: every combination");
   add_shared(c, o.compare.overrides, o.compare.profile);
@@ -118,7 +132,7 @@ void add_compare(CLI::App& app, Options& o) {
 void add_search(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("search", "the best strategies that fit, proven; which machine, for how much");
   orrery::SearchCommandOptions& s = o.search;
-  c.add_option("SPEC", s.spec, "what is given is fixed, what is absent is searched")->required()->type_name("");
+  specs(c.add_option("SPEC", s.spec, "what is given is fixed, what is absent is searched"))->required();
   add_shared(c, s.overrides, s.profile);
   c.add_option("--gpus", s.gpus, "numbers of GPUs to search with; the spec's, if absent")
       ->delimiter(',')
@@ -127,9 +141,9 @@ void add_search(CLI::App& app, Options& o) {
   c.add_option("--cluster", s.clusters, "nodes to search on (list clusters); may be repeated")
       ->allow_extra_args(false)
       ->type_name("NODE");
-  c.add_option("--objective", s.objective, "time (the default), cost or memory")->type_name("WHAT");
-  c.add_option("--maximize", s.maximize, "instead: the largest micro_batch, sequence or layers that fit")
-      ->type_name("SIZE");
+  c.add_option("--objective", s.objective, "time (the default), cost or memory")->type_name("time|cost|memory");
+  c.add_option("--maximize", s.maximize, "instead: the largest size that fits")
+      ->type_name("micro_batch|sequence|layers");
   positive(c.add_option("--max-memory", s.max_memory_GiB, "of a GPU"), "GiB", "GiB", 1e6);
   positive_count(c.add_option("--max-gpus", s.max_gpus, "leave larger machines out"), "N");
   positive(c.add_option("--tokens", s.tokens, "length of the run, for its time and price, e.g. 15T"), "N");
@@ -145,6 +159,7 @@ void add_search(CLI::App& app, Options& o) {
              "the best in ever less memory too; of several machines the front over time, cost and memory");
   c.add_flag("--json", o.json, "print the result as JSON (schema orrery.search/1)");
   c.add_flag("--csv", s.csv, "print a row of each strategy, or of each machine");
+  c.add_option("--save", s.save, "write the best strategy as a spec")->type_name("FILE");
   c.footer(
       "examples: orrery search examples/search-gpt3-175b.yaml\n"
       "          orrery search examples/search-gpt3-175b.yaml --gpus 512,1024,2048 --tokens 300G");
@@ -160,14 +175,15 @@ void on_interrupt(int) {
 
 void add_explain(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("explain", "every value and its origin, and the formulas behind the prediction");
-  c.add_option("SPEC", o.explain.spec, "what to train, on what, and how (YAML or JSON)")->required()->type_name("");
+  specs(c.add_option("SPEC", o.explain.spec, "what to train, on what, and how (YAML or JSON)"))->required();
+  c.add_flag("--all", o.explain.all, "show every value and formula too, not only what decides the step");
   add_shared(c, o.explain.overrides, o.explain.profile);
   c.footer("example: orrery explain examples/llama-3.1-8b-fsdp.yaml");
 }
 
 void add_run(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("run", "execute the plan for real, and report the same figures, measured");
-  c.add_option("SPEC", o.run.spec, "what to train, on what, and how (YAML or JSON)")->required()->type_name("");
+  specs(c.add_option("SPEC", o.run.spec, "what to train, on what, and how (YAML or JSON)"))->required();
   add_shared(c, o.run.overrides, o.run.profile);
   c.add_option("--device", o.run.device, "cpu (the default) or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
@@ -216,7 +232,7 @@ void add_calibrate(CLI::App& app, Options& o) {
 
 void add_validate(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("validate", "predict, run, and print predicted against measured");
-  c.add_option("SPEC", o.validate.specs, "one or more specs")->type_name("");
+  specs(c.add_option("SPEC", o.validate.specs, "one or more specs"));
   c.add_option("--published", o.validate.published, "instead: files of published measurements to predict")
       ->type_name("FILE...");
   c.add_flag("--recipes", o.validate.recipes, "instead: the built-in recipes beside what was published of them");
@@ -266,10 +282,10 @@ void add_import(CLI::App& app, Options& o) {
 
 void add_export(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("export", "the options that run a spec with a training framework");
-  c.add_option("SPEC", o.exported.spec, "what to train, on what, and how, or a recipe")->required()->type_name("");
-  c.add_option("--to", o.exported.to, "megatron, deepspeed, torchtitan, nanotron, fsdp, or chakra: execution traces")
+  specs(c.add_option("SPEC", o.exported.spec, "what to train, on what, and how, or a recipe"))->required();
+  c.add_option("--to", o.exported.to, "the framework, or chakra: execution traces")
       ->required()
-      ->type_name("FRAMEWORK");
+      ->type_name("megatron|deepspeed|torchtitan|nanotron|fsdp|chakra");
   add_repeated(c, "--set", o.exported.overrides,
                "override a key of the spec, e.g. --set strategy.tensor=4; may be repeated");
   c.add_option("--out", o.exported.out, "write to a file instead of stdout; of traces the prefix, FILE.RANK.et")
@@ -281,13 +297,29 @@ void add_export(CLI::App& app, Options& o) {
 
 void add_list(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("list", "what is built in");
-  c.add_option("WHAT", o.list, fmt::format("{}", fmt::join(orrery::list_names(), ", ")))->required()->type_name("");
+  c.add_option("WHAT", o.list, "what to list")
+      ->required()
+      ->type_name(fmt::format("{}", fmt::join(orrery::list_names(), "|")));
   c.add_flag("--json", o.json, "print a list of objects");
   c.add_flag("--markdown", o.markdown, "print a table as pages of docs/ hold it");
 }
 
+void add_own(CLI::App& app, Options& o) {
+  app.add_subcommand("schema", "the JSON Schema of a spec, by which editors complete and check");
+  CLI::App& doctor = *app.add_subcommand("doctor", "what is missing or too small on this machine, and how to mend it");
+  doctor.add_flag("--json", o.json, "print {ready, checks} (schema orrery.doctor/1)");
+  CLI::App& completion = *app.add_subcommand("completion", "the script that completes commands, options and keys");
+  completion.add_option("SHELL", o.shell, "the shell")->required()->type_name("bash|zsh|fish");
+  completion.footer("example: source <(orrery completion bash)");
+  CLI::App& manual = *app.add_subcommand("manual", "a page of the manual, for man");
+  manual.add_option("PAGE", o.page, "orrery (the default), orrery-spec, or the page of a command: orrery-simulate")
+      ->type_name("");
+  manual.add_option("--out", o.manual_folder, "write all pages into this folder instead")->type_name("FOLDER");
+  manual.footer("example: man <(orrery manual orrery-spec)");
+}
+
 void set_up(CLI::App& app, Options& o) {
-  app.set_version_flag("--version", fmt::format("orrery {}", orrery::kVersion));
+  app.set_version_flag("--version", orrery::version_line("orrery"));
   app.add_flag("--quiet", o.quiet, "no progress on stderr");
   app.add_option("--threads", o.threads, "workers; results do not depend on it")
       ->check(CLI::Range(1, 1024))
@@ -305,6 +337,7 @@ void set_up(CLI::App& app, Options& o) {
   add_import(app, o);
   add_export(app, o);
   add_list(app, o);
+  add_own(app, o);
   app.footer(
       "examples:\n"
       "  orrery simulate examples/gpt-64-gpus.yaml\n"
@@ -350,6 +383,7 @@ orrery::Common common_of(const Options& o) {
   // (no-color.org) colours are off if this variable is set and not empty
   const char* no_color = std::getenv("NO_COLOR");
   common.style.bars = is_terminal(STDOUT_FILENO);
+  common.style.columns = orrery::terminal_columns(common.style.bars);
   common.style.colour = common.style.bars && (no_color == nullptr || *no_color == '\0');
   common.threads = o.threads;
   common.json = o.json;
@@ -412,6 +446,10 @@ orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrer
   if (name == "import") return orrery::import_launch_command(o.import, common);
   if (name == "export" && o.exported.to == "chakra") return orrery::export_chakra_command(o.exported);
   if (name == "export") return orrery::export_command(o.exported);
+  if (name == "schema") return {.text = orrery::spec_schema(), .verbatim = true};
+  if (name == "doctor") return orrery::doctor_command(common);
+  if (name == "completion") return {.text = orrery::completion(o.shell, orrery::option_tree(app)), .verbatim = true};
+  if (name == "manual") return orrery::manual_command(orrery::option_tree(app), o.page, o.manual_folder);
   return orrery::list_command(o.list, common, o.markdown);
 }
 
@@ -436,13 +474,15 @@ int run_command_line(int argc, char** argv) {
     const orrery::Outcome outcome = run(app, options, peers);
     const auto say = [&] {
       common_of(options).progress("");
-      write_out(orrery::printable_lines(outcome.text));
+      const bool data = options.json || options.compare.csv || options.search.csv || options.markdown;
+      const bool whole = data || outcome.verbatim;
+      write_out(orrery::fold(orrery::printable_lines(outcome.text), whole ? 0 : common_of(options).style.columns));
       if (!options.quiet && !outcome.log.empty()) std::fputs(orrery::printable_lines(outcome.log).c_str(), stderr);
     };
     peers == nullptr ? say() : orrery::said_by_one(*peers, say);
     return outcome.status;
   } catch (const CLI::CallForHelp&) {
-    write_out(app.help());
+    write_out(orrery::fold(app.help(), orrery::terminal_columns(is_terminal(STDOUT_FILENO))));
   } catch (const CLI::CallForVersion& version) {
     write_out(std::string(version.what()) + '\n');
   } catch (const CLI::ParseError& error) {

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "models/base/output_file.h"
 #include "models/load/load_spec.h"
 #include "sim/advice/first_answer.h"
 #include "sim/advice/fitting.h"
+#include "sim/advice/save_spec.h"
 #include "sim/cli/commands.h"
 #include "sim/export/chrome_trace.h"
 #include "sim/predict/long_steps.h"
@@ -28,11 +28,9 @@ FirstAnswer spec_of(const SimulateOptions& o, const Common& common) {
 }
 
 void save(const std::string& path, const FirstAnswer& made, const std::vector<std::string>& overrides) {
-  std::string text = fmt::format("# {}, by orrery simulate --save\n", made.spec.path);
-  for (const std::string& line : made.chosen) text += fmt::format("# {}\n", line);
-  OutputFile file(path);
-  file.write(text + print_tree(overridden_tree(made.spec, overrides)));
-  file.commit();
+  std::vector<std::string> comment = {fmt::format("{}, by orrery simulate --save", made.spec.path)};
+  comment.insert(comment.end(), made.chosen.begin(), made.chosen.end());
+  save_spec(path, comment, made.spec, overrides);
 }
 
 // The choices that were made for the user, printed before the report that is based on them.
@@ -69,7 +67,7 @@ Outcome simulate_command(const SimulateOptions& options, const Common& common) {
     write_chrome_trace(options.trace, p.plan, p.trace, memory_samples(spec, p.plan, p.costs, p.trace, p.profile),
                        {.device = spec.cluster.gpu.name, .steps = p.plan.steps == 1 ? spec.steps : 1});
   say(p.report);
-  if (draws) outcome.text += "\n" + gantt(p.plan, p.trace);
+  if (draws) outcome.text += "\n" + gantt(p.plan, p.trace, gantt_columns(p.plan, common.style.columns));
   return outcome;
 }
 

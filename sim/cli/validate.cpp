@@ -102,7 +102,7 @@ Outcome validate_steps(const ValidateOptions& options, const Common& common) {
   Outcome outcome{.status = all.status};
   for (const Validation& v : all.rows) {
     if (!v.failure.empty()) continue;
-    if (!common.json && all.rows.size() <= 3) outcome.text += validation_text(v) + '\n';
+    if (!common.json && all.rows.size() <= 3) outcome.text += validation_text(v, common.style) + '\n';
     if (!(std::abs(v.step_error) <= options.tolerance) && outcome.status == 0) outcome.status = kOutOfTolerance;
   }
   outcome.text = common.json ? to_json(all.rows) : outcome.text + validation_table(all.rows, common.style);

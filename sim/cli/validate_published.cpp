@@ -88,7 +88,7 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   const std::string picture = std::filesystem::path(options.scatter).filename().string();
   save(options.page, published_page(cases, options.leave_one_out ? &fit : nullptr, picture));
   if (common.json) return {options.leave_one_out ? refit_json(fit) : published_json(cases)};
-  return {published_text(cases) + (options.leave_one_out ? '\n' + refit_text(fit) : "")};
+  return {published_text(cases, common.style) + (options.leave_one_out ? '\n' + refit_text(fit) : "")};
 }
 
 }  // namespace orrery

@@ -101,7 +101,7 @@ Outcome validate_recipes_command(const Common& common) {
     sources += fmt::format("{}: {}; published: {}{}\n", r.recipe.name, r.recipe.source, r.recipe.figure_source,
                            r.recipe.machine.empty() ? "" : ", on " + r.recipe.machine);
   }
-  return {print(t) + '\n' + sources};
+  return {print(t, "", common.style.columns) + '\n' + sources};
 }
 
 }  // namespace orrery

@@ -3,11 +3,11 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/base/installed.h"
 #include "sim/parallel/wire.h"
 
 namespace orrery {
@@ -29,16 +29,17 @@ long launched() {
 std::unique_ptr<Peers> peers_of_environment() {
   const long processes = launched();
   if (processes < 2) return nullptr;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::string path = (here / "orrery-peers.so").string();
+  const std::string path = companion(kPeersPlugin);
   // The plugin's symbols are global (RTLD_GLOBAL), because MPI libraries load components of their own that need them;
-  // the plugin is never unloaded, because these components cannot be unloaded.
-  void* const plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
+  // it is never unloaded, because those components cannot be.
+  void* const plugin = path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   void* const make = plugin == nullptr ? nullptr : ::dlsym(plugin, kMakePeers);
   if (make == nullptr)
     throw Error(fmt::format("{} processes were started together, and {}; build it where Open MPI is (libopenmpi-dev), "
                             "or start one process",
-                            processes, ::dlerror()),
+                            processes,
+                            path.empty() ? fmt::format("{} is not beside {}", kPeersPlugin, program_folder())
+                                         : std::string(::dlerror())),
                 1);
   std::unique_ptr<Peers> peers(reinterpret_cast<MakePeers*>(make)());
   if (peers->size() != processes)

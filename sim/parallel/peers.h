@@ -7,9 +7,11 @@
 
 namespace orrery {
 
-// The processes that mpirun or srun started together with this one; nullptr where it was started alone. They exchange
-// messages through the plugin orrery-peers.so in this program's folder (exec/mpi/peers.cpp), the only part of the
-// program that needs MPI. Throws Error where the plugin is missing, or knows fewer processes than the launcher started.
+inline constexpr const char* kPeersPlugin = "orrery-peers.so";
+
+// The processes that mpirun or srun started together with this one; nullptr where it was started alone. They talk
+// through the plugin orrery-peers.so beside this program (exec/mpi/peers.cpp), the only thing here that needs MPI.
+// Throws Error where the plugin is missing, or knows fewer processes than the launcher started.
 std::unique_ptr<Peers> peers_of_environment();
 
 // Runs f() in every process; if it throws Error in some of them, all throw the Error of the lowest rank among these.

@@ -14,8 +14,9 @@ namespace orrery {
 struct Outcome {
   std::string text;
   int status = 0;
-  std::string log{};  // text for stderr, which may differ from run to run
-  double spread = 0;  // spread of a calibration's measurements: interquartile range over median
+  std::string log{};      // a line for stderr, for output that differs from run to run
+  double spread = 0;      // spread of the measurements of a calibration: quartile distance over median, by time
+  bool verbatim = false;  // the text is for a program: its lines are not folded to the terminal's width
 };
 using Progress = std::function<void(std::string_view)>;
 

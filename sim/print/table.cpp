@@ -1,11 +1,18 @@
 #include "sim/print/table.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "sim/print/fold.h"
 
 namespace orrery {
 namespace {
 
 using Cells = std::vector<std::string>;
+
+constexpr std::size_t kGap = 2;        // blanks between columns
+constexpr std::size_t kNarrow = 14;    // columns of text are not made narrower than this
+constexpr unsigned char kEscape = 27;  // begins the code of a colour, which ends in m
 
 std::vector<std::size_t> widths_of(const std::vector<Cells>& lines, std::size_t columns) {
   std::vector<std::size_t> widths(columns);
@@ -16,26 +23,102 @@ std::vector<std::size_t> widths_of(const std::vector<Cells>& lines, std::size_t 
   return widths;
 }
 
+std::size_t total(const std::vector<std::size_t>& widths) {
+  return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) +
+         kGap * (widths.empty() ? 0 : widths.size() - 1);
+}
+
 bool says_something(const Cells& cells) {
   return std::any_of(cells.begin(), cells.end(), [](const std::string& cell) { return !cell.empty(); });
 }
 
-std::string line_of(const Cells& cells, const Table& table, const std::vector<std::size_t>& widths) {
-  std::string line;
+// One row, over as many lines as the cell that takes most.
+std::string row_of(const Cells& cells, const Table& table, const std::vector<std::size_t>& widths,
+                   std::string_view indent) {
+  std::vector<Cells> parts;
+  std::size_t lines = 1;
   for (std::size_t i = 0; i < std::min(widths.size(), cells.size()); ++i) {
-    if (i > 0) line += "  ";
-    const std::string blanks(widths[i] - width_of(cells[i]), ' ');
-    line += table.columns[i].align == Align::right ? blanks + cells[i] : cells[i] + blanks;
+    parts.push_back(width_of(cells[i]) > widths[i] ? wrapped(cells[i], widths[i]) : Cells{cells[i]});
+    lines = std::max(lines, parts.back().size());
   }
-  line.resize(line.find_last_not_of(' ') + 1);
-  return line;
+  std::string text;
+  for (std::size_t n = 0; n < lines; ++n) {
+    std::string line(indent);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string cell = n < parts[i].size() ? parts[i][n] : "";
+      const std::string blanks(widths[i] - std::min(widths[i], width_of(cell)), ' ');
+      if (i > 0) line.append(kGap, ' ');
+      line += table.columns[i].align == Align::right ? blanks + cell : cell + blanks;
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+// Makes columns of text narrower, the widest first, until the table has room; returns whether it has.
+bool narrow(const Table& table, std::vector<std::size_t>& widths, std::size_t room) {
+  while (total(widths) > room) {
+    std::size_t widest = widths.size();
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      const bool text = table.columns[i].align == Align::left && widths[i] > kNarrow;
+      if (text && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+    }
+    if (widest == widths.size()) return false;
+    --widths[widest];
+  }
+  return true;
+}
+
+Cells chosen(const Cells& cells, const std::vector<std::size_t>& columns) {
+  Cells some;
+  for (const std::size_t i : columns) some.push_back(i < cells.size() ? cells[i] : "");
+  while (!some.empty() && some.back().empty()) some.pop_back();
+  return some;
+}
+
+// The columns that have room side by side, group by group, the first column in each.
+std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::size_t>& widths, std::size_t room) {
+  std::vector<std::vector<std::size_t>> groups;
+  std::size_t width = 0;
+  for (std::size_t i = 1; i < widths.size(); ++i) {
+    if (groups.empty() || width + kGap + widths[i] > room) {
+      groups.push_back({0});
+      width = widths[0];
+    }
+    groups.back().push_back(i);
+    width += kGap + widths[i];
+  }
+  return groups;
+}
+
+std::string apart(const Table& table, const std::vector<std::size_t>& natural, std::string_view indent,
+                  std::size_t columns) {
+  const std::size_t room = columns - indent.size(), most = (room - kGap) / 2;
+  std::vector<std::size_t> widths = natural;
+  for (std::size_t& width : widths) width = std::min(width, most);
+  std::string text;
+  for (const std::vector<std::size_t>& group : groups_of(widths, room)) {
+    Table part;
+    for (const std::size_t i : group) part.columns.push_back(table.columns[i]);
+    for (const Cells& cells : table.rows) part.rows.push_back(chosen(cells, group));
+    text += (text.empty() ? "" : "\n") + print(part, indent, columns);
+  }
+  return text;
 }
 
 }  // namespace
 
 std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  std::size_t width = 0;
+  bool code = false;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte == kEscape) code = true;
+    if (!code && (byte & 0xC0U) != 0x80U) ++width;
+    if (c == 'm') code = false;
+  }
+  return width;
 }
 
 std::string bar(double share, std::size_t columns) {
@@ -45,7 +128,7 @@ std::string bar(double share, std::size_t columns) {
   return text;
 }
 
-std::string print(const Table& table, std::string_view indent) {
+std::string print(const Table& table, std::string_view indent, std::size_t columns) {
   Cells names, units;
   for (const Column& column : table.columns) {
     names.push_back(column.name);
@@ -55,12 +138,14 @@ std::string print(const Table& table, std::string_view indent) {
   if (says_something(names)) lines.push_back(names);
   if (says_something(units)) lines.push_back(units);
   lines.insert(lines.end(), table.rows.begin(), table.rows.end());
-  const std::vector<std::size_t> widths = widths_of(lines, table.columns.size());
-  std::string text;
-  for (const Cells& cells : lines) {
-    text += indent;
-    text += line_of(cells, table, widths) + '\n';
+  std::vector<std::size_t> widths = widths_of(lines, table.columns.size());
+  const std::vector<std::size_t> natural = widths;
+  if (columns > 0 && !narrow(table, widths, columns - indent.size())) {
+    if (table.columns.size() > 2) return apart(table, natural, indent, columns);
+    for (std::size_t& width : widths) width = std::min(width, (columns - indent.size() - kGap) / 2);
   }
+  std::string text;
+  for (const Cells& cells : lines) text += row_of(cells, table, widths, indent);
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,10 +30,11 @@ std::string count_text(double count);    // a count with its unit: "70.6 B"
 std::string percent_text(double share);  // a share in percent: "38.2 %"
 std::string grouped(double value);       // the number, rounded and with commas between thousands: "106,700"
 
-// The style of a terminal. In a pipe the text is plain: no colour, no bars.
+// The style of a terminal. In a pipe the text is plain: no colour, no bars, no limit of width.
 struct Style {
   bool bars = false;
   bool colour = false;
+  std::size_t columns = 0;  // width of the terminal; 0: no limit
 };
 
 std::string heading(std::string_view text, const Style& style);  // the text, bold if the style has colour

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/print/text.h"
 #include "sim/report/interval.h"
 #include "sim/report/report.h"
 #include "sim/report/validated_rows.h"
@@ -112,7 +113,7 @@ std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases);
 // The same steps with their errors, for users who ask how far off predictions of steps like theirs were.
 std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases);
 
-std::string published_text(const std::vector<PublishedCase>& cases);
+std::string published_text(const std::vector<PublishedCase>& cases, const Style& style = {});
 std::string published_json(const std::vector<PublishedCase>& cases);
 std::string scatter_svg(const std::vector<PublishedCase>& cases);
 // The results as a Markdown page. fit: nullptr if no fit was made; picture: link to the scatter plot, "" = none.

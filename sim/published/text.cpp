@@ -42,26 +42,27 @@ void add_rows(Table& t, const PublishedCase& c) {
     add(c.row.id, c.step_time_s, c.row.step_time_s, true);
 }
 
-std::string rows_text(const std::vector<PublishedCase>& cases, bool doubtful) {
+std::string rows_text(const std::vector<PublishedCase>& cases, bool doubtful, const Style& style) {
   Table t;
   t.columns = {{"row", "", Align::left}, {"step", "predicted"}, {"", "measured"}, {"error", "%"},
                {"memory", "predicted"},  {"GiB", "measured"},   {"error", "%"},   {"limited by", "", Align::left}};
   for (const PublishedCase& c : cases) {
     if (c.reason.empty() && c.row.doubtful.empty() != doubtful) add_rows(t, c);
   }
-  return t.rows.empty() ? "" : print(t) + '\n';
+  return t.rows.empty() ? "" : print(t, "", style.columns) + '\n';
 }
 
-std::string unsupported_text(const std::vector<PublishedCase>& cases) {
+std::string unsupported_text(const std::vector<PublishedCase>& cases, const Style& style) {
   Table t;
   t.columns = {{"not supported", "", Align::left}, {"why", "", Align::left}};
   for (const PublishedCase& c : cases) {
     if (!c.reason.empty()) t.rows.push_back({c.row.id, c.reason});
   }
-  return t.rows.empty() ? "" : print(t) + '\n';
+  return t.rows.empty() ? "" : print(t, "", style.columns) + '\n';
 }
 
-std::string summary_text(const std::string& title, const std::vector<ErrorSummary>& list, bool null_model) {
+std::string summary_text(const std::string& title, const std::vector<ErrorSummary>& list, bool null_model,
+                         const Style& style) {
   if (list.empty()) return "";
   Table t;
   t.columns = {{title, "", Align::left},
@@ -77,10 +78,10 @@ std::string summary_text(const std::string& title, const std::vector<ErrorSummar
                       percent(s.p90), percent(s.worst)});
     if (null_model) t.rows.back().push_back(percent(s.null_mean));
   }
-  return print(t) + '\n';
+  return print(t, "", style.columns) + '\n';
 }
 
-std::string bubbles_text(const std::vector<PublishedCase>& cases) {
+std::string bubbles_text(const std::vector<PublishedCase>& cases, const Style& style) {
   Table t;
   t.columns = {{"bubble, without launches and transfers", "", Align::left},
                {"predicted", "%"},
@@ -91,10 +92,10 @@ std::string bubbles_text(const std::vector<PublishedCase>& cases) {
     t.rows.push_back({c.row.id, percent(c.bubble_fraction), percent(*c.row.bubble_fraction),
                       signed_percent(c.bubble_fraction - *c.row.bubble_fraction)});
   }
-  return t.rows.empty() ? "" : print(t) + '\n';
+  return t.rows.empty() ? "" : print(t, "", style.columns) + '\n';
 }
 
-std::string regret_text(const std::vector<PublishedCase>& cases) {
+std::string regret_text(const std::vector<PublishedCase>& cases, const Style& style) {
   Table t;
   t.columns = {{"picking the fastest layout", "", Align::left},
                {"grids", ""},
@@ -104,7 +105,7 @@ std::string regret_text(const std::vector<PublishedCase>& cases) {
   for (const GridRegret& r : regrets(cases)) {
     t.rows.push_back({r.source, fmt::format("{}", r.grids), percent(r.mean), percent(r.worst), percent(r.right)});
   }
-  return t.rows.empty() ? "" : print(t) + '\n';
+  return t.rows.empty() ? "" : print(t, "", style.columns) + '\n';
 }
 
 // A line on how often predictions are right about steps that ran out of memory and about steps that did not.
@@ -172,19 +173,20 @@ nlohmann::ordered_json summary_json(const char* key, const std::vector<ErrorSumm
 
 }  // namespace
 
-std::string published_text(const std::vector<PublishedCase>& cases) {
-  std::string text = rows_text(cases, false);
-  if (const std::string rows = rows_text(cases, true); !rows.empty()) text += "doubtful rows\n" + rows;
-  text += unsupported_text(cases);
-  text += summary_text("step time", summarize(misses(cases, Judged::step, false)), true);
-  text += summary_text("layer time", summarize(misses(cases, Judged::layer, false)), false);
-  text += summary_text("peak memory", summarize(misses(cases, Judged::memory, false)), false);
-  text += summary_text("step time of rows with", summarize_by_technique(misses(cases, Judged::step, false)), true);
-  text += bubbles_text(cases);
-  text += summary_text("bubble, points of 100", summarize(misses(cases, Judged::bubble, false)), false);
-  text += summary_text("doubtful: step time", summarize(misses(cases, Judged::step, true)), true);
-  text += summary_text("doubtful: peak memory", summarize(misses(cases, Judged::memory, true)), false);
-  return text + regret_text(cases) + fit_text(cases);
+std::string published_text(const std::vector<PublishedCase>& cases, const Style& style) {
+  std::string text = rows_text(cases, false, style);
+  if (const std::string rows = rows_text(cases, true, style); !rows.empty()) text += "doubtful rows\n" + rows;
+  text += unsupported_text(cases, style);
+  text += summary_text("step time", summarize(misses(cases, Judged::step, false)), true, style);
+  text += summary_text("layer time", summarize(misses(cases, Judged::layer, false)), false, style);
+  text += summary_text("peak memory", summarize(misses(cases, Judged::memory, false)), false, style);
+  text +=
+      summary_text("step time of rows with", summarize_by_technique(misses(cases, Judged::step, false)), true, style);
+  text += bubbles_text(cases, style);
+  text += summary_text("bubble, points of 100", summarize(misses(cases, Judged::bubble, false)), false, style);
+  text += summary_text("doubtful: step time", summarize(misses(cases, Judged::step, true)), true, style);
+  text += summary_text("doubtful: peak memory", summarize(misses(cases, Judged::memory, true)), false, style);
+  return text + regret_text(cases, style) + fit_text(cases);
 }
 
 std::string published_json(const std::vector<PublishedCase>& cases) {

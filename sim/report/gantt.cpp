@@ -41,13 +41,24 @@ std::string line_of(const Plan& plan, const Trace& trace, const RankClass& slot,
   return line;
 }
 
+std::size_t name_width(const Plan& plan, std::size_t classes) {
+  std::size_t width = 0;
+  for (std::size_t s = 0; s < classes; ++s) width = std::max(width, plan.classes[s].name.size());
+  return width;
+}
+
 }  // namespace
+
+int gantt_columns(const Plan& plan, std::size_t columns) {
+  constexpr std::size_t kLeast = 20, kMost = 100, kGaps = 4;
+  const std::size_t beside = name_width(plan, plan.classes.size()) + kGaps;
+  return static_cast<int>(columns == 0 ? kMost : std::clamp(columns - std::min(columns, beside), kLeast, kMost));
+}
 
 std::string gantt(const Plan& plan, const Trace& trace, int columns, int lines) {
   std::string text;
-  std::size_t width = 0;
   const auto count = std::min<std::size_t>(plan.classes.size(), lines);
-  for (std::size_t s = 0; s < count; ++s) width = std::max(width, plan.classes[s].name.size());
+  const std::size_t width = name_width(plan, count);
   for (std::size_t s = 0; s < count; ++s) {
     text += fmt::format("  {:<{}}  {}\n", plan.classes[s].name, width, line_of(plan, trace, plan.classes[s], columns));
   }

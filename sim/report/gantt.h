@@ -16,4 +16,7 @@ namespace orrery {
 // F forward, B backward (W weight gradients, where they run apart), R forward run again, U norm and update, . idle.
 std::string gantt(const Plan& plan, const Trace& trace, int columns = 100, int lines = 32);
 
+// The letters that a line has beside its name on a terminal of so many columns, 100 at most; 0: no limit.
+int gantt_columns(const Plan& plan, std::size_t columns);
+
 }  // namespace orrery

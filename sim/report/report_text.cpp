@@ -103,7 +103,14 @@ std::string headline(const Report& r, const Style& style) {
   }
   t.rows.push_back({"memory", memory_text(as_double(r.memory.peak_device)), fit_text(r, style)});
   if (r.source == "simulated") add_beyond(t, r);
-  return print(t, kIndent);
+  return print(t, kIndent, style.columns);
+}
+
+// The width of the longest bar, where figures and names take some forty columns of a terminal.
+std::size_t bar_columns(const Style& style) {
+  return style.columns == 0
+             ? kBarColumns
+             : std::clamp<std::size_t>(style.columns - std::min(style.columns, kBarColumns), 8, kBarColumns);
 }
 
 std::string time_table(const Report& r, const Style& style) {
@@ -117,12 +124,12 @@ std::string time_table(const Report& r, const Style& style) {
     std::string name(name_of(static_cast<TimeKind>(k)));
     std::replace(name.begin(), name.end(), '_', ' ');
     t.rows.push_back({name, number(r.time_s[k], scale), fmt::format("{:.1f}", 100 * share)});
-    if (style.bars) t.rows.back().push_back(bar(share, kBarColumns));
+    if (style.bars) t.rows.back().push_back(bar(share, bar_columns(style)));
   }
-  return print(t, kIndent);
+  return print(t, kIndent, style.columns);
 }
 
-std::string memory_table(const Report& r) {
+std::string memory_table(const Report& r, const Style& style) {
   Table t;
   const Scale scale = memory_scale(as_double(r.memory.peak_device));
   const std::string unit(scale.unit);
@@ -143,7 +150,7 @@ std::string memory_table(const Report& r) {
     for (const std::size_t c : shown) row.push_back(number(as_double(rank.memory.at_peak[c]), scale));
     t.rows.push_back(row);
   }
-  return print(t, kIndent);
+  return print(t, kIndent, style.columns);
 }
 
 // Tells when the fullest class of ranks has its peak, and the largest buffers at that moment.
@@ -168,7 +175,7 @@ std::string peak_text(const Report& r) {
   return text;
 }
 
-std::string communication_table(const Report& r) {
+std::string communication_table(const Report& r, const Style& style) {
   Table t;
   t.columns = {{"communication", "", Align::left},
                {"op", "", Align::left},
@@ -185,19 +192,19 @@ std::string communication_table(const Report& r) {
   }
   const bool beyond = std::any_of(r.communication.begin(), r.communication.end(),
                                   [](const CommunicationRow& row) { return row.exposed_s > row.time_s; });
-  std::string text = print(t, kIndent);
+  std::string text = print(t, kIndent, style.columns);
   if (beyond)
     text +=
         fmt::format("{}exposed: what all ranks idle for a transfer, on average; several may wait for one\n", kIndent);
   return text;
 }
 
-std::string weights_table(const Report& r) {
+std::string weights_table(const Report& r, const Style& style) {
   Table t;
   t.columns = {{"weights", "", Align::left}, {"versions"}, {"staleness", "updates"}};
   for (const WeightRow& w : r.weights)
     t.rows.push_back({w.name, fmt::format("{}", w.versions), fmt::format("{}", w.staleness)});
-  return print(t, kIndent);
+  return print(t, kIndent, style.columns);
 }
 
 std::string loss_text(const Report& r) {
@@ -255,9 +262,9 @@ std::string roll_back_text(const Report& r) {
 
 std::string report_text(const Spec& spec, const Report& report, const Style& style) {
   std::string text = title(spec, style) + '\n' + headline(report, style) + '\n' + time_table(report, style) + '\n';
-  text += memory_table(report) + peak_text(report) + '\n';
-  if (!report.communication.empty()) text += communication_table(report) + '\n';
-  if (!report.weights.empty()) text += weights_table(report) + '\n';
+  text += memory_table(report, style) + peak_text(report) + '\n';
+  if (!report.communication.empty()) text += communication_table(report, style) + '\n';
+  if (!report.weights.empty()) text += weights_table(report, style) + '\n';
   if (!report.losses.empty()) text += loss_text(report) + '\n';
   text += roll_back_text(report);
   for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);

@@ -188,10 +188,14 @@ Job make_job(const RunOptions& given) {
   return job;
 }
 
+std::int64_t most_ranks_unasked(std::int64_t cores) {
+  constexpr std::int64_t kAlways = 8;  // so few ranks may share cores: the run is slow, but correct
+  return std::max(cores, kAlways);
+}
+
 void check_cores(const Job& job, std::int64_t cores) {
-  constexpr std::int64_t kAlways = 8;  // up to this number of ranks may share cores: the run is slow, but correct
   const std::int64_t ranks = job.plan.ranks;
-  if (job.options.device == "cuda" || job.options.ranks == ranks || ranks <= std::max(cores, kAlways)) return;
+  if (job.options.device == "cuda" || job.options.ranks == ranks || ranks <= most_ranks_unasked(cores)) return;
   throw Error(
       fmt::format("{}: gpus: {} ranks for {} cores of this machine; give --ranks {} to start them all the same, "
                   "or --ranks N for fewer (or orrery simulate, for a prediction)",

@@ -38,8 +38,11 @@ struct Job {
 
 Job make_job(const RunOptions& options);
 
-// Throws Error where the spec has more ranks than this machine has cores (and more than 8), unless --ranks asks for
-// that number: such a spec describes a cluster and is meant for `simulate`.
+// The most ranks that a run has on a machine of so many cores without --ranks.
+std::int64_t most_ranks_unasked(std::int64_t cores);
+
+// Throws Error where the spec has many more ranks than this machine has cores, unless --ranks asks for so many: the
+// spec is that of a cluster, meant for `simulate`.
 void check_cores(const Job& job, std::int64_t cores);
 
 // "8 steps instead of 6: the plan of pipedream-2bw fills its pipeline and empties it over 4", or "" where the run has

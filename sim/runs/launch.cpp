@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/base/installed.h"
 
 namespace orrery {
 namespace {
@@ -34,18 +35,9 @@ std::string variable(const char* name) {
 
 bool is_program(const fs::path& path) { return fs::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0; }
 
-std::string find_on_path(const std::string& name) {
-  std::istringstream folders(variable("PATH"));
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const fs::path path = fs::path(folder.empty() ? "." : folder) / name;
-    if (is_program(path)) return path.string();
-  }
-  return "";
-}
-
-// Flags for mpirun in containers: ranks may not read each other's memory there (which Open MPI's vader does to save a
-// memcpy), there is no network to look for, and there may be more ranks than cores, so that waiting ranks must yield
-// and no rank is bound to a core.
+// Flags for mpirun in containers: ranks may not read each other's memory there (vader's single copy), there is no
+// network to look for, and there may be more ranks than cores, so that waiting ranks must yield and none is bound to a
+// core.
 constexpr std::string_view kMpirunFlags[] = {"--oversubscribe",
                                              "--enable-recovery",
                                              "--bind-to",
@@ -69,6 +61,15 @@ constexpr const char* kJobVariables[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jo
 
 }  // namespace
 
+std::string find_on_path(const std::string& name) {
+  std::istringstream folders(variable("PATH"));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path path = fs::path(folder.empty() ? "." : folder) / name;
+    if (is_program(path)) return path.string();
+  }
+  return "";
+}
+
 std::vector<std::string> rank_arguments(const std::string& program, const RankArguments& a) {
   std::vector<std::string> words = {program, "--spec", fs::absolute(a.spec).string()};
   for (const std::string& o : a.overrides) words.insert(words.end(), {"--set", o});
@@ -86,11 +87,8 @@ std::string find_rank_program(const std::string& device) {
     return given;
   }
   const std::string name = device == "cuda" ? "orrery-rank-cuda" : "orrery-rank";
-  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const fs::path& path : {here / name, here.parent_path() / "exec" / name}) {
-    if (is_program(path)) return path.string();
-  }
-  throw Error(fmt::format("{}: is not beside {}; it is built where {}", name, here.string(),
+  if (std::string path = companion(name); is_program(path)) return path;
+  throw Error(fmt::format("{}: is not beside {}; it is built where {}", name, program_folder(),
                           device == "cuda" ? "the CUDA toolkit and NCCL are"
                                            : "Open MPI and OpenBLAS are (libopenmpi-dev, libopenblas-dev)"),
               1);

@@ -31,6 +31,9 @@ std::vector<std::string> rank_arguments(const std::string& program, const RankAr
 // beside this program or in ../exec. Throws Error if it is not there.
 std::string find_rank_program(const std::string& device);
 
+// The path of a program on PATH; "" where there is none.
+std::string find_on_path(const std::string& name);
+
 // The command of Open MPI's mpirun with n ranks on this machine. mpirun and its ranks keep all their files in
 // `temporary` and `shared` ("": in their default folders). A rank that dies does not end the other ranks: the process
 // that watches the ranks does. Throws Error if there is no mpirun on PATH.

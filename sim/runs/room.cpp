@@ -59,6 +59,14 @@ Room room_here(const std::string& shared, const std::string& temporary) {
   return {as_number(files.rlim_cur), as_number(addresses.rlim_cur), free_in(shared), free_in(temporary)};
 }
 
+std::int64_t most_ranks(const Room& room) {
+  if (room.addresses < kAddresses) return 0;
+  const std::int64_t by_files = (room.files - kFiles) / kFilesOfRank;
+  const std::int64_t by_shared = (room.shared - kSharedAll) / kSharedOfRank;
+  const std::int64_t by_disk = (room.disk - kDiskAll) / kDiskOfRank;
+  return std::max<std::int64_t>(0, std::min({by_files, by_shared, by_disk}));
+}
+
 void check_room(const Room& room, std::int64_t ranks, const std::string& temporary) {
   if (const std::int64_t needed = kFiles + kFilesOfRank * ranks; room.files < needed)
     refuse(fmt::format("a process may open {} files (ulimit -n)", room.files), ranks, fmt::format("{}", needed));

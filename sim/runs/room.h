@@ -21,7 +21,10 @@ inline constexpr std::uint64_t kMostFiles = 65536;
 // soft limit of open files as far as allowed, up to kMostFiles.
 Room room_here(const std::string& shared, const std::string& temporary);
 
-// Throws Error with status 1 where `room` is too small to start this number of ranks.
+// The most ranks that these limits let start together; 0: not one.
+std::int64_t most_ranks(const Room& room);
+
+// Throws Error with status 1 where these limits are too low to start so many ranks.
 void check_room(const Room& room, std::int64_t ranks, const std::string& temporary);
 
 }  // namespace orrery

@@ -32,7 +32,7 @@ std::vector<FrontRow> front_of(std::vector<FrontRow> rows) {
   return front;
 }
 
-std::string front_text(const std::vector<FrontRow>& rows, bool cut) {
+std::string front_text(const std::vector<FrontRow>& rows, bool cut, const Style& style) {
   const bool one = std::all_of(rows.begin(), rows.end(), [&](const FrontRow& r) {
     return r.machine == rows.front().machine && r.gpus == rows.front().gpus;
   });
@@ -58,7 +58,7 @@ std::string front_text(const std::vector<FrontRow>& rows, bool cut) {
     t.rows.push_back({r.machine, grouped(static_cast<double>(r.gpus)), grouped(r.tokens_per_s),
                       r.usd_per_Mtoken ? fmt::format("{:.3f}", *r.usd_per_Mtoken) : "-",
                       memory_text(static_cast<double>(r.memory)), r.strategy});
-  return text + print(t, "  ") + (cut ? "  cut: less memory may do on some machine\n" : "");
+  return text + print(t, "  ", style.columns) + (cut ? "  cut: less memory may do on some machine\n" : "");
 }
 
 std::string front_json(const std::vector<FrontRow>& rows) {

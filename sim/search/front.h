@@ -32,7 +32,7 @@ std::vector<FrontRow> front_of(std::vector<FrontRow> rows);
 // The front as lines for the terminal; samples for one machine ("time against memory") and for several:
 //   22.51 ms   2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
 //   dgx-h100  8   72,800 tokens/s  0.09 $/Mtoken  2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
-std::string front_text(const std::vector<FrontRow>& rows, bool cut = false);
-std::string front_json(const std::vector<FrontRow>& rows);  // the rows as a JSON list, for orrery.search/1
+std::string front_text(const std::vector<FrontRow>& rows, bool cut = false, const Style& style = {});
+std::string front_json(const std::vector<FrontRow>& rows);  // a JSON list, for schema orrery.search/1
 
 }  // namespace orrery

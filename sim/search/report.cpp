@@ -113,7 +113,7 @@ std::string search_text(const Space& space, const SearchResult& r, const Style& 
     return text;
   }
   text += proof_text(space, r) + '\n';
-  text += print(strategies(space, r), "  ");
+  text += print(strategies(space, r), "  ", style.columns);
   text += fmt::format("\n  limited by {}\n", r.best.front().report.limit);
   const std::string why = why_text(space, r);
   if (!why.empty()) text += fmt::format("\n{}\n{}", heading("  why the others are slower", style), why);

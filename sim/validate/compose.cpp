@@ -132,8 +132,8 @@ std::string composed_table(const std::vector<Composed>& all, const Style& style)
   };
   t.rows.push_back({"median", "", "", "", plain(median(compute)), "", "", plain(median(memory))});
   t.rows.push_back({"worst", "", "", "", plain(largest(compute)), "", "", plain(largest(memory))});
-  std::string text =
-      heading("composed: compute and memory measured, communication modelled", style) + '\n' + print(t, "  ");
+  std::string text = heading("composed: compute and memory measured, communication modelled", style) + '\n' +
+                     print(t, "  ", style.columns);
   for (const Composed& c : all)
     text += c.failure.empty() ? fmt::format("  {}: step predicted {}, composed {} (not a measured step)\n", c.name,
                                             time_text(c.predicted_step), time_text(c.composed_step))

@@ -95,7 +95,7 @@ Validation validate(const Spec& spec, const Prediction& p, std::span<const RankR
   return v;
 }
 
-std::string validation_text(const Validation& v) {
+std::string validation_text(const Validation& v, const Style& style) {
   Table t;
   t.columns = {{v.name, "", Align::left}, {"predicted"}, {"measured"}, {"error"}, {"", "", Align::left}};
   const Report &p = v.predicted, &m = v.measured;
@@ -107,7 +107,7 @@ std::string validation_text(const Validation& v) {
   t.rows.push_back({"exposed communication", percent_text(exposed_share(p)), percent_text(exposed_share(m)), ""});
   t.rows.push_back({"peak memory", memory_text(static_cast<double>(p.memory.peak)),
                     memory_text(static_cast<double>(m.memory.peak)), off_by(v.memory_error)});
-  std::string text = print(t) + '\n';
+  std::string text = print(t, "", style.columns) + '\n';
   Table k;
   k.columns = {{"kind of op", "", Align::left}, {"tasks"}, {"predicted"}, {"measured"}, {"error"}};
   for (std::size_t i = 0; i < std::min(kKindsShown, v.kinds.size()); ++i) {
@@ -115,7 +115,8 @@ std::string validation_text(const Validation& v) {
     k.rows.push_back(
         {e.kind, fmt::format("{}", e.count), time_text(e.predicted), time_text(e.measured), off_by(e.error())});
   }
-  return text + print(k, "  ") + fmt::format("  all kinds, without sign: {:.1f} %\n", 100 * v.cost_error);
+  return text + print(k, "  ", style.columns) +
+         fmt::format("  all kinds, without sign: {:.1f} %\n", 100 * v.cost_error);
 }
 
 std::string validation_table(const std::vector<Validation>& all, const Style& style) {
@@ -144,7 +145,7 @@ std::string validation_table(const std::vector<Validation>& all, const Style& st
   };
   row("median", [](const std::vector<double>& x) { return median_of(x); });
   row("worst", [](const std::vector<double>& x) { return worst_of(x); });
-  std::string text = heading("predicted against measured", style) + '\n' + print(t, "  ");
+  std::string text = heading("predicted against measured", style) + '\n' + print(t, "  ", style.columns);
   for (const Validation& v : all) text += failure_line(v.name, v.failure);
   return text;
 }

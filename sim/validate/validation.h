@@ -48,7 +48,7 @@ Validation validate(const Spec& spec, const Prediction& predicted, std::span<con
 // The comparison as a text for people. A sample:
 //   small.yaml                 predicted  measured   error
 //   step                        62.10 ms  60.30 ms  +3.0 %  (the run's own spread 4.1 %)
-std::string validation_text(const Validation& v);
+std::string validation_text(const Validation& v, const Style& style = {});
 
 // A table of all specs, with median and worst errors below, and why some failed.
 std::string validation_table(const std::vector<Validation>& all, const Style& style);

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tests/metamorphic/relations.h"
+#include "tests/metamorphic/schema.h"
 
 namespace orrery::test {
 namespace {
@@ -16,7 +17,7 @@ struct Options {
   std::uint64_t count = 200, seed = 1, first = 0;
   std::vector<std::string> only, schedules;
   double seconds = 0;
-  bool strict = false, refused = false, hashes = false;
+  bool strict = false, refused = false, hashes = false, schema = false;
   std::string again;
 };
 
@@ -116,6 +117,7 @@ void say(const Checks& checks, const Tally& tally, double seconds) {
 }
 
 int run(const Options& options) {
+  if (options.schema) return schema_violations(options.seed, options.count) == 0 ? 0 : 1;
   Checks checks(options.strict);
   Tally tally;
   const auto begin = Clock::now();
@@ -158,6 +160,7 @@ int main(int argc, char** argv) {
       ->check(CLI::ExistingFile);
   app.add_flag("--strict", options.strict, "no slack for orders that are searched");
   app.add_flag("--hashes", options.hashes, "print the plan's hash, step time and peak memory of each spec, check none");
+  app.add_flag("--schema", options.schema, "hold specs to the JSON Schema of specs, simulate none");
   app.add_flag("--refused", options.refused, "say why specs were refused");
   CLI11_PARSE(app, argc, argv);
   return orrery::test::run(options);

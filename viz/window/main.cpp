@@ -8,7 +8,9 @@
 #include <exception>
 
 #include "models/base/error.h"
-#include "models/base/version.h"
+#include "sim/cli/commit.h"
+#include "sim/cli/completion.h"
+#include "sim/cli/manual.h"
 #include "viz/window/main_window.h"
 
 namespace {
@@ -18,8 +20,8 @@ using orrery::Error;
 struct Options {
   std::vector<std::string> inputs;
   orrery::SpecOptions spec;
-  std::string screenshot, size = "1600x900", view, pin;
-  bool quiet = false;
+  std::string screenshot, size = "1600x900", view, pin, shell;
+  bool quiet = false, manual = false;
   unsigned threads = 2;
 };
 
@@ -80,17 +82,15 @@ int run(int argc, char** argv, const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("The timeline of training steps, predicted or measured");
+  CLI::App app("the timeline of training steps, predicted or measured", "orrery-view");
   Options o;
   app.add_option("INPUT", o.inputs,
                  "specs, traces (Chrome JSON, gzipped or not), reports, folders of traces; a saved view is applied to "
                  "the others, or alone opens its own");
   app.add_option("--screenshot", o.screenshot, "paint into a PNG file and exit; needs no display")->type_name("FILE");
   app.add_option("--size", o.size, "of the screenshot")->type_name("WxH")->capture_default_str();
-  app.add_option("--view", o.view,
-                 "what the screenshot shows: timeline (if none is given), lanes, pipeline, critical, area, details, "
-                 "memory, compare, what-if")
-      ->type_name("NAME");
+  app.add_option("--view", o.view, "what the screenshot shows; the timeline, if none is given")
+      ->type_name("timeline|lanes|pipeline|critical|area|details|memory|compare|what-if");
   app.add_option("--pin", o.pin, "pins the lanes that this is found in, as \"stage [01].*compute\"")
       ->type_name("REGEX");
   app.add_option("--set", o.spec.overrides, "a key of the specs set otherwise; may be repeated")
@@ -102,13 +102,21 @@ int main(int argc, char** argv) {
   app.add_option("--threads", o.threads, "workers that prepare what is opened; what is shown does not depend on it")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  app.set_version_flag("--version", std::string("orrery-view ") + std::string(orrery::kVersion));
+  app.set_version_flag("--version", orrery::version_line("orrery-view"));
+  // A build asks for these, not a user: cmake/pages.cmake.
+  app.add_flag("--manual", o.manual)->group("");
+  app.add_option("--completion", o.shell)->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   try {
+    if (o.manual || !o.shell.empty()) {
+      const orrery::CommandEntry tree = orrery::option_tree(app);
+      std::fputs((o.manual ? orrery::program_page(tree).text : orrery::completion(o.shell, tree)).c_str(), stdout);
+      return 0;
+    }
     return run(argc, argv, o);
   } catch (const Error& e) {
     std::fprintf(stderr, "orrery-view: %s\n", e.what());

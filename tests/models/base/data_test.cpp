@@ -15,6 +15,11 @@ TEST(Data, FilesAreSortedByName) {
                              [](const DataFile& a, const DataFile& b) { return a.name < b.name; }));
 }
 
+TEST(Data, HasAVersionOfTwelveDigits) {
+  EXPECT_EQ(data_version().size(), 12U);
+  EXPECT_EQ(data_version().find_first_not_of("0123456789abcdef"), std::string_view::npos);
+}
+
 TEST(Data, EveryFileIsFoundByItsNameAndListedInItsFolder) {
   for (const DataFile& file : data_files()) {
     EXPECT_EQ(data_file(file.name), file.text);

@@ -30,6 +30,9 @@ TEST(Gantt, DrawsTheTextbookPipeline) {
   const Trace trace = simulate(plan, timing);
   EXPECT_EQ(trace.step_time, 9'000'000);
   EXPECT_EQ(gantt(plan, trace, 9, 1).substr(0, 20), "  stage 0  FF...BBBB");
+  EXPECT_EQ(gantt_columns(plan, 0), 100);
+  EXPECT_EQ(gantt_columns(plan, 60), 49);  // "  stage 0  " and 49 letters
+  EXPECT_EQ(gantt_columns(plan, 400), 100);
 }
 
 }  // namespace

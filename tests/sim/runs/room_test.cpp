@@ -38,6 +38,18 @@ TEST(Room, SaysWhatThereIsTooLittleOf) {
 // Docker's 64 MiB of shared memory are enough for as many ranks as one machine runs.
 TEST(Room, OfAContainerDoes) { EXPECT_EQ(refusal({1024, kMuch, Bytes{64} << 20, kMuch}, 128), ""); }
 
+// The most ranks that a room lets start are those that check_room() lets start.
+TEST(Room, MostRanksAreThoseThatMayStart) {
+  for (const Room& room : {Room{48, kMuch, kMuch, kMuch}, Room{1024, kMuch, Bytes{3} << 20, kMuch},
+                           Room{1024, kMuch, kMuch, Bytes{2} << 20}}) {
+    const std::int64_t most = most_ranks(room);
+    EXPECT_GE(most, 1);
+    EXPECT_EQ(refusal(room, most), "");
+    EXPECT_NE(refusal(room, most + 1), "");
+  }
+  EXPECT_EQ(most_ranks({1024, 1 << 20, kMuch, kMuch}), 0);
+}
+
 TEST(Room, RaisesTheSoftLimitOfFiles) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

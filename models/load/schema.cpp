@@ -1,0 +1,196 @@
+#include "models/load/schema.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/data.h"
+#include "models/base/version.h"
+#include "models/load/aliases.h"
+#include "models/load/open_spec.h"
+#include "models/load/reference.h"
+#include "models/schedule/schedules.h"
+
+namespace orrery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A figure given as text: with a suffix or a unit (quantity.h).
+constexpr const char* kFigure = "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)? *[A-Za-z]*(/s)? *$";
+constexpr const char* kWhole = "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)? *[kKMGT]?i? *$";
+constexpr const char* kTopRequired[] = {"model", "sequence", "cluster"};
+
+template <class Names>
+Json words(const Names& names) {
+  Json list = Json::array();
+  for (const auto& name : names) list.push_back(std::string(name));
+  return {{"enum", list}};
+}
+
+// The names that a key takes beside those that its type tells; an empty value where it takes any text.
+Json names_at(const std::string& key) {
+  if (key == "cluster.node") {
+    std::vector<std::string_view> names = data_names("nodes");
+    names.push_back("localhost");
+    return words(names);
+  }
+  if (key == "cluster.gpu") return words(data_names("gpus"));
+  if (key == "software.profile") return words(data_names("software"));
+  if (key == "strategy.schedule") {
+    Json list = Json::array();
+    for (const ScheduleRow& row : schedule_rows()) list.push_back(row.name);
+    return {{"enum", list}};
+  }
+  return {};
+}
+
+// Another name in any case and with - or _ (aliases.h), as a pattern.
+std::string pattern_of(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    const char lower = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (c == '-' || c == '_')
+      text += "[-_]";
+    else if (upper != lower)
+      text += fmt::format("[{}{}]", upper, lower);
+    else
+      text += c == '.' ? "[.]" : std::string(1, c);
+  }
+  return "^" + text + "$";
+}
+
+// The schema of all keys, built from the rows of the reference. A value is a list of choices, one of which must hold.
+class Schema {
+ public:
+  Schema() {
+    for (const KeyReference& row : rows_) children_[row.key.substr(0, parent_length(row.key))].push_back(&row);
+  }
+
+  Json map_at(const std::string& key) const {
+    Json properties = Json::object(), patterns = Json::object();
+    for (const KeyReference* row : children_.at(key)) {
+      Json value = value_of(*row);
+      if (key == "strategy") add_aliases(*row, patterns);
+      properties[row->key.substr(key.empty() ? 0 : key.size() + 1)] = std::move(value);
+    }
+    Json map = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+    if (!patterns.empty()) map["patternProperties"] = patterns;
+    return map;
+  }
+
+ private:
+  static std::size_t parent_length(const std::string& key) {
+    const std::size_t dot = key.rfind('.');
+    return dot == std::string::npos ? 0 : dot;
+  }
+
+  // Other names of a key of the strategy: they are read as the key itself.
+  static void add_aliases(const KeyReference& row, Json& patterns) {
+    for (const AliasRow& alias : alias_rows()) {
+      if (alias.at == "strategy" && "strategy." + alias.name == row.key)
+        patterns[pattern_of(alias.given)] = {{"$ref", "#/properties/strategy/anyOf/0/properties/" + alias.name}};
+    }
+  }
+
+  Json value_of(const KeyReference& row) const {
+    Json choices = choices_of(row);
+    choices.push_back({{"type", "null"}});
+    return {{"description", fmt::format("{} (default: {})", row.meaning, row.otherwise)}, {"anyOf", choices}};
+  }
+
+  Json choices_of(const KeyReference& row) const {
+    Json choices = Json::array(), listed = Json::array();
+    const auto children = children_.find(row.key);
+    const bool map = children != children_.end();
+    if (map) choices.push_back(map_at(row.key));
+    for (const std::string& part : parts_of(row.type)) {
+      const Json choice = choice_of(part, row);
+      if (choice.contains("enum"))
+        listed.insert(listed.end(), choice["enum"].begin(), choice["enum"].end());
+      else if (!choice.is_null())
+        choices.push_back(choice);
+    }
+    if (!row.short_key.empty()) add_short(row.key + "." + row.short_key, choices);
+    if (!listed.empty()) choices.push_back({{"enum", listed}});
+    add_other_names(row.key, choices);
+    return choices;
+  }
+
+  void add_short(const std::string& key, Json& choices) const {
+    for (const KeyReference& row : rows_) {
+      if (row.key != key) continue;
+      for (const Json& choice : choices_of(row)) choices.push_back(choice);
+    }
+  }
+
+  static void add_other_names(const std::string& key, Json& choices) {
+    for (const AliasRow& alias : alias_rows()) {
+      if (alias.at != key) continue;
+      choices.push_back({{"type", "string"}, {"pattern", pattern_of(alias.given)}});
+      choices.push_back({{"type", "string"}, {"pattern", pattern_of(alias.name)}});
+      if (alias.given.find_first_not_of("0123456789") == std::string::npos)
+        choices.push_back({{"const", std::stoi(alias.given)}});
+    }
+  }
+
+  // A type's alternatives: "list of whole numbers, or planned", "none | cpu | nvme".
+  static std::vector<std::string> parts_of(std::string type) {
+    std::vector<std::string> parts;
+    if (type == "true or false" || type.find("name or path") == 0) return {type};
+    for (const std::string_view between : {", or ", " | "}) {
+      for (std::size_t at = type.find(between); at != std::string::npos; at = type.find(between))
+        type.replace(at, between.size(), "\n");
+    }
+    for (std::size_t start = 0; start <= type.size();) {
+      const std::size_t end = std::min(type.find('\n', start), type.size());
+      parts.push_back(type.substr(start, end - start));
+      start = end + 1;
+    }
+    return parts;
+  }
+
+  // The schema of one alternative; null where the map of the key's children says it all.
+  Json choice_of(const std::string& part, const KeyReference& row) const {
+    if (part == "map" || part == "a map" || part.starts_with("{")) return {};
+    if (part == "whole number") return {{"type", {"integer", "string"}}, {"pattern", kWhole}};
+    if (part == "number") return {{"type", {"number", "string"}}, {"pattern", kFigure}};
+    if (part == "true or false") return {{"enum", {true, false, "true", "false", "True", "False"}}};
+    if (part == "list of whole numbers")
+      return {{"type", "array"}, {"items", {{"type", {"integer", "string"}}, {"pattern", kWhole}}}};
+    if (part == "list of maps") return {{"type", "array"}, {"items", map_at(row.key)}};
+    if (part == "map of lists") return {{"type", "object"}};
+    if (part == "list of parts") {
+      const Json any = words(recompute_parts());
+      return {{"anyOf", {any, {{"type", "array"}, {"items", any}}}}};
+    }
+    if (part == "name") return !row.short_key.empty() ? Json() : named(row.key);
+    if (part == "text" || part == "path" || part == "name or path") return {{"type", "string"}};
+    return {{"enum", Json::array({part})}};
+  }
+
+  static Json named(const std::string& key) {
+    const Json names = names_at(key);
+    return names.is_null() ? Json{{"type", "string"}} : names;
+  }
+
+  std::vector<KeyReference> rows_ = spec_reference();
+  std::map<std::string, std::vector<const KeyReference*>> children_;
+};
+
+}  // namespace
+
+std::string spec_schema() {
+  Json root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+               {"title", "Orrery spec"},
+               {"description", fmt::format("What to train, on what, and how; orrery {}", kVersion)}};
+  root.update(Schema().map_at(""));
+  root["required"] = kTopRequired;
+  return root.dump(2) + '\n';
+}
+
+}  // namespace orrery

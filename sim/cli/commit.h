@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "models/base/data.h"
+#include "models/base/version.h"
+
+namespace orrery {
+
+// The commit of the repository that this program was built from, twelve hexadecimal digits, with a plus sign where
+// files had been changed; "unknown" where it was built without git. cmake/commit.cmake writes it at every build.
+extern const char* const kCommit;
+
+// "orrery 0.2.0 (commit 1f0c4d2ab93e, data 6b1d03c7f28a)"
+inline std::string version_line(const std::string& program) {
+  return fmt::format("{} {} (commit {}, data {})", program, kVersion, kCommit, data_version());
+}
+
+}  // namespace orrery

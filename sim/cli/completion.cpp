@@ -1,0 +1,53 @@
+#include "sim/cli/completion.h"
+
+#include <algorithm>
+
+#include "models/base/error.h"
+#include "models/base/names.h"
+#include "models/load/reference.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kBetween = " | ";
+
+bool is_word(std::string_view text) { return !text.empty() && text.find_first_of(" {}'\"") == std::string_view::npos; }
+
+// Words of a type such as "none | selective | full | list of parts"; names and paths are kinds of values, not words.
+std::vector<std::string> words_of(const KeyReference& key) {
+  if (key.type == "true or false") return {"true", "false"};
+  if (key.type.find(kBetween) == std::string::npos) return {};
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start <= key.type.size();) {
+    const std::size_t end = std::min(key.type.find(kBetween, start), key.type.size());
+    const std::string part = key.type.substr(start, end - start);
+    if (is_word(part) && part != "name" && part != "path" && part != "map" && part != "number") words.push_back(part);
+    start = end + kBetween.size();
+  }
+  return words;
+}
+
+struct Shell {
+  std::string_view name;
+  std::string (*script)(const CommandEntry&, const std::vector<CompletedKey>&);
+};
+constexpr Shell kShells[] = {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
+
+}  // namespace
+
+std::vector<CompletedKey> completed_keys() {
+  std::vector<CompletedKey> keys;
+  for (const KeyReference& k : spec_reference()) keys.push_back({k.key, words_of(k)});
+  return keys;
+}
+
+std::string completion(std::string_view shell, const CommandEntry& program) {
+  std::vector<std::string_view> names;
+  for (const Shell& s : kShells) {
+    if (s.name == shell) return s.script(program, completed_keys());
+    names.push_back(s.name);
+  }
+  throw Error(unknown_name("shell", shell, names));
+}
+
+}  // namespace orrery

@@ -1,0 +1,3 @@
+$ orrery completion ksh
+exit 2
+stderr bash, zsh, fish

@@ -1,0 +1,3 @@
+$ orrery manual orrery-simulte
+exit 2
+stderr orrery-simulate
