@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kSparseSequence = 64, kTopK = 16;
+constexpr std::int64_t kSparseSequence = 64, kSparseTopK = 16;
 
 Spec sparse(const std::string& strategy) {
   return test::spec_of(
@@ -17,7 +17,7 @@ Spec sparse(const std::string& strategy) {
           "name: sparse, layers: 2, hidden: 64, heads: 8, vocab: 256, feed_forward: 128, mla: {{q_lora_rank: 24, "
           "kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}}, indexer: {{heads: 4, "
           "head_dim: 16, top_k: {}}}",
-          kTopK),
+          kSparseTopK),
       strategy, kSparseSequence);
 }
 
@@ -39,7 +39,7 @@ TEST(SparseAttention, WeightsAreTheModelsCutByHeads) {
 // earlier tokens in forward, and in backward the chosen ones.
 TEST(SparseAttention, AttendsToTheChosenTokensAlone) {
   const Plan plan = make_plan(sparse("tensor: 2, global_batch: 1"));
-  const double s = kSparseSequence, k = kTopK, seen = s * (k - k * k / (2 * s));
+  const double s = kSparseSequence, k = kSparseTopK, seen = s * (k - k * k / (2 * s));
   int attentions = 0, indexes = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     if (const auto* a = std::get_if<FlashAttention>(&plan.op_of(t).work)) {
