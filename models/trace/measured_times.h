@@ -65,6 +65,7 @@ struct MeasuredTimes {
   double transfer_slowdown = 1;  // slow-down of a transfer while its rank computes
   double beside_slowdown = 1;    // slow-down of compute while the rank's host copies data or updates weights
   double copy_slowdown = 1;      // slow-down of such a copy or update while the rank computes
+  double sum_slowdown = 1;       // slow-down of compute while the device adds up arrays for a collective of moves
 
   bool empty() const { return ops.empty() && transfers.empty(); }
 };
