@@ -63,6 +63,7 @@ struct ValidateOptions {
   std::string device = "cpu";
   std::int64_t ranks = 0;  // 0: as many as each spec says
   std::int64_t steps = 20;
+  std::int64_t mark_every = 1;  // GPU ranks time the tasks of each so many steps; the others tell the whole step's time
   double tolerance = 0.25;
   std::string out;        // a folder for the raw results, "" = not kept
   bool composed = false;  // compare compute and memory of GPU ranks that run one by one, instead of steps

@@ -9,6 +9,7 @@
 #include "models/trace/trace_file.h"
 #include "sim/print/progress.h"
 #include "sim/runs/launch.h"
+#include "sim/runs/rank_session.h"
 
 namespace orrery {
 
@@ -18,10 +19,11 @@ struct RunOptions {
   std::vector<std::string> overrides;
   // Profile that says how long an op may take before its rank counts as hung, "" = the built-in one.
   std::string profile;
-  std::string device = "cpu";  // or "cuda"
-  std::int64_t ranks = 0;      // 0: as many as the spec says
-  std::int64_t steps = 0;      // 0: as many as the spec says
-  double hang_timeout = 30;    // seconds
+  std::string device = "cpu";   // or "cuda"
+  std::int64_t ranks = 0;       // 0: as many as the spec says
+  std::int64_t steps = 0;       // 0: as many as the spec says
+  std::int64_t mark_every = 1;  // GPU ranks time the tasks of each so many steps
+  double hang_timeout = 30;     // seconds
   std::string trace;
   bool composed = false;  // GPU ranks run one by one; the step is composed of what they measure (compose.h)
 };
@@ -50,8 +52,8 @@ RankArguments arguments_for(const Job& job, const std::string& folder);
 
 // Starts the ranks of a job by mpirun, watches them, and returns what they measured. Throws Error with status 5
 // (kRankLost) when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; either way no
-// process and no file is left.
-std::vector<RankRun> run_job(const Job& job, const Common& common);
+// process and no file is left. session: where not null, its process runs the job, and is left for the next one.
+std::vector<RankRun> run_job(const Job& job, const Common& common, RankSession* session = nullptr);
 
 // The last part of what a program has printed into a file.
 std::string tail_of(const std::string& log);

@@ -19,6 +19,7 @@ struct RankArguments {
   std::string folder;
   std::int64_t steps = 1;
   double hang_timeout = 0;      // 0: ranks do not watch each other for hangs
+  std::int64_t mark_every = 1;  // GPU ranks time the tasks of each so many steps
   bool turns = false;           // whether the ranks run one by one
   std::int64_t first_step = 0;  // the step to begin with, from the snapshots in the folder
   std::string snapshots;        // folder; "": none

@@ -34,6 +34,7 @@ struct Validation {
   // Error of all ops together, by time, without sign: sum |predicted - measured| over kinds.
   double cost_error = 0;
   Seconds replayed = 0;  // time of the median step, simulated with its measured durations
+  Seconds unmarked = 0;  // median of the steps in which no task was timed; 0: all were
   double spread = 0;     // spread of the run's steps: quartile distance over median
   double step_error = 0, engine_error = 0, memory_error = 0;
   std::string failure;  // why some figures are missing; "" = nothing is missing
