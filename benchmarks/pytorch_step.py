@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """A training step of a Llama-like decoder in plain PyTorch on one GPU, to hold predictions and our executor against.
 
-Eager, weights and activations in bf16, fp32 master weights in the optimizer (fused AdamW), attention by the
-FLASH_ATTENTION backend; plain, with checkpointing of every layer, with accumulation. Beside it, not judged: cuDNN
-attention and torch.compile. Then attention alone: causal, bf16, heads of 128, sequence 8192, 16384 tokens.
+Eager, weights and activations in bf16, fp32 master weights in the optimizer (fused AdamW), attention by the backend
+that PyTorch takes by itself and by FLASH_ATTENTION (FlashAttention-2); plain, with checkpointing of every layer, with
+accumulation. Beside it, not judged: cuDNN attention and torch.compile. Then attention alone: causal, bf16, heads of 128,
+sequence 8192, 16384 tokens. The tokens are those that our executor trains on, so that sums by token meet as often.
 Prints one line for each, and with --out writes them as JSON. The model is that of benchmarks/pytorch_step.yaml.
 """
 import argparse
+import contextlib
 import json
 import statistics
 import sys
 import time
 
-from pytorch_results import Results
+from our_tokens import sample
+from pytorch_results import DEFAULT, PINNED, Results
 
 import torch
 import torch.nn.functional as F
@@ -80,6 +83,29 @@ class Decoder(nn.Module):
         return F.cross_entropy(logits.float().view(-1, VOCAB), labels.view(-1))
 
 
+def batches_of(count):
+    """Micro-batches of tokens and labels, the same that our executor takes."""
+    def batch(number):
+        tokens = torch.tensor([sample(number * BATCH + i, SEQUENCE, VOCAB) for i in range(BATCH)], device="cuda")
+        return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+
+    return [batch(number) for number in range(count)]
+
+
+def attention_by(backend):
+    """PyTorch's own choice where no backend is named."""
+    return contextlib.nullcontext() if backend is None else sdpa_kernel(backend)
+
+
+def default_backend():
+    """The name of the backend that PyTorch takes by itself for this model; "" where it does not tell."""
+    q = torch.empty(BATCH, HEADS, SEQUENCE, HEAD, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    try:
+        return SDPBackend(torch._fused_sdp_choice(q, q, q, None, 0.0, True)).name
+    except Exception:  # a private function, which may change
+        return ""
+
+
 def step_of(model, masters, optimizer, batches):
     for tokens, labels in batches:
         (model(tokens, labels) / len(batches)).backward()
@@ -107,10 +133,9 @@ def measure(name, backend, checkpointed=False, accumulation=1, compiled=False, s
     optimizer = torch.optim.AdamW(masters, lr=1e-4, fused=True)
     run = torch.compile(model) if compiled else model
     run.parameters = model.parameters
-    batches = [(torch.randint(VOCAB, (BATCH, SEQUENCE), device="cuda"),
-                torch.randint(VOCAB, (BATCH, SEQUENCE), device="cuda")) for _ in range(accumulation)]
+    batches = batches_of(accumulation)
     times = []
-    with sdpa_kernel(backend):
+    with attention_by(backend):
         for i in range(steps + 3):
             torch.cuda.synchronize()
             begin = time.perf_counter()
@@ -123,7 +148,7 @@ def measure(name, backend, checkpointed=False, accumulation=1, compiled=False, s
            "max_memory_allocated": torch.cuda.max_memory_allocated(),
            "memory_reserved": torch.cuda.memory_reserved(),
            "parameters": sum(p.numel() for p in model.parameters())}
-    print(f"{name:24} step {row['step_s'] * 1e3:8.2f} ms  allocated {row['max_memory_allocated'] / 2**30:6.2f} GiB  "
+    print(f"{name:28} step {row['step_s'] * 1e3:8.2f} ms  allocated {row['max_memory_allocated'] / 2**30:6.2f} GiB  "
           f"reserved {row['memory_reserved'] / 2**30:6.2f} GiB", flush=True)
     return row
 
@@ -187,14 +212,15 @@ def attempt(results, kind, f, name, *arguments, **named):
 def about():
     return {"schema": "orrery.pytorch_step/1", "date": time.strftime("%Y-%m-%d", time.gmtime()),
             "device": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
-            "cudnn": torch.backends.cudnn.version(), "sequence": SEQUENCE, "micro_batch": BATCH}
+            "cudnn": torch.backends.cudnn.version(), "default_attention": default_backend(), "sequence": SEQUENCE, "micro_batch": BATCH}
 
 
 def eager(results, steps):
     flash = SDPBackend.FLASH_ATTENTION
-    attempt(results, "steps", measure, "plain", flash, steps=steps)
-    attempt(results, "steps", measure, "checkpointing", flash, checkpointed=True, steps=steps)
-    attempt(results, "steps", measure, "accumulation", flash, accumulation=4, steps=steps)
+    for suffix, backend in ((DEFAULT, None), (PINNED, flash)):
+        attempt(results, "steps", measure, "plain" + suffix, backend, steps=steps)
+        attempt(results, "steps", measure, "checkpointing" + suffix, backend, checkpointed=True, steps=steps)
+        attempt(results, "steps", measure, "accumulation" + suffix, backend, accumulation=4, steps=steps)
     attempt(results, "attention", attention, "flash", flash)
 
 

@@ -130,7 +130,7 @@ void CudaDevice::read(std::byte* to, const std::byte* from, std::size_t bytes) {
 std::unique_ptr<Lanes> CudaDevice::lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
                                          std::int64_t steps) {
   state_ = std::make_unique<CudaState>(state, workspace);
-  marks_ = std::make_unique<Marks>(rank_.plan.task_count(), steps);
+  marks_ = std::make_unique<Marks>(rank_.plan.task_count(), steps, mark_every_);
   return std::make_unique<QueueLanes>(rank_, *this, transport_, std::move(watcher), one_queue_);
 }
 

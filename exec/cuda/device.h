@@ -41,10 +41,11 @@ class SharedGpu {
 };
 
 // A rank on the current GPU. one_queue: all lanes share one stream, so that the rank's tasks run one after the other.
+// mark_every: each so many steps have timed marks (queue.h).
 class CudaDevice final : public RankDevice, public QueueDevice {
  public:
-  CudaDevice(const Rank& rank, SharedGpu& gpu, QueuedTransport& transport, bool one_queue)
-      : rank_(rank), gpu_(gpu), transport_(transport), one_queue_(one_queue) {}
+  CudaDevice(const Rank& rank, SharedGpu& gpu, QueuedTransport& transport, bool one_queue, std::int64_t mark_every = 1)
+      : rank_(rank), gpu_(gpu), transport_(transport), one_queue_(one_queue), mark_every_(mark_every) {}
   ~CudaDevice() override;
 
   SegmentSource segments() override;
@@ -69,6 +70,7 @@ class CudaDevice final : public RankDevice, public QueueDevice {
   SharedGpu& gpu_;
   QueuedTransport& transport_;
   bool one_queue_;
+  std::int64_t mark_every_;
   std::unique_ptr<CudaState> state_;
   std::unique_ptr<Marks> marks_;
   std::vector<CudaQueue*> queues_;  // for each lane, its CUDA stream

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <numeric>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
 #include "exec/cuda/handles.h"
-#include "exec/cuda/initial.h"
+#include "exec/cuda/stopwatch.h"
 #include "exec/host/lanes.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/elementwise.h"
@@ -21,37 +21,17 @@ namespace {
 
 namespace gpu = kernels::cuda;
 
-constexpr int kWarmUp = 3, kRepetitions = 12;
 // Largest interquartile distance of repeated measurements that is accepted, relative to their median.
 constexpr double kMostSpread = 0.2;
 constexpr int kLaunches = 2000;
+constexpr std::size_t kBlock = 16;  // measurements between two of the reference product
 constexpr Bytes kWidth = kBenchWidth;
 // Bytes of the memory through which each operand moves, so that no call finds its operand in the L2 cache: no GPU's is
 // larger than 126 MB (B200; chipsandcheese.com, "Nvidia's B200: Keeping the CUDA Juggernaut Rolling"). The largest
 // result takes 1.65 GB.
 constexpr Bytes kRing = Bytes{2} << 30;
 
-// Allocates device memory filled with random normal bf16 numbers of standard deviation 0.02.
-Memory noise(Bytes bytes) {
-  constexpr std::int64_t kRow = 1 << 20;
-  Memory memory(Memory::Place::device, bytes);
-  const std::int64_t n = bytes / kWidth;
-  std::vector<std::int64_t> rows, columns(kRow);
-  for (std::int64_t r = 0; r * kRow < n; ++r) rows.push_back(r * kRow);
-  std::iota(columns.begin(), columns.end(), std::int64_t{0});
-  initial_on_cuda({.to = memory.data(),
-                   .width = kWidth,
-                   .count = n,
-                   .in = kRow,
-                   .key = 3,
-                   .deviation = 0.02,
-                   .rows = rows,
-                   .columns = columns},
-                  nullptr);
-  return memory;
-}
-
-// Device memory of which every call takes another part, so that operands are read from memory and not from a cache.
+// Device memory of which every call takes another part, so that its operands come from memory.
 class Ring {
  public:
   explicit Ring(Memory memory) : memory_(std::move(memory)) {}
@@ -71,16 +51,17 @@ class Ring {
   Bytes at_ = 0;
 };
 
-struct Timed {
-  Seconds median = 0;
-  double spread = 0;
+// One measurement: its work, a function that enqueues it once on the bench's stream, and one that tells the algorithm
+// of a product.
+struct Item {
+  Work work;
+  std::function<void()> enqueue;
+  std::function<gpu::Algorithm()> algorithm;
 };
 
 class Bench {
  public:
-  explicit Bench(bool quick) : quick_(quick) {
-    for (int i = 0; i <= kWarmUp + kRepetitions; ++i) marks_.emplace_back(true);
-  }
+  Bench(bool quick, Sensors& sensors) : quick_(quick), sensors_(sensors), begun_(host_now()), watch_(sensors) {}
 
   GpuBench run() {
     products();
@@ -89,36 +70,13 @@ class Bench {
     launches();
     slowdowns();
     for (auto& [kind, table] : tables_) result_.times.ops.push_back(table);
+    result_.drift = watch_.drift();
+    result_.repeated = watch_.repeated();
+    result_.conditions = sensors_.since(begun_, "bench");
     return std::move(result_);
   }
 
  private:
-  Timed time_once(const std::function<void()>& enqueue) {
-    ORRERY_CHECK_CUDA(cudaEventRecord(marks_[0].get(), stream_.get()));
-    for (std::size_t i = 1; i < marks_.size(); ++i) {
-      enqueue();
-      ORRERY_CHECK_CUDA(cudaEventRecord(marks_[i].get(), stream_.get()));
-    }
-    ORRERY_CHECK_CUDA(cudaStreamSynchronize(stream_.get()));
-    std::vector<Seconds> times;
-    for (std::size_t i = kWarmUp + 1; i < marks_.size(); ++i) {
-      float ms = 0;
-      ORRERY_CHECK_CUDA(cudaEventElapsedTime(&ms, marks_[i - 1].get(), marks_[i].get()));
-      times.push_back(static_cast<double>(ms) * 1e-3);
-    }
-    std::sort(times.begin(), times.end());
-    const std::size_t n = times.size();
-    return {times[n / 2], (times[n * 3 / 4] - times[n / 4]) / std::max(times[n / 2], 1e-9)};
-  }
-
-  // Median time of the work that `enqueue` enqueues; measured again if the repetitions scatter too much.
-  Timed time(const std::function<void()>& enqueue) {
-    const Timed first = time_once(enqueue);
-    if (first.spread <= kMostSpread) return first;
-    const Timed second = time_once(enqueue);
-    return second.spread < first.spread ? second : first;
-  }
-
   bool add(const Work& work, const Timed& t) {
     if (t.spread > kMostSpread) {
       ++result_.refused;
@@ -127,22 +85,40 @@ class Bench {
     const WorkShape shape = shape_of(work, kWidth);
     OpTable& table = tables_[shape.kind];
     table.kind = shape.kind;
-    table.samples.push_back({shape.sizes, shape.amount, t.median, t.spread, kRepetitions});
+    table.samples.push_back({shape.sizes, shape.amount, t.median, t.spread, Stopwatch::kRepetitions});
     return true;
+  }
+
+  void measure(const std::vector<Item>& items) {
+    for (std::size_t first = 0; first < items.size(); first += kBlock) {
+      const std::span<const Item> block(&items[first], std::min(kBlock, items.size() - first));
+      std::vector<Stopwatch::Work> works;
+      for (const Item& item : block) works.push_back(item.enqueue);
+      const std::vector<Timed> times = watch_.block(works);
+      for (std::size_t i = 0; i < block.size(); ++i) keep(block[i], times[i]);
+    }
+  }
+
+  void keep(const Item& item, const Timed& t) {
+    if (!add(item.work, t) || !item.algorithm) return;
+    const Gemm& g = std::get<Gemm>(item.work);
+    result_.products.push_back({shape_of(item.work, kWidth).kind, g.m, g.n, g.k, t.median, item.algorithm(), t.sm_MHz});
   }
 
   void products() {
     Ring a(noise(kRing)), b(noise(kRing)), c(Memory(Memory::Place::device, kRing));
-    ORRERY_CHECK_CUDA(cudaMemsetAsync(c.memory().data(), 0, static_cast<std::size_t>(kRing), stream_.get()));
-    for (const Gemm& work : bench_products(quick_)) product(work, a, b, c);
+    ORRERY_CHECK_CUDA(cudaMemsetAsync(c.memory().data(), 0, static_cast<std::size_t>(kRing), watch_.stream()));
+    std::vector<Item> items;
+    for (const Gemm& work : bench_products(quick_)) items.push_back(product(work, a, b, c));
+    measure(items);
   }
 
-  // C(m, n) of A(m, k) and B(k, n), stored as the role has them; each call uses other parts of the rings.
-  void product(const Gemm& work, Ring& a, Ring& b, Ring& c) {
-    constexpr auto bf16 = gpu::Type::bf16;
-    const auto [m, n, k] = std::array{work.m, work.n, work.k};
-    const bool weights = work.role == Gemm::Role::weight_gradient, output = work.role == Gemm::Role::output;
-    const auto next = [&] {
+  // C(m, n) of A(m, k) and B(k, n), stored as the role has them; each call on other parts of the rings.
+  Item product(const Gemm& work, Ring& a, Ring& b, Ring& c) {
+    const auto next = [&a, &b, &c, work] {
+      constexpr auto bf16 = gpu::Type::bf16;
+      const auto [m, n, k] = std::array{work.m, work.n, work.k};
+      const bool weights = work.role == Gemm::Role::weight_gradient, output = work.role == Gemm::Role::output;
       gpu::Product p;
       p.transposed = {weights, output};
       p.a = gpu::matrix(gpu::ConstArray{a.next(m * k * kWidth), bf16}, weights ? k : m, weights ? m : k);
@@ -152,46 +128,61 @@ class Bench {
       p.beta = work.accumulate ? 1 : 0;
       return p;
     };
-    const Timed t = time([&] { products_.multiply(next(), stream_.get()); });
-    if (!add(work, t)) return;
-    result_.products.push_back({shape_of(work, kWidth).kind, m, n, k, t.median, products_.algorithm(next())});
+    return {work, [this, next] { watch_.products().multiply(next(), watch_.stream()); },
+            [this, next] { return watch_.products().algorithm(next()); }};
   }
 
   void attention() {
     Ring qkv(noise(kRing)), dy(noise(kRing)), y(noise(kRing)), d(Memory(Memory::Place::device, kRing));
     const Memory lse(Memory::Place::device, kBenchRows * 32 * 4);
-    for (const FlashAttention& a : bench_attention(quick_)) attend(a, qkv, dy, y, d, lse);
+    auto* const saved = reinterpret_cast<float*>(lse.data());
+    Bytes scratch = 0;
+    std::vector<Item> items;
+    std::vector<FlashAttention> all = bench_attention(quick_);
+    for (const FlashAttention& a : all) {
+      const Packed any = parts(a, qkv);
+      scratch = std::max<Bytes>(scratch, gpu::attention_gradient_workspace(any.q, any.k));
+    }
+    const Memory workspace(Memory::Place::device, scratch);
+    for (FlashAttention a : all) {
+      const float scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
+      items.push_back({a,
+                       [&, a, scale, saved] {
+                         const Packed in = parts(a, qkv);
+                         gpu::attention(in.q, in.k, in.v, scale, {}, whole(a, y), saved, watch_.stream());
+                       },
+                       {}});
+      a.direction = Direction::backward;
+      items.push_back({a,
+                       [&, a, scale, saved] {
+                         const Packed in = parts(a, qkv), gradient = parts(a, d);
+                         gpu::attention_gradient({in.q, in.k, in.v, whole(a, y), saved}, whole(a, dy), scale, {},
+                                                 gradient.q, gradient.k, gradient.v,
+                                                 {workspace.data(), workspace.bytes()}, watch_.stream());
+                       },
+                       {}});
+    }
+    measure(items);
   }
 
-  void attend(FlashAttention a, Ring& qkv, Ring& dy, Ring& y, Ring& d, const Memory& lse) {
-    const std::int64_t rows = a.batch * a.query, packed = (a.heads + 2 * a.kv_heads) * a.head_dim;
+  struct Packed {
+    gpu::Heads q, k, v;
+  };
+  static gpu::Heads heads(const FlashAttention& a, std::byte* data, std::int64_t columns, std::int64_t first,
+                          std::int64_t count) {
+    const gpu::Matrix all = gpu::matrix(gpu::Array{data, gpu::Type::bf16}, a.batch * a.query, columns);
+    return heads_of(all, a.batch, first, count, a.head_dim);
+  }
+  // Queries, keys and values of an attention, packed in the next part of a ring.
+  static Packed parts(const FlashAttention& a, Ring& ring) {
+    const std::int64_t packed = (a.heads + 2 * a.kv_heads) * a.head_dim;
+    std::byte* data = ring.next(a.batch * a.query * packed * kWidth);
+    return {heads(a, data, packed, 0, a.heads), heads(a, data, packed, a.heads, a.kv_heads),
+            heads(a, data, packed, a.heads + a.kv_heads, a.kv_heads)};
+  }
+  static gpu::Heads whole(const FlashAttention& a, Ring& ring) {
     const std::int64_t flat = a.heads * a.head_dim;
-    const auto heads = [&](std::byte* data, std::int64_t columns, std::int64_t first, std::int64_t count) {
-      return heads_of(gpu::matrix(gpu::Array{data, gpu::Type::bf16}, rows, columns), a.batch, first, count, a.head_dim);
-    };
-    struct Packed {
-      gpu::Heads q, k, v;
-    };
-    const auto parts = [&](Ring& ring) {
-      std::byte* data = ring.next(rows * packed * kWidth);
-      return Packed{heads(data, packed, 0, a.heads), heads(data, packed, a.heads, a.kv_heads),
-                    heads(data, packed, a.heads + a.kv_heads, a.kv_heads)};
-    };
-    const auto whole = [&](Ring& ring) { return heads(ring.next(rows * flat * kWidth), flat, 0, a.heads); };
-    const float scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
-    auto* saved = reinterpret_cast<float*>(lse.data());
-    add(a, time([&] {
-          const Packed in = parts(qkv);
-          gpu::attention(in.q, in.k, in.v, scale, {}, whole(y), saved, stream_.get());
-        }));
-    const Packed any = parts(qkv);
-    const Memory workspace(Memory::Place::device, gpu::attention_gradient_workspace(any.q, any.k));
-    a.direction = Direction::backward;
-    add(a, time([&] {
-          const Packed in = parts(qkv), gradient = parts(d);
-          gpu::attention_gradient({in.q, in.k, in.v, whole(y), saved}, whole(dy), scale, {}, gradient.q, gradient.k,
-                                  gradient.v, {workspace.data(), workspace.bytes()}, stream_.get());
-        }));
+    return heads(a, ring.next(a.batch * a.query * flat * kWidth), flat, 0, a.heads);
   }
 
   void copies() {
@@ -199,9 +190,9 @@ class Bench {
     const Memory host(Memory::Place::host, kMost), a(Memory::Place::device, kMost), b(Memory::Place::device, kMost);
     for (Bytes bytes = 64 << 10; bytes <= kMost; bytes *= quick_ ? 64 : 4) {
       const auto copy = [&](const char* kind, const Memory& to, const Memory& from, cudaMemcpyKind way) {
-        const Timed t = time([&] {
+        const Timed t = watch_.time([&] {
           ORRERY_CHECK_CUDA(
-              cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes), way, stream_.get()));
+              cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes), way, watch_.stream()));
         });
         result_.copies.push_back({kind, bytes, t.median});
       };
@@ -213,53 +204,48 @@ class Bench {
 
   void launches() {
     const Memory memory(Memory::Place::device, 4);
-    const auto launch = [&] { gpu::fill(1, 0, {memory.data(), gpu::Type::fp32}, stream_.get()); };
+    const auto launch = [&] { gpu::fill(1, 0, {memory.data(), gpu::Type::fp32}, watch_.stream()); };
     for (int i = 0; i < kLaunches / 4; ++i) launch();
-    ORRERY_CHECK_CUDA(cudaStreamSynchronize(stream_.get()));
+    ORRERY_CHECK_CUDA(cudaStreamSynchronize(watch_.stream()));
     const Picoseconds begin = host_now();
     for (int i = 0; i < kLaunches; ++i) launch();
     const Picoseconds enqueued = host_now();
-    ORRERY_CHECK_CUDA(cudaStreamSynchronize(stream_.get()));
+    ORRERY_CHECK_CUDA(cudaStreamSynchronize(watch_.stream()));
     result_.launch_host = seconds(enqueued - begin) / kLaunches;
     result_.launch_device = seconds(host_now() - begin) / kLaunches;
   }
 
   // Measures how much longer matrix products take while another stream copies to the host, or sums arrays.
   void slowdowns() {
-    constexpr std::int64_t kSide = 4096;
-    const Memory a = noise(kSide * kSide * kWidth), c(Memory::Place::device, kSide * kSide * kWidth);
-    const auto multiply = [&] {
-      const gpu::Matrix x = gpu::matrix(gpu::Array{a.data(), gpu::Type::bf16}, kSide, kSide);
-      products_.linear(x, x, {}, gpu::matrix(gpu::Array{c.data(), gpu::Type::bf16}, kSide, kSide), stream_.get());
-    };
+    const auto multiply = [this] { watch_.multiply_reference(); };
     constexpr Bytes kMoved = Bytes{512} << 20;
     const Memory host(Memory::Place::host, kMoved), device(Memory::Place::device, 2 * kMoved);
     Stream other;
-    const Seconds alone = time(multiply).median;
+    const Seconds alone = watch_.time(multiply).median;
     ORRERY_CHECK_CUDA(cudaMemcpyAsync(host.data(), device.data(), static_cast<std::size_t>(kMoved),
                                       cudaMemcpyDeviceToHost, other.get()));
-    result_.slowdown_by_copy = time_once(multiply).median / alone;
+    result_.slowdown_by_copy = watch_.time_once(multiply).median / alone;
     ORRERY_CHECK_CUDA(cudaStreamSynchronize(other.get()));
     for (int i = 0; i < 40; ++i)
       gpu::accumulate(kMoved / 4, {device.data(), gpu::Type::fp32}, {device.data() + kMoved, gpu::Type::fp32},
                       other.get());
-    result_.slowdown_by_sum = time_once(multiply).median / alone;
+    result_.slowdown_by_sum = watch_.time_once(multiply).median / alone;
     ORRERY_CHECK_CUDA(cudaStreamSynchronize(other.get()));
   }
 
   bool quick_;
-  Stream stream_;
-  std::vector<Event> marks_;
-  gpu::Products products_;
+  Sensors& sensors_;
+  Picoseconds begun_;
+  Stopwatch watch_;
   std::map<std::string, OpTable> tables_;
   GpuBench result_;
 };
 
 }  // namespace
 
-GpuBench bench_gpu(bool quick) { return Bench(quick).run(); }
+GpuBench bench_gpu(bool quick, Sensors& sensors) { return Bench(quick, sensors).run(); }
 
-std::string to_json(const GpuBench& bench) {
+std::string to_json(const GpuBench& bench, const std::vector<std::pair<std::string, std::string>>& fingerprint) {
   using nlohmann::ordered_json;
   ordered_json products = ordered_json::array(), copies = ordered_json::array();
   for (const ChosenProduct& p : bench.products) {
@@ -269,6 +255,7 @@ std::string to_json(const GpuBench& bench) {
                         {"n", p.n},
                         {"k", p.k},
                         {"us", p.seconds * 1e6},
+                        {"sm_MHz", p.sm_MHz},
                         {"algorithm", a.id},
                         {"tile", a.tile},
                         {"tile_rows", a.tile_rows},
@@ -280,7 +267,13 @@ std::string to_json(const GpuBench& bench) {
   }
   for (const CopySample& c : bench.copies)
     copies.push_back({{"kind", c.kind}, {"bytes", c.bytes}, {"us", c.seconds * 1e6}});
+  ordered_json device = ordered_json::object();
+  for (const auto& [key, value] : fingerprint) device[key] = value;
   return ordered_json{{"schema", "orrery.gpu_bench/1"},
+                      {"fingerprint", device},
+                      {"conditions", json_of(bench.conditions)},
+                      {"drift", bench.drift},
+                      {"repeated_blocks", bench.repeated},
                       {"launch_host_us", bench.launch_host * 1e6},
                       {"launch_device_us", bench.launch_device * 1e6},
                       {"slowdown_by_copy", bench.slowdown_by_copy},

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/cuda/sensors.h"
 #include "kernels/cuda/products.h"
 #include "models/trace/measured_times.h"
 
@@ -14,6 +15,7 @@ struct ChosenProduct {
   std::int64_t m = 0, n = 0, k = 0;
   Seconds seconds = 0;
   kernels::cuda::Algorithm algorithm;
+  double sm_MHz = 0;  // median clock while it was measured; 0: not known
 };
 
 // A measured memcpy between page-locked host memory and the device, or within the device.
@@ -23,9 +25,8 @@ struct CopySample {
   Seconds seconds = 0;
 };
 
-// Measured times of single kernels and memcpys on the current GPU: the median of a few repetitions after a warm-up. A
-// repetition lasts from the end of the previous one to its own end, as the executor times tasks. Inputs are random
-// numbers with the deviation of initial weights.
+// Measured times of single kernels and copies on the current GPU (stopwatch.h). Operands move through memory, so that
+// no call finds them in the L2 cache.
 struct GpuBench {
   MeasuredTimes times;  // times of matrix products and attention, as a profile stores them
   std::vector<ChosenProduct> products;
@@ -36,11 +37,14 @@ struct GpuBench {
   double slowdown_by_copy = 1;
   // Factor by which a matrix product is slower while the device sums arrays, as a collective does.
   double slowdown_by_sum = 1;
-  // number of measurements that were not used because their repetitions scattered too much in two attempts
-  std::int64_t refused = 0;
+  std::int64_t refused = 0;   // number of measurements left out because they scattered too much twice
+  double drift = 1;           // largest factor, up or down, by which the reference product's time changed over a block
+  std::int64_t repeated = 0;  // number of blocks that were measured again because of it
+  Conditions conditions;      // clocks and power over all measurements
 };
-GpuBench bench_gpu(bool quick);
+GpuBench bench_gpu(bool quick, Sensors& sensors);
 
-std::string to_json(const GpuBench& bench);  // the results as JSON with the schema orrery.gpu_bench/1
+// JSON with the schema orrery.gpu_bench/1. fingerprint: the GPU's name and versions (device.h).
+std::string to_json(const GpuBench& bench, const std::vector<std::pair<std::string, std::string>>& fingerprint);
 
 }  // namespace orrery::cuda

@@ -17,55 +17,88 @@ constexpr std::int64_t kMostEvents = 1 << 18;
 // Number of round trips with which the offset between the clocks of host and device is measured.
 constexpr int kRoundTrips = 5;
 
+Picoseconds elapsed(const Event& from, const Event& to) {
+  float ms = 0;
+  ORRERY_CHECK_CUDA(cudaEventElapsedTime(&ms, from.get(), to.get()));
+  return static_cast<Picoseconds>(static_cast<double>(ms) * 1e9);
+}
+
 }  // namespace
 
-Marks::Marks(TaskId tasks, std::int64_t steps) {
-  const std::int64_t most = std::max<std::int64_t>(1, kMostEvents / std::max<std::int64_t>(tasks, 1));
-  sets_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(steps, 1, most)));
-  for (Set& set : sets_) {
-    for (TaskId t = 0; t < tasks; ++t) set.ends.emplace_back(true);
-    for (int i = 0; i < kRoundTrips; ++i) set.bases.emplace_back(true);
-  }
-  set_ = sets_.size() - 1;
+Marks::Set Marks::make_set(TaskId tasks, bool timed) {
+  Set set;
+  for (TaskId t = 0; t < tasks; ++t) set.ends.emplace_back(timed);
+  return set;
+}
+
+Marks::Marks(TaskId tasks, std::int64_t steps, std::int64_t every) : every_(every) {
+  const std::int64_t marked = std::max<std::int64_t>(1, (steps + every - 1) / every);
+  // at least two, because a step's begin is measured from that of the step before
+  const std::int64_t most = std::max<std::int64_t>(2, kMostEvents / std::max<std::int64_t>(tasks, 1));
+  for (std::int64_t i = 0; i < std::min(std::max<std::int64_t>(marked, 2), most); ++i)
+    timed_.push_back(make_set(tasks, true));
+  for (int i = 0; i < 2 && every > 1; ++i) plain_.push_back(make_set(tasks, false));
+  set_ = &timed_.back();
 }
 
 // Records an event and waits for it, several times, and keeps the shortest round trip (Cristian 1989): the device
-// reached the event in the middle of that round trip, with an error of at most half of the round trip.
-void Marks::begin_step(cudaStream_t stream) {
-  set_ = (set_ + 1) % sets_.size();
-  if (set_ == 0) {
-    for (Set& set : sets_) read(set);
-  }
-  Set& set = sets_[set_];
+// reached the event in the middle of it, with an error of at most half of it.
+void Marks::synchronise(Anchor& anchor, cudaStream_t stream) {
   Picoseconds best = -1;
-  for (std::size_t i = 0; i < set.bases.size(); ++i) {
+  for (int i = 0; i < kRoundTrips; ++i) {
+    Event event{true};
     const Picoseconds sent = host_now();
-    ORRERY_CHECK_CUDA(cudaEventRecord(set.bases[i].get(), stream));
-    ORRERY_CHECK_CUDA(cudaEventSynchronize(set.bases[i].get()));
+    ORRERY_CHECK_CUDA(cudaEventRecord(event.get(), stream));
+    ORRERY_CHECK_CUDA(cudaEventSynchronize(event.get()));
     const Picoseconds half = (host_now() - sent) / 2;
     if (best >= 0 && half >= best) continue;
     best = half;
-    set.base = i;
-    set.begun = sent + half;
+    anchor.event = std::move(event);
+    anchor.host = sent + half;
   }
-  set.used = true;
   uncertainty_ = std::max(uncertainty_, best);
 }
 
+void Marks::begin_step(cudaStream_t stream) {
+  stream_ = stream;
+  if (steps_ == 0) synchronise(first_, stream);
+  note_begin();
+  earlier_ = steps_ == 0 ? nullptr : set_;
+  const bool marked = static_cast<std::int64_t>(steps_) % every_ == 0;
+  set_ = marked ? &timed_[next_timed_++ % timed_.size()] : &plain_[next_plain_++ % plain_.size()];
+  read(*set_);
+  set_->step = steps_++;
+  set_->unread = marked;
+  ends_.emplace_back();
+  ORRERY_CHECK_CUDA(cudaEventRecord(set_->base.get(), stream));
+}
+
+// Notes when the current step began, which is known once all its work has ended.
+void Marks::note_begin() {
+  if (steps_ == 0) return;
+  set_->begun =
+      earlier_ == nullptr ? elapsed(first_.event, set_->base) : earlier_->begun + elapsed(earlier_->base, set_->base);
+}
+
 void Marks::read(Set& set) {
-  if (!set.used) return;
-  std::vector<Picoseconds> ends;
-  for (const Event& e : set.ends) {
-    float ms = 0;
-    ORRERY_CHECK_CUDA(cudaEventElapsedTime(&ms, set.bases[set.base].get(), e.get()));
-    ends.push_back(set.begun + static_cast<Picoseconds>(static_cast<double>(ms) * 1e9));
-  }
-  ends_.push_back(std::move(ends));
-  set.used = false;
+  if (!set.unread) return;
+  for (const Event& e : set.ends) ends_[set.step].push_back(set.begun + elapsed(set.base, e));
+  set.unread = false;
 }
 
 std::vector<std::vector<Picoseconds>> Marks::ends() {
-  for (Set& set : sets_) read(set);
+  note_begin();
+  for (Set& set : timed_) read(set);
+  if (steps_ == 0) return {};
+  Anchor last;
+  synchronise(last, stream_);
+  last.device = set_->begun + elapsed(set_->base, last.event);
+  // how many picoseconds of the host's clock one of the device's lasts
+  const double rate =
+      last.device > 0 ? static_cast<double>(last.host - first_.host) / static_cast<double>(last.device) : 1;
+  for (std::vector<Picoseconds>& step : ends_) {
+    for (Picoseconds& t : step) t = first_.host + static_cast<Picoseconds>(static_cast<double>(t) * rate);
+  }
   return std::move(ends_);
 }
 

@@ -9,35 +9,51 @@
 
 namespace orrery::cuda {
 
-// The marks of one rank, which are CUDA events for the ends of tasks. There is a set of events for each step, so that
-// times are read only when the run is over; if that would be too many events, sets are read between steps and used
-// again.
+// The marks of one rank: a CUDA event for the end of every task. In steps whose times are read there is a set of timed
+// events for each step, so that times are read only when the run is over; where that would be too many events, sets are
+// read and used again between steps. Timed events keep the device from running small kernels back to back, so a run may
+// mark only each k-th step; the events of the other steps have no times.
 class Marks {
  public:
-  Marks(TaskId tasks, std::int64_t steps);
+  // every: each so many steps have timed marks, the first one among them.
+  Marks(TaskId tasks, std::int64_t steps, std::int64_t every);
 
-  // Called when all earlier work has ended. Measures the time on the host's clock at which the device reached the base
-  // event of the step.
+  // Called when all earlier work has ended. The clocks of host and device are compared once before the first step and
+  // once in ends(); times between are interpolated, so that no step waits for a comparison.
   void begin_step(cudaStream_t stream);
-  cudaEvent_t of(TaskId task) const { return sets_[set_].ends[task].get(); }
+  cudaEvent_t of(TaskId task) const { return set_->ends[task].get(); }
+  // By step the end times of all tasks on the host's clock; empty for a step without timed marks.
   std::vector<std::vector<Picoseconds>> ends();
   Picoseconds uncertainty() const { return uncertainty_; }
 
  private:
-  // Events of one step. The device reached event `bases[base]` at host time `begun`.
+  // Events of one step. `begun` is the device's time at its base event, and `step` its number.
   struct Set {
     std::vector<Event> ends;
-    std::vector<Event> bases;
-    std::size_t base = 0;
+    Event base{true};
     Picoseconds begun = 0;
-    bool used = false;
+    std::size_t step = 0;
+    bool unread = false;  // whether its times have been recorded and not been read
   };
+  // A moment on both clocks. The device's clock counts from the first anchor.
+  struct Anchor {
+    Event event{true};
+    Picoseconds host = 0, device = 0;
+  };
+  static Set make_set(TaskId tasks, bool timed);
+  void synchronise(Anchor& anchor, cudaStream_t stream);
+  void note_begin();
   void read(Set& set);
 
-  std::vector<Set> sets_;
-  std::size_t set_ = 0;
-  // For each step whose events have been read, the end times of its tasks.
-  std::vector<std::vector<Picoseconds>> ends_;
+  std::int64_t every_;
+  std::vector<Set> timed_;
+  std::vector<Set> plain_;  // two sets, used in turn
+  std::size_t next_timed_ = 0, next_plain_ = 0, steps_ = 0;
+  Set* set_ = nullptr;      // the set of the current step
+  Set* earlier_ = nullptr;  // the set of the step before
+  cudaStream_t stream_ = nullptr;
+  Anchor first_;
+  std::vector<std::vector<Picoseconds>> ends_;  // by step, on the device's clock
   Picoseconds uncertainty_ = 0;
 };
 

@@ -1,14 +1,17 @@
 // orrery-rank-cuda: executes the ranks of a job on NVIDIA GPUs. `orrery run --device cuda` starts it once, without a
-// rank number. If there is a GPU for every rank, it starts itself again for each rank; with fewer GPUs, the ranks are
-// threads of this process on the first GPU, which run at the same time or, with --turns, one after the other. torchrun,
-// srun and mpirun start it once for every rank. --describe prints the GPU's name and versions; --bench FILE measures
-// single kernels (gpu_bench.h). `orrery calibrate` uses both.
+// rank: with a GPU for every rank it starts itself again for each rank; with fewer GPUs, the ranks are threads of this
+// process on the first GPU, all at once or, with --turns, one after the other. torchrun, srun and mpirun start it once
+// for every rank. --describe prints the GPU's name and versions; --bench FILE measures single kernels (gpu_bench.h).
+// --jobs FILE reads jobs from a pipe, each as a line with a JSON list of the words of one such command line, and runs
+// them one after the other until the pipe is closed, so that CUDA starts once for all: `orrery calibrate` and `orrery
+// validate` start it so. A job that fails ends the process, as it does without --jobs.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,10 +19,12 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "exec/cuda/device.h"
 #include "exec/cuda/gpu_bench.h"
 #include "exec/cuda/nccl_transport.h"
+#include "exec/cuda/sensors.h"
 #include "exec/program/rank_program.h"
 #include "exec/program/rendezvous.h"
 #include "exec/program/text_data.h"
@@ -40,12 +45,32 @@ constexpr char kName[] = "orrery-rank-cuda";
 constexpr Seconds kRendezvousPatience = 120;  // time in seconds to wait for the other processes to connect
 // Bytes of the bf16 numbers that replace received data when a rank runs alone.
 constexpr Bytes kBank = 8 << 20;
+constexpr std::int64_t kWarmUp = 2;  // first steps whose clocks are not recorded, as their times are not used
+
+using Words = std::vector<std::string>;
+
+// The sensors of each GPU that this process uses, opened once for all jobs.
+class AllSensors {
+ public:
+  Sensors& of(int gpu) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<Sensors>& sensors = by_gpu_[gpu];
+    if (sensors == nullptr) sensors = std::make_unique<Sensors>(gpu);
+    return *sensors;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<Sensors>> by_gpu_;
+};
 
 struct RankJob {
+  const Words& words;  // command line of the job
   const RankOptions& options;
   const Spec& spec;
   const Plan& plan;  // the folded plan, with one rank of each class of ranks
   std::string hash;
+  AllSensors& sensors;
 };
 
 struct How {
@@ -58,13 +83,20 @@ struct How {
 void run_rank(const RankJob& job, const Rank& rank, QueuedTransport& transport, SharedGpu& gpu, const How& how,
               ProgressRing& ring, const ClockOffset& clock) {
   const Text text = text_of(job.options, job.spec, kText);
+  Sensors& sensors = job.sensors.of(how.gpu);
   std::int64_t step = 0;
+  Picoseconds warm = host_now();
+  Conditions conditions;
   ExecuteOptions options;
   options.steps = job.options.steps;
   options.training = training_of(job.spec);
-  options.on_step = [&](std::int64_t s) { step = s; };
+  options.on_step = [&](std::int64_t s) {
+    step = s;
+    if (s <= kWarmUp) warm = host_now();
+  };
+  options.on_end = [&](const Buffers&) { conditions = sensors.since(warm, job.spec.model.name); };
   options.watcher = watcher_of(rank, ring, step);
-  CudaDevice device(rank, gpu, transport, how.one_queue);
+  CudaDevice device(rank, gpu, transport, how.one_queue, job.options.mark_every);
   Execution e = execute(rank, device, text, options);
   const RankRun result = {.source = how.source,
                           .plan_hash = job.hash,
@@ -75,8 +107,10 @@ void run_rank(const RankJob& job, const Rank& rank, QueuedTransport& transport, 
                           .link = how.link,
                           .host = host_name(),
                           .steps = std::move(e.steps),
+                          .unmarked = std::move(e.unmarked),
                           .losses = std::move(e.losses),
                           .memory = e.memory,
+                          .conditions = std::move(conditions),
                           .clock_offset = clock.offset,
                           .clock_uncertainty = clock.uncertainty + device.clock_uncertainty()};
   write_rank_run(rank_file(job.options.out, rank.number), result);
@@ -115,7 +149,11 @@ void run_process(const RankJob& job, const Placement& placement, int gpus) {
 }
 
 // Starts this program once for every rank, and waits until all have ended.
-void run_processes(const RankJob& job, char** argv) {
+void run_processes(const RankJob& job) {
+  Words words = job.words;
+  std::vector<char*> argv = {const_cast<char*>(kName)};
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
   ::setenv("MASTER_ADDR", "127.0.0.1", 0);
   ::setenv("MASTER_PORT", fmt::format("{}", free_port()).c_str(), 0);
   ::setenv("WORLD_SIZE", fmt::format("{}", job.plan.ranks).c_str(), 1);
@@ -134,7 +172,7 @@ void run_processes(const RankJob& job, char** argv) {
     if (::getppid() != parent) ::_exit(1);
     ::setenv("RANK", number.c_str(), 1);
     ::setenv("LOCAL_RANK", number.c_str(), 1);
-    ::execv("/proc/self/exe", argv);
+    ::execv("/proc/self/exe", argv.data());
     ::_exit(127);
   }
   int worst = 0;
@@ -216,25 +254,25 @@ void describe() {
   for (const auto& [key, value] : gpu_fingerprint(0)) fmt::print("{}: {}\n", key, value);
 }
 
-// Writes measured times of single kernels to a file; a third command-line argument selects a short measurement.
-void bench(const std::string& path, bool quick) {
+// Writes measured times of single kernels, and the GPU's name and versions, to a file.
+void bench(const std::string& path, bool quick, AllSensors& sensors) {
   use_gpu(0);
   OutputFile file(path);
-  file.write(to_json(bench_gpu(quick)));
+  file.write(to_json(bench_gpu(quick, sensors.of(0)), gpu_fingerprint(0)));
   file.commit();
 }
 
-void run(int argc, char** argv) {
-  const GpuCount gpus = count_gpus();
-  const std::string first = argc > 1 ? argv[1] : "";
-  const bool describes = first == "--describe", benches = first == "--bench" && argc > 2;
-  if (gpus.count == 0 && (describes || benches)) throw Error("no GPU: " + gpus.why, 1);
-  if (describes) return describe();
-  if (benches) return bench(argv[2], argc > 3);
-  const RankOptions options = parse_rank_options(argc, argv, kName);
+RankOptions options_of(const Words& words) {
+  std::vector<char*> argv = {const_cast<char*>(kName)};
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  return parse_rank_options(static_cast<int>(argv.size()), argv.data(), kName);
+}
+
+void run_ranks(const Words& words, const GpuCount& gpus, AllSensors& sensors) {
+  const RankOptions options = options_of(words);
   const Spec spec = load_spec(options.spec, options.overrides);
   const Plan plan = make_plan(spec);
-  const RankJob job = {options, spec, plan, plan_hash(plan)};
+  const RankJob job = {words, options, spec, plan, plan_hash(plan), sensors};
   const Placement placement = placement_of_environment();
   try {
     if (gpus.count == 0) throw Error("no GPU: " + gpus.why, 1);
@@ -244,7 +282,35 @@ void run(int argc, char** argv) {
   }
   if (placement.launched && plan.ranks > 1) return run_process(job, placement, gpus.count);
   if (plan.ranks == 1 || options.turns) return run_alone(job, options.turns);
-  gpus.count >= plan.ranks ? run_processes(job, argv) : run_threads(job);
+  gpus.count >= plan.ranks ? run_processes(job) : run_threads(job);
+}
+
+void run_job(const Words& words, const GpuCount& gpus, AllSensors& sensors) {
+  const std::string first = words.empty() ? "" : words[0];
+  const bool describes = first == "--describe", benches = first == "--bench" && words.size() > 1;
+  if (gpus.count == 0 && (describes || benches)) throw Error("no GPU: " + gpus.why, 1);
+  if (describes) return describe();
+  if (benches) return bench(words[1], words.size() > 2, sensors);
+  run_ranks(words, gpus, sensors);
+}
+
+// Lets the next job's peak of the process's memory begin anew (proc(5), /proc/PID/clear_refs).
+void forget_host_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+void run_jobs(const std::string& pipe, const GpuCount& gpus, AllSensors& sensors) {
+  std::ifstream jobs(pipe);
+  if (!jobs) throw Error(fmt::format("{}: cannot be read", pipe), 1);
+  for (std::string line; std::getline(jobs, line);) {
+    forget_host_peak();
+    run_job(nlohmann::json::parse(line).get<Words>(), gpus, sensors);
+  }
+}
+
+void run(const Words& words) {
+  const GpuCount gpus = count_gpus();
+  AllSensors sensors;
+  if (words.size() == 2 && words[0] == "--jobs") return run_jobs(words[1], gpus, sensors);
+  run_job(words, gpus, sensors);
 }
 
 }  // namespace
@@ -253,7 +319,7 @@ void run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    orrery::cuda::run(argc, argv);
+    orrery::cuda::run({argv + 1, argv + argc});
     return 0;
   } catch (const std::exception& error) {
     orrery::give_up(nullptr, orrery::cuda::kName, error);

@@ -76,6 +76,7 @@ class HostThread {
       issue(t);
     }
     lanes_->end_step();
+    ends_.push_back(host_now());
     buffers_.end_step();
     begins_.push_back(begin);
     sizes_.emplace_back();
@@ -160,6 +161,10 @@ class HostThread {
   void count_times() {
     const std::vector<std::vector<Span>> steps = lanes_->spans();
     for (std::size_t k = 0; k < steps.size(); ++k) {
+      if (steps[k].empty()) {
+        if (k > 0 && k < ends_.size()) result_.unmarked.push_back(ends_[k] - ends_[k - 1]);
+        continue;
+      }
       MeasuredStep measured = {begins_[k], begins_[k], {}, sizes_[k]};
       for (const Span& s : steps[k]) {
         measured.spans.push_back({s.issued, s.entered, s.ended});
@@ -194,7 +199,7 @@ class HostThread {
   RunState state_;
   // The lanes are declared after the members that their threads use.
   std::unique_ptr<Lanes> lanes_;
-  std::vector<Picoseconds> begins_;  // for each step, the time when it began on the host's clock
+  std::vector<Picoseconds> begins_, ends_;  // times at which steps began and ended, on the host's clock
   std::vector<std::vector<std::int64_t>> sizes_;
   Execution result_;
 };

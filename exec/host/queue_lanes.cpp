@@ -202,7 +202,8 @@ std::vector<Span> QueueLanes::spans_of(const Step& step, const std::vector<Picos
 std::vector<std::vector<Span>> QueueLanes::spans() {
   const std::vector<std::vector<Picoseconds>> ends = device_.ends();
   std::vector<std::vector<Span>> all;
-  for (std::size_t k = 0; k < ends.size(); ++k) all.push_back(spans_of(steps_[k], ends[k]));
+  for (std::size_t k = 0; k < ends.size(); ++k)
+    all.push_back(ends[k].size() == rank_.plan.task_count() ? spans_of(steps_[k], ends[k]) : std::vector<Span>());
   return all;
 }
 

@@ -32,8 +32,8 @@ class QueueDevice {
   virtual void begin_step() = 0;            // called while all queues are empty
   virtual void end_step() = 0;              // called when all queues are empty again
   virtual bool has_ended(TaskId task) = 0;  // whether the task's end mark is reached; never waits
-  // Times at which the ends of tasks were marked, by step and task, on the host's steady clock; called once, after the
-  // last step.
+  // Times at which the ends of tasks were marked, by step and task, on the host's steady clock; empty for a step whose
+  // marks have no times. Called once, after the last step.
   virtual std::vector<std::vector<Picoseconds>> ends() = 0;
 };
 

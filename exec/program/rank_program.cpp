@@ -23,6 +23,7 @@ RankOptions parse_rank_options(int argc, char** argv, const std::string& name) {
   app.add_option("--out", o.out)->required();
   app.add_option("--steps", o.steps)->check(CLI::Range(1, 1000000));
   app.add_option("--hang-timeout", o.hang_timeout);
+  app.add_option("--mark-every", o.mark_every, "times the tasks of each so many steps")->check(CLI::Range(1, 1000000));
   app.add_option("--first-step", o.first_step, "goes on after so many steps, from the snapshots");
   app.add_option("--snapshots", o.snapshots, "folder of what to go on from");
   app.add_option("--text", o.text, "what to train on, instead of the built-in text");

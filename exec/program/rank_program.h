@@ -20,7 +20,8 @@ struct RankOptions {
   std::int64_t first_step = 0;
   std::string snapshots;  // path of the folder for snapshots; a resumed run also reads them there
   double hang_timeout = 0;
-  bool turns = false;  // whether ranks run one after the other; only some programs support it
+  std::int64_t mark_every = 1;  // each so many steps have the times of their tasks; only some programs support others
+  bool turns = false;           // whether ranks run one after the other; only some programs support it
 };
 
 // name: the program's name. Throws Error for bad usage; with --help, prints help and ends the process.

@@ -125,6 +125,9 @@ Profile parse_profile(std::string_view text, const std::string& path) {
   p.name = root.text_or("name", path);
   p.hash = hash_of(text);
   if (const auto measured = root.find("measured")) p.measured = measured_of(*measured);
+  if (const auto conditions = root.find("conditions")) {
+    for (const JsonValue& c : conditions->items()) p.conditions.push_back(conditions_of(c));
+  }
   p.memory_bytes = root.whole_or("memory_bytes", 0, 0, sensible::kMostBytes);
   if (const auto fingerprint = root.find("fingerprint")) {
     for (const auto& [key, value] : fingerprint->members()) p.fingerprint.emplace_back(key, value.text());
@@ -177,6 +180,7 @@ std::string to_json(const Profile& p) {
   for (const auto& [key, value] : p.fingerprint) root["fingerprint"][key] = value;
   if (p.rest_built_in) root["rest"] = "built-in";
   root["memory_bytes"] = p.memory_bytes;
+  for (const Conditions& c : p.conditions) root["conditions"].push_back(json_of(c));
   root["measured"] = json_of(p.measured);
   for (const LoggedNccl& n : p.nccl) root["nccl"].push_back(json_of(n));
   // Imported logs may contain any bytes, so bytes that are not UTF-8 are replaced.

@@ -9,6 +9,7 @@
 #include "models/base/units.h"
 #include "models/cost/nccl/log.h"
 #include "models/spec/cluster.h"
+#include "models/trace/conditions.h"
 #include "models/trace/measured_times.h"
 
 namespace orrery {
@@ -80,6 +81,8 @@ struct Profile {
   double spread = 0;
 
   MeasuredTimes measured;
+  // Clocks and power of the device during each of the runs in which it was measured, in their order.
+  std::vector<Conditions> conditions;
   // Logs of a cluster's own NCCL about its communicators; they take precedence over Orrery's port of NCCL's model.
   std::vector<LoggedNccl> nccl;
   // Whether the profile was imported and so lacks some times: these come from the built-in profile of the spec's GPU

@@ -19,8 +19,7 @@ struct Figure {
   double MeasuredTimes::*value;
   double unit;
   double least;
-  // whether a file may lack the key: profiles that were written before offload existed lack it
-  bool may_lack = false;
+  bool may_lack = false;  // may be absent, in profiles that an earlier version wrote
 };
 constexpr Figure kFigures[] = {{"issue_us", &MeasuredTimes::issue, kMicro, 0},
                                {"gap_us", &MeasuredTimes::gap, kMicro, 0},
@@ -30,7 +29,8 @@ constexpr Figure kFigures[] = {{"issue_us", &MeasuredTimes::issue, kMicro, 0},
                                {"compute_slowdown", &MeasuredTimes::compute_slowdown, 1, 1},
                                {"transfer_slowdown", &MeasuredTimes::transfer_slowdown, 1, 1},
                                {"beside_slowdown", &MeasuredTimes::beside_slowdown, 1, 1, true},
-                               {"copy_slowdown", &MeasuredTimes::copy_slowdown, 1, 1, true}};
+                               {"copy_slowdown", &MeasuredTimes::copy_slowdown, 1, 1, true},
+                               {"sum_slowdown", &MeasuredTimes::sum_slowdown, 1, 1, true}};
 
 OpSample op_sample(const JsonValue& s) {
   return {s.at("sizes").numbers(0, sensible::kMostSize), s.at("amount").positive(sensible::kMostAmount),

@@ -62,11 +62,12 @@ struct MeasuredTimes {
   Seconds transfer_start = 0;
   // Time from the end of a transfer until a task that waited for it on the compute lane runs
   Seconds wake = 0;
-  Seconds step = 0;              // time between two steps during which no task runs
-  double compute_slowdown = 1;   // factor by which compute is slower while a transfer of its rank runs
-  double transfer_slowdown = 1;  // factor by which a transfer is slower while its rank computes
-  double beside_slowdown = 1;  // factor by which compute is slower while the rank's host copies data or updates weights
-  double copy_slowdown = 1;    // factor by which a copy or update by the host is slower while the rank computes
+  Seconds step = 0;              // time between two steps in which nothing runs
+  double compute_slowdown = 1;   // slow-down of compute while a transfer of its rank runs
+  double transfer_slowdown = 1;  // slow-down of a transfer while its rank computes
+  double beside_slowdown = 1;    // slow-down of compute while the rank's host copies data or updates weights
+  double copy_slowdown = 1;      // slow-down of such a copy or update while the rank computes
+  double sum_slowdown = 1;       // slow-down of compute while the device adds up arrays for a collective of moves
 
   bool empty() const { return ops.empty() && transfers.empty(); }
 };

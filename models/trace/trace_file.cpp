@@ -65,6 +65,8 @@ std::string header_of(const RankRun& run) {
   header["losses"] = run.losses.size();
   ordered_json& memory = header["memory"] = ordered_json::object();
   visit_memory(run.memory, [&](const std::string& key, const auto& value) { memory[key] = value; });
+  if (!run.unmarked.empty()) header["unmarked_ps"] = run.unmarked;
+  if (run.conditions.known()) header["conditions"] = json_of(run.conditions);
   return header.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
 
@@ -123,6 +125,10 @@ Counts read_header(const std::string& path, const std::string& line, RankRun& ru
   visit_texts(run, [&](const char* key, auto& value) { take_figure(header.at(key), value); });
   const OrderedJsonValue memory = header.at("memory");
   visit_memory(run.memory, [&](const std::string& key, auto& value) { take_figure(memory.at(key), value); });
+  if (const auto conditions = header.find("conditions")) run.conditions = conditions_of(*conditions);
+  if (const auto unmarked = header.find("unmarked_ps")) {
+    for (const OrderedJsonValue& step : unmarked->items()) run.unmarked.push_back(step.whole(0, kMostTime));
+  }
   const auto count = [&](const char* key) {
     return static_cast<std::uint64_t>(header.at(key).whole(0, kMostCount - 1));
   };

@@ -8,12 +8,13 @@
 
 #include "models/base/units.h"
 #include "models/plan/plan.h"
+#include "models/trace/conditions.h"
 
 namespace orrery {
 
 // The command line of a program that executes ranks (orrery-rank), and the files that it writes for `orrery`:
 //
-//   orrery-rank --spec FILE [--set KEY=VALUE]... --out FOLDER --steps K [--hang-timeout S]
+//   orrery-rank --spec FILE [--set KEY=VALUE]... --out FOLDER --steps K [--hang-timeout S] [--mark-every N]
 //
 // Every rank makes the same plan from FILE and the overrides. FOLDER exists. At the start, before it joins the other
 // ranks, a rank creates its progress file there (progress_file(FOLDER, rank), progress_ring.h) and from then on notes
@@ -58,15 +59,17 @@ struct RankRun {
   std::string source = "measured";
   std::string plan_hash;  // hash of the folded plan
   std::int64_t rank = 0, ranks = 1;
-  std::string device;   // name of the device: "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
-  std::string library;  // library that runs collectives whose algorithm is named `library`: "Open MPI 4.1.4"
-  std::string link;     // medium between ranks of one host: "shared memory", "nvlink"
-  std::string host;     // name of the node
-  std::string note;     // remark about the complete run, printed in the report
-  std::vector<MeasuredStep> steps;
-  std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty if the plan has no loss
+  std::string device;                 // "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
+  std::string library;                // library that runs collectives whose algorithm is `library`: "Open MPI 4.1.4"
+  std::string link;                   // medium between ranks of one host: "shared memory", "nvlink"
+  std::string host;                   // the node's name
+  std::string note;                   // remark about the whole run, printed in the report
+  std::vector<MeasuredStep> steps;    // the steps whose tasks were marked: all, or each k-th (--mark-every K)
+  std::vector<Picoseconds> unmarked;  // lengths of the other steps, from the end of the step before on the host's clock
+  std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty where the plan has no loss
   MeasuredMemory memory;
-  Picoseconds clock_offset = 0;  // offset that is added to this rank's times to get times on rank 0's clock
+  Conditions conditions;         // clocks and power of the rank's GPU during the steps; not known for a CPU rank
+  Picoseconds clock_offset = 0;  // offset to add to this rank's times to get rank 0's
   Picoseconds clock_uncertainty = 0;
 };
 

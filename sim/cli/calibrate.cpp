@@ -1,9 +1,12 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include <fmt/chrono.h>
@@ -19,6 +22,7 @@
 #include "sim/runs/gpu_probe.h"
 #include "sim/runs/job.h"
 #include "sim/runs/launch.h"
+#include "sim/runs/rank_session.h"
 
 namespace orrery {
 namespace {
@@ -43,9 +47,14 @@ struct Measured {
   }
 };
 
-Measured measure(const CalibrationSpec& spec, const std::string& folder, const std::string& device,
-                 const Common& common) {
-  const std::string path = spec.path.empty() ? folder + "/calibration.yaml" : spec.path;
+// The place of a calibration's runs: their folder, and on a GPU the process that makes them all.
+struct Site {
+  const std::string& folder;
+  RankSession* session;
+};
+
+Measured measure(const CalibrationSpec& spec, const Site& site, const std::string& device, const Common& common) {
+  const std::string path = spec.path.empty() ? site.folder + "/calibration.yaml" : spec.path;
   if (spec.path.empty()) std::ofstream(path) << spec.text;
   Measured m{make_job({.spec = path,
                        .overrides = spec.overrides,
@@ -56,7 +65,7 @@ Measured measure(const CalibrationSpec& spec, const std::string& folder, const s
              0};
   // This is checked for the user's specs only: the built-in ones have as many ranks as --ranks says.
   if (!spec.path.empty()) check_cores(m.job, std::thread::hardware_concurrency());
-  m.runs = run_job(m.job, common);
+  m.runs = run_job(m.job, common, site.session);
   Observations seen;
   m.add_to(seen);
   m.noise = seen.noise();
@@ -68,15 +77,14 @@ struct TooNoisy : Error {
   using Error::Error;
 };
 
-// Measures a spec up to kAttempts times, until the noise of one attempt is accepted, and returns the attempt with the
-// least noise. On a GPU a noisy attempt is used and reported as noisy, because the user of a rented GPU cannot lock its
-// clocks.
-Measured measure_quietly(const CalibrationSpec& spec, const std::string& folder, const CalibrateOptions& options,
+// Measures a spec up to kAttempts times, until one attempt is quiet enough; returns the least noisy. On a GPU a noisy
+// attempt is used and reported as noisy: the user of a rented GPU cannot lock its clocks.
+Measured measure_quietly(const CalibrationSpec& spec, const Site& site, const CalibrateOptions& options,
                          const Common& common) {
   const double limit = options.noise;
-  Measured best = measure(spec, folder, options.device, common);
+  Measured best = measure(spec, site, options.device, common);
   for (int i = 1; i < kAttempts && best.noise > limit; ++i) {
-    Measured again = measure(spec, folder, options.device, common);
+    Measured again = measure(spec, site, options.device, common);
     if (again.noise < best.noise) best = std::move(again);
   }
   if (best.noise > limit && options.device != "cuda") {
@@ -102,11 +110,9 @@ void describe(Profile& profile, const RankRun& run, const CalibrateOptions& opti
                          {"ranks", fmt::format("{}", options.ranks)}};
 }
 
-// Adds to the profile the GPU's identity, and measurements of single kernels for sizes that the runs did not measure.
-void describe_gpu(Profile& profile, const GpuProbe& probe, const std::string& clocks_before) {
+// Adds what identifies the GPU, and measurements of single kernels where the runs gave none.
+void describe_gpu(Profile& profile, const GpuProbe& probe) {
   profile.fingerprint.insert(profile.fingerprint.end(), probe.fingerprint.begin(), probe.fingerprint.end());
-  profile.fingerprint.emplace_back("clocks before", clocks_before);
-  profile.fingerprint.emplace_back("clocks after", gpu_clocks());
   std::map<std::string, std::string> keys(profile.fingerprint.begin(), profile.fingerprint.end());
   for (const char* of_hosts : {"cores", "link", "ranks"}) keys.erase(of_hosts);
   profile.fingerprint.assign(keys.begin(), keys.end());
@@ -130,7 +136,28 @@ struct Outcomes {
   Observations all;
   std::vector<std::string> failed, noisy;
   std::size_t taken = 0;
+  std::vector<Conditions> conditions;  // clocks and power during each run, if a GPU's sensors told them
+  std::size_t first = 0;               // index of the first spec that was taken
+  double drift = 1;                    // factor by which the clock under that spec changed until the end
+  bool repeated = false;               // whether all specs were measured a second time because of it
 };
+
+// The lines of the summary that tell of a GPU's clocks.
+void add_clocks(Table& table, const Outcomes& outcomes) {
+  const std::vector<Conditions>& all = outcomes.conditions;
+  if (all.empty() || !all.front().known()) return;
+  double low = all.front().sm_MHz, high = low, power = 0;
+  for (const Conditions& c : all) {
+    low = std::min(low, c.sm_MHz);
+    high = std::max(high, c.sm_MHz);
+    power = std::max(power, c.power_W);
+  }
+  table.rows.push_back({"clocks", fmt::format("medians {:.0f} to {:.0f} MHz over {} runs, at most {:.0f} W", low, high,
+                                              all.size(), power)});
+  table.rows.push_back(
+      {"drift", fmt::format("{:+.1f} % from the first run of a spec to the last{}", 100 * (outcomes.drift - 1),
+                            outcomes.repeated ? ": all measured again in reverse order" : "")});
+}
 
 std::string summary(const Profile& profile, const CalibrateOptions& options, const Outcomes& outcomes) {
   const MeasuredTimes& t = profile.measured;
@@ -151,6 +178,7 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, con
       {"host's copies", fmt::format("compute beside them takes {:.2f} times as long, they {:.2f} times",
                                     t.beside_slowdown, t.copy_slowdown)},
       {"spread", fmt::format("{:.1f} % between quartiles", 100 * outcomes.all.noise())}};
+  add_clocks(table, outcomes);
   std::string text = print(table);
   for (const std::string& line : outcomes.noisy) text += fmt::format("noisy: {}\n", line);
   for (const std::string& line : outcomes.failed) text += fmt::format("failed: {}\n", line);
@@ -159,6 +187,8 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, con
 
 // The number of specs that may fail one after the other, before any was measured, until calibration gives up.
 constexpr std::size_t kHopeless = 3;
+// Change of a GPU's clock under the same spec that counts as a drift: a third of the accuracy that is wanted (3 %).
+constexpr double kDrift = 0.01;
 
 // Runs a complete calibration: all specs one after the other, then writes the profile.
 class Calibration {
@@ -180,8 +210,9 @@ class Calibration {
 
   Outcome run() {
     if (gpu_) {
-      clocks_before_ = gpu_clocks();
-      probe_ = probe_gpu(folder_.path(), options_.quick);
+      session_.emplace();
+      probe_ = probe_gpu(*session_, folder_.path(), options_.quick);
+      if (probe_.conditions.known()) outcomes_.conditions.push_back(probe_.conditions);
       write_kernels(options_, probe_);
     }
     for (std::size_t i = 0; i < specs_.size(); ++i) {
@@ -189,7 +220,9 @@ class Calibration {
       // written after each spec, as a rented GPU may be taken back at any time
       if (gpu_ && outcomes_.taken > 0) write_profile();
     }
+    if (gpu_) balance_drift();
     const Profile profile = write_profile();
+    if (session_) session_->end();
     return {.text = summary(profile, options_, outcomes_),
             .status = outcomes_.failed.empty() ? 0 : 1,
             .spread = outcomes_.all.noise()};
@@ -205,9 +238,17 @@ class Calibration {
       common_.progress(fmt::format("{} of {}, {}, {}", i + 1, specs_.size(), name, line));
     };
     try {
-      const Measured m = measure_quietly(specs_[i], folder_.path(), options_, quieter);
+      const Measured m =
+          measure_quietly(specs_[i], {folder_.path(), session_ ? &*session_ : nullptr}, options_, quieter);
       m.add_to(outcomes_.all);
-      if (outcomes_.taken++ == 0) describe(profile_, m.runs[0], options_, load_before_);
+      if (outcomes_.taken++ == 0) {
+        describe(profile_, m.runs[0], options_, load_before_);
+        outcomes_.first = i;
+      }
+      if (m.runs[0].conditions.known()) {
+        outcomes_.conditions.push_back(m.runs[0].conditions);
+        outcomes_.conditions.back().during = name;
+      }
       if (m.noise > options_.noise)
         outcomes_.noisy.push_back(fmt::format("{}: repetitions differ by {:.0f} % (quartiles)", name, 100 * m.noise));
     } catch (const TooNoisy&) {
@@ -219,14 +260,37 @@ class Calibration {
     }
   }
 
+  // Runs the first spec once more. Where the GPU's clock under it has changed since, all specs are measured a second
+  // time in reverse order: a drift that is steady in time then cancels in the means of both.
+  void balance_drift() {
+    const std::size_t first = outcomes_.first, runs = outcomes_.conditions.size();
+    const auto of_first = [&](const Conditions& c) { return c.during == specs_[first].name; };
+    const auto before = std::find_if(outcomes_.conditions.begin(), outcomes_.conditions.end(), of_first);
+    if (before == outcomes_.conditions.end()) return;  // the sensors could not be read
+    const Conditions then = *before;
+    const std::size_t taken = outcomes_.taken;
+    add(first);
+    if (outcomes_.conditions.size() == runs) return;  // it failed this time
+    outcomes_.drift = clock_change(then, outcomes_.conditions.back());
+    outcomes_.repeated = std::abs(outcomes_.drift - 1) > kDrift;
+    for (std::size_t i = specs_.size(); outcomes_.repeated && i-- > 0;) {
+      if (i != first) add(i);
+    }
+    outcomes_.taken = taken;
+  }
+
   Profile write_profile() const {
     Profile profile = profile_;
+    profile.conditions = outcomes_.conditions;
     profile.measured = outcomes_.all.times();
     if (outcomes_.taken < specs_.size())
       profile.fingerprint.emplace_back("specs", fmt::format("{} of {}", outcomes_.taken, specs_.size()));
     if (!outcomes_.noisy.empty())
       profile.fingerprint.emplace_back("noisy", fmt::format("{}", fmt::join(outcomes_.noisy, "; ")));
-    if (gpu_) describe_gpu(profile, probe_, clocks_before_);
+    if (outcomes_.repeated)
+      profile.fingerprint.emplace_back(
+          "drift", fmt::format("{:+.1f} %: all specs measured again in reverse order", 100 * (outcomes_.drift - 1)));
+    if (gpu_) describe_gpu(profile, probe_);
     write_file(options_.out, to_json(profile));
     return profile;
   }
@@ -236,7 +300,8 @@ class Calibration {
   bool gpu_;
   std::vector<CalibrationSpec> specs_;
   TemporaryFolder folder_;
-  std::string load_before_, clocks_before_;
+  std::string load_before_;
+  std::optional<RankSession> session_;
   GpuProbe probe_;
   Profile profile_;  // the profile, still without measured times
   Outcomes outcomes_;

@@ -69,6 +69,7 @@ struct ValidateOptions {
   std::string device = "cpu";
   std::int64_t ranks = 0;  // number of ranks; 0: the number that each spec states
   std::int64_t steps = 20;
+  std::int64_t mark_every = 1;  // GPU ranks time the tasks of each so many steps; the others tell the whole step's time
   double tolerance = 0.25;
   std::string out;        // folder to which the ranks' measurements are written, "" = none
   bool composed = false;  // whether GPU ranks run one by one, and only their compute and memory are compared

@@ -255,6 +255,9 @@ void add_validate(CLI::App& app, Options& o) {
   c.add_option("--steps", o.validate.steps, "of each run (20)")
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{1'000'000}))
       ->type_name("K");
+  c.add_option("--mark-every", o.validate.mark_every, "GPU ranks time single tasks in each N-th step only (1)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
+      ->type_name("N");
   positive(c.add_option("--tolerance", o.validate.tolerance, "exit 4 when a step is further off (0.25)"), "SHARE", "",
            1e6);
   c.add_option("--out", o.validate.out, "keep the ranks' files and the reports in this folder")->type_name("FOLDER");

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "sim/runs/job.h"
 #include "sim/runs/launch.h"
 #include "sim/runs/measured_loads.h"
+#include "sim/runs/rank_session.h"
 #include "sim/validate/compose.h"
 #include "sim/validate/validation.h"
 
@@ -40,7 +42,7 @@ struct Ran {
   std::vector<RankRun> runs;
 };
 
-Ran run_one(const std::string& path, const ValidateOptions& options, const Common& common) {
+Ran run_one(const std::string& path, const ValidateOptions& options, const Common& common, RankSession* session) {
   const std::string name = fs::path(path).stem().string();
   Common named = common;
   named.progress = [&](std::string_view line) { common.progress(fmt::format("{}: {}", name, line)); };
@@ -50,10 +52,11 @@ Ran run_one(const std::string& path, const ValidateOptions& options, const Commo
                       .device = options.device,
                       .ranks = options.ranks,
                       .steps = options.steps,
+                      .mark_every = options.mark_every,
                       .composed = options.composed});
   check_cores(job, std::thread::hardware_concurrency());
   Prediction prediction = predict(job.spec, true, options.profile);
-  std::vector<RankRun> runs = run_job(job, named);
+  std::vector<RankRun> runs = run_job(job, named, session);
   if (!options.out.empty()) keep(options.out + '/' + name, runs);
   return {std::move(job), std::move(prediction), std::move(runs)};
 }
@@ -75,10 +78,12 @@ struct Rows {
 
   template <class Compare>
   void run(const ValidateOptions& options, const Common& common, const std::string& file, const Compare& compare) {
+    std::optional<RankSession> session;
+    if (options.device == "cuda") session.emplace();
     for (const std::string& path : options.specs) {
       Row row;
       try {
-        row = compare(run_one(path, options, common));
+        row = compare(run_one(path, options, common, session ? &*session : nullptr));
       } catch (const std::exception& error) {
         if (options.specs.size() == 1) throw;
         const auto* known = dynamic_cast<const Error*>(&error);
@@ -90,6 +95,7 @@ struct Rows {
       rows.push_back(std::move(row));
       write(options, file, to_json(rows));
     }
+    if (session) session->end();
   }
 };
 
@@ -155,6 +161,8 @@ Outcome validate_command(const ValidateOptions& options, const Common& common) {
     throw Error("--set: published steps are predicted as they were run; leave it out, or give a SPEC", 2);
   if (options.recipes) return validate_recipes_command(common);
   if (!options.published.empty()) return validate_published_command(options, common);
+  if (options.mark_every > 1 && options.device != "cuda")
+    throw Error("--mark-every: CPU ranks time every step; leave it out, or add --device cuda", 2);
   if (options.specs.empty()) throw Error("validate: give one or more SPECs, or --published FILE");
   if (options.profile.empty() && options.device != "cuda") return validate_unmeasured(options, common);
   return options.composed ? validate_composed(options, common) : validate_steps(options, common);

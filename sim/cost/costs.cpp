@@ -333,6 +333,13 @@ class CostModel {
     return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
   }
 
+  // Whether the device's own kernels add up what a collective moves, which no library of collectives runs then.
+  static bool sums_by_moves(const Collective& c) {
+    const bool adds = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
+                      c.kind == CollectiveKind::reduce;
+    return adds && c.algorithm != "library" && c.algorithm != kUserBuffers && c.algorithm != kCopyEngines;
+  }
+
   void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice, bool server) {
     t.duration = picoseconds(choice.seconds);
     const double sms = spec_.cluster.gpu.sms;
@@ -344,6 +351,10 @@ class CostModel {
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
     t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
     if (const auto* c = std::get_if<Collective>(&plan_.ops[op].work)) {
+      if (sums_by_moves(*c)) {
+        const double measured = kPressureUnit * (profile_.measured.sum_slowdown - 1);
+        t.pressure = std::max(t.pressure, static_cast<std::uint32_t>(measured + 0.5));
+      }
       t.group = c->group;
       if (c->servers > 0) t.out = server == (c->kind == CollectiveKind::pull);
       if (c->servers > 0) t.in = !t.out;

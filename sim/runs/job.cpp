@@ -170,7 +170,6 @@ void watch(ProcessTree& tree, const Job& job, const std::string& folder, const s
     tell(common, witnesses, job.steps);
     tree.wait(kLook);
   }
-  for (const Seconds start = now(); !tree.status() && now() < start + kLinger;) tree.wait(kLook);
 }
 
 }  // namespace
@@ -214,6 +213,7 @@ RankArguments arguments_for(const Job& job, const std::string& folder) {
           .overrides = job.options.overrides,
           .folder = folder,
           .steps = job.steps,
+          .mark_every = job.options.mark_every,
           .turns = job.options.composed};
 }
 
@@ -264,6 +264,20 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
     ProcessTree tree(signals);
     tree.start(launch.arguments, launch.environment, log);
     watch(tree, job, folder.path(), log, common);
+    for (const Seconds start = now(); !tree.status() && now() < start + kLinger;) tree.wait(kLook);
+  }
+  return read_runs(folder.path(), job.plan, job.hash);
+}
+
+std::vector<RankRun> run_in(RankSession& session, const Job& job, const Common& common) {
+  const TemporaryFolder folder(short_temporary());
+  std::vector<std::string> words = rank_arguments("", arguments_for(job, folder.path()));
+  words.erase(words.begin());
+  try {
+    watch(session.give(words), job, folder.path(), session.log(), common);
+  } catch (...) {
+    session.abandon();
+    throw;
   }
   return read_runs(folder.path(), job.plan, job.hash);
 }
@@ -272,7 +286,8 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
 
 // Runs the plan. After a fault, if parameter servers write snapshots, the run starts again from the last snapshot; the
 // Error of the fault is thrown if there is no later snapshot than the one from which the failed run had started.
-std::vector<RankRun> run_job(const Job& job, const Common& common) {
+std::vector<RankRun> run_job(const Job& job, const Common& common, RankSession* session) {
+  if (session != nullptr) return run_in(*session, job, common);
   if (snapshot_every(job) == 0) return run_from(job, "", 0, common);
   const TemporaryFolder snapshots(short_temporary());
   for (std::int64_t first = 0;;) {

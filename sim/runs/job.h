@@ -9,6 +9,7 @@
 #include "models/trace/trace_file.h"
 #include "sim/print/progress.h"
 #include "sim/runs/launch.h"
+#include "sim/runs/rank_session.h"
 
 namespace orrery {
 
@@ -19,10 +20,11 @@ struct RunOptions {
   // Path of the profile with which op times are predicted, to tell a hung rank from a slow one; "" = the built-in
   // profile.
   std::string profile;
-  std::string device = "cpu";  // device of the ranks: "cpu" or "cuda"
-  std::int64_t ranks = 0;      // number of ranks; 0: the number that the spec states
-  std::int64_t steps = 0;      // number of training steps; 0: the number that the spec states
-  double hang_timeout = 30;    // seconds without progress after which a rank counts as hung
+  std::string device = "cpu";   // or "cuda"
+  std::int64_t ranks = 0;       // 0: as many as the spec says
+  std::int64_t steps = 0;       // 0: as many as the spec says
+  std::int64_t mark_every = 1;  // GPU ranks time the tasks of each so many steps
+  double hang_timeout = 30;     // seconds
   std::string trace;
   bool composed = false;  // whether GPU ranks run one by one and the step is composed of what they measure (compose.h)
 };
@@ -53,9 +55,9 @@ std::string rounded_steps(const Job& job);
 RankArguments arguments_for(const Job& job, const std::string& folder);
 
 // Starts the ranks of a job by mpirun, watches them, and returns what they measured. Throws Error with status 5
-// (kRankLost) when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; in each case no
-// process and no file remains.
-std::vector<RankRun> run_job(const Job& job, const Common& common);
+// (kRankLost) when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; either way no
+// process and no file is left. session: where not null, its process runs the job, and is left for the next one.
+std::vector<RankRun> run_job(const Job& job, const Common& common, RankSession* session = nullptr);
 
 // The last characters of what a program has printed into a file.
 std::string tail_of(const std::string& log);

@@ -75,6 +75,7 @@ std::vector<std::string> rank_arguments(const std::string& program, const RankAr
   for (const std::string& o : a.overrides) words.insert(words.end(), {"--set", o});
   words.insert(words.end(), {"--out", a.folder, "--steps", fmt::format("{}", a.steps)});
   if (a.hang_timeout > 0) words.insert(words.end(), {"--hang-timeout", fmt::format("{}", a.hang_timeout)});
+  if (a.mark_every > 1) words.insert(words.end(), {"--mark-every", fmt::format("{}", a.mark_every)});
   if (a.turns) words.emplace_back("--turns");
   if (!a.snapshots.empty())
     words.insert(words.end(), {"--snapshots", a.snapshots, "--first-step", fmt::format("{}", a.first_step)});

@@ -19,8 +19,8 @@ struct RankArguments {
   std::vector<std::string> overrides;
   std::string folder;
   std::int64_t steps = 1;
-  // seconds without progress after which a rank counts as hung; 0: ranks do not watch each other for hangs
-  double hang_timeout = 0;
+  double hang_timeout = 0;      // 0: ranks do not watch each other for hangs
+  std::int64_t mark_every = 1;  // GPU ranks time the tasks of each so many steps
   bool turns = false;           // whether the ranks run one by one
   std::int64_t first_step = 0;  // index of the first step to run, from the snapshots in the folder `snapshots`
   std::string snapshots;        // path of the folder with snapshots; "": none

@@ -50,10 +50,11 @@ Picoseconds end_of(std::span<const RankRun> runs, std::size_t step) {
   return end;
 }
 
+// The time when a step began: when the one before had ended, unless that was not timed.
 Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
-  if (step > 0) return end_of(runs, step - 1);
-  Picoseconds begin = runs[0].steps[0].begin + runs[0].clock_offset;
-  for (const RankRun& r : runs) begin = std::min(begin, r.steps[0].begin + r.clock_offset);
+  if (step > 0 && runs[0].unmarked.empty()) return end_of(runs, step - 1);
+  Picoseconds begin = runs[0].steps[step].begin + runs[0].clock_offset;
+  for (const RankRun& r : runs) begin = std::min(begin, r.steps[step].begin + r.clock_offset);
   return begin;
 }
 

@@ -32,6 +32,19 @@ double spread_of(std::vector<Picoseconds> times) {
   return static_cast<double>(times[n * 3 / 4] - times[n / 4]) / static_cast<double>(times[n / 2]);
 }
 
+// The median length of the steps without timed tasks, on the rank where it is longest.
+Seconds unmarked_step(std::span<const RankRun> runs) {
+  Seconds longest = 0;
+  for (const RankRun& run : runs) {
+    std::vector<Picoseconds> steps = run.unmarked;
+    if (steps.empty()) continue;
+    const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+    std::nth_element(steps.begin(), middle, steps.end());
+    longest = std::max(longest, seconds(*middle));
+  }
+  return longest;
+}
+
 std::string off_by(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 double median_of(std::vector<double> values) {
@@ -88,6 +101,7 @@ Validation validate(const Spec& spec, const Prediction& p, std::span<const RankR
   v.kinds = kind_errors(p, trace);
   v.cost_error = cost_error(v.kinds);
   v.replayed = seconds(period_of(p.plan, replay(p.plan, trace)).length());
+  v.unmarked = unmarked_step(runs);
   v.spread = spread_of(times);
   v.step_error = relative_error(v.predicted.step_time_s, v.measured.step_time_s);
   v.engine_error = relative_error(v.replayed, v.measured.step_time_s);
@@ -101,6 +115,7 @@ std::string validation_text(const Validation& v, const Style& style) {
   const Report &p = v.predicted, &m = v.measured;
   t.rows.push_back({"step", time_text(p.step_time_s), time_text(m.step_time_s), off_by(v.step_error),
                     fmt::format("the run's own spread {:.1f} %", 100 * v.spread)});
+  if (v.unmarked > 0) t.rows.push_back({"step without timed tasks", "", time_text(v.unmarked), "", ""});
   t.rows.push_back({"engine", time_text(v.replayed), time_text(m.step_time_s), off_by(v.engine_error),
                     "measured durations played again"});
   t.rows.push_back({"bubble", percent_text(p.bubble_fraction), percent_text(m.bubble_fraction), ""});
@@ -177,6 +192,7 @@ std::string to_json(const std::vector<Validation>& all) {
                     {"memory_error", v.memory_error},
                     {"spread", v.spread},
                     {"replayed_s", v.replayed},
+                    {"unmarked_step_s", v.unmarked},
                     {"kinds", kinds},
                     {"predicted", ordered_json::parse(to_json(v.predicted))},
                     {"measured", ordered_json::parse(to_json(v.measured))}});

@@ -35,8 +35,9 @@ struct Validation {
 
   // Cost error, without sign: the sum over kinds of op of |predicted - measured| time, divided by the measured sum.
   double cost_error = 0;
-  Seconds replayed = 0;  // time of the median step when it is simulated with its measured durations
-  double spread = 0;     // spread of the run's step times: quartile distance over median
+  Seconds replayed = 0;  // time of the median step, simulated with its measured durations
+  Seconds unmarked = 0;  // median of the steps in which no task was timed; 0: all were
+  double spread = 0;     // spread of the run's steps: quartile distance over median
   double step_error = 0, engine_error = 0, memory_error = 0;
   std::string failure;  // reason why some figures are missing; "" = no figure is missing
 };

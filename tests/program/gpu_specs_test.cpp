@@ -1,6 +1,8 @@
 // Every spec of the repository that is meant for a GPU, checked without a GPU: it plans, GPU ranks execute it, there is
 // text for a sample, and the kernels take its shapes.
+#include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <set>
 
 #include <fmt/format.h>
@@ -65,6 +67,31 @@ TEST(GpuSpecs, OfValidationRun) {
   for (const std::string& path : paths) {
     SCOPED_TRACE(path);
     EXPECT_NO_THROW(expect_runs_on_a_gpu(load_spec(path, {})));
+  }
+}
+
+// PyTorch's step, which ours is held against, is given the same tokens, also where the text is too short by itself.
+TEST(GpuSpecs, PyTorchTakesTheSameTokens) {
+  struct Sample {
+    std::int64_t number, sequence, vocabulary;
+  };
+  for (const Sample& s : {Sample{0, 4096, 32000}, {1, 4096, 32000}, {7, 64, 40}, {2, 8192, 50}}) {
+    const std::string command = fmt::format("python3 " ORRERY_SOURCE_DIR "/benchmarks/our_tokens.py {} {} {}", s.number,
+                                            s.sequence, s.vocabulary);
+    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+    ASSERT_NE(pipe, nullptr);
+    std::vector<std::int64_t> theirs;
+    for (long token = 0; std::fscanf(pipe.get(), "%ld", &token) == 1;) theirs.push_back(token);
+    Spec spec;
+    spec.model.vocab = s.vocabulary;
+    spec.sequence = s.sequence;
+    const Text text = text_of({}, spec, kText);
+    std::vector<std::int64_t> tokens(static_cast<std::size_t>(s.sequence)), labels = tokens;
+    text.copy(s.number, s.sequence, {0, s.sequence}, 0, tokens.data());
+    text.copy(s.number, s.sequence, {0, s.sequence}, 1, labels.data());
+    ASSERT_EQ(theirs.size(), tokens.size() + 1);
+    EXPECT_EQ(std::vector(theirs.begin(), theirs.end() - 1), tokens);
+    EXPECT_EQ(std::vector(theirs.begin() + 1, theirs.end()), labels);
   }
 }
 

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "models/plan/hash.h"
@@ -121,6 +123,10 @@ class Fake {
 
   void finish() {
     RankRun run = fake_runs(folded_, arguments_.steps)[rank_];
+    if (const char* clock = std::getenv("FAKE_MHZ"); clock != nullptr) {
+      const double mhz = std::atof(clock);
+      run.conditions = {.during = "fake", .samples = 3, .sm_low_MHz = mhz, .sm_MHz = mhz, .sm_high_MHz = mhz};
+    }
     if (fails("hash")) run.plan_hash = "0123456789abcdef";
     const std::string path = rank_file(arguments_.folder, rank_);
     write_rank_run(path, run);
@@ -142,8 +148,8 @@ class Fake {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+// Runs one job; returns the exit status.
+int run_job(int argc, char** argv) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   Fake fake(parse(argc, argv), rank == nullptr ? 0 : std::atoi(rank));
   try {
@@ -151,6 +157,20 @@ int main(int argc, char** argv) {
   } catch (const orrery::Error& error) {
     fake.tell(error);
     return error.exit_code;
+  }
+  return 0;
+}
+
+// With --jobs PIPE it runs the jobs whose words come through the pipe, as the program for GPU ranks does.
+int main(int argc, char** argv) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (argc != 3 || std::string(argv[1]) != "--jobs") return run_job(argc, argv);
+  std::ifstream jobs(argv[2]);
+  for (std::string line; std::getline(jobs, line);) {
+    auto words = nlohmann::json::parse(line).get<std::vector<std::string>>();
+    std::vector<char*> list = {argv[0]};
+    for (std::string& word : words) list.push_back(word.data());
+    if (const int status = run_job(static_cast<int>(list.size()), list.data()); status != 0) return status;
   }
   return 0;
 }

@@ -69,13 +69,14 @@ struct Ran {
   TaskId tasks = 0;
 };
 
-Ran run_alone(const std::string& strategy, const std::string& model, std::int64_t steps, bool one_queue = false) {
+Ran run_alone(const std::string& strategy, const std::string& model, std::int64_t steps, bool one_queue = false,
+              std::int64_t mark_every = 1) {
   const test::Job job(test::spec_of(model, strategy, 32));
   const Rank rank = job.rank(0);
   const Text text = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", job.spec.model.vocab, job.spec.sequence);
   const auto transport = alone_transport(rank, {});
   cuda::SharedGpu gpu;
-  CudaDevice device(rank, gpu, *transport, one_queue);
+  CudaDevice device(rank, gpu, *transport, one_queue, mark_every);
   ExecuteOptions options;
   options.steps = steps;
   options.training.rule.learning_rate = 3e-3;
@@ -112,6 +113,29 @@ TEST_F(CudaRank, SpansAreOrderedAndOnTheHostsClock) {
     EXPECT_GT(step.begin, before);
     EXPECT_LT(step.end, after + 1'000'000'000);  // with a millisecond of tolerance
   }
+}
+
+// With marks in each third step only, the others tell how long they took, and all steps give the same losses.
+TEST_F(CudaRank, TimesTheTasksOfEachThirdStep) {
+  const std::string strategy = "precision: fp32, gradient_precision: fp32, global_batch: 4";
+  const Picoseconds before = host_now();
+  const Ran ran = run_alone(strategy, kSmall, 8, false, 3);
+  const Picoseconds whole = host_now() - before;
+  ASSERT_EQ(ran.execution.steps.size(), 3U);  // steps 0, 3 and 6
+  ASSERT_EQ(ran.execution.unmarked.size(), 5U);
+  Picoseconds sum = 0, ended = 0;
+  for (const Picoseconds step : ran.execution.unmarked) {
+    EXPECT_GT(step, 0);
+    sum += step;
+  }
+  EXPECT_LT(sum, whole);
+  for (const MeasuredStep& step : ran.execution.steps) {
+    ASSERT_EQ(step.spans.size(), ran.tasks);
+    EXPECT_LT(ended, step.begin);
+    EXPECT_LT(step.begin, step.spans.front().ended);
+    ended = step.end;
+  }
+  EXPECT_EQ(ran.execution.losses, run_alone(strategy, kSmall, 8).execution.losses);
 }
 
 // The categories of memory sum to the peak, and peak <= reserved < memory used on the device < capacity.

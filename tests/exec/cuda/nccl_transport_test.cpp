@@ -36,7 +36,7 @@ class OwnQueue {
   Text text_ = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", rank_.spec.model.vocab, rank_.spec.sequence);
   RunState run_{rank_, text_, {}, 0, {}, {}};
   cuda::CudaState state_{run_, {}};
-  cuda::Marks marks_{0, 1};
+  cuda::Marks marks_{0, 1, 1};
   cuda::CudaQueue queue_{state_, marks_};
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@
 #include "models/spec/cluster.h"
 #include "models/trace/bench_shapes.h"
 #include "sim/calibrate/calibration.h"
+#include "sim/cost/host_work.h"
 #include "sim/runs/gpu_probe.h"
 
 namespace orrery {
@@ -44,6 +46,16 @@ class NoiseFree {
     return sum;
   }
   Seconds true_step(const Plan& plan) const { return step(plan, truth_); }
+
+  // The kinds of a plan's tasks on the device of which there is no sample.
+  std::set<std::string> unsampled(const Plan& plan) const {
+    std::set<std::string> kinds;
+    for (const Op& op : plan.ops) {
+      if (moves(op) || is_host_work(op) || shape_of(op.work, kWidth).amount <= 0) continue;
+      if (!measured_time(samples_, op.work, kWidth)) kinds.insert(shape_of(op.work, kWidth).kind);
+    }
+    return kinds;
+  }
 
  private:
   void add(MeasuredTimes& to, const Op& op) {
@@ -90,6 +102,22 @@ std::vector<double> errors_of(const NoiseFree& gpu, const Profile& profile, cons
 
 std::string text_of(const std::vector<double>& errors) {
   return fmt::format("median {:.2f} %, worst {:.2f} %", 100 * errors[errors.size() / 2], 100 * errors.back());
+}
+
+// Every kind of task that the steps to be validated hold is sampled: the formulas time none of them.
+TEST(Calibration, SamplesEveryKindOfTask) {
+  const Gpu gpu = find_gpu("h100-sxm");
+  const NoiseFree device(gpu, find_profile(gpu));
+  const std::string folder = std::string(ORRERY_SOURCE_DIR) + "/benchmarks/";
+  std::vector<std::pair<std::string, std::vector<std::string>>> steps;
+  for (const auto& file : fs::recursive_directory_iterator(folder + "gpu_validation_specs")) {
+    if (file.path().extension() == ".yaml") steps.push_back({file.path().string(), {}});
+  }
+  EXPECT_EQ(steps.size(), 32U);
+  for (const char* variant : {"strategy.recompute=none", "strategy.recompute=full", "strategy.global_batch=8"})
+    steps.push_back({folder + "pytorch_step.yaml", {variant}});
+  for (const auto& [path, overrides] : steps)
+    EXPECT_EQ(device.unsampled(make_plan(load_spec(path, overrides))), std::set<std::string>()) << path;
 }
 
 // The device is a Hopper GPU; the formulas that carry its samples to other shapes are those of Ampere, whose tiles,

@@ -16,6 +16,7 @@
 namespace orrery::null_gpu {
 
 inline constexpr char kName[] = "null GPU";
+inline constexpr char kBus[] = "0000:0A:00.0";  // its PCI bus id, by which its sensors are found
 
 // Complaints since the last call, each as "2x launch of ...: 2048 threads in a block".
 std::vector<std::string> complaints();
@@ -35,9 +36,13 @@ bool has_failed();  // whether the planted failure has come to pass
 // one of this number (1: the next) will add none, as if it had been left out; 0: each adds its order.
 inline constexpr char kOrders[] = "orders added";
 void leave_out_wait(std::int64_t number);
+std::string left_out_wait();  // the wait that was left out last, by the last accesses of both streams before it
 
 // Work takes so many times as long: the host then runs far ahead, and has seen the end of little when it enqueues.
 void set_slowness(double factor);
+
+// Makes the address of a host function known as a kernel of this name, as nvcc's objects do before main().
+void add_kernel(const void* host, const std::string& name);
 
 // Seconds that a rank's NCCL call waits for the other members before it complains.
 void set_patience(double seconds);

@@ -109,6 +109,7 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t on) {
   enqueue(*stream, kRecord);
   event->recorded = true;
   event->moment = stream->last;
+  event->after = stream->did;
   return cudaSuccess;
 }
 
@@ -143,7 +144,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t handle, unsigned) {
   if (stream == nullptr || event == nullptr) return error(cudaErrorInvalidResourceHandle);
   if (!includes(stream->last.clock, event->moment.clock)) {
     ++gpu().called[kOrders];
-    if (gpu().left_out > 0 && --gpu().left_out == 0) return cudaSuccess;
+    if (gpu().left_out > 0 && --gpu().left_out == 0) {
+      const auto name = [](const std::string* did) { return did == nullptr ? "its begin" : did->c_str(); };
+      gpu().left_out_wait = fmt::format("a stream that did {} waits for {}", name(stream->did), name(event->after));
+      return cudaSuccess;
+    }
   }
   stream->last.wait_for(event->moment);
   return cudaSuccess;
@@ -192,6 +197,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   if (fails("cudaGetDeviceProperties")) return error(cudaErrorUnknown);
   *properties = {};
   std::strcpy(properties->name, kName);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* bus, int size, int) {
+  if (fails("cudaDeviceGetPCIBusId")) return error(cudaErrorUnknown);
+  if (size < static_cast<int>(sizeof kBus)) return error(cudaErrorInvalidValue);
+  std::strcpy(bus, kBus);
   return cudaSuccess;
 }
 

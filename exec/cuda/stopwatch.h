@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "exec/cuda/handles.h"
+#include "exec/cuda/sensors.h"
+#include "kernels/cuda/products.h"
+
+namespace orrery::cuda {
+
+// Allocates device memory filled with random normal bf16 numbers of standard deviation 0.02, as weights have; a product
+// of zeros takes less power, and so other clocks.
+Memory noise(Bytes bytes);
+
+// A measured time of work on a stream: the median of some repetitions, the distance of their quartiles over it, and the
+// median clock of the multiprocessors meanwhile (0: not known).
+struct Timed {
+  Seconds median = 0;
+  double spread = 0;
+  double sm_MHz = 0;
+};
+
+// Times work on a stream of its own, from the end of one repetition to the end of the next, as the executor times
+// tasks. In a block, before each measurement a reference product runs for some hundredths of a second, so that the
+// device has the clocks of a training step and not those of a burst. That product is timed before and after each block;
+// a block over which its time has drifted is measured once more in reverse order, and the mean of both is free of a
+// steady drift.
+class Stopwatch {
+ public:
+  static constexpr int kRepetitions = 12;
+  using Work = std::function<void()>;  // enqueues the work once on stream()
+
+  explicit Stopwatch(Sensors& sensors);
+
+  // Time of the work; once: without a second try where the repetitions scatter.
+  Timed time(const Work& work) { return time(work, 0); }
+  Timed time_once(const Work& work) { return time_once(work, 0); }
+  // Times of the works of a block, measured one after the other.
+  std::vector<Timed> block(std::span<const Work> works);
+  void multiply_reference();  // enqueues the reference product
+
+  cudaStream_t stream() const { return stream_.get(); }
+  kernels::cuda::Products& products() { return products_; }
+  double drift() const { return drift_; }              // largest factor, up or down, by which the reference changed
+  std::int64_t repeated() const { return repeated_; }  // number of blocks that were measured twice
+
+ private:
+  Timed time_once(const Work& work, int heating);
+  Timed time(const Work& work, int heating);
+  Seconds reference_time(int heating);
+
+  Sensors& sensors_;
+  Stream stream_;
+  std::vector<Event> marks_;
+  kernels::cuda::Products products_;
+  Memory reference_, result_;
+  double drift_ = 1;
+  std::int64_t repeated_ = 0;
+};
+
+}  // namespace orrery::cuda
