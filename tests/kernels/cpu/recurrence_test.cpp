@@ -18,30 +18,33 @@ void expect_near(const std::vector<float>& found, const Doubles& expected, const
 }
 
 TEST(Recurrence, ConvolutionAndItsGradientMatchTheReference) {
-  constexpr std::int64_t kTokens = 9, kColumns = 5;
+  constexpr std::int64_t kScanTokens = 9, kScanColumns = 5;
   for (const std::int64_t taps : {1, 4, 12}) {
     for (const bool biased : {false, true}) {
-      const std::vector<float> x = random_floats(kTokens * kColumns, 1), dy = random_floats(kTokens * kColumns, 2);
-      const std::vector<float> weight = random_floats(kColumns * taps, 3), bias = random_floats(kColumns, 4);
+      const std::vector<float> x = random_floats(kScanTokens * kScanColumns, 1),
+                               dy = random_floats(kScanTokens * kScanColumns, 2);
+      const std::vector<float> weight = random_floats(kScanColumns * taps, 3), bias = random_floats(kScanColumns, 4);
       const Doubles biases = biased ? wide(bias) : Doubles();
       std::vector<float> y(x.size()), dx(x.size()), dweight(weight.size()), dbias(bias.size());
       const ConvolutionWeights w = {weight.data(), biased ? bias.data() : nullptr, taps};
-      convolve(matrix(x.data(), kTokens, kColumns), w, matrix(y.data(), kTokens, kColumns));
-      convolve_gradient(matrix(x.data(), kTokens, kColumns), w, matrix(dy.data(), kTokens, kColumns),
-                        matrix(dx.data(), kTokens, kColumns), dweight.data(), biased ? dbias.data() : nullptr);
-      expect_near(y, reference::convolve(wide(x), wide(weight), biases, kColumns), "y");
+      convolve(matrix(x.data(), kScanTokens, kScanColumns), w, matrix(y.data(), kScanTokens, kScanColumns));
+      convolve_gradient(matrix(x.data(), kScanTokens, kScanColumns), w, matrix(dy.data(), kScanTokens, kScanColumns),
+                        matrix(dx.data(), kScanTokens, kScanColumns), dweight.data(), biased ? dbias.data() : nullptr);
+      expect_near(y, reference::convolve(wide(x), wide(weight), biases, kScanColumns), "y");
       const auto by = [&](const std::vector<float>& at, const std::function<Doubles(const Doubles&)>& f) {
         return finite_differences(wide(at), wide(dy), f);
       };
-      expect_near(dx, by(x, [&](const Doubles& v) { return reference::convolve(v, wide(weight), biases, kColumns); }),
+      expect_near(dx,
+                  by(x, [&](const Doubles& v) { return reference::convolve(v, wide(weight), biases, kScanColumns); }),
                   "dx");
       expect_near(dweight,
-                  by(weight, [&](const Doubles& v) { return reference::convolve(wide(x), v, biases, kColumns); }),
+                  by(weight, [&](const Doubles& v) { return reference::convolve(wide(x), v, biases, kScanColumns); }),
                   "dweight");
       if (biased)
-        expect_near(dbias,
-                    by(bias, [&](const Doubles& v) { return reference::convolve(wide(x), wide(weight), v, kColumns); }),
-                    "dbias");
+        expect_near(
+            dbias,
+            by(bias, [&](const Doubles& v) { return reference::convolve(wide(x), wide(weight), v, kScanColumns); }),
+            "dbias");
     }
   }
 }
@@ -126,20 +129,21 @@ TEST(Recurrence, StateSpaceAndItsGradientMatchTheReference) {
 }
 
 TEST(Recurrence, GatedNormAndItsGradientMatchTheReference) {
-  constexpr std::int64_t kRows = 3, kColumns = 8;
+  constexpr std::int64_t kNormRows = 3, kScanColumns = 8;
   for (const bool first : {false, true}) {
     for (const bool shared : {false, true}) {
       const GatedNormShape s = {.width = 4, .gates_first = first, .shared = shared, .epsilon = 0x1p-17F};
-      const std::vector<float> x = random_floats(kRows * kColumns, 1), gate = random_floats(kRows * kColumns, 2);
-      const std::vector<float> weight = random_floats(shared ? s.width : kColumns, 3),
-                               dy = random_floats(kRows * kColumns, 4);
-      std::vector<float> y(x.size()), dx(x.size()), dgate(x.size()), dweight(weight.size()), reciprocal(kRows * 2);
-      const auto of = [](auto& v) { return matrix(v.data(), kRows, kColumns); };
+      const std::vector<float> x = random_floats(kNormRows * kScanColumns, 1),
+                               gate = random_floats(kNormRows * kScanColumns, 2);
+      const std::vector<float> weight = random_floats(shared ? s.width : kScanColumns, 3),
+                               dy = random_floats(kNormRows * kScanColumns, 4);
+      std::vector<float> y(x.size()), dx(x.size()), dgate(x.size()), dweight(weight.size()), reciprocal(kNormRows * 2);
+      const auto of = [](auto& v) { return matrix(v.data(), kNormRows, kScanColumns); };
       gated_norm(s, of(x), of(gate), weight.data(), of(y), reciprocal.data());
       gated_norm_gradient(s, of(x), of(gate), weight.data(), reciprocal.data(), of(dy), of(dx), of(dgate),
                           dweight.data());
       const auto f = [&](const Doubles& a, const Doubles& b, const Doubles& w) {
-        return reference::gated_norm(s, a, b, w, kColumns);
+        return reference::gated_norm(s, a, b, w, kScanColumns);
       };
       expect_near(y, f(wide(x), wide(gate), wide(weight)), "y");
       expect_near(

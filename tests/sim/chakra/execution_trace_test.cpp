@@ -88,7 +88,7 @@ TEST(ExecutionTrace, ReadsPackedDependenciesAndUnknownFields) {
   node.text(5, std::string("\x01", 1));
   node.text(8, "inputs");
   stream.delimited("");
-  for (const char id : {0, 1}) {
+  for (const int id : {0, 1}) {
     WireWriter before;
     before.number(1, static_cast<std::uint64_t>(id));
     before.number(3, 1);

@@ -84,7 +84,7 @@ TEST(Replay, NodesWithoutADurationLastAsTheirOperationsTake) {
   EXPECT_NE(r.remarks[0].find("1 nodes without a duration"), std::string::npos);
 }
 
-std::string refusal(const std::vector<ChakraTrace>& traces, std::int64_t nodes = 1) {
+std::string replay_refusal(const std::vector<ChakraTrace>& traces, std::int64_t nodes = 1) {
   try {
     replay(traces, h100(nodes));
     return "";
@@ -94,18 +94,19 @@ std::string refusal(const std::vector<ChakraTrace>& traces, std::int64_t nodes =
 }
 
 TEST(Replay, RefusesWhatNeverEnds) {
-  EXPECT_NE(refusal({{{compute(0, 1, {1}), compute(1, 1, {0})}}}).find("in a circle"), std::string::npos);
-  EXPECT_NE(refusal({{{message(0, Kind::send, 1, 8)}}, {}}).find("rank 0, node 0 (message): never runs"),
+  EXPECT_NE(replay_refusal({{{compute(0, 1, {1}), compute(1, 1, {0})}}}).find("in a circle"), std::string::npos);
+  EXPECT_NE(replay_refusal({{{message(0, Kind::send, 1, 8)}}, {}}).find("rank 0, node 0 (message): never runs"),
             std::string::npos);
   const ChakraTrace twice = {{all_reduce(0, 8), all_reduce(1, 8)}}, once = {{all_reduce(0, 8)}};
-  EXPECT_NE(refusal({twice, once}).find("node 1 (sum): never runs"), std::string::npos);
-  EXPECT_NE(refusal(std::vector<ChakraTrace>(9, once)).find("fewer than the 9 ranks"), std::string::npos);
+  EXPECT_NE(replay_refusal({twice, once}).find("node 1 (sum): never runs"), std::string::npos);
+  EXPECT_NE(replay_refusal(std::vector<ChakraTrace>(9, once)).find("fewer than the 9 ranks"), std::string::npos);
   ChakraTrace gathers = once;
   gathers.nodes[0].collective = CollectiveKind::all_gather;
-  EXPECT_NE(refusal({once, gathers}).find("is a all_gather"), std::string::npos);
-  EXPECT_NE(refusal({{}, {}}).find("have no nodes"), std::string::npos);
-  EXPECT_NE(refusal({{{message(0, Kind::send, 1, 8)}}, {{message(0, Kind::receive, 0, 9)}}}).find("9 bytes, where"),
-            std::string::npos);
+  EXPECT_NE(replay_refusal({once, gathers}).find("is a all_gather"), std::string::npos);
+  EXPECT_NE(replay_refusal({{}, {}}).find("have no nodes"), std::string::npos);
+  EXPECT_NE(
+      replay_refusal({{{message(0, Kind::send, 1, 8)}}, {{message(0, Kind::receive, 0, 9)}}}).find("9 bytes, where"),
+      std::string::npos);
 }
 
 }  // namespace

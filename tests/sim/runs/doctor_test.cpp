@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-constexpr Bytes kMuch = Bytes{1} << 40;
+constexpr Bytes kPlenty = Bytes{1} << 40;
 
 MachineFacts whole() {
   MachineFacts f;
@@ -20,7 +20,7 @@ MachineFacts whole() {
   f.mpirun = "/usr/bin/mpirun";
   f.mpi_version = "mpirun (Open MPI) 4.1.4";
   f.cores = 8;
-  f.room = {65536, kMuch, kMuch, kMuch};
+  f.room = {65536, kPlenty, kPlenty, kPlenty};
   f.temporary = "/tmp";
   f.gpus = 2;
   f.nccl = "/usr/lib/x86_64-linux-gnu/libnccl.so.2";
