@@ -86,15 +86,28 @@ void begin(const std::string& failing, std::int64_t number) {
   g.failed = false;
   g.cells.clear();
   g.names.clear();
+  g.null_stream.did = nullptr;
+  for (Stream* s : g.streams) s->did = nullptr;
+  for (Event* e : g.events) e->after = nullptr;
   if (!g.streams.empty() || !g.events.empty()) return;  // whose clocks go on
   ++g.generation;
   g.null_stream.last.clock.clear();
   g.queues = 1;
 }
 
+void add_kernel(const void* host, const std::string& name) {
+  const Lock lock(gpu().mutex);
+  gpu().kernels[host] = name;
+}
+
 void leave_out_wait(std::int64_t number) {
   const Lock lock(gpu().mutex);
   gpu().left_out = number;
+}
+
+std::string left_out_wait() {
+  const Lock lock(gpu().mutex);
+  return gpu().left_out_wait;
 }
 
 void set_slowness(double factor) {

@@ -47,11 +47,13 @@ struct Moment {
 struct Stream {
   std::uint32_t queue = 0;
   Moment last;
+  const std::string* did = nullptr;  // name of the last access to memory
 };
 
 struct Event {
   bool timed = false, recorded = false;
   Moment moment;
+  const std::string* after = nullptr;  // name of the last access before it in its stream
 };
 
 // An access of an operation on a queue, and whose it is.
@@ -74,8 +76,10 @@ struct Gpu {
   std::int64_t failing_number = 0;
   bool failed = false;
   std::int64_t left_out = 0;  // waits until the one that is left out
+  std::string left_out_wait;  // the wait that was left out, in words
 
   std::map<const char*, std::size_t> device, pinned;  // allocations: begin and bytes
+  std::map<const char*, std::size_t> freed;           // former allocations of the device whose place is not taken again
   std::size_t used = 0;
   std::map<const void*, std::string> kernels;  // names of the kernels that nvcc's objects have registered
   std::map<const void*, std::int64_t> shared;  // shared memory that a kernel has been granted
@@ -108,6 +112,7 @@ cudaError_t last_error();
 
 bool on_device(const void* at, std::size_t bytes);
 bool is_pinned(const void* at, std::size_t bytes);
+bool was_freed(const void* at);  // whether it lies in a former allocation of the device and in no present one
 
 // The stream of a handle; complains about one that is none.
 Stream* stream_of(cudaStream_t stream);

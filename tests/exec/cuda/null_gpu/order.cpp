@@ -163,6 +163,7 @@ void access(Stream& stream, const std::string& by, const void* at, std::size_t b
   Gpu& g = gpu();
   const Clock& clock = stream.last.clock;
   const Access mine = {stream.queue, clock[stream.queue], &*g.names.insert(by).first};
+  stream.did = mine.by;
   auto& cells = g.cells[space];
   const auto begin = reinterpret_cast<std::uintptr_t>(at), end = begin + bytes;
   cut(cells, begin);
