@@ -40,10 +40,11 @@ class SchemaCheck {
   }
 
   bool properties_hold(const Json& value, const Json& schema) const {
+    const Json patterns = schema.value("patternProperties", Json::object());
     for (const auto& [key, item] : value.items()) {
       bool known = schema.contains("properties") && schema["properties"].contains(key);
       if (known && !holds(item, schema["properties"][key])) return false;
-      for (const auto& [pattern, rule] : schema.value("patternProperties", Json::object()).items()) {
+      for (const auto& [pattern, rule] : patterns.items()) {
         if (!matches(key, pattern)) continue;
         known = true;
         if (!holds(item, rule)) return false;

@@ -64,6 +64,9 @@ std::string pattern_of(const std::string& name) {
   return "^" + text + "$";
 }
 
+// The begin of a list's type; its words follow: "list of attention | recurrence".
+constexpr std::string_view kListOf = "list of ";
+
 // The schema of all keys, built from the rows of the reference. A value is a list of choices, one of which must hold.
 class Schema {
  public:
@@ -142,6 +145,7 @@ class Schema {
   static std::vector<std::string> parts_of(std::string type) {
     std::vector<std::string> parts;
     if (type == "true or false" || type.find("name or path") == 0) return {type};
+    if (type.starts_with(kListOf) && type.find(" | ") != std::string::npos) return {type};
     for (const std::string_view between : {", or ", " | "}) {
       for (std::size_t at = type.find(between); at != std::string::npos; at = type.find(between))
         type.replace(at, between.size(), "\n");
@@ -162,6 +166,8 @@ class Schema {
     if (part == "true or false") return {{"enum", {true, false, "true", "false", "True", "False"}}};
     if (part == "list of whole numbers")
       return {{"type", "array"}, {"items", {{"type", {"integer", "string"}}, {"pattern", kWhole}}}};
+    if (part.starts_with(kListOf) && part.find(" | ") != std::string::npos)
+      return {{"type", "array"}, {"items", {{"enum", parts_of(part.substr(kListOf.size()))}}}};
     if (part == "list of maps") return {{"type", "array"}, {"items", map_at(row.key)}};
     if (part == "map of lists") return {{"type", "object"}};
     if (part == "list of parts") {

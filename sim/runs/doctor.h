@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// The result of a check: all is well; something that a command of every machine needs is missing or too small; something
-// is not there that only some machines have (a GPU, a display).
+// The result of a check: all is well; something that a command of every machine needs is missing or too small;
+// something is not there that only some machines have (a GPU, a display).
 enum class Health : unsigned char { good, lacking, absent };
 
 // One check of `orrery doctor`: what is there, which commands need it, and how to mend it ("" where all is well).

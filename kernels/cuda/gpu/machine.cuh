@@ -2,25 +2,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/check.h"
-#include "kernels/cuda/observe.h"
 
 // Machine-dependent functions of the kernels, for a GPU. tests/kernels/cuda/emulated has another version with the same
 // names that runs the kernels on the host, thread by thread, so that they can be checked without a GPU. The PTX
 // instructions are those of the PTX ISA manual 9.0, chapter 9.7.
 namespace orrery::kernels::cuda {
-
-template <class... Parameters>
-void observe(void (*kernel)(Parameters...), const std::remove_cv_t<Parameters>&... parameters) {
-  const KernelParameter all[] = {{&parameters, sizeof parameters}...};
-  orrery_observe_kernel(reinterpret_cast<const void*>(kernel), all, sizeof...(parameters));
-}
 
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block, std::int64_t shared_bytes,
@@ -32,7 +24,6 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
           name);
   }
-  if (orrery_observe_kernel != nullptr) observe<Parameters...>(kernel, arguments...);
   kernel<<<grid, block, static_cast<std::size_t>(shared_bytes), stream>>>(arguments...);
   check(cudaGetLastError(), name);
 }

@@ -449,15 +449,15 @@ const Case kExperts[] = {
 
 // Hybrids: gated delta net beside gated attention, with experts; Mamba-2 beside attention and MLPs alone.
 const std::string kNext =
-    "name: tiny-next, layers: 4, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 48, vocab: 64, qk_norm: true, "
+    "{name: tiny-next, layers: 4, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 48, vocab: 64, qk_norm: true, "
     "attention_gate: true, layer_kinds: [recurrence, recurrence, recurrence, attention], recurrence: {heads: 8, "
     "groups: "
     "4, key_dim: 5, value_dim: 6}, moe: {experts: 4, top_k: 2, feed_forward: 24, shared_feed_forward: 16, shared_gate: "
-    "true}";
+    "true}}";
 const std::string kMamba =
-    "name: tiny-mamba, layers: 6, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 48, vocab: 64, gated: false, "
+    "{name: tiny-mamba, layers: 6, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 48, vocab: 64, gated: false, "
     "positions: none, layer_kinds: [recurrence_alone, feed_forward, recurrence_alone, attention_alone, feed_forward], "
-    "recurrence: {rule: state_space, heads: 8, groups: 4, key_dim: 5, value_dim: 3, convolution_bias: true}";
+    "recurrence: {rule: state_space, heads: 8, groups: 4, key_dim: 5, value_dim: 3, convolution_bias: true}}";
 
 const Case kHybrids[] = {
     {kNext, "data: 2, global_batch: 4"},

@@ -1,7 +1,7 @@
 #include "sim/cli/option_tree.h"
 
-#include <CLI/CLI.hpp>
 #include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
 
 namespace orrery {
 namespace {

@@ -60,8 +60,7 @@ TEST(Table, WrapsTextWhereTheTerminalIsNarrow) {
             "  row  error  why\n"
             "           %\n"
             "  a      1.5  the pipeline is deeper\n"
-            "              than the model has\n"
-            "              layers\n"
+            "              than the model has layers\n"
             "  b     22.5  -\n");
   EXPECT_EQ(print(t, "  ", 200), print(t, "  "));
 }

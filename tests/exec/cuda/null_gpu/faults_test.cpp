@@ -8,7 +8,6 @@
 #include "exec/cuda/handles.h"
 #include "exec/cuda/initial.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/observe.h"
 #include "kernels/cuda/products.h"
 #include "tests/exec/cuda/null_gpu/null_gpu.h"
 
@@ -98,29 +97,6 @@ TEST_F(Planted, ExtentBeyondAnAllocation) {
   EXPECT_EQ(cudaMemcpy2DAsync(a.data(), 512, b.data(), 512, 256, kBytes / 512 + 1, cudaMemcpyDeviceToDevice, one.get()),
             cudaErrorInvalidValue);
   expect_complaint("a copy of rows goes beyond an allocation of the device");
-}
-
-// A kernel's operand whose memory was freed, which no plan tells of: a workspace.
-TEST_F(Planted, KernelOperandThatWasFreed) {
-  Memory gone(Memory::Place::device, kBytes);
-  std::byte* const at = gone.data();
-  gone = Memory();
-  kernels::cuda::fill(16, 0, {at, kernels::cuda::Type::fp32}, one.get());
-  expect_complaint("an operand lies in memory that was freed");
-}
-
-// As in grouped-query attention's backward once: partial sums behind an odd number of floats, loaded 16 bytes at a
-// time.
-TEST_F(Planted, KernelOperandThatIsNotAlignedToItsPacks) {
-  const void* const at = a.data() + 12;
-  const kernels::cuda::KernelParameter parameter = {&at, sizeof at};
-  static const char wide = 0, narrow = 0;
-  null_gpu::add_kernel(&wide, "_Z13over_elementsILi8EvEvlT0_");
-  null_gpu::add_kernel(&narrow, "_Z13over_elementsILi1EvEvlT0_");
-  orrery_observe_kernel(&narrow, &parameter, 1);
-  EXPECT_THAT(null_gpu::complaints(), testing::IsEmpty());
-  orrery_observe_kernel(&wide, &parameter, 1);
-  expect_complaint("an operand is not aligned to 16 bytes");
 }
 
 TEST_F(Planted, WrongKindOfCopy) {

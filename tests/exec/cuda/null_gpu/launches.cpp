@@ -6,7 +6,6 @@
 
 #include "exec/cuda/call.h"
 #include "exec/cuda/observe.h"
-#include "kernels/cuda/observe.h"
 #include "models/plan/plan.h"
 #include "tests/exec/cuda/null_gpu/machine.h"
 
@@ -59,40 +58,10 @@ std::span<const std::byte> bytes_of(const Op& op, const Argument& a) {
   return {a.data + first * part->width, static_cast<std::size_t>(part->elements * part->width)};
 }
 
-// The mark by which nvcc names a kernel whose threads take packs of eight elements, 16 bytes at a time
-// (kernels/cuda/pack.cuh): an integer template argument of 8.
-constexpr char kWidePacks[] = "ILi8E";
-constexpr std::uintptr_t kPack = 16, kElement = 2;  // alignments in bytes: of a pack, and of the narrowest element
-
-// Checks an address that a kernel has been given, as a parameter or as a part of one.
-void check_kernel_operand(const std::string& kernel, const void* at) {
-  if (was_freed(at)) complain(fmt::format("launch of {}: an operand lies in memory that was freed", kernel));
-  if (!on_device(at, 1)) return;
-  const std::uintptr_t alignment = kernel.find(kWidePacks) != std::string::npos ? kPack : kElement;
-  if (reinterpret_cast<std::uintptr_t>(at) % alignment != 0)
-    complain(fmt::format("launch of {}: an operand is not aligned to {} bytes", kernel, alignment));
-}
-
 }  // namespace
 }  // namespace orrery::null_gpu
 
 using namespace orrery::null_gpu;
-
-// The addresses among a kernel's parameters: whatever lies in an allocation of the device, or lay in one. Numbers are
-// no such addresses, which are above 2^46 here.
-extern "C" void orrery_observe_kernel(const void* kernel, const orrery::kernels::cuda::KernelParameter* parameters,
-                                      std::size_t count) {
-  const Lock lock(gpu().mutex);
-  const auto known = gpu().kernels.find(kernel);
-  if (known == gpu().kernels.end()) return;  // the launch itself complains
-  for (const auto& parameter : std::span(parameters, count)) {
-    for (std::size_t i = 0; i + sizeof(void*) <= parameter.bytes; i += sizeof(void*)) {
-      const void* word = nullptr;
-      std::memcpy(&word, static_cast<const char*>(parameter.at) + i, sizeof word);
-      check_kernel_operand(known->second, word);
-    }
-  }
-}
 
 // The bytes that a task reads and writes, as its plan says; a kernel's arguments do not tell. Transfers and tasks that
 // only copy tell more exactly by their copies, sums and NCCL calls.
