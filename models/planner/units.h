@@ -12,7 +12,7 @@
 namespace orrery {
 
 // All-gathers of weights unit by unit before they are used, and reductions of gradients unit by unit (ZeRO-2 and 3,
-// FSDP). A unit is the weights of one block.
+// FSDP). A unit is the weights of one block, or of several (joined_units.h).
 class Units : public StepPart {
  public:
   // host: the part that offloads parameters or gradients, else null.
@@ -29,14 +29,17 @@ class Units : public StepPart {
   bool tiles() const { return row_.shards_parameters && spec_.strategy.offload.tiling > 1; }
   void gather_for(const Pass& pass);
   bool runs_back_with(const Entry& entry) const;
+  void gather_frozen(std::uint32_t unit, Phase phase, const std::vector<TaskId>& after);
+  bool ends_unit(const Pass& pass) const;
+  void release(const Pass& pass);
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
   void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
   void copy_out(std::uint32_t unit, Phase phase);
   Op gather_op(const Region& region, const Regions& all, Phase phase) const;
   bool reduces_apart(const Entry& entry) const;
   std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // counted over all micro-batches
-  UnitSlot prepare_gradient(std::uint32_t unit, const Regions& regions);
-  LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, UnitSlot source, bool begins);
+  Operand prepare_gradient(std::uint32_t unit, const Regions& regions);
+  LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, Operand source, bool begins);
   void reduce_unit(const Chunk& chunk, std::uint32_t unit);
   void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
