@@ -136,7 +136,7 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
     op.operands.push_back(weight_operand(p, true));
     op.weight_gradient = true;
   }
-  // What is left of an op may be only what it reads for a frozen weight's gradient.
+  // An op that writes nothing but the gradients of frozen weights is left out.
   if (!u.weight_gradients.empty() && std::none_of(op.operands.begin(), op.operands.end(), writes)) return;
   (in_backward_ ? backward_ : forward_).push_back({std::move(op), in_backward_ ? 0 : region_, u.holds});
 }

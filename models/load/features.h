@@ -234,7 +234,7 @@ inline constexpr Feature kNotZero3 = {"strategy.sharding", "a sharding other tha
                                         return !is::sharding(s).shards_parameters || is::sharding(s).fp32_shards;
                                       }};
 
-// What trains, and on what.
+// Frozen weights, packed samples.
 inline constexpr Feature kFrozenWeights = {"model", "weights that do not train (lora, frozen)",
                                            [](S s) { return has_frozen(s.model); }};
 inline constexpr Feature kNf4 = {"model.lora.weights", "weights in NF4",

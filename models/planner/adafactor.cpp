@@ -1,4 +1,4 @@
-#include "models/planner/adafactor.h"
+#include "models/planner/matrix_optimizers.h"
 
 #include "models/planner/gradient_ops.h"
 

@@ -2,9 +2,8 @@
 
 #include <variant>
 
-#include "models/planner/adafactor.h"
 #include "models/planner/gradient_ops.h"
-#include "models/planner/muon.h"
+#include "models/planner/matrix_optimizers.h"
 
 namespace orrery {
 

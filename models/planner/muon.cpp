@@ -1,4 +1,4 @@
-#include "models/planner/muon.h"
+#include "models/planner/matrix_optimizers.h"
 
 #include <algorithm>
 

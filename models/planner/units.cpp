@@ -5,7 +5,6 @@
 
 #include "models/layout/unit_frames.h"
 #include "models/planner/gradient_ops.h"
-#include "models/planner/zero_plus.h"
 
 namespace orrery {
 

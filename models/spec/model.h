@@ -151,7 +151,7 @@ std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer);
 std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence);
 std::vector<Parameter> head_parameters(const Model& m);
 
-// What does not train (frozen.cpp). is_frozen takes the name of a weight, as in Parameter or LocalParameter.
+// Weights that do not train (frozen.cpp). is_frozen takes the name of a weight, as in Parameter or LocalParameter.
 inline bool has_frozen(const Model& m) { return m.lora || !m.frozen.empty(); }
 bool is_frozen(const Model& m, std::string_view parameter);
 // Whether a weight is a matrix of a layer that QLoRA keeps in NF4.

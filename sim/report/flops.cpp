@@ -67,7 +67,7 @@ Needed needed_products(const Spec& spec) {
     const bool trains = !is_frozen(m, p.name);
     const double used = p.in == 1 ? 0 : p.experts > 0 ? static_cast<double>(m.moe->top_k) : 1;
     needed.products += (1.0 + (trains ? 1 : 0) + (below ? 1 : 0)) * used * static_cast<double>(p.out * p.in);
-    // What an adapter's first matrix makes trains too, but only its second one reads that.
+    // An adapter's first matrix stands behind the frozen one, whose input is its own: only its second matrix sees it.
     below = below || trains;
   };
   for (std::int64_t layer = 0; layer < m.layers; ++layer) {

@@ -1,4 +1,4 @@
-#include "models/planner/adafactor.h"
+#include "models/planner/matrix_optimizers.h"
 
 #include <gtest/gtest.h>
 

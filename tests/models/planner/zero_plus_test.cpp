@@ -1,4 +1,4 @@
-#include "models/planner/zero_plus.h"
+#include "models/planner/units.h"
 
 #include <gtest/gtest.h>
 
