@@ -85,8 +85,7 @@ class CostModel {
   Spread spread(const GroupTable& table, std::int64_t rank) const {
     Spread result;
     std::int64_t last = -1;
-    // the ranks of a group are in rising order, so node by node
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) {
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // ranks rise, so node by node
       const std::int64_t node = node_of(r);
       if (node != last) result.push_back(0);
       ++result.back();
