@@ -141,8 +141,7 @@ class CostModel {
         .first->second;
   }
 
-  // Whether the profile was measured by `orrery calibrate`, with the waits between tasks; an imported profile has
-  // durations alone.
+  // Whether `orrery calibrate` measured the profile, with waits between tasks; an imported one has durations alone.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
