@@ -41,6 +41,8 @@ struct Rank {
   std::vector<std::uint32_t> states;  // frames that hold weights and states, by chunk of layers
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // weights by state frame
   std::map<std::uint32_t, std::vector<Piece>> pieces;                // owned pieces of weights, by state frame
+  std::map<std::uint32_t, std::vector<PlacedParameter>> frozen;      // weights that do not train, by state frame
+  std::map<std::uint32_t, std::vector<Piece>> frozen_pieces;         // shards of those, by state frame
   // Pieces that this rank owns of units (parameters that are gathered together), by the unit's frame.
   std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
 };

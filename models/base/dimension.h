@@ -25,10 +25,12 @@ enum class Dimension : std::uint8_t {
   tensor_row,        // on a grid of tensor ranks: ranks that differ only in their position within a row
   tensor_column,     // on such a grid: ranks that differ only in their position within a column
   tensor_depth,      // on such a grid: ranks that differ only in their depth
-  vocabulary         // all ranks of a replica, where its pipeline stages share the vocabulary
+  vocabulary,        // all ranks of a replica, where its pipeline stages share the vocabulary
+  data_in_node,      // ranks of a data group on one node, where they hold secondary shards (ZeRO++)
+  data_over_nodes    // ranks of a data group at the same place of each node
 };
 
-inline constexpr std::size_t kDimensions = 18;
+inline constexpr std::size_t kDimensions = 20;
 
 // How an activation is sharded over a grid of tensor ranks (strategy.tensor_kind): its columns over the group
 // `columns`, its samples over tensor_depth, and each part of the samples over the group `rows`. Without a grid the

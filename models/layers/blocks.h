@@ -32,9 +32,13 @@ enum StateSlot : std::uint16_t {
   // reduced gradients that are widened; the dummy results of products that add directly to gradient sums.
   kOthersMaster,
   kWidenedShard,
-  kDummyGradients
+  kDummyGradients,
+  // Weights that do not train, whole or as this rank's shards, unit by unit; their own offsets (Frame::frozen_base)
+  kFrozen,
+  kFrozenShard,
+  kSecondaryShard  // this rank's part of all weights among the ranks of its node (ZeRO++)
 };
-inline constexpr std::uint16_t kStateSlots = 14;
+inline constexpr std::uint16_t kStateSlots = 17;
 // Indices of the buffers in a block's unit frame: the gathered weights; the shard that is sent to gather them (FSDP
 // casts it first); the gradient before it is reduced, and its copy in the width of the reduction. With states on the
 // host: this rank's part of the gradients' sum on its way to or from the host (kReduced); with states on disks, the
@@ -50,9 +54,14 @@ enum UnitSlot : std::uint16_t {
   kStagedGradient,
   kRaisedShard,
   kArrived,
-  kJoinedGradient
+  kJoinedGradient,
+  kGatheredFrozen,  // the gathered weights that do not train
+  // ZeRO++: weights as they arrive in few bits; gradients in few bits, and what arrives of them
+  kNarrowWeights,
+  kNarrowGradients,
+  kArrivedGradients
 };
-inline constexpr std::uint16_t kUnitSlots = 10;
+inline constexpr std::uint16_t kUnitSlots = 14;
 // Indices of the buffers in a tile's frame, on the host: new weights on their way to the device, and with an optimizer
 // on disks the tile of each state.
 enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };

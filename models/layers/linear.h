@@ -31,7 +31,7 @@ void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind
                        std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose);
 // Buffers that a product reads besides its weight parameter. Gathered weights are cast to fp8 before each use, others
-// once a step (emit.cpp).
+// once a step (emit.cpp); weights in NF4 are widened before each use.
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
 // y = x W^T, tile by tile where the weight is cut into tiles.
 void product(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
@@ -39,6 +39,9 @@ void product(LayerTape& layer, const std::string& name, const Gemm& forward, con
 // dx = dy W, tile by tile.
 void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads,
                      Id dx, const std::vector<std::int32_t>& weights);
+// dW += dy^T x, tile by tile.
+void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, Id x, Id dy,
+                      const std::vector<std::int32_t>& weights);
 // y = x W^T with W (out, in) cut by columns of the model's matrix: out is what this rank holds. All-gathers a sharded x
 // first; backward reduces dx over the tensor group while the weight gradient runs.
 Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,

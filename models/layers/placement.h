@@ -17,8 +17,9 @@ struct PlacedParameter {
   bool copy = false;       // a copy of a weight that an earlier stage of the same replica holds too (tied output)
 };
 
-// Every weight of the chunk with state frame `state`, once each, in the order of the chunk's flat buffers.
-std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state);
+// Every weight that trains, or every frozen one, of the chunk with state frame `state`, once each, in the order of the
+// chunk's flat buffers.
+std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state, bool frozen = false);
 
 // A run of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i of n owns
 // elements [i c, (i + 1) c) of it, c = ceil(elements / n), as far as they exist. In shards the owned parts follow each
@@ -37,6 +38,9 @@ bool updates(const Plan& plan, const RankClass& slot);
 // sharded all of the chunk is one piece, as are weights that the rank alone holds; if another rank makes all updates
 // there are none.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
+
+// The rank's shards of frozen weights, unit by unit in the order of their buffer; all of them where they are whole.
+std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
 // State frames of a slot, in the order of its chunks.
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);

@@ -15,8 +15,8 @@ struct BucketPlace {
 // else only that of a tied matrix (Megatron-Core gives it a bucket of its own too). Experts' weights have buckets of
 // their own.
 void make_buckets(Draft& draft, Chunk& chunk);
-// Counts the gradients that each bucket waits for: in whatever order and in however many parts a micro-batch's backward
-// runs, every backward op runs once.
+// Counts the gradients that each bucket waits for until it is reduced: in whatever order and in however many parts a
+// micro-batch's backward runs, every backward op runs once.
 void count_gradients(Draft& draft);
 // The bucket that holds the weight whose gradient an op's operand adds to, if any. A tied output, and the token lookups
 // of multi-token prediction, add to the embedding's table.

@@ -12,10 +12,11 @@ namespace orrery {
 struct Entry {
   std::uint32_t block = 0;
   std::int32_t layer = -1;
-  std::uint32_t unit = kNone;  // unit frame; a tied output on the embedding's stage shares the embedding's
-  std::int64_t base = 0;       // elements before this block's weights in the chunk's flat buffers
-  bool owns = true;            // false: weights belong to another entry
-  bool transfer = false;       // the block sends or receives at a stage's end
+  std::uint32_t unit = kNone;    // unit frame; a tied output on the embedding's stage shares the embedding's
+  std::int64_t base = 0;         // elements before this block's weights in the chunk's flat buffers
+  std::int64_t frozen_base = 0;  // the same for weights that do not train, in the chunk's buffer of those
+  bool owns = true;              // false: weights belong to another entry
+  bool transfer = false;         // the block sends or receives at a stage's end
 };
 
 // A contiguous piece of a chunk's flat buffers that is reduced or gathered by one collective.
@@ -23,7 +24,8 @@ struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
   std::int64_t tensors = 0;          // number of parameters in the bucket
-  std::int64_t missing = 0;          // gradients, over all micro-batches, that are still to be added
+  std::int64_t missing = 0;          // gradients that are still to be added before the next reduction
+  std::int64_t awaited = 0;          // how many those are from one reduction to the next
   std::vector<std::uint32_t> units;  // unit frames that the bucket covers
 };
 
@@ -39,7 +41,13 @@ struct WeightCounts {
   std::int64_t all = 0;                       // weights that the chunk owns
   std::int64_t own = 0;                       // weights whose optimizer states one rank keeps
   std::map<Dimension, std::int64_t> partial;  // weights whose gradients such a group sums
-  std::int64_t kv = 0;  // weights whose gradients are summed over the ranks of the same key/value heads
+  std::int64_t kv = 0;        // weights whose gradients are summed over the ranks of the same key/value heads
+  std::int64_t matrices = 0;  // those of `all` in layers' matrices, which Muon orthogonalises
+  std::int64_t sums = 0;      // rows and columns of matrices, and elements of vectors (Adafactor)
+  // Those of `own` in layers' matrices, taken to be as many as of `all`.
+  std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }
+  Bytes frozen = 0;  // bytes of the weights that do not train, and of this rank's shards of them
+  Bytes frozen_own = 0;
 };
 
 // The part of a model that one stage runs as one virtual stage.
@@ -53,6 +61,7 @@ struct Chunk {
   std::int64_t micro_batches = 0;      // micro-batches that pass through the chunk before an update
   std::vector<Entry> entries;          // blocks in forward order
   WeightCounts weights;
+  std::int64_t frozen_elements = 0;  // elements of the chunk's buffer of weights that do not train
   std::uint32_t state = kNone;
   std::vector<std::uint32_t> versions;               // frames of weights, one for each version that is kept
   std::vector<std::uint32_t> frames;                 // frame ids, [micro-batch * entries + entry]

@@ -27,7 +27,8 @@ static std::uint32_t layer_kind(Draft& draft, std::int64_t layer, std::int64_t i
   const bool own_loads = experts && !spec.model.moe->loads_file.empty();
   const std::string key = fmt::format("layer {} {} {} {} {} {} {} {} {}", context.rows, static_cast<int>(context.load),
                                       context.ring_block, recompute, offload, has_window(spec.model, layer),
-                                      recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
+                                      recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0) +
+                          (trains_below(spec.model, layer) ? "" : " lowest");
   return draft.block(key, [&] { return layer_block(context, layer, recompute, draft.plan.ops, offload); });
 }
 

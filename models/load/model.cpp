@@ -48,6 +48,9 @@ constexpr SpecKey kModelKeys[] = {
     {"mla", "multi-head latent attention (DeepSeek-V2)",
      "{q_lora_rank: 1536, kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128}"},
     {"mtp_layers", "layers of multi-token prediction", "1"},
+    {"lora", "low-rank adapters; all other weights are frozen", "{rank: 16, targets: [qkv, out, mlp]}"},
+    {"frozen", "parts that do not train: embedding, attention, mlp, moe, norm, head", "[embedding]", "list of parts",
+     "none"},
     {"scaled_embedding", "embeddings are multiplied by sqrt(hidden) (Gemma)", "true"},
     {"attention_softcap", "cap of attention scores; 0: none (Gemma 2)", "50"},
     {"logit_softcap", "cap of logits; 0: none", "30"},
@@ -248,6 +251,7 @@ Model read_model(SpecReader& reader, const SpecNode* node) {
   read_mla(reader, section.find("mla"), m, from);
   read_sizes(section, m, base != nullptr, *node, from);
   read_switches(section, m, from);
+  read_frozen(section, m);
   read_window(reader, section.find("sliding_window"), m, from);
   if (m.name.empty()) m.name = fmt::format("{}x{}", m.layers, m.hidden);
   return m;

@@ -124,6 +124,13 @@ class SpecSection {
 bool read_replicas(const SpecSection& section, Strategy& s);
 void plan_replicas(const SpecSection& section, Spec& spec);
 
+// strategy.optimizer; no_sync, units and zero_quantize; model.lora and frozen.
+void read_optimizer(const SpecSection& strategy, Optimizer& o);
+void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
+void read_frozen(const SpecSection& model, Model& m);
+// sequence: a length, or a length and the documents that samples are packed from.
+void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
+
 // Readers of the parts of a spec; load_spec.cpp calls them.
 Model read_model(SpecReader& reader, const SpecNode* node);
 Cluster read_cluster(SpecReader& reader, const SpecNode* node);
@@ -151,6 +158,9 @@ Broken offload_rules(const Spec& spec);     // rules of tensors that may be offl
 Broken schedule_rules(const Spec& spec);    // rules of schedules' options
 Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp
 Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, grid.cpp
+Broken unit_rules(const Spec& spec);        // rules of strategy.units, units.cpp
+Broken frozen_rules(const Spec& spec);      // rules of what does not train, frozen.cpp
+Broken document_rules(const Spec& spec);    // rules of packed samples, documents.cpp
 Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
 
 }  // namespace orrery

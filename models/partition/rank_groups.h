@@ -41,13 +41,15 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 //   model: ranks among which the gradient norm is summed: tensor x pipeline, and the shards' group when sharded;
 //     everybody where a model has experts, whose weights are spread otherwise than the rest (hybrid: all that share
 //     shards), or runs in several copies
+//   data_in_node, data_over_nodes: ranks of a data group on one node, and those at the same place of each of its nodes;
+//     alone where `node_ranks` is 0
 //   world: everybody
 //   tensor_row, tensor_column, tensor_depth: ranks of a grid that differ in j, i or x alone. In a grid of tensor ranks,
 //     q to a side (2d, 2.5d, 3d), the rank at row i and place j of layer x is number (x * q + i) * q + j of its tensor
 //     group. The layers of a 2.5d grid hold the same weights, as data ranks do: they are in one data group, and each
 //     has a tensor group of its own
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1,
-                                    bool experts = false);
+                                    bool experts = false, std::int64_t node_ranks = 0);
 
 // Whether sharding has no effect: no rank shares its parameters with another, and no state is offloaded, so that ZeRO's
 // stages give the same plan as `none`. FSDP still casts its fp32 parameters for every use. experts: the model has

@@ -1,5 +1,7 @@
 #include "models/plan/op.h"
 
+#include <algorithm>
+
 namespace orrery {
 namespace {
 
@@ -166,6 +168,13 @@ struct WorkCost {
     const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));
     return {12 * d(u.elements), d(u.elements) * (u.fused ? fused : fused + 12 * d(weight))};
   }
+  // An iteration of the smaller side m and the larger one n: X X^T and its product with X of 2 m^2 n each, and a square
+  // of A of 2 m^3. Every product reads two matrices and writes one.
+  Cost operator()(const Orthogonalize& o) const {
+    const double m = d(std::min(o.rows, o.columns)), n = d(std::max(o.rows, o.columns));
+    const double each = d(o.iterations) * d(o.matrices);
+    return {each * (4 * m * m * n + 2 * m * m * m), each * (4 * m * n + 5 * m * m) * d(width)};
+  }
   Cost operator()(const Collective& c) const { return {0, d(c.bytes)}; }
   Cost operator()(const Transfer& t) const { return {0, d(t.bytes)}; }
 };
@@ -213,6 +222,7 @@ struct Kernels {
   int operator()(const Exchange&) const { return 0; }
   int operator()(const SquaredNorm&) const { return 2; }
   int operator()(const Update& u) const { return u.fused ? 4 : 200; }
+  int operator()(const Orthogonalize& o) const { return static_cast<int>(o.matrices * (2 + 5 * o.iterations)); }
   int operator()(const Collective&) const { return 1; }
   int operator()(const Transfer&) const { return 1; }
 };

@@ -363,6 +363,14 @@ struct Update {
   bool validated = false;
 };
 
+// Newton-Schulz iterations that bring a matrix (rows, columns) near the orthogonal one with the same singular vectors,
+// in place (Jordan 2024, Muon): with X X^T = A, each computes X <- a X + (b A + c A^2) X, on the transposed matrix
+// where rows > columns. `matrices` such matrices lie one after another.
+struct Orthogonalize {
+  std::int64_t rows = 0, columns = 0, matrices = 1;
+  std::int64_t iterations = 5;
+};
+
 // Values of Collective::algorithm. kUserBuffers: collectives that Transformer Engine's user buffers launch beside the
 // pieces of a product, in one call with them. kCopyEngines: the same by copy engines, which take no multiprocessors.
 inline constexpr const char* kUserBuffers = "user buffers";
@@ -398,10 +406,11 @@ struct Transfer {
   std::int64_t parts = 1;
 };
 
-using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens,
-                          FlashAttention, MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation,
-                          Residual, Add, BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill,
-                          Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer>;
+using Work =
+    std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens, FlashAttention,
+                 MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient,
+                 Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
+                 SquaredNorm, Update, Orthogonalize, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

@@ -171,6 +171,9 @@ struct LocalParameter {
   Dimension over = Dimension::tensor;
   std::optional<Dimension> columns_over = std::nullopt;
   bool cut_in_depth = false;
+  // The weight does not train: it has no gradient and no states, and lies in a buffer of frozen weights; `offset`
+  // counts in that buffer. nf4: it is kept in NF4 there.
+  bool frozen = false, nf4 = false;
 
   // Whether ranks of a group hold the same weight, each with a part of its gradient.
   bool summed_over(Dimension group) const { return partial && (cut == Cut::none || over != group); }
@@ -226,7 +229,8 @@ struct Block {
   std::vector<std::uint32_t> release;
   std::vector<std::uint32_t> exchange;  // forward ops that are issued once all stages have got this far
   std::vector<LocalParameter> parameters;
-  std::int64_t parameter_elements = 0;  // sum over `parameters`
+  std::int64_t parameter_elements = 0;  // sum over those `parameters` that train
+  std::int64_t frozen_elements = 0;     // sum over the frozen ones
   std::vector<RuntimeSize> runtime_sizes;
 };
 inline constexpr std::uint16_t kInput = 0;
@@ -245,7 +249,8 @@ struct Frame {
   std::int32_t layer = -1;        // layer of the model; -1 embedding, layers() head
   std::int32_t micro_batch = -1;  // -1: not of one micro-batch; for an update the last one before it
   std::int32_t chunk = 0;
-  std::int64_t base = 0;  // elements before this block's weights in the chunk's flat buffers
+  std::int64_t base = 0;         // elements before this block's weights in the chunk's flat buffers
+  std::int64_t frozen_base = 0;  // the same for frozen weights, in the chunk's buffer of those
 };
 
 // BlockBuffer of the weights in a chunk's state frame, and in a frame of BlockRole::version.

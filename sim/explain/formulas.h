@@ -17,7 +17,12 @@ namespace orrery {
 // those a rank holds 1/shards.
 struct StateFormula {
   Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes per parameter, on the device or offloaded
-  Bytes whole = 0;   // bytes of the optimizer that every rank keeps for all parameters, unsharded
+  Bytes whole = 0;  // bytes of the optimizer that every rank keeps for all parameters, unsharded
+  Bytes whole_gradients =
+      0;  // bytes of gradients that every rank keeps whole until they are reduced, beside its shards
+  // Bytes per parameter that only some have: Muon's second moments, those without which Adafactor does; scales of
+  // eight-bit moments
+  double some = 0;
   Bytes copies = 0;  // bytes of copies of gradients that the host's update reads, sharded as the optimizer
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
   std::int64_t shards = 1;
@@ -37,8 +42,12 @@ std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 
 // Elements of weights that a class of ranks holds before sharding, by the dimension whose ranks have copies of them
-// (copies, as in state_formula). again: only weights that are gathered a second time, for backward.
-std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
+// (copies, as in state_formula). again: only weights that are gathered a second time, for backward. frozen: those that
+// do not train, else those that do.
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false,
+                         bool frozen = false);
+// Bytes of a class's weights that do not train.
+double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot);
 Bytes states_in_plan(const Plan& plan,
                      std::size_t slot);  // bytes of the plan's flat buffers, without copies beside the states
 
