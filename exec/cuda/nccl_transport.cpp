@@ -288,7 +288,9 @@ class NcclTransport final : public QueuedTransport {
     const auto own = static_cast<std::size_t>(channel.rank);
     const auto* in = static_cast<const std::byte*>(c.in);
     auto* out = static_cast<std::byte*>(c.out);
+    const bool roots = channel.rank == c.root;  // of a broadcast or reduce, whose `out` may be other memory than its `in`
     if (scatters) copy(queue, sums, in, whole);
+    if (c.kind == CollectiveKind::broadcast && roots) copy(queue, out, in, whole);
     if (c.kind == CollectiveKind::all_gather) copy(queue, chunks[own].at, in, chunks[own].bytes);
     if (c.kind == CollectiveKind::shift && all.moves.empty()) copy(queue, static_cast<std::byte*>(c.out), in, whole);
     if (c.kind == CollectiveKind::all_to_all) copy(queue, out + channel.rank * whole, in + channel.rank * whole, whole);
@@ -297,6 +299,7 @@ class NcclTransport final : public QueuedTransport {
       run_round(channel, c, {at, end}, chunks, staging, queue);
       at = end;
     }
+    if (c.kind == CollectiveKind::reduce && roots) copy(queue, out, in, whole);
     const std::byte* from = scatters ? chunks[own].at : sums;
     if (given.add && result > 0)
       queue.combine(c.element, Reduction::sum, from, static_cast<std::byte*>(given.out), result / width);

@@ -13,7 +13,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kWarmUp = 2;  // number of steps at the beginning of a run that only warm up
+// Steps at the beginning of a run that only warm up: at least so many, and this share of a long run, in which a GPU
+// under its power limit finds the clocks that it keeps.
+constexpr std::size_t kWarmUp = 2;
+constexpr std::size_t kWarmUpShare = 3;
 // Largest share of a task's time during which another task of its rank may run while the first still counts as alone.
 constexpr double kAlone = 0.05;
 // smallest share of a task's time during which another task must run for the first to count as slowed
@@ -45,6 +48,26 @@ double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picosecon
     sum += std::max<Picoseconds>(0, std::min(end, it->second) - std::max(begin, it->first));
   return static_cast<double>(sum) / static_cast<double>(end - begin);
 }
+
+// Busy intervals of a rank's compute, by lane: FSDP casts and copies a unit on the lane that gathers it, beside the
+// layers' compute, and on a GPU each then slows or waits for the other.
+class ComputeLanes {
+ public:
+  // Adds a task that computes; the tasks of a lane in the order of their begins.
+  void add(const Op& op, Picoseconds begin, Picoseconds end) {
+    if (!moves(op) && !is_host_work(op)) lanes_[op.lane].emplace_back(begin, end);
+  }
+  // The largest share of [begin, end] during which another lane computes.
+  double share_of_others(LaneKind lane, Picoseconds begin, Picoseconds end) const {
+    double most = 0;
+    for (const auto& [other, intervals] : lanes_)
+      if (other != lane) most = std::max(most, share_of(intervals, begin, end));
+    return most;
+  }
+
+ private:
+  std::map<LaneKind, std::vector<Busy>> lanes_;
+};
 
 // Mean of the middle half of the values: the results can be added up like means, and a single disturbed measurement
 // does not change them.
@@ -94,10 +117,15 @@ double spread(std::vector<Seconds> values) {
   return n < kFewest ? 0 : (values[n * 3 / 4] - values[n / 4]) / values[n / 2];
 }
 
+// The number of steps that warm up in a run of this many.
+std::size_t warm_up(std::size_t steps) {
+  return steps > 2 * kWarmUp ? std::max(kWarmUp, steps / kWarmUpShare) : 0;
+}
+
 // Indices of the steps whose time is in the middle half, without the first steps, which warm up.
 std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   const std::vector<Picoseconds> times = step_times(runs);
-  const std::size_t skipped = times.size() > 2 * kWarmUp ? kWarmUp : 0;
+  const std::size_t skipped = warm_up(times.size());
   std::vector<std::size_t> order(times.size() - skipped);
   std::iota(order.begin(), order.end(), skipped);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
@@ -140,14 +168,17 @@ struct Observations::Step {
   // Busy intervals of each class of ranks; beside: of the host's copies and updates, which run at the same time as
   // compute.
   std::vector<std::vector<Busy>> compute, transfers, beside;
+  std::vector<ComputeLanes> lanes;  // of each class of ranks
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
     for (const RankClass& slot : plan.classes) {
       std::vector<Busy> computing, moving, copying;
+      lanes.emplace_back();
       for (TaskId task = slot.begin; task < slot.end; ++task) {
         const Span& s = trace.spans[task];
         const Op& op = plan.op_of(task);
         (moves(op) ? moving : is_host_work(op) ? copying : computing).emplace_back(s.matched, s.ended);
+        lanes.back().add(op, s.matched, s.ended);
       }
       compute.push_back(joined(std::move(computing)));
       transfers.push_back(joined(std::move(moving)));
@@ -171,11 +202,16 @@ void Observations::add(const Plan& unfolded, std::span<const RankRun> runs) {
 void Observations::add_alone(const Plan& unfolded, std::span<const RankRun> runs) {
   const std::vector<Bytes> cleared = cleared_bytes(unfolded);
   for (std::size_t slot = 0; slot < runs.size(); ++slot) {
-    for (std::size_t k = kWarmUp; k < runs[slot].steps.size(); ++k) {
+    for (std::size_t k = warm_up(runs[slot].steps.size()); k < runs[slot].steps.size(); ++k) {
       const RankClass& tasks = unfolded.classes[slot];
+      const std::vector<MeasuredSpan>& spans = runs[slot].steps[k].spans;
+      ComputeLanes lanes;
+      for (TaskId t = tasks.begin; t < tasks.end; ++t)
+        lanes.add(unfolded.op_of(t), spans[t - tasks.begin].entered, spans[t - tasks.begin].ended);
       for (TaskId t = tasks.begin; t < tasks.end; ++t) {
         const Op& op = unfolded.op_of(t);
-        const MeasuredSpan& s = runs[slot].steps[k].spans[t - tasks.begin];
+        const MeasuredSpan& s = spans[t - tasks.begin];
+        if (lanes.share_of_others(op.lane, s.entered, s.ended) > kAlone) continue;
         if (moves(op) || is_host_work(op) || op.runtime_size >= 0 || cleared[t] > 0 || s.ended <= s.entered) continue;
         const WorkShape shape = shape_of(op.work, unfolded.element_bytes);
         if (shape.amount <= 0) continue;
@@ -205,6 +241,7 @@ void Observations::add_compute(const Step& step, TaskId t) {
   if (shape.amount <= 0) return;
   const std::uint32_t slot = step.plan.slot_of(t);
   const bool host = is_host_work(op);
+  if (!host && step.lanes[slot].share_of_others(op.lane, s.entered, s.ended) > kAlone) return;
   const double moving = share_of(step.transfers[slot], s.entered, s.ended);
   const double other = share_of(host ? step.compute[slot] : step.beside[slot], s.entered, s.ended);
   Seen seen{.amount = shape.amount, .steady = !host && op.runtime_size < 0};

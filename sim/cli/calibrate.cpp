@@ -53,16 +53,32 @@ struct Site {
   RankSession* session;
 };
 
-Measured measure(const CalibrationSpec& spec, const Site& site, const std::string& device, const Common& common) {
+// FLOP/s of bf16 products in steps of an H200 (benchmarks/measured); a slower GPU's runs last longer.
+constexpr double kProductRate = 600e12;
+constexpr double kMostSteps = 2000;
+
+// The number of steps in which a GPU multiplies for `settle` seconds. Under its power limit it finds the clocks that it
+// keeps within a second, and takes those of the run before with it until then.
+std::int64_t settled_steps(const Plan& plan, double settle) {
+  double flops = 1;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const Op& op = plan.op_of(t);
+    if (std::holds_alternative<Gemm>(op.work)) flops += shape_of(op.work, plan.element_bytes).amount;
+  }
+  return static_cast<std::int64_t>(std::min(kMostSteps, settle * kProductRate / flops));
+}
+
+Measured measure(const CalibrationSpec& spec, const Site& site, const CalibrateOptions& options, const Common& common) {
   const std::string path = spec.path.empty() ? site.folder + "/calibration.yaml" : spec.path;
   if (spec.path.empty()) std::ofstream(path) << spec.text;
   Measured m{make_job({.spec = path,
                        .overrides = spec.overrides,
-                       .device = device,
+                       .device = options.device,
                        .steps = spec.steps,
                        .composed = spec.composed}),
              {},
              0};
+  if (options.device == "cuda") m.job.steps = std::max(m.job.steps, settled_steps(m.job.plan, options.settle));
   // This is checked for the user's specs only: the built-in ones have as many ranks as --ranks says.
   if (!spec.path.empty()) check_cores(m.job, std::thread::hardware_concurrency());
   m.runs = run_job(m.job, common, site.session);
@@ -82,9 +98,9 @@ struct TooNoisy : Error {
 Measured measure_quietly(const CalibrationSpec& spec, const Site& site, const CalibrateOptions& options,
                          const Common& common) {
   const double limit = options.noise;
-  Measured best = measure(spec, site, options.device, common);
+  Measured best = measure(spec, site, options, common);
   for (int i = 1; i < kAttempts && best.noise > limit; ++i) {
-    Measured again = measure(spec, site, options.device, common);
+    Measured again = measure(spec, site, options, common);
     if (again.noise < best.noise) best = std::move(again);
   }
   if (best.noise > limit && options.device != "cuda") {
@@ -126,9 +142,10 @@ void write_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-void write_kernels(const CalibrateOptions& options, const GpuProbe& probe) {
+// The path of a file beside the profile: for gpu.json and "kernels", gpu.kernels.json.
+std::string beside(const CalibrateOptions& options, std::string_view what) {
   const std::string stem = options.out.ends_with(".json") ? options.out.substr(0, options.out.size() - 5) : options.out;
-  write_file(stem + ".kernels.json", probe.text);
+  return fmt::format("{}.{}.json", stem, what);
 }
 
 // Results of all calibration specs: the accepted measurements, and lines about runs that failed or were noisy.
@@ -213,15 +230,18 @@ class Calibration {
       session_.emplace();
       probe_ = probe_gpu(*session_, folder_.path(), options_.quick);
       if (probe_.conditions.known()) outcomes_.conditions.push_back(probe_.conditions);
-      write_kernels(options_, probe_);
+      write_file(beside(options_, "kernels"), probe_.text);
     }
+    const std::size_t grid = specs_.size() - options_.own.size();
     for (std::size_t i = 0; i < specs_.size(); ++i) {
+      // What the grid alone says stays beside the profile, so that the gain of --for can be told.
+      if (gpu_ && i == grid && outcomes_.taken > 0) write_profile(beside(options_, "grid"));
       add(i);
       // written after each spec, as a rented GPU may be taken back at any time
-      if (gpu_ && outcomes_.taken > 0) write_profile();
+      if (gpu_ && outcomes_.taken > 0) write_profile(options_.out);
     }
     if (gpu_) balance_drift();
-    const Profile profile = write_profile();
+    const Profile profile = write_profile(options_.out);
     if (session_) session_->end();
     return {.text = summary(profile, options_, outcomes_),
             .status = outcomes_.failed.empty() ? 0 : 1,
@@ -279,7 +299,7 @@ class Calibration {
     outcomes_.taken = taken;
   }
 
-  Profile write_profile() const {
+  Profile write_profile(const std::string& path) const {
     Profile profile = profile_;
     profile.conditions = outcomes_.conditions;
     profile.measured = outcomes_.all.times();
@@ -291,7 +311,7 @@ class Calibration {
       profile.fingerprint.emplace_back(
           "drift", fmt::format("{:+.1f} %: all specs measured again in reverse order", 100 * (outcomes_.drift - 1)));
     if (gpu_) describe_gpu(profile, probe_);
-    write_file(options_.out, to_json(profile));
+    write_file(path, to_json(profile));
     return profile;
   }
 

@@ -46,6 +46,7 @@ struct CalibrateOptions {
   std::vector<std::string> imports;  // files with other tools' measurements to import; then nothing is measured
   // paths of specs whose exact shapes are measured besides the grid of shapes (own_shapes.h)
   std::vector<std::string> own;
+  double settle = 1;  // seconds that a GPU runs each spec, in which it finds the clocks that it keeps
 };
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
 Outcome import_command(const CalibrateOptions& options);
