@@ -95,11 +95,6 @@ void begin(const std::string& failing, std::int64_t number) {
   g.queues = 1;
 }
 
-void add_kernel(const void* host, const std::string& name) {
-  const Lock lock(gpu().mutex);
-  gpu().kernels[host] = name;
-}
-
 void leave_out_wait(std::int64_t number) {
   const Lock lock(gpu().mutex);
   gpu().left_out = number;

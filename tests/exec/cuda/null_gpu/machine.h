@@ -79,7 +79,6 @@ struct Gpu {
   std::string left_out_wait;  // the wait that was left out, in words
 
   std::map<const char*, std::size_t> device, pinned;  // allocations: begin and bytes
-  std::map<const char*, std::size_t> freed;           // former allocations of the device whose place is not taken again
   std::size_t used = 0;
   std::map<const void*, std::string> kernels;  // names of the kernels that nvcc's objects have registered
   std::map<const void*, std::int64_t> shared;  // shared memory that a kernel has been granted
@@ -112,7 +111,6 @@ cudaError_t last_error();
 
 bool on_device(const void* at, std::size_t bytes);
 bool is_pinned(const void* at, std::size_t bytes);
-bool was_freed(const void* at);  // whether it lies in a former allocation of the device and in no present one
 
 // The stream of a handle; complains about one that is none.
 Stream* stream_of(cudaStream_t stream);

@@ -39,19 +39,10 @@ void catch_faults() {
   ::sigaction(SIGSEGV, &action, nullptr);
 }
 
-// The place of a new allocation is no former one's any more.
-void forget_freed(const char* begin, std::size_t bytes) {
-  auto& freed = gpu().freed;
-  auto it = freed.lower_bound(begin);
-  if (it != freed.begin() && std::prev(it)->first + std::prev(it)->second > begin) --it;
-  while (it != freed.end() && it->first < begin + bytes) it = freed.erase(it);
-}
-
 cudaError_t allocate(Allocations& all, void** at, std::size_t bytes, int protection) {
   void* made = ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made == MAP_FAILED) return error(cudaErrorMemoryAllocation);
   *at = made;
-  forget_freed(static_cast<const char*>(made), bytes);
   all[static_cast<const char*>(made)] = bytes;
   return cudaSuccess;
 }
@@ -67,10 +58,7 @@ cudaError_t give_back(Allocations& all, void* at, const char* function) {
     complain(fmt::format("{} of what is no allocation", function));
     return error(cudaErrorInvalidValue);
   }
-  if (&all == &g.device) {
-    g.used -= it->second;
-    g.freed[it->first] = it->second;
-  }
+  if (&all == &g.device) g.used -= it->second;
   forget(at, it->second);
   ::munmap(at, it->second);
   all.erase(it);
@@ -80,7 +68,6 @@ cudaError_t give_back(Allocations& all, void* at, const char* function) {
 }  // namespace
 
 bool on_device(const void* at, std::size_t bytes) { return within(gpu().device, at, bytes); }
-bool was_freed(const void* at) { return within(gpu().freed, at, 1) && !on_device(at, 1) && !is_pinned(at, 1); }
 bool is_pinned(const void* at, std::size_t bytes) { return within(gpu().pinned, at, bytes); }
 
 }  // namespace orrery::null_gpu

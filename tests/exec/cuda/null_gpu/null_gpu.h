@@ -41,9 +41,6 @@ std::string left_out_wait();  // the wait that was left out last, by the last ac
 // Work takes so many times as long: the host then runs far ahead, and has seen the end of little when it enqueues.
 void set_slowness(double factor);
 
-// Makes the address of a host function known as a kernel of this name, as nvcc's objects do before main().
-void add_kernel(const void* host, const std::string& name);
-
 // Seconds that a rank's NCCL call waits for the other members before it complains.
 void set_patience(double seconds);
 
