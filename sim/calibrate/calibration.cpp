@@ -118,9 +118,7 @@ double spread(std::vector<Seconds> values) {
 }
 
 // The number of steps that warm up in a run of this many.
-std::size_t warm_up(std::size_t steps) {
-  return steps > 2 * kWarmUp ? std::max(kWarmUp, steps / kWarmUpShare) : 0;
-}
+std::size_t warm_up(std::size_t steps) { return steps > 2 * kWarmUp ? std::max(kWarmUp, steps / kWarmUpShare) : 0; }
 
 // Indices of the steps whose time is in the middle half, without the first steps, which warm up.
 std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {

@@ -25,10 +25,11 @@ struct Waits {
 };
 
 // Durations of single tasks in executed runs, collected by kind of op and sizes. Of each run only the middle half of
-// the steps by duration is used, without the first third (two at least), which warm up: typical steps, without outliers.
-// A task counts as alone if no other task of its rank runs at the same time. It counts as slowed if a transfer (for a
-// compute task) or compute (for a transfer) runs during nearly all of it; likewise for compute during the copies and
-// updates of the host. Compute beside compute on another lane is not counted: its time says nothing about one alone.
+// the steps by duration is used, without the first third (two at least), which warm up: typical steps, without
+// outliers. A task counts as alone if no other task of its rank runs at the same time. It counts as slowed if a
+// transfer (for a compute task) or compute (for a transfer) runs during nearly all of it; likewise for compute during
+// the copies and updates of the host. Compute beside compute on another lane is not counted: its time says nothing
+// about one alone.
 class Observations {
  public:
   // Adds what the ranks measured. unfolded: the plan with all ranks.

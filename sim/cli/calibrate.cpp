@@ -234,7 +234,7 @@ class Calibration {
     }
     const std::size_t grid = specs_.size() - options_.own.size();
     for (std::size_t i = 0; i < specs_.size(); ++i) {
-      // What the grid alone says stays beside the profile, so that the gain of --for can be told.
+      // The profile of the grid alone is kept beside the other: their difference is what --for gains.
       if (gpu_ && i == grid && outcomes_.taken > 0) write_profile(beside(options_, "grid"));
       add(i);
       // written after each spec, as a rented GPU may be taken back at any time

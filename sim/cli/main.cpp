@@ -220,8 +220,9 @@ void add_calibrate(CLI::App& app, Options& o) {
       ->type_name("N");
   c.add_option("--for", o.calibrate.own, "measure the very shapes of these specs too, with few layers of each")
       ->type_name("SPEC...");
-  positive(c.add_option("--settle", o.calibrate.settle, "how long a GPU runs each spec, to find the clocks it keeps (1)"),
-           "SECONDS", "", 60);
+  positive(
+      c.add_option("--settle", o.calibrate.settle, "how long a GPU runs each spec, to find the clocks it keeps (1)"),
+      "SECONDS", "", 60);
   c.add_flag("--quick", o.calibrate.quick, "two small shapes, in some ten seconds: enough for specs of their size");
   positive(c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.3)"), "SHARE", "",
            1e6);
