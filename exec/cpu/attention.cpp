@@ -55,14 +55,34 @@ class AttentionCall {
   AttentionCall(const CpuCall& c, const FlashAttention& a) : c_(c), a_(a) {
     const Strategy& s = c.rank.spec.strategy;
     const std::int64_t block = c.rank.context / s.context_ulysses;
-    queries_ = runs_of(c, block, 1);
-    keys_ = a.key == c.rank.spec.sequence ? runs_of(c, 0, s.context_ring)
-                                          : runs_of(c, (block - a.hops + s.context_ring) % s.context_ring, 1);
+    const std::vector<Run> keys = a.key == c.rank.spec.sequence
+                                      ? runs_of(c, 0, s.context_ring)
+                                      : runs_of(c, (block - a.hops + s.context_ring) % s.context_ring, 1);
+    std::vector<Seen> whole;
+    for (const Run& q : runs_of(c, block, 1)) whole.push_back({q, keys});
+    for (std::int64_t b = 0; b < a.batch; ++b) seen_.push_back(c.rank.spec.documents ? documents(b) : whole);
   }
 
   void run() const { a_.direction == Direction::forward ? forward() : backward(); }
 
  private:
+  // A run of queries, and the runs of keys that it may attend to.
+  struct Seen {
+    Run queries;
+    std::vector<Run> keys;
+  };
+  // The documents of a packed sample, each of which attends to itself alone.
+  std::vector<Seen> documents(std::int64_t in_batch) const {
+    const std::int64_t sample = c_.sample(in_batch) % c_.rank.spec.strategy.global_batch;
+    std::vector<Seen> list;
+    std::int64_t row = 0;
+    for (const std::int64_t length : documents_of(c_.rank.spec, sample)) {
+      const Run run = {0, row, 0, length};
+      list.push_back({run, {run}});
+      row += length;
+    }
+    return list;
+  }
   std::int64_t query_rows() const { return a_.batch * a_.query; }
   std::int64_t key_rows() const { return a_.batch * a_.key; }
   Values whole(const Argument& a, Values::Mode mode) const { return c_.view(a, size(a), mode); }
@@ -100,9 +120,10 @@ class AttentionCall {
     const FloatHeads out = of_queries(results[0], y);
     float* lse = CpuCall::floats(results[1]);
     for_heads([&](std::int64_t b, std::int64_t h, std::int64_t kv) {
-      for (const Run& q : queries_) {
+      for (const Seen& seen : seen_[b]) {
+        const Run& q = seen.queries;
         bool merges = a_.merges;
-        for (const Run& k : keys_) {
+        for (const Run& k : seen.keys) {
           if (merges && !sees(q, k)) continue;
           kernels::attention_of_head(rows(in.q, h, b, q), rows(in.k, kv, b, k), rows(in.v, kv, b, k), scale(),
                                      mask(q, k), merges, rows(out, h, b, q), lse + row_of_statistics(b, h, q));
@@ -131,8 +152,9 @@ class AttentionCall {
     clear(out.k);
     clear(out.v);
     for_heads([&](std::int64_t b, std::int64_t h, std::int64_t kv) {
-      for (const Run& q : queries_) {
-        for (const Run& k : keys_) {
+      for (const Seen& seen : seen_[b]) {
+        const Run& q = seen.queries;
+        for (const Run& k : seen.keys) {
           if (!sees(q, k)) continue;
           kernels::add_attention_gradient_of_head({rows(in.q, h, b, q), rows(in.k, kv, b, k), rows(in.v, kv, b, k),
                                                    rows(values, h, b, q), lse + row_of_statistics(b, h, q)},
@@ -165,7 +187,7 @@ class AttentionCall {
 
   const CpuCall& c_;
   const FlashAttention& a_;
-  std::vector<Run> queries_, keys_;
+  std::vector<std::vector<Seen>> seen_;  // by sample of the micro-batch
 };
 
 void add_heads(const FloatHeads& from, std::int64_t first, const FloatHeads& to, std::int64_t at, std::int64_t n) {

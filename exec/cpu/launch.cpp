@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
+#include <vector>
 
 #include "exec/host/host_call.h"
 #include "exec/host/place_copies.h"
@@ -19,6 +21,24 @@ namespace orrery {
 namespace {
 
 using kernels::matrix;
+
+// The gradient of a norm's weights; space that nobody reads where they are frozen.
+class NormGradient {
+ public:
+  NormGradient(const CpuCall& c, std::size_t index, std::int64_t columns) {
+    if (index < c.gradients.size()) {
+      const Argument& a = c.gradients[index];
+      kept_.emplace(a.data, a.bytes / a.width, a.width, Values::Mode::update);
+    } else {
+      unread_.resize(static_cast<std::size_t>(columns));
+    }
+  }
+  float* data() const { return kept_ ? kept_->data() : unread_.data(); }
+
+ private:
+  std::optional<Values> kept_;
+  mutable std::vector<float> unread_;
+};
 
 struct CpuKernels {
   const CpuCall& c;
@@ -57,9 +77,10 @@ struct CpuKernels {
       return kernels::layer_norm(rows(x), w.data(), b.data(), kNormEpsilon, rows(y), saved);
     }
     if (forward) return kernels::rms_norm(rows(x), w.data(), kNormEpsilon, rows(y), saved);
-    const Values dy = c.read(c.reads[2], n.rows * n.columns), dw = c.gradient(c.gradients[0]);
+    const Values dy = c.read(c.reads[2], n.rows * n.columns);
+    const NormGradient dw(c, 0, n.columns);
     if (!n.layernorm) return kernels::rms_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data());
-    const Values db = c.gradient(c.gradients[1]);
+    const NormGradient db(c, 1, n.columns);
     kernels::layer_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data(), db.data());
   }
 
@@ -90,10 +111,10 @@ struct CpuKernels {
       } else if (forward) {
         kernels::rms_norm(in, w.data(), kNormEpsilon, out, saved);
       } else if (n.layernorm) {
-        const Values dw = c.gradient(c.gradients[kind]), db = c.gradient(c.gradients[kind + 1]);
+        const NormGradient dw(c, kind, d), db(c, kind + 1, d);
         kernels::layer_norm_gradient(in, saved, rows(dy, c.reads[2], h), w.data(), out, dw.data(), db.data());
       } else {
-        const Values dw = c.gradient(c.gradients[kind]);
+        const NormGradient dw(c, kind, d);
         kernels::rms_norm_gradient(in, saved, rows(dy, c.reads[2], h), w.data(), out, dw.data());
       }
     }
@@ -103,7 +124,7 @@ struct CpuKernels {
     const std::int64_t columns = c.updates[0].bytes / (r.rows * c.rank.plan.element_bytes);
     const Values x = c.update(c.updates[0], r.rows * columns);
     const auto heads = columns_of(matrix(x.data(), r.rows, columns), 0, r.columns);
-    c.for_samples(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
+    c.for_documents(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
       kernels::rotate(c.state.rotary, {count, position}, r.direction == Direction::backward,
                       rows_of(heads, row, count));
     });
@@ -249,13 +270,13 @@ struct CpuKernels {
       return rows_of(matrix(v.data(), e.rows, e.columns), row, count);
     };
     if (!forward) {
-      c.for_samples(e.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
+      c.for_documents(e.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
         kernels::positions_gradient(of(in, row, count), {count, position}, rows);
       });
       return;
     }
     const Values y = c.write(c.writes[0], e.rows * e.columns);
-    c.for_samples(e.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
+    c.for_documents(e.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
       kernels::add_positions(of(in, row, count), rows, {count, position}, of(y, row, count));
     });
   }
@@ -357,6 +378,7 @@ struct CpuKernels {
   void operator()(const Exchange&) const {}  // does nothing: the thread that issues tasks swaps the buffers
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
+  void operator()(const Orthogonalize&) const { assert(false); }  // unused: no ranks execute Muon
   void operator()(const Collective&) const { assert(false); }
   void operator()(const Transfer&) const { assert(false); }
 };

@@ -82,6 +82,10 @@ void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
     return kernels::multiply({.b = true}, 1, matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k),
                              g.accumulate ? 1.0F : 0.0F, matrix(y.data(), g.m, g.n));
   }
+  if (g.accumulate) {
+    return kernels::multiply({.b = true}, 1, matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), 1,
+                             matrix(y.data(), g.m, g.n));
+  }
   const bool biased = c.weights.size() > 1;
   const Values bias = c.weight(c.weights[biased ? 1 : 0]);
   kernels::linear(matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), biased ? bias.data() + g.tile * g.n : nullptr,

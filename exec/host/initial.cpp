@@ -82,9 +82,9 @@ float load(const std::byte* from, Bytes width, std::int64_t element) {
 // Calls f(parameter, first element of the parameter, count, offset in the shards, offset in the chunk) for each
 // contiguous range of elements that this rank owns in a chunk of layers.
 template <class F>
-void for_owned(const Rank& rank, std::uint32_t state, const F& f) {
-  for (const PlacedParameter& p : rank.parameters.at(state)) {
-    for (const Piece& piece : rank.pieces.at(state)) {
+void for_owned(const Rank& rank, std::uint32_t state, const F& f, bool frozen = false) {
+  for (const PlacedParameter& p : (frozen ? rank.frozen : rank.parameters).at(state)) {
+    for (const Piece& piece : (frozen ? rank.frozen_pieces : rank.pieces).at(state)) {
       const std::int64_t begin = std::max(p.first, piece.owned_first);
       const std::int64_t end = std::min(p.first + p.local.out * p.local.in, piece.owned_first + piece.owned);
       if (begin < end) f(p, begin - p.first, end - begin, piece.shard_first + begin - piece.owned_first, begin);
@@ -98,8 +98,9 @@ class Initial {
   Initial(const Rank& rank, const PlacedParameter& p, std::uint64_t seed) {
     run_.in = p.local.in;
     run_.key = hash_of(p.name) ^ seed;
-    run_.deviation = p.local.in == 1 ? 0 : kDeviation;
-    run_.constant = p.name.ends_with(".bias") ? 0.0F : 1.0F;
+    const bool zeros = p.name.ends_with(".lora_b.weight");  // an adapter changes nothing at first (LoRA, section 4.1)
+    run_.deviation = p.local.in == 1 || zeros ? 0 : kDeviation;
+    run_.constant = p.name.ends_with(".bias") || zeros ? 0.0F : 1.0F;
     if (run_.deviation == 0) return;
     for (std::int64_t r = 0; r < p.local.out; ++r) rows_.push_back(uncut_place(rank, p.local, r * p.local.in));
     for (std::int64_t c = 0; c < p.local.in; ++c) columns_.push_back(uncut_place(rank, p.local, c) - rows_[0]);
@@ -162,6 +163,20 @@ void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& bu
       const Bytes width = rank.state_width(kParameters);
       for (const PlacedParameter& p : rank.parameters.at(state))
         Initial(rank, p, seed).set(whole + p.first * width, width, 0, p.local.out * p.local.in, set);
+    }
+    if (std::byte* frozen = buffers.state(state, kFrozen)) {
+      const Bytes width = rank.state_width(kFrozen);
+      for (const PlacedParameter& p : rank.frozen.at(state))
+        Initial(rank, p, seed).set(frozen + p.first * width, width, 0, p.local.out * p.local.in, set);
+    }
+    if (std::byte* shard = buffers.state(state, kFrozenShard)) {
+      const Bytes width = rank.state_width(kFrozenShard);
+      for_owned(
+          rank, state,
+          [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
+            Initial(rank, p, seed).set(shard + at * width, width, first, n, set);
+          },
+          true);
     }
     for (const std::uint16_t slot : {kParameterShard, kMaster}) {
       if (!buffers.has_state(state, slot)) continue;

@@ -7,6 +7,7 @@
 #include "exec/host/run_state.h"
 #include "exec/memory/buffers.h"
 #include "kernels/cpu/residual.h"
+#include "models/spec/documents.h"
 
 namespace orrery {
 
@@ -90,6 +91,20 @@ struct OpCall {
       f(r, count, (first + r) / sequence(), part->first + in_part);
       r += count;
     }
+  }
+
+  // As for_samples, where samples are packed from documents: `position` counts from the document's first token.
+  template <class F>
+  void for_documents(std::int64_t rows, const F& f) const {
+    for_samples(rows, [&](std::int64_t row, std::int64_t count, std::int64_t in_batch, std::int64_t position) {
+      if (!rank.spec.documents) return f(row, count, in_batch, position);
+      std::int64_t begin = 0;
+      for (const std::int64_t length : documents_of(rank.spec, sample(in_batch) % rank.spec.strategy.global_batch)) {
+        const std::int64_t first = std::max(begin, position), last = std::min(begin + length, position + count);
+        if (first < last) f(row + first - position, last - first, in_batch, first - begin);
+        begin += length;
+      }
+    });
   }
 
   RunState& state;

@@ -151,6 +151,11 @@ void prepare_pieces(const Rank& rank, const Collective& work, const Launch& laun
 // shards.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
+  if (sorted.read->operand.slot == kFrozenShard) {  // one region, whose shard the operand is
+    call.in = sorted.read->data;
+    call.out = sorted.write->data;
+    return;
+  }
   const std::uint32_t unit = frame_of(rank, launch);
   const auto& pieces = rank.unit_pieces.at(unit);
   const std::int64_t first = rank.plan.frames[unit].base + work.first;

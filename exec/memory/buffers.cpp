@@ -200,9 +200,16 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   if (operand.scope == Scope::unit) a.width = rank_.unit_width(operand.slot);
   if (operand.parameter >= 0) {
     const LocalParameter& p = plan.blocks[own.block].parameters[operand.parameter];
-    if (operand.tile == 0 && operand.scope != Scope::own)
-      offset = ((operand.scope == Scope::state ? own.base : 0) + p.offset) * a.width;
+    const auto before = [&](const Frame& f) { return p.frozen ? f.frozen_base : f.base; };
+    const std::int64_t in_buffer = before(own) - (operand.scope == Scope::unit ? before(plan.frames[target]) : 0);
+    if (operand.tile == 0 && operand.scope != Scope::own) offset = (in_buffer + p.offset) * a.width;
     a.bytes = p.out * p.in * a.width;
+  } else if (operand.scope == Scope::state && operand.slot == kFrozenShard) {
+    for (const Piece& piece : rank_.frozen_pieces.at(own.state)) {  // a unit is gathered from its own shard
+      if (piece.unit == frame) offset = piece.shard_first * a.width;
+    }
+  } else if (operand.scope == Scope::state && operand.slot == kGradients && own.unit == frame) {
+    offset = own.base * a.width;  // whole gradients of a unit
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
     const Piece &first = unit->second.front(), &last = unit->second.back();

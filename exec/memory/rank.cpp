@@ -24,7 +24,9 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(
   states = states_of(plan, 0);
   for (const std::uint32_t state : states) {
     parameters[state] = parameters_of(plan, state);
+    frozen[state] = parameters_of(plan, state, true);
     pieces[state] = pieces_of(plan, state, n);
+    frozen_pieces[state] = frozen_pieces_of(plan, state, n);
     for (const Piece& piece : pieces[state]) {
       if (piece.unit != kNone) unit_pieces[piece.unit].push_back(piece);
     }
@@ -40,6 +42,8 @@ Bytes Rank::state_width(std::uint16_t slot) const {
   const Optimizer& o = spec.strategy.optimizer;
   switch (slot) {
     case kParameters:
+    case kFrozen:
+    case kFrozenShard:
       return plan.element_bytes;
     case kParameterShard:
       return row_of(spec.strategy.sharding).fp32_shards ? o.master_bytes : plan.element_bytes;

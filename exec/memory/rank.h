@@ -42,8 +42,9 @@ struct Rank {
   // for each chunk of layers, the id of its state frame (weights and optimizer states)
   std::vector<std::uint32_t> states;
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // weights by state frame
-  // for each state frame (by id), the pieces of weights that this rank owns
-  std::map<std::uint32_t, std::vector<Piece>> pieces;
+  std::map<std::uint32_t, std::vector<Piece>> pieces;                // owned pieces of weights, by state frame
+  std::map<std::uint32_t, std::vector<PlacedParameter>> frozen;      // weights that do not train, by state frame
+  std::map<std::uint32_t, std::vector<Piece>> frozen_pieces;         // shards of those, by state frame
   // Pieces that this rank owns of units (parameters that are gathered together), by the unit's frame.
   std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
 };

@@ -46,9 +46,21 @@ std::string host_name() {
 
 Training training_of(const Spec& spec) {
   Training t;
-  const OptimizerKind kind = spec.strategy.optimizer.kind;
   using Kind = kernels::UpdateRule::Kind;
-  t.rule.kind = kind == OptimizerKind::sgd ? Kind::sgd : kind == OptimizerKind::adam ? Kind::adam : Kind::adamw;
+  switch (spec.strategy.optimizer.kind) {
+    case OptimizerKind::sgd:
+      t.rule.kind = Kind::sgd;
+      break;
+    case OptimizerKind::adam:
+      t.rule.kind = Kind::adam;
+      break;
+    case OptimizerKind::lion:  // the values of Chen et al. 2023, section 5: beta2 0.99, a tenth of AdamW's learning
+                               // rate
+      t.rule = {.kind = Kind::lion, .learning_rate = 1e-4, .beta2 = 0.99};
+      break;
+    default:  // check_executable() refuses the others
+      t.rule.kind = Kind::adamw;
+  }
   t.clip = spec.strategy.clip;
   t.seed = spec.seed;
   return t;

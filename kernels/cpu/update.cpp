@@ -28,8 +28,20 @@ void adam(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, fl
   }
 }
 
-// The undo functions compute in double precision, so that the error of weights and moments is no more than rounding, in
-// this step and in earlier ones.
+template <class Gradient>
+void lion(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, float* weights, float* moment) {
+  const auto factor = static_cast<float>(c.gradient_factor);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float g = to_float(gradient[i]) * factor;
+    const float direction = c.beta1 * moment[i] + c.rest1 * g;
+    moment[i] = c.beta2 * moment[i] + c.rest2 * g;
+    const auto sign = static_cast<float>((direction > 0) - (direction < 0));
+    weights[i] = c.shrink * weights[i] - c.rate * sign;
+  }
+}
+
+// The undo functions compute in double precision, so that weights and moments are off by no more than rounding, of this
+// step and of earlier ones.
 template <class Gradient>
 void undo_descend(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, float* weights) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -74,6 +86,8 @@ void update(const UpdateRule& rule, UpdateStep step, std::int64_t n, const Gradi
   const UpdateConstants c = constants_of(rule, step);
   if (rule.kind == UpdateRule::Kind::sgd) {
     descend(c, n, gradient, weights);
+  } else if (rule.kind == UpdateRule::Kind::lion) {
+    lion(c, n, gradient, weights, moment1);
   } else {
     adam(c, n, gradient, weights, moment1, moment2);
   }

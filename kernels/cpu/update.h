@@ -9,9 +9,10 @@ namespace orrery::kernels {
 
 // The rule of an optimizer's step. adamw: weights are first reduced by learning_rate * weight_decay (Loshchilov and
 // Hutter 2019, arXiv:1711.05101); adam and sgd: the decay is added to the gradient. Moments have Adam's bias correction
-// (Kingma and Ba 2015, algorithm 1). SGD has no momentum.
+// (Kingma and Ba 2015, algorithm 1). SGD has no momentum. lion: the step is the sign of the gradient mixed with its
+// moment (Chen et al. 2023, 2302.06675, algorithm 2), with adamw's decay.
 struct UpdateRule {
-  enum class Kind : std::uint8_t { adamw, adam, sgd };
+  enum class Kind : std::uint8_t { adamw, adam, sgd, lion };
   Kind kind = Kind::adamw;
   // Adam's learning rate, decay rates of the moments and epsilon: the values in the Adam paper.
   double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
@@ -34,7 +35,8 @@ struct UpdateConstants {
 
 inline UpdateConstants constants_of(const UpdateRule& rule, UpdateStep step) {
   const auto t = static_cast<double>(step.number);
-  const bool adamw = rule.kind == UpdateRule::Kind::adamw, sgd = rule.kind == UpdateRule::Kind::sgd;
+  const bool lion = rule.kind == UpdateRule::Kind::lion, sgd = rule.kind == UpdateRule::Kind::sgd || lion;
+  const bool adamw = rule.kind == UpdateRule::Kind::adamw || lion;
   const auto f = [](double x) { return static_cast<float>(x); };
   return {.gradient_factor = step.gradient_factor,
           .shrink = f(adamw ? 1 - rule.learning_rate * rule.weight_decay : 1),
@@ -55,8 +57,8 @@ double clip_factor(double squared_norm, double limit);
 // Whether the gradients would be clipped, or their norm is not finite.
 bool is_clipped(double squared_norm, double limit);
 
-// Makes an optimizer step. weights are the fp32 weights; moments are null for SGD. forward, if not null, receives the
-// weights that the next forward pass reads: a copy, rounded if it has fewer bits.
+// Makes an optimizer step. weights are the fp32 weights; moments are null for SGD, the second for Lion too. forward, if
+// not null, receives the weights that the next forward pass reads: a copy, rounded if it has fewer bits.
 template <class Gradient, class Forward>
 void update(const UpdateRule& rule, UpdateStep step, std::int64_t n, const Gradient* gradient, float* weights,
             float* moment1, float* moment2, Forward* forward);

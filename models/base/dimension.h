@@ -22,13 +22,15 @@ enum class Dimension : std::uint8_t {
   expert_tensor,     // ranks that an expert's matrices are cut over
   expert_data,       // ranks that hold the same experts, and shard their optimizer states
   expert_replicate,  // ranks that hold the same shard of experts (hybrid sharding)
-  tensor_row,        // on a grid of tensor ranks: ranks that differ only in their position within a row of the grid
-  tensor_column,     // on a grid of tensor ranks: ranks that differ only in their position within a column of the grid
-  tensor_depth,      // on a grid of tensor ranks: ranks that differ only in their depth
-  vocabulary         // all ranks of a replica, where its pipeline stages share the vocabulary
+  tensor_row,        // on a grid of tensor ranks: ranks that differ only in their position within a row
+  tensor_column,     // on such a grid: ranks that differ only in their position within a column
+  tensor_depth,      // on such a grid: ranks that differ only in their depth
+  vocabulary,        // all ranks of a replica, where its pipeline stages share the vocabulary
+  data_in_node,      // ranks of a data group on one node, where they hold secondary shards (ZeRO++)
+  data_over_nodes    // ranks of a data group at the same place of each node
 };
 
-inline constexpr std::size_t kDimensions = 18;
+inline constexpr std::size_t kDimensions = 20;
 
 // How an activation matrix is sharded over a grid of tensor ranks (strategy.tensor_kind): its columns over the group
 // `columns`, its samples over tensor_depth, and each of these parts of the samples over the group `rows`. Without a

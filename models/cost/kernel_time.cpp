@@ -85,6 +85,15 @@ struct KernelTime {
     return std::max(best, cost_of(g, width).bytes / bandwidth());
   }
 
+  // The three products of an iteration, for all matrices.
+  Seconds operator()(const Orthogonalize& o) const {
+    const std::int64_t m = std::min(o.rows, o.columns), n = std::max(o.rows, o.columns);
+    const auto time = [&](std::int64_t columns, std::int64_t inner) {
+      return (*this)(Gemm{.m = m, .n = columns, .k = inner, .result_bytes = width});
+    };
+    return static_cast<double>(o.iterations * o.matrices) * (time(m, n) + time(m, m) + time(n, m));
+  }
+
   Seconds attention_time(const FlashAttention& a, double flops, double keys, std::int64_t head_dim) const {
     const AttentionKernel& kernel = find_attention(profile, attention);
     const AttentionHead head = head_of(kernel, head_dim);
@@ -165,6 +174,7 @@ struct LawOf {
   Law operator()(const Scan&) const { return {}; }
   Law operator()(const IndexScores&) const { return {}; }
   Law operator()(const PlaceCopy&) const { return {}; }
+  Law operator()(const Orthogonalize&) const { return {}; }
   Law operator()(const Collective&) const { return {}; }
   Law operator()(const Transfer&) const { return {}; }
   template <typename MemoryBound>

@@ -10,6 +10,7 @@
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
 #include "models/layers/sparse_attention.h"
+#include "models/spec/documents.h"
 
 namespace orrery {
 namespace {
@@ -247,6 +248,7 @@ FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool wind
       part.query,          m.head_dim,         value_dim(layer), windowed ? m.sliding_window->window : 0,
       Direction::forward,  m.attention_softcap};
   work.drops = m.dropout > 0;
+  if (layer.context.spec.documents) work.pairs = document_pairs(layer.context.spec, work.window, true).busiest;
   return work;
 }
 

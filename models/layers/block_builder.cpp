@@ -63,8 +63,11 @@ std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, 
 
 std::int32_t BlockBuilder::parameter(LocalParameter p) {
   p.name = prefix + p.name;
-  p.offset = block_.parameter_elements;
-  block_.parameter_elements += p.out * p.in;
+  p.frozen = is_frozen && is_frozen(p.name);
+  p.nf4 = p.frozen && is_nf4(p.name, p.in);
+  std::int64_t& before = p.frozen ? block_.frozen_elements : block_.parameter_elements;
+  p.offset = before;
+  before += p.out * p.in;
   block_.parameters.push_back(std::move(p));
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
 }
@@ -101,7 +104,8 @@ void BlockBuilder::place_parameters() {
 Operand BlockBuilder::weight_operand(std::int32_t parameter, bool gradient) const {
   const std::uint16_t tile = weights_ == Scope::unit ? block_.parameters[parameter].tile : std::uint16_t{0};
   if (gradient) return {gradients_, Access::read_write, gradient_slot_, parameter, Part::all, tile};
-  return {weights_, Access::read, weight_slot_, parameter, Part::all, tile};
+  const Id slot = block_.parameters[parameter].frozen ? frozen_slot : weight_slot_;
+  return {weights_, Access::read, slot, parameter, Part::all, tile};
 }
 
 void BlockBuilder::begin_region(bool recompute) { region_ = recompute ? ++regions_ : 0; }
@@ -128,9 +132,12 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   for (const Id s : u.updates) op.operands.push_back({Scope::own, Access::read_write, s, -1});
   for (const Id s : u.writes) op.operands.push_back({Scope::own, Access::write, s, -1});
   for (const std::int32_t p : u.weight_gradients) {
+    if (block_.parameters[p].frozen) continue;
     op.operands.push_back(weight_operand(p, true));
     op.weight_gradient = true;
   }
+  // An op that writes nothing but the gradients of frozen weights is left out.
+  if (!u.weight_gradients.empty() && std::none_of(op.operands.begin(), op.operands.end(), writes)) return;
   (in_backward_ ? backward_ : forward_).push_back({std::move(op), in_backward_ ? 0 : region_, u.holds});
 }
 
@@ -287,47 +294,6 @@ void BlockBuilder::boundary_lifetimes() {
   take_at_first(backward_, Scope::previous, kOutputGradient);
 }
 
-// A tile's weights are freed after each of their uses, and its gradient is allocated by the one op that makes it.
-void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
-  for (Recorded& r : pass) {
-    for (const Operand o : std::vector<Operand>(r.op.operands)) {
-      if (o.tile == 0) continue;
-      const bool gradient = o.slot == gradient_slot_;
-      (gradient ? r.op.allocates : r.op.frees)
-          .push_back({Scope::unit, gradient ? Access::write : Access::read, o.slot, -1, Part::all, o.tile});
-    }
-  }
-}
-
-// Gathered weights are freed after their last use in a pass, or at the end of the pass if no op uses them (an
-// embedding's backward); a unit's gradient is allocated by its first writer and freed by the op that reduces it.
-void BlockBuilder::unit_lifetimes() {
-  tile_lifetimes(forward_);
-  tile_lifetimes(backward_);
-  const auto uses_unit = [](const Op& op, Id slot) {
-    return std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
-      return is(o, Scope::unit, slot) && o.tile == 0 && o.part == Part::all;
-    });
-  };
-  const auto last_use = [&](std::vector<Recorded>& pass) {
-    return std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& r) { return uses_unit(r.op, weight_slot_); });
-  };
-  const auto free_last = [&](std::vector<Recorded>& pass) {
-    const auto last = last_use(pass);
-    (last == pass.rend() ? pass.rbegin() : last)->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
-  };
-  if (weights_ == Scope::unit && !block_.parameters.empty()) {
-    // If false, the weights are not gathered for backward (Units::gather_for).
-    const bool runs_back = !splits_backward || last_use(backward_) != backward_.rend();
-    if ((releases_weights_after_forward || !runs_back) && !lends_weights) free_last(forward_);
-    if (releases_weights_after_backward && runs_back) free_last(backward_);
-  }
-  if (gradients_ != Scope::unit) return;
-  for (Recorded& r : backward_) {
-    if (uses_unit(r.op, gradient_slot_)) r.op.allocates.push_back({Scope::unit, Access::write, gradient_slot_, -1});
-  }
-}
-
 void BlockBuilder::set_lifetimes() {
   unit_lifetimes();
   const std::vector<Use> forward = uses_of_own(forward_), backward = uses_of_own(backward_);
@@ -374,9 +340,9 @@ void BlockBuilder::hand_gradient_on() {
 Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   contribute(output, kOutputGradient);
   run_backward();
-  hand_gradient_on();
-  // A region at the end of the block is recomputed completely, as a checkpointed function is, although nothing reads
-  // its recomputed result.
+  if (input_trains) hand_gradient_on();
+  leave_out_unneeded();
+  // A region that ends the block is recomputed whole, as a checkpointed function is; its recomputed result is not used.
   keep(output);
   finish_backward();
   replace(Scope::own, output, Scope::next, kInput, forward_);
@@ -387,7 +353,8 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
 
 Block BlockBuilder::finish(std::vector<Op>& ops) {
   run_backward();
-  hand_gradient_on();
+  if (input_trains) hand_gradient_on();
+  leave_out_unneeded();
   finish_backward();
   set_lifetimes();
   return hand_over(ops);

@@ -31,9 +31,9 @@ class BlockBuilder {
   // in LocalParameter.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
-  std::int32_t parameter(LocalParameter p);  // adds the parameter as it is given, after the parameters added before
-  // Adds a weight that is cut into `tiles` equal ranges of its rows, each a parameter of its own that is gathered and
-  // freed by itself.
+  std::int32_t parameter(LocalParameter p);  // the parameter as given, placed behind those before it
+  bool is_nf4_weight(std::int32_t parameter) const { return block_.parameters[parameter].nf4; }
+  // A weight in so many equal runs of its rows, each a parameter of its own that is gathered and freed by itself.
   std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
                                             std::int64_t tiles);
 
@@ -57,8 +57,9 @@ class BlockBuilder {
   bool releases_weights_after_forward = false;
   bool releases_weights_after_backward = true;
   bool lends_weights = false;
-  // Whether backward runs in two parts: the input gradient, which other stages wait for, and the ops that only weight
-  // gradients need.
+  // Whether the block's ops free gathered weights; false where units have weights of several blocks.
+  bool frees_gathered = true;
+  // Backward runs in two parts: the input gradient, which other stages wait for, and what only weight gradients need.
   bool splits_backward = false;
   // offloads: whether activations that backward reads are offloaded from the device between forward and backward.
   // input_parts: number of ranks of the tensor group that hold the same input and keep one part of it each (ZeRO-R,
@@ -69,7 +70,14 @@ class BlockBuilder {
   std::int64_t input_parts = 1;
   // Whether the kept part of the input lies in one arena with the inputs of other blocks (ZeRO-R, section 6.3: MD).
   bool contiguous = false;
-  // Prefix of the names of weights, which distinguishes the weights of several layers in one block.
+  // Weights that do not train lie in a buffer of their own (frozen_slot, in the scope of the other weights), and have
+  // no gradients: backward ops that nothing needs then are left out. is_frozen, is_nf4: by name and by columns.
+  // input_trains: the block before needs the gradient of the input.
+  std::function<bool(const std::string&)> is_frozen;
+  std::function<bool(const std::string&, std::int64_t)> is_nf4;
+  Id frozen_slot = 0;
+  bool input_trains = true;
+  // Prefix of weights' names, which tells apart the weights of several layers in one block.
   std::string prefix;
 
   // Appends an op to the pass being recorded (forward until finish(), then backward).
@@ -108,6 +116,8 @@ class BlockBuilder {
   };
 
   void run_backward();
+  void leave_out_unneeded();  // block_frozen.cpp
+  bool is_needed(const Op& op, const std::set<Id>& later) const;
   void insert_recomputation();
   std::vector<Operand> gradients_read(const Op& op, const std::vector<Recorded>& backward) const;
   void finish_backward();

@@ -71,7 +71,7 @@ static bool shares_unit(const BlockContext& c) {
 
 // Whether the embedding keeps its gathered table for the lookups of multi-token prediction, the last of which frees it.
 static bool lends_table(const BlockContext& c) {
-  return c.spec.model.mtp_layers > 0 && c.ends_meet && unit_gradients(c.spec, c.sharding);
+  return c.spec.model.mtp_layers > 0 && c.ends_meet && fresh_gradients(c.spec, c.sharding);
 }
 
 // Looks up rows of the embedding table by token, and sums them over ranks if each holds a part of the vocabulary.
@@ -166,6 +166,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   b.tape.contiguous = b.recompute.layer && c.spec.strategy.contiguous_activations;
   if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
   const Bytes boundary = c.local_rows * c.hidden * c.width;
+  b.tape.input_trains = trains_below(c.spec.model, layer);
   const auto x = b.tape.input(boundary);
   b.tape.output_gradient(boundary);
   if (b.recompute.layer) b.tape.begin_region(true);
@@ -176,6 +177,7 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "final norm", BlockRole::final_norm);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
   const Bytes boundary = c.local_rows * c.hidden * c.width;
+  b.tape.input_trains = trains_below(c.spec.model, c.spec.model.layers);
   b.tape.input(boundary);
   b.tape.output_gradient(boundary);
   return b.tape.finish(norm(b, "final norm", kInput), ops);
@@ -185,7 +187,7 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
 // states, or in the embedding's unit if units are gathered or reduced.
 static Operand lent_table(const BlockContext& c, Access access) {
   const bool reads = access == Access::read;
-  if (reads ? c.sharding.shards_parameters : unit_gradients(c.spec, c.sharding))
+  if (reads ? c.sharding.shards_parameters : fresh_gradients(c.spec, c.sharding))
     return {Scope::unit, access, reads ? kGathered : kUnitGradient, -1, Part::tied};
   return {Scope::state, access, reads ? kParameters : kGradients, -1, Part::tied};
 }
@@ -206,7 +208,7 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
               {.reads = {tokens}, .writes = {looked_up}, .weights = table, .elsewhere = lent(Access::read)});
   b.tape.on_backward([=, &b, &c] {
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
-    const bool unit = unit_gradients(c.spec, c.sharding);
+    const bool unit = fresh_gradients(c.spec, c.sharding);
     back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
     if (unit && ahead == c.spec.model.mtp_layers)  // the first embedding lookup whose backward runs
       b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},

@@ -34,15 +34,18 @@ enum StateSlot : std::uint16_t {
   // directly to gradient sums.
   kOthersMaster,
   kWidenedShard,
-  kDummyGradients
+  kDummyGradients,
+  // Weights that do not train, whole or as this rank's shards, unit by unit; their own offsets (Frame::frozen_base)
+  kFrozen,
+  kFrozenShard,
+  kSecondaryShard  // this rank's part of all weights among the ranks of its node (ZeRO++)
 };
-inline constexpr std::uint16_t kStateSlots = 14;
-// Indices of the buffers in a block's unit frame: the gathered weights; the shard that the all-gather reads, after
-// FSDP's cast; the gradient before it is reduced, and the same cast to the data type of the reduction. kReduced: with
-// states on the host, this rank's part of the gradients' sum, before the copy to the host or after the copy from it.
-// kStagedShard, kStagedGradient: with states on disks, the host's buffers for this rank's parts of weights and
-// gradients. kRaisedShard: FSDP's shard uploaded from the host, before it is cast. kArrived, kJoinedGradient: buffers
-// that frameworks copy a unit from after a gather, and to before a reduction (Software::Communication::unit_copies).
+inline constexpr std::uint16_t kStateSlots = 17;
+// Indices of the buffers in a block's unit frame: the gathered weights; the shard that is sent to gather them (FSDP
+// casts it first); the gradient before it is reduced, and its copy in the width of the reduction. With states on the
+// host: this rank's part of the gradients' sum on its way to or from the host (kReduced); with states on disks, the
+// host's copies of the parts of weights and gradients; FSDP's shard as uploaded from the host, before it is cast. The
+// last two are buffers that stacks copy a unit from or to (Software::Communication::unit_copies).
 enum UnitSlot : std::uint16_t {
   kGathered,
   kCastShard,
@@ -53,11 +56,16 @@ enum UnitSlot : std::uint16_t {
   kStagedGradient,
   kRaisedShard,
   kArrived,
-  kJoinedGradient
+  kJoinedGradient,
+  kGatheredFrozen,  // the gathered weights that do not train
+  // ZeRO++: weights as they arrive in few bits; gradients in few bits, and what arrives of them
+  kNarrowWeights,
+  kNarrowGradients,
+  kArrivedGradients
 };
-inline constexpr std::uint16_t kUnitSlots = 10;
-// Indices of the buffers in a tile's frame, on the host: updated weights before they are copied to the device, and with
-// an optimizer on disks one tile of each state.
+inline constexpr std::uint16_t kUnitSlots = 14;
+// Indices of the buffers in a tile's frame, on the host: new weights on their way to the device, and with an optimizer
+// on disks the tile of each state.
 enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
 
 // Name of the weight that a tied output shares with the embedding.

@@ -251,7 +251,7 @@ static void grouped_weight_gradient(LayerTape& layer, const std::string& name, c
                                     const std::vector<Id>& reads, std::int32_t weight) {
   const BlockContext& c = layer.context;
   const Bytes main = storage_bytes(c.spec.strategy.gradient_precision);
-  const bool fresh_unit = unit_gradients(c.spec, c.sharding);
+  const bool fresh_unit = fresh_gradients(c.spec, c.sharding);
   const bool fused = fresh_unit || c.spec.software.kernels.gradient_accumulation_fusion;
   GroupedGemm gemm = forward;
   gemm.role = Gemm::Role::weight_gradient;

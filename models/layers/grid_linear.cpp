@@ -127,7 +127,7 @@ static void grid_weight_gradient(LayerTape& layer, const std::string& name, cons
       layer.tape.emit(name + " gradient", back, {.reads = {dy, tokens}, .updates = {to}});
     });
   }
-  const Bytes main = unit_gradients(c.spec, c.sharding) ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
+  const Bytes main = fresh_gradients(c.spec, c.sharding) ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
   layer.tape.emit(name + " accumulate", Accumulate{result.bytes / c.width, c.width, main},
                   {.reads = {fresh}, .weight_gradients = {weight}});
 }

@@ -195,7 +195,7 @@ Id add_positions(LayerTape& layer, Id x) {
 void table_gradient(LayerTape& layer, const std::string& name, Embedding work, const std::vector<Id>& reads,
                     std::int32_t table, bool first) {
   const BlockContext& c = layer.context;
-  const bool unit = unit_gradients(c.spec, c.sharding);
+  const bool unit = fresh_gradients(c.spec, c.sharding);
   const bool fresh_rows = c.spec.software.kernels.dense_embedding_gradient || unit;
   work.gradient_bytes = fresh_rows ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
   const std::int64_t elements = work.vocab * work.columns;

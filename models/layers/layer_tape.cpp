@@ -6,7 +6,7 @@ namespace orrery {
 namespace {
 
 Scope weight_scope(const ShardingRow& row) { return row.shards_parameters ? Scope::unit : Scope::state; }
-Scope gradient_scope(const BlockContext& c) { return unit_gradients(c.spec, c.sharding) ? Scope::unit : Scope::state; }
+Scope gradient_scope(const BlockContext& c) { return fresh_gradients(c.spec, c.sharding) ? Scope::unit : Scope::state; }
 
 // Transformer Engine computes the layers' products in 8 bits; embedding and output stay in bf16 (Megatron-Core).
 Precision precision_of(const BlockContext& c, BlockRole role) {
@@ -30,6 +30,11 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
       tiles(role == BlockRole::layer ? c.spec.strategy.offload.tiling : 1) {
   tape.splits_backward = c.splits_backward;
   tape.releases_weights_after_forward = c.sharding.reshards_after_forward;
+  tape.frees_gathered = c.spec.strategy.units.by_layer();
+  tape.frozen_slot = c.sharding.shards_parameters ? static_cast<Id>(kGatheredFrozen) : static_cast<Id>(kFrozen);
+  if (!has_frozen(model)) return;
+  tape.is_frozen = [&m = model](const std::string& parameter) { return is_frozen(m, parameter); };
+  tape.is_nf4 = [&m = model](const std::string& parameter, std::int64_t in) { return is_nf4(m, parameter, in); };
 }
 
 Id activation(LayerTape& layer, const std::string& name, std::int64_t row_count, std::int64_t columns) {

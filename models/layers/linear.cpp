@@ -8,6 +8,7 @@
 
 #include "models/base/error.h"
 #include "models/layers/grid_linear.h"
+#include "models/layers/lora.h"
 
 namespace orrery {
 namespace {
@@ -130,8 +131,14 @@ static Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64
 
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward) {
   const BlockContext& c = layer.context;
-  if (!layer.eight_bit || !c.sharding.shards_parameters) return {x};
   const std::int64_t elements = forward.n * forward.k;
+  if (layer.tape.is_nf4_weight(weight)) {  // a byte has two weights
+    const Id wide = layer.tape.slot(name + " weight", elements * c.width, Category::buffers);
+    layer.tape.emit(name + " weight from nf4", Cast{elements / 2, 1, 2 * c.width},
+                    {.writes = {wide}, .weights = {weight}});
+    return {x, wide};
+  }
+  if (!layer.eight_bit || !c.sharding.shards_parameters) return {x};
   const Id cast = layer.tape.slot(name + " weight in fp8", elements);
   layer.tape.emit(name + " weight to fp8", Cast{elements, c.width, 1}, {.writes = {cast}, .weights = {weight}});
   return {x, cast};
@@ -189,7 +196,7 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
   const Bytes main = storage_bytes(c.spec.strategy.gradient_precision);
   // A unit's gradient exists for one micro-batch, in the data type of its weights, so there is no earlier sum to add
   // to.
-  const bool fresh_unit = unit_gradients(c.spec, c.sharding);
+  const bool fresh_unit = fresh_gradients(c.spec, c.sharding);
   const bool fused = fresh_unit || c.spec.software.kernels.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
   gemm.tile = forward.tile;
@@ -212,8 +219,8 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
                   {.reads = {fresh}, .weight_gradients = {weight}});
 }
 
-static void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, Id x, Id dy,
-                             const std::vector<std::int32_t>& weights) {
+void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, Id x, Id dy,
+                      const std::vector<std::int32_t>& weights) {
   Gemm g = forward;
   g.tiles = static_cast<std::int64_t>(weights.size());
   g.n /= g.tiles;
@@ -251,6 +258,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
                                                                   .over = weight.over})}
                               : tiled_weight(layer, n + ".weight", out, in, weight.cut);
   const auto b = weight.bias ? layer.tape.parameter(n + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
+  const auto adapter = adapter_of(layer, name, n, in, out, weight.cut, weight.kv_rows);
   const Gemm forward = whole(c.rows, in, out, c.width);
   const Id y = activation(layer, name + " output", c.rows, out);
   const CastSlots given = input_to_fp8(layer, name, x, (sp ? c.local_rows : c.rows) * in, !sp);
@@ -258,14 +266,17 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
   over_gathered(layer, name + " gather", {given.rows, gathered, with_weight(layer, name, gathered, w.front(), forward)},
                 in, forward,
                 [&](const Gemm& part, const std::vector<Id>& reads) { product(layer, name, part, reads, y, w, b); });
+  if (adapter) adapt(layer, *adapter, gathered, y);
   layer.tape.on_backward([=, &layer, &c] {
     const Id dy = layer.tape.gradient(y);
+    const Id dh = adapter ? hidden_gradient(layer, *adapter, dy) : dy;
     const Id input =
         sp ? gathered_again(layer, name, given.rows, gathered, in) : input_columns(layer, name, x, c.rows * in, given);
     const CastSlots of = to_fp8(layer, name + " gradient", dy, c.rows * out, true);
     const auto of_weights = [&] {
       if (b >= 0) bias_gradient(layer, name, dy, c.rows, out, b);
       weight_gradients(layer, name, forward, input, of.columns, w);
+      if (adapter) adapter_gradients(layer, *adapter, input, dy, dh);
     };
     if (!weight.input_gradient) return of_weights();
     const std::vector<Id> back = with_weight(layer, name + " gradient", of.rows, w.front(), forward);
@@ -280,6 +291,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
     const bool waits = !overlaps && c.tensor > 1;
     if (waits) of_weights();
     input_gradients(layer, name, forward, back, dx, w);
+    if (adapter) adapt_input_gradient(layer, *adapter, dh, dx);
     if (overlaps && sp) scatter();
     if (c.tensor > 1 && !sp) tensor_all_reduce(layer, name + " gradient reduce", dx, c.rows * in * c.width, c.width);
     if (!overlaps && sp) scatter();
@@ -343,6 +355,7 @@ Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in
   if (c.grid) return grid_linear(layer, name, x, in, out / c.tensor, {.name = weight}, c.inner, c.outer);
   const bool sp = c.sequence_parallel && reduce;
   const auto w = tiled_weight(layer, weight, out, in, Cut::columns);
+  const auto adapter = adapter_of(layer, name, weight.substr(0, weight.rfind('.')), in, out, Cut::columns, 0);
   const Gemm forward = whole(c.rows, in, out, c.width);
   const Id y = activation(layer, name + " output", c.rows, out);
   const Id local = sp ? activation(layer, name + " scattered output", c.local_rows, out) : y;
@@ -351,6 +364,7 @@ Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in
   const std::int64_t parts = layer.overlaps && reduce && c.local_rows % kScatterPieces == 0 ? kScatterPieces : 1;
   for (std::int64_t i = 0; i < parts; ++i) {
     product(layer, name, piece_of(forward, i, parts, Gemm::Rows::runs), reads, y, w, -1);
+    if (adapter) adapt(layer, *adapter, given.rows, y);  // in one part: adapters do not run in pieces
     if (sp)
       tensor_collective(layer, name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c.width, i, parts);
   }
@@ -366,6 +380,11 @@ Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in
         out, forward,
         [&](const Gemm& part, const std::vector<Id>& from) { input_gradients(layer, name, part, from, dx, w); });
     const Id columns = sp ? transposed(layer, name + " gathered gradient", dy, c.rows * out) : of.columns;
+    if (adapter) {
+      const Id dh = hidden_gradient(layer, *adapter, dy);
+      adapt_input_gradient(layer, *adapter, dh, dx);
+      adapter_gradients(layer, *adapter, x, dy, dh);
+    }
     weight_gradients(layer, name, forward, input_columns(layer, name, x, c.rows * in, given), columns, w);
     layer.tape.contribute(x, dx);
   });

@@ -33,7 +33,7 @@ void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind
                        std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose);
 // Buffers that a product reads besides its weight parameter. Gathered weights are cast to fp8 before each use, other
-// weights once a step (emit.cpp).
+// weights once a step (emit.cpp). Weights in NF4 are dequantised before each use.
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
 // y = x W^T, tile by tile if the weight is cut into tiles.
 void product(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
@@ -41,6 +41,9 @@ void product(LayerTape& layer, const std::string& name, const Gemm& forward, con
 // Computes dx = dy W, tile by tile.
 void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads,
                      Id dx, const std::vector<std::int32_t>& weights);
+// dW += dy^T x, tile by tile.
+void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, Id x, Id dy,
+                      const std::vector<std::int32_t>& weights);
 // y = x W^T with W cut by its outputs (column parallelism of Megatron); out is the number of outputs on this rank.
 // Under sequence parallelism x is all-gathered first; backward reduces dx over the tensor group while the weight
 // gradient runs.

@@ -15,18 +15,22 @@ std::string full_name(const Frame& frame, const Block& block, const LocalParamet
                                                                      : p.name;
 }
 
-// Ids of the unit frames of a chunk, by the position of their first element in the chunk's flat buffers.
-std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t state) {
+Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
+  return plan.blocks[plan.frames[frame].block].buffers[slot].bytes;
+}
+
+// Ids of the unit frames of a chunk, by the position of their first element in the chunk's flat buffers: frames of
+// units with weights that train, or of units with frozen weights.
+std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t state, bool frozen = false) {
   std::map<std::int64_t, std::uint32_t> units;
   for (const Frame& f : plan.frames) {
     if (f.state != state || f.unit == kNone || plan.blocks[f.block].parameters.empty()) continue;
-    for (std::uint32_t u = f.unit; u != kNone; u = plan.frames[u].next) units[plan.frames[u].base] = u;
+    for (std::uint32_t u = f.unit; u != kNone; u = plan.frames[u].next) {
+      if (bytes_of(plan, u, frozen ? kGatheredFrozen : kUnitGradient) > 0)
+        units[frozen ? plan.frames[u].frozen_base : plan.frames[u].base] = u;
+    }
   }
   return units;
-}
-
-Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
-  return plan.blocks[plan.frames[frame].block].buffers[slot].bytes;
 }
 
 // Number of elements of a contiguous range of a chunk, and the group of ranks over which the range is cut.
@@ -108,14 +112,16 @@ std::vector<Section> sections_of(const Model& m, const LocalParameter& p, std::i
 
 }  // namespace
 
-std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state) {
+std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state, bool frozen) {
   std::map<std::int64_t, PlacedParameter> placed;
   for (const Frame& f : plan.frames) {
     if (f.state != state || f.micro_batch != 0) continue;
     const Block& block = plan.blocks[f.block];
     for (const LocalParameter& p : block.parameters) {
+      if (p.frozen != frozen) continue;
       const bool copy = block.role != BlockRole::embedding && p.name == kEmbeddingTable;
-      placed.try_emplace(f.base + p.offset, PlacedParameter{full_name(f, block, p), p, f.base + p.offset, copy});
+      const std::int64_t first = (frozen ? f.frozen_base : f.base) + p.offset;
+      placed.try_emplace(first, PlacedParameter{full_name(f, block, p), p, first, copy});
     }
   }
   std::vector<PlacedParameter> result;
@@ -156,6 +162,13 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
     next = first + run.elements;
   }
   cutter.add_whole(next, bytes_of(plan, state, kParameters) / plan.element_bytes - next, kNone);
+  return cutter.pieces;
+}
+
+std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank) {
+  Cutter cutter(plan, rank);
+  for (const auto& [base, unit] : units_of(plan, state, true))
+    cutter.add(base, bytes_of(plan, unit, kGatheredFrozen) / plan.element_bytes, unit, Dimension::data);
   return cutter.pieces;
 }
 

@@ -17,8 +17,9 @@ struct PlacedParameter {
   bool copy = false;       // whether an earlier stage of the same replica holds the same weight (tied output)
 };
 
-// Every weight of the chunk with state frame `state`, once each, in the order of the chunk's flat buffers.
-std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state);
+// Every weight that trains, or every frozen one, of the chunk with state frame `state`, once each, in the order of the
+// chunk's flat buffers.
+std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state, bool frozen = false);
 
 // A contiguous range of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i
 // of n owns its elements [i c, (i + 1) c) with c = ceil(elements / n), or fewer at the end of the run. In shards the
@@ -38,7 +39,10 @@ bool updates(const Plan& plan, const RankClass& slot);
 // another rank makes all updates.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// Ids of the state frames of a class of ranks (slot), in the order of its chunks.
+// The rank's shards of frozen weights, unit by unit in the order of their buffer; all of them where they are whole.
+std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
+
+// State frames of a slot, in the order of its chunks.
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
 
 // The index, in the uncut weight, of row `index` of tensor rank `rank` of `ranks` (or of the column, for Cut::columns).

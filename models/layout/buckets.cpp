@@ -42,6 +42,7 @@ void make_buckets(Draft& draft, Chunk& chunk) {
     if (!entry.owns) continue;
     for (std::size_t p = block.parameters.size(); p-- > 0;) {
       const LocalParameter& parameter = block.parameters[p];
+      if (parameter.frozen) continue;
       const auto bounds = [&](std::int64_t at) { return is_bound(draft, entry, at); };
       if (bounds(parameter.offset + parameter.out * parameter.in) || open.group != copies_of(draft, parameter)) close();
       open.group = copies_of(draft, parameter);
@@ -59,13 +60,21 @@ void make_buckets(Draft& draft, Chunk& chunk) {
 
 void count_gradients(Draft& draft) {
   for (Chunk& chunk : draft.layout.chunks) {
+    for (Bucket& bucket : chunk.buckets) bucket.missing = 0;
+  }
+  const bool each_time = draft.facts.reduces_each_time;
+  for (Chunk& chunk : draft.layout.chunks) {
     for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
       for (const std::uint32_t op : draft.plan.blocks[chunk.entries[e].block].backward) {
         for (const Operand& operand : draft.plan.ops[op].operands) {
-          if (Bucket* bucket = bucket_of(draft, chunk, e, operand).bucket) bucket->missing += chunk.micro_batches;
+          if (Bucket* bucket = bucket_of(draft, chunk, e, operand).bucket)
+            bucket->missing += each_time ? 1 : chunk.micro_batches;
         }
       }
     }
+  }
+  for (Chunk& chunk : draft.layout.chunks) {
+    for (Bucket& bucket : chunk.buckets) bucket.awaited = bucket.missing;
   }
 }
 

@@ -14,8 +14,8 @@ struct BucketPlace {
 // reduced one by one, so that a rank gathers the same parts that it has updated; else only of the region of a tied
 // matrix (Megatron-Core gives it a bucket of its own too). Experts' weights have buckets of their own.
 void make_buckets(Draft& draft, Chunk& chunk);
-// Counts the additions of gradients that each bucket waits for. The count does not depend on the order of backward or
-// the number of its parts, because every backward op runs once per micro-batch.
+// Counts the gradients that each bucket waits for until it is reduced: in whatever order and in however many parts a
+// micro-batch's backward runs, every backward op runs once.
 void count_gradients(Draft& draft);
 // The bucket that holds the weight whose gradient an op's operand adds to, if any. A tied output, and the token lookups
 // of multi-token prediction, add to the embedding's table.

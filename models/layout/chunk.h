@@ -12,20 +12,21 @@ namespace orrery {
 struct Entry {
   std::uint32_t block = 0;
   std::int32_t layer = -1;
-  // id of the unit frame; a tied output on the embedding's stage has the embedding's unit frame
-  std::uint32_t unit = kNone;
-  std::int64_t base = 0;  // number of elements before this block's weights in the chunk's flat buffers
-  bool owns = true;       // whether the weights belong to this entry; false: they belong to another entry
-  bool transfer = false;  // whether the block sends or receives at a stage's boundary
+  std::uint32_t unit = kNone;    // unit frame; a tied output on the embedding's stage shares the embedding's
+  std::int64_t base = 0;         // elements before this block's weights in the chunk's flat buffers
+  std::int64_t frozen_base = 0;  // the same for weights that do not train, in the chunk's buffer of those
+  bool owns = true;              // false: weights belong to another entry
+  bool transfer = false;         // the block sends or receives at a stage's end
 };
 
 // A contiguous piece of a chunk's flat buffers that is reduced or gathered by one collective.
 struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
-  std::int64_t tensors = 0;  // number of parameters in the bucket
-  std::int64_t missing = 0;  // number of gradients, over all micro-batches, that are still to be added to the bucket
-  std::vector<std::uint32_t> units;  // ids of the unit frames that the bucket covers
+  std::int64_t tensors = 0;          // number of parameters in the bucket
+  std::int64_t missing = 0;          // gradients that are still to be added before the next reduction
+  std::int64_t awaited = 0;          // how many those are from one reduction to the next
+  std::vector<std::uint32_t> units;  // unit frames that the bucket covers
 };
 
 // A contiguous piece of a unit's weights that is cut over n ranks by itself: each rank owns one n-th of the piece.
@@ -37,10 +38,16 @@ using Regions = std::vector<Region>;
 
 // Numbers of weight elements of a chunk, by how ranks hold them.
 struct WeightCounts {
-  std::int64_t all = 0;                       // number of weight elements that the chunk owns
-  std::int64_t own = 0;                       // number of elements whose optimizer states one rank keeps
-  std::map<Dimension, std::int64_t> partial;  // number of elements whose gradients a group of this dimension sums
-  std::int64_t kv = 0;  // number of elements whose gradients are summed over the ranks with the same key/value heads
+  std::int64_t all = 0;                       // weights that the chunk owns
+  std::int64_t own = 0;                       // weights whose optimizer states one rank keeps
+  std::map<Dimension, std::int64_t> partial;  // weights whose gradients such a group sums
+  std::int64_t kv = 0;        // weights whose gradients are summed over the ranks of the same key/value heads
+  std::int64_t matrices = 0;  // those of `all` in layers' matrices, which Muon orthogonalises
+  std::int64_t sums = 0;      // rows and columns of matrices, and elements of vectors (Adafactor)
+  // Those of `own` in layers' matrices, taken to be as many as of `all`.
+  std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }
+  Bytes frozen = 0;  // bytes of the weights that do not train, and of this rank's shards of them
+  Bytes frozen_own = 0;
 };
 
 // The part of a model that one stage runs as one virtual stage.
@@ -54,6 +61,7 @@ struct Chunk {
   std::int64_t micro_batches = 0;      // number of micro-batches that pass through the chunk before an update
   std::vector<Entry> entries;          // the blocks, in the order of forward
   WeightCounts weights;
+  std::int64_t frozen_elements = 0;  // elements of the chunk's buffer of weights that do not train
   std::uint32_t state = kNone;
   // ids of the frames that hold the weights, one frame for each version that is kept
   std::vector<std::uint32_t> versions;

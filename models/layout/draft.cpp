@@ -13,6 +13,8 @@ PlanFacts::PlanFacts(const Spec& s)
       row(row_of(s.strategy.sharding)),
       gradient_width(storage_bytes(s.strategy.gradient_precision)),
       unit_gradients(orrery::unit_gradients(s, row)),
+      fresh_gradients(orrery::fresh_gradients(s, row)),
+      reduces_each_time(orrery::reduces_each_time(s, row)),
       averaging(orrery::averaging(s, row)),
       half(s.strategy.precision == Precision::fp16),
       // Without clipping and without a loss scale, an update does not depend on other stages.
@@ -37,8 +39,9 @@ Draft::Draft(const Spec& spec) : facts(spec), context(facts.spec, facts.row), la
   plan.steps_overlap = spec.software.communication.post_update_validation;
   plan.shards_optimizer = facts.row.shards_optimizer;
   plan.shards_gradients = facts.row.shards_gradients;
-  plan.dimensions = make_groups(spec.strategy, facts.row.shards_optimizer, facts.row.hybrid, context.kv_copies,
-                                spec.model.moe.has_value());
+  plan.dimensions =
+      make_groups(spec.strategy, facts.row.shards_optimizer, facts.row.hybrid, context.kv_copies,
+                  spec.model.moe.has_value(), spec.strategy.zero_quantize.any() ? spec.cluster.gpus_per_node : 0);
 }
 
 bool Draft::updates() const {

@@ -23,7 +23,8 @@ struct PlanFacts {
   const Spec& spec;
   const ShardingRow& row;
   Bytes gradient_width = 4;
-  bool unit_gradients = false;  // whether gradients are reduced unit by unit
+  // How gradients are reduced, as in gradients.h
+  bool unit_gradients = false, fresh_gradients = false, reduces_each_time = false;
   Averaging averaging = Averaging::none;
   bool half = false;       // whether the model computes in fp16, with a loss scale
   bool validates = false;  // whether updates are validated in the next step (post_validation.h)
@@ -36,6 +37,8 @@ struct PlanFacts {
   // other op reads all gradients, or if the update is delayed, because its loss scale must be known before the next
   // step begins.
   bool norm_tells_infinity() const;
+  // Whether weights are gathered and reduced by other units than each layer.
+  bool joins_units() const { return row.shards_parameters && !spec.strategy.units.by_layer(); }
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
   // Whether two parts of the model use the embedding table: a tied output, or further predictions.
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
@@ -62,9 +65,10 @@ struct SlotPlace {
 // The blocks, weights and buffers of one class of ranks (slot).
 struct Layout {
   std::vector<Chunk> chunks;
-  std::map<std::uint32_t, Regions> regions;  // for each unit frame (by id), its regions
-  WeightVersions versions;                   // versions of the weights that an asynchronous schedule keeps
-  std::uint32_t arena = kNone;               // id of the frame of the arena, in which activations are contiguous
+  std::map<std::uint32_t, Regions> regions;  // regions of the weights that train, by unit frame
+  std::map<std::uint32_t, Bytes> frozen;     // bytes of the weights that do not, by unit frame
+  WeightVersions versions;                   // versions of the weights in an asynchronous schedule
+  std::uint32_t arena = kNone;               // frame of the arena of contiguous activations
 };
 
 // A plan under construction, and the values that the planner's passes have computed so far. Every pass is a function

@@ -30,7 +30,8 @@ static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64
   const std::string key = fmt::format("layer {} {} {} {} {} {} {} {} {} {} {}", context.rows,
                                       static_cast<int>(context.load), context.ring_block, recompute, offload,
                                       has_window(spec.model, layer), recompute && r.every_second_mlp ? layer % 2 : 0,
-                                      experts, own_loads ? layer : 0, static_cast<int>(kind.mixer), kind.feed_forward);
+                                      experts, own_loads ? layer : 0, static_cast<int>(kind.mixer), kind.feed_forward) +
+                          (trains_below(spec.model, layer) ? "" : " lowest");
   return draft.block(key, [&] { return layer_block(context, layer, recompute, draft.plan.ops, offload); });
 }
 

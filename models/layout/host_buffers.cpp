@@ -46,14 +46,14 @@ void add_tiles(Draft& draft, Chunk& chunk) {
   const auto buffer = [&](const char* name, bool has, Bytes width) {
     return BlockBuffer{name, has ? tile * width : 0, Category::buffers, false, -1, MemoryTier::host};
   };
-  const bool moments = disks && s.optimizer.kind != OptimizerKind::sgd;
+  const int moments = disks ? s.optimizer.moments() : 0;
   plan.blocks.push_back(
       {.name = "tile",
        .role = BlockRole::tile,
        .buffers = {buffer("new weights", s.offload.parameters != MemoryTier::host, draft.shard_width()),
                    buffer("tile of master weights", disks, s.optimizer.master_bytes),
-                   buffer("tile of first moments", moments, s.optimizer.moment_bytes),
-                   buffer("tile of second moments", moments, s.optimizer.moment_bytes),
+                   buffer("tile of first moments", moments > 0, s.optimizer.moment_bytes),
+                   buffer("tile of second moments", moments > 1, s.optimizer.moment_bytes),
                    buffer("tile of gradients", behind_host(s.offload.gradients), draft.facts.gradient_width)}});
   const auto block = static_cast<std::uint32_t>(plan.blocks.size() - 1);
   for (std::int64_t i = 0; i < sets; ++i) {

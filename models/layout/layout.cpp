@@ -62,6 +62,7 @@ static void make_frames(Draft& draft, Chunk& chunk) {
       frame.micro_batch = i;
       frame.chunk = c;
       frame.base = entry.base;
+      frame.frozen_base = entry.frozen_base;
       const std::uint32_t previous = e > 0 ? id - 1 : handed_over(draft, chunk, i);
       frame.previous = previous;
       if (previous != kNone) plan.frames[previous].next = id;

@@ -45,6 +45,38 @@ static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   block.buffers[kDummyGradients] = {"dummy gradients", dummies, Category::buffers};
 }
 
+namespace {
+
+struct MomentBytes {
+  Bytes first = 0, second = 0;
+};
+
+}  // namespace
+
+// Bytes of the moments of a rank's own weights. Muon keeps the second one of those alone that it leaves to AdamW;
+// Adafactor keeps sums of the squares of rows and columns, and those of vectors whole.
+static MomentBytes moment_bytes(const Optimizer& o, const WeightCounts& weights) {
+  const auto bytes = [&](std::int64_t n) {
+    return n * o.moment_bytes + (o.eight_bit ? 4 * ceil_div(n, kMomentBlock) : 0);
+  };
+  if (o.kind == OptimizerKind::adafactor) return {0, 4 * weights.sums};
+  const std::int64_t second = o.kind == OptimizerKind::muon ? weights.own - weights.own_matrices() : weights.own;
+  return {o.moments() > 0 ? bytes(weights.own) : 0,
+          o.moments() > 1 || o.kind == OptimizerKind::muon ? bytes(second) : 0};
+}
+
+// Elements of the matrices of the chunk's largest layer.
+static std::int64_t largest_matrices(const Draft& draft, const Chunk& chunk) {
+  std::int64_t most = 0;
+  for (const Entry& e : chunk.entries) {
+    std::int64_t sum = 0;
+    for (const LocalParameter& p : draft.plan.blocks[e.block].parameters)
+      sum += p.in > 1 && !p.frozen && draft.plan.blocks[e.block].role == BlockRole::layer ? p.out * p.in : 0;
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
 Block state_block(const Draft& draft, const Chunk& chunk) {
   const Spec& spec = draft.facts.spec;
   const ShardingRow& row = draft.facts.row;
@@ -68,14 +100,21 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   block.buffers[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};
   block.buffers[kParameterShard] = {
       "parameter shard", cuts_weights ? own * (row.fp32_shards ? o.master_bytes : width) : 0, Category::parameters};
-  block.buffers[kGradients] = {"gradients", cuts_gradients ? 0 : whole * draft.facts.gradient_width,
-                               Category::gradients};
+  const bool kept_whole = !cuts_gradients || (!serves && !draft.facts.fresh_gradients);
+  block.buffers[kGradients] = {"gradients", kept_whole ? whole * draft.facts.gradient_width : 0, Category::gradients};
   block.buffers[kGradientShard] = {"gradient shard", cuts_gradients ? own * draft.facts.gradient_width : 0,
                                    Category::gradients};
   block.buffers[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
-  const Bytes moment = o.kind == OptimizerKind::sgd || !draft.updates() ? 0 : own * o.moment_bytes;
-  block.buffers[kMoment1] = {"first moments", moment, Category::optimizer, true};
-  block.buffers[kMoment2] = {"second moments", moment, Category::optimizer, true};
+  const MomentBytes moments = draft.updates() ? moment_bytes(o, chunk.weights) : MomentBytes{};
+  block.buffers[kMoment1] = {"first moments", moments.first, Category::optimizer, true};
+  block.buffers[kMoment2] = {"second moments", moments.second, Category::optimizer, true};
+  block.buffers[kFrozen] = {"frozen parameters", cuts_weights ? 0 : chunk.weights.frozen, Category::parameters};
+  block.buffers[kFrozenShard] = {"frozen parameter shard", cuts_weights ? chunk.weights.frozen_own : 0,
+                                 Category::parameters};
+  const std::int64_t node = draft.group_size(Dimension::data_in_node);
+  const bool secondary = spec.strategy.zero_quantize.secondary_shards;
+  block.buffers[kSecondaryShard] = {"secondary shard", secondary ? ceil_div(whole, node) * width : 0,
+                                    Category::parameters};
   block.buffers[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
                               alone ? Category::parameters : Category::buffers};
   const bool beside = spec.software.communication.gradient_buckets_beside && draft.facts.gradient_width != width &&
@@ -85,6 +124,7 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   block.buffers[kBuckets] = {"gradient buckets",
                              draft.facts.averaging == Averaging::copy ? whole * draft.facts.gradient_width
                              : beside                                 ? whole * width
+                             : o.kind == OptimizerKind::muon          ? largest_matrices(draft, chunk) * width
                                                                       : 0,
                              Category::buffers};
   add_held(draft, block, chunk);

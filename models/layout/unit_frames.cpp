@@ -1,8 +1,11 @@
 #include "models/layout/unit_frames.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "models/layout/host_buffers.h"
+#include "models/layout/joined_units.h"
 #include "models/layout/replicas.h"
 #include "models/partition/rank_groups.h"
 
@@ -10,7 +13,8 @@ namespace orrery {
 
 bool cut_alike(const Draft& draft, const Block& block) {
   return draft.shards(Dimension::data) > 1 && draft.facts.table_has_two_uses() && !draft.context.ends_meet &&
-         !block.parameters.empty() && block.parameters.front().name == kEmbeddingTable;
+         !block.parameters.empty() && block.parameters.front().name == kEmbeddingTable &&
+         !block.parameters.front().frozen;
 }
 
 Dimension copies_of(const Draft& draft, const LocalParameter& p) {
@@ -24,7 +28,7 @@ static Regions regions_of(const Draft& draft, const Block& block) {
   Regions regions;
   const bool alone = cut_alike(draft, block);
   for (const LocalParameter& p : block.parameters) {
-    if (draft.facts.row.shards_parameters && p.tile > 0) continue;  // a tile of a weight is a unit by itself
+    if (p.frozen || (draft.facts.row.shards_parameters && p.tile > 0)) continue;  // a tile is a unit of its own
     const bool behind_table = alone && &p == &block.parameters[1];
     if (regions.empty() || behind_table || regions.back().group != copies_of(draft, p))
       regions.push_back({p.offset, 0, copies_of(draft, p)});
@@ -54,7 +58,8 @@ bool lends_table(const Draft& draft, const Entry& entry) {
 
 bool copies_out(const Draft& draft, const Regions& regions) {
   return draft.facts.spec.software.communication.unit_copies == UnitCopies::parameters &&
-         draft.facts.row.shards_parameters && draft.facts.spec.strategy.offload.tiling == 1 &&
+         !draft.facts.spec.strategy.zero_quantize.any() && draft.facts.row.shards_parameters &&
+         draft.facts.spec.strategy.offload.tiling == 1 &&
          (regions.size() > 1 || (!regions.empty() && draft.group_size(regions.front().group) > 1));
 }
 
@@ -63,7 +68,7 @@ bool joins_gradients(const Draft& draft, const Regions& regions) {
          (copies_out(draft, regions) && draft.facts.gradient_width == draft.context.width);
 }
 
-static Block unit_block(const Draft& draft, std::int64_t elements, const Regions& regions) {
+static Block unit_block(const Draft& draft, std::int64_t elements, const Regions& regions, Bytes frozen) {
   const PlanFacts& facts = draft.facts;
   const Bytes width = draft.context.width, whole = elements * width;
   const bool staged = facts.row.fp32_shards || facts.host_parameters();
@@ -77,17 +82,37 @@ static Block unit_block(const Draft& draft, std::int64_t elements, const Regions
   add_staging(draft, block, draft.shard(regions));
   block.buffers.push_back({"arrived parameters", copies_out(draft, regions) ? whole : 0, Category::parameters});
   block.buffers.push_back({"joined gradients", joins_gradients(draft, regions) ? whole : 0, Category::gradients});
+  block.buffers.push_back(
+      {"gathered frozen parameters", facts.row.shards_parameters ? frozen : 0, Category::parameters});
+  const ZeroQuantize& narrow = facts.spec.strategy.zero_quantize;
+  if (!narrow.any()) return block;
+  if (narrow.weight_bits > 0) block.buffers[kCastShard].bytes = draft.shard(regions);
+  block.buffers.push_back({"narrow parameters", narrow.weight_bits > 0 ? elements : 0, Category::parameters});
+  const Bytes gradients = ceil_div(elements * narrow.gradient_bits, 8);
+  block.buffers.push_back({"narrow gradients", gradients, Category::buffers});
+  block.buffers.push_back({"arrived gradients", gradients, Category::buffers});
   return block;
 }
 
-static std::uint32_t add_unit(Draft& draft, std::int64_t elements, const Regions& regions) {
-  const std::string key = fmt::format("unit {} {} {}", elements, regions.size(), draft.shard(regions));
-  const std::uint32_t frame = draft.add_frame(draft.block(key, [&] { return unit_block(draft, elements, regions); }));
+static std::uint32_t add_unit(Draft& draft, std::int64_t elements, const Regions& regions, Bytes frozen = 0) {
+  const std::string key = fmt::format("unit {} {} {} {}", elements, regions.size(), draft.shard(regions), frozen);
+  const auto make = [&] { return unit_block(draft, elements, regions, frozen); };
+  const std::uint32_t frame = draft.add_frame(draft.block(key, make));
   draft.layout.regions[frame] = regions;
+  draft.layout.frozen[frame] = frozen;
   return frame;
 }
 
-// Adds a unit for each weight tile of an entry, linked after the entry's unit in the order of the tiles' numbers.
+static Bytes frozen_bytes(const Draft& draft, const Block& block) {
+  Bytes sum = 0;
+  for (const LocalParameter& p : block.parameters) {
+    const std::int64_t elements = p.out * p.in;
+    sum += !p.frozen ? 0 : p.nf4 ? nf4_bytes(elements) : elements * draft.context.width;
+  }
+  return sum;
+}
+
+// Adds a unit for each weight tile of an entry, linked behind the entry's unit in the order of the tiles' numbers.
 static void add_tile_units(Draft& draft, const Entry& entry) {
   Plan& plan = draft.plan;
   std::uint32_t before = entry.unit;
@@ -104,31 +129,72 @@ static void add_tile_units(Draft& draft, const Entry& entry) {
   }
 }
 
-void place_weights(Draft& draft, Chunk& chunk) {
+// Adds up how the chunk's ranks hold the weights of a block.
+static void count_weights(const Draft& draft, WeightCounts& counts, const Block& block) {
+  counts.all += block.parameter_elements;
+  for (const LocalParameter& p : block.parameters) {
+    if (p.frozen) continue;
+    const std::int64_t elements = p.out * p.in;
+    for (const Dimension group : tensor_axes(draft.facts.spec.strategy))
+      counts.partial[group] += p.summed_over(group) ? elements : 0;
+    counts.kv += p.kv_rows * p.in;
+    counts.matrices += p.in > 1 && block.role == BlockRole::layer ? elements : 0;
+    counts.sums += p.in > 1 ? p.out + p.in * std::max<std::int64_t>(1, p.experts) : elements;
+  }
+}
+
+// Appends the regions of a block that lies `before` elements behind the unit's base. Pieces of one kind that meet are
+// cut over the ranks together.
+static void append(Regions& regions, const Regions& of_block, std::int64_t before) {
+  for (Region r : of_block) {
+    r.first += before;
+    if (!regions.empty() && before > 0 && regions.back().group == r.group &&
+        regions.back().first + regions.back().elements == r.first)
+      regions.back().elements += r.elements;
+    else
+      regions.push_back(r);
+  }
+}
+
+// Places the weights of the entries of one unit, one block after the other.
+static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t>& members) {
   Plan& plan = draft.plan;
-  for (Entry& entry : chunk.entries) {
+  const std::int64_t base = chunk.weights.all, frozen_base = chunk.frozen_elements;
+  Regions regions;
+  Bytes frozen = 0;
+  for (const std::size_t e : members) {
+    Entry& entry = chunk.entries[e];
     const Block& block = plan.blocks[entry.block];
-    const std::int64_t elements = block.parameter_elements;
-    if (draft.facts.spec.model.tied_embeddings && draft.context.ends_meet && block.role == BlockRole::output) {
-      entry.owns = false;
-      entry.unit = draft.table_chunk().entries.front().unit;
-      continue;
-    }
     entry.base = chunk.weights.all;
-    chunk.weights.all += elements;
-    for (const LocalParameter& p : block.parameters) {
-      for (const Dimension group : tensor_axes(draft.facts.spec.strategy))
-        chunk.weights.partial[group] += p.summed_over(group) ? p.out * p.in : 0;
-      chunk.weights.kv += p.kv_rows * p.in;
-    }
-    const Regions regions = regions_of(draft, block);
-    std::int64_t together = 0;
-    for (const Region& r : regions) together += r.elements;
-    entry.unit = add_unit(draft, together, regions);
-    plan.frames[entry.unit].layer = entry.layer;
-    plan.frames[entry.unit].base = entry.base;
-    if (lends_table(draft, entry)) plan.frames[entry.unit].previous = draft.table_chunk().entries.front().unit;
-    if (draft.facts.row.shards_parameters) add_tile_units(draft, entry);
+    entry.frozen_base = chunk.frozen_elements;
+    append(regions, regions_of(draft, block), entry.base - base);
+    frozen += frozen_bytes(draft, block);
+    chunk.frozen_elements += block.frozen_elements;
+    count_weights(draft, chunk.weights, block);
+  }
+  std::int64_t together = 0;
+  for (const Region& r : regions) together += r.elements;
+  const std::uint32_t unit = add_unit(draft, together, regions, frozen);
+  const Entry& first = chunk.entries[members.front()];
+  plan.frames[unit].layer = first.layer;
+  plan.frames[unit].base = base;
+  plan.frames[unit].frozen_base = frozen_base;
+  const Bytes width = draft.facts.spec.model.lora && draft.facts.spec.model.lora->nf4 ? 1 : draft.context.width;
+  chunk.weights.frozen += frozen;
+  chunk.weights.frozen_own += draft.shard(frozen / width, Dimension::data) * width;
+  for (const std::size_t e : members) chunk.entries[e].unit = unit;
+  if (lends_table(draft, first)) plan.frames[unit].previous = draft.table_chunk().entries.front().unit;
+  if (draft.facts.row.shards_parameters) add_tile_units(draft, first);
+}
+
+void place_weights(Draft& draft, Chunk& chunk) {
+  for (Entry& entry : chunk.entries) {
+    const bool table = draft.plan.blocks[entry.block].role == BlockRole::output;
+    entry.owns = !(draft.facts.spec.model.tied_embeddings && draft.context.ends_meet && table);
+  }
+  for (const std::vector<std::size_t>& members : unit_members(draft, chunk)) place_unit(draft, chunk, members);
+  for (Entry& entry : chunk.entries) {
+    if (!entry.owns) entry.unit = draft.table_chunk().entries.front().unit;
   }
 }
 

@@ -234,8 +234,41 @@ inline constexpr Feature kCopiedGradients = {"software.gradient_average", "a sta
                                              is::copied_gradients};
 inline constexpr Feature kClip = {"strategy.clip", "clip above 0", [](S s) { return s.strategy.clip > 0; }};
 
+// When gradients are reduced, and which weights travel together and how wide.
+inline constexpr Feature kGivenSync = {"strategy.no_sync", "no_sync",
+                                       [](S s) { return s.strategy.no_sync.has_value(); }};
+inline constexpr Feature kReducedEachTime = {"strategy.no_sync",
+                                             "whole gradients that are reduced with every micro-batch",
+                                             [](S s) { return reduces_each_time(s, is::sharding(s)); }};
+inline constexpr Feature kWholeSums = {
+    "strategy.no_sync", "whole gradients beside shards (no_sync with zero3 or fsdp)",
+    [](S s) { return unit_gradients(s, is::sharding(s)) && !fresh_gradients(s, is::sharding(s)); }};
+inline constexpr Feature kJoinedUnits = {"strategy.units", "units other than layers",
+                                         [](S s) { return !s.strategy.units.by_layer(); }};
+inline constexpr Feature kNarrowed = {"strategy.zero_quantize", "zero_quantize",
+                                      [](S s) { return s.strategy.zero_quantize.any(); }};
+inline constexpr Feature kNotZero3 = {"strategy.sharding", "a sharding other than zero3", [](S s) {
+                                        return !is::sharding(s).shards_parameters || is::sharding(s).fp32_shards;
+                                      }};
+
+// Frozen weights, packed samples.
+inline constexpr Feature kFrozenWeights = {"model", "weights that do not train (lora, frozen)",
+                                           [](S s) { return has_frozen(s.model); }};
+inline constexpr Feature kNf4 = {"model.lora.weights", "weights in NF4",
+                                 [](S s) { return s.model.lora && s.model.lora->nf4; }};
+inline constexpr Feature kDocuments = {"sequence.documents", "samples packed from documents",
+                                       [](S s) { return s.documents.has_value(); }};
+
 // Checks whether a spec uses the named option of precision, optimizer and loss; combinations.cpp lists what it does not
 // go together with.
+inline constexpr Feature kEightBitStates = {"strategy.optimizer.states", "states of 8 bits",
+                                            [](S s) { return s.strategy.optimizer.eight_bit; }};
+inline constexpr Feature kWholeMatrices = {"strategy.optimizer", "muon or adafactor", [](S s) {
+                                             const OptimizerKind k = s.strategy.optimizer.kind;
+                                             return k == OptimizerKind::muon || k == OptimizerKind::adafactor;
+                                           }};
+inline constexpr Feature kLion = {"strategy.optimizer", "lion",
+                                  [](S s) { return s.strategy.optimizer.kind == OptimizerKind::lion; }};
 inline constexpr Feature kEightBit = {"strategy.precision", "eight-bit products",
                                       [](S s) { return is_eight_bit(s.strategy.precision); }};
 inline constexpr Feature kHalf = {"strategy.precision", "fp16",
@@ -248,9 +281,10 @@ inline constexpr Feature kHalfGradients = {"strategy.gradient_precision", "gradi
                                              const Precision g = s.strategy.gradient_precision;
                                              return g != Precision::fp32 && g != Precision::bf16;
                                            }};
-inline constexpr Feature kNarrowStates = {
-    "strategy.optimizer", "states narrower than fp32",
-    [](S s) { return s.strategy.optimizer.moment_bytes != 4 || s.strategy.optimizer.master_bytes != 4; }};
+inline constexpr Feature kNarrowStates = {"strategy.optimizer", "states narrower than fp32", [](S s) {
+                                            const Optimizer& o = s.strategy.optimizer;
+                                            return (o.moment_bytes != 4 && !o.eight_bit) || o.master_bytes != 4;
+                                          }};
 inline constexpr Feature kLossMetrics = {"software.loss_metrics", "loss_metrics",
                                          [](S s) { return s.software.kernels.loss_metrics > 0; }};
 inline constexpr Feature kLossInPlace = {

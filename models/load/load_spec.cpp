@@ -21,7 +21,8 @@ namespace {
 
 constexpr SpecKey kTopKeys[] = {
     {"model", "built-in name, a Hugging Face config.json, or a map", "llama-3.1-70b", "name | path | map", "required"},
-    {"sequence", "tokens of a sample", "8192"},
+    {"sequence", "tokens of a sample, or a map with the documents that samples are packed from", "8192",
+     "whole number | map"},
     {"cluster", "name of a node, or a map", "{node: dgx-h100, nodes: 8}", "name | map", "required"},
     {"gpus", "GPUs in use; the first nodes are filled", "64", "whole number",
      "all of the cluster, or the product of the degrees"},
@@ -43,6 +44,7 @@ struct ShortForm {
 constexpr ShortForm kShort[] = {{"model", "base"},
                                 {"cluster", "node"},
                                 {"software", "profile"},
+                                {"sequence", "length"},
                                 {"strategy.optimizer", "name"},
                                 {"strategy.offload.optimizer", "device"},
                                 {"strategy.offload.activations", "device"},
@@ -226,7 +228,11 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
   Spec spec;
   spec.name = std::filesystem::path(path).stem().string();
   spec.model = read_model(reader, top.find("model"));
-  if (!top.take("sequence", spec.sequence)) throw Error(fmt::format("{}: sequence: missing; tokens per sample", path));
+  const SpecNode* sequence = top.find("sequence");
+  if (sequence != nullptr && sequence->kind == SpecNode::Kind::map)
+    read_sequence(reader, sequence, spec);
+  else if (!top.take("sequence", spec.sequence))
+    throw Error(fmt::format("{}: sequence: missing; tokens per sample", path));
   spec.software = read_software(reader, top.find("software"));
   take_habits(reader, spec);
   spec.cluster = read_cluster(reader, top.find("cluster"));

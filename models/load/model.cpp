@@ -56,6 +56,9 @@ constexpr SpecKey kModelKeys[] = {
     {"recurrence", "linear attention or state space of layers of that kind",
      "{rule: gated_delta, heads: 32, groups: 16, key_dim: 128, value_dim: 128}"},
     {"mtp_layers", "layers of multi-token prediction", "1"},
+    {"lora", "low-rank adapters; all other weights are frozen", "{rank: 16, targets: [qkv, out, mlp]}"},
+    {"frozen", "parts that do not train: embedding, attention, mlp, moe, norm, head", "[embedding]", "list of parts",
+     "none"},
     {"scaled_embedding", "embeddings are multiplied by sqrt(hidden) (Gemma)", "true"},
     {"attention_softcap", "cap of attention scores; 0: none (Gemma 2)", "50"},
     {"logit_softcap", "cap of logits; 0: none", "30"},
@@ -332,6 +335,7 @@ Model read_model(SpecReader& reader, const SpecNode* node) {
   read_mla(reader, section.find("mla"), m, from);
   read_sizes(section, m, base != nullptr, *node, from);
   read_switches(section, m, from);
+  read_frozen(section, m);
   read_window(reader, section.find("sliding_window"), m, from);
   read_indexer(reader, section.find("indexer"), m, from);
   read_kinds(section, m, from);

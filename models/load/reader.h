@@ -126,7 +126,14 @@ class SpecSection {
 bool read_replicas(const SpecSection& section, Strategy& s);
 void plan_replicas(const SpecSection& section, Spec& spec);
 
-// Readers of the sections of a spec; load_spec.cpp calls them.
+// strategy.optimizer; no_sync, units and zero_quantize; model.lora and frozen.
+void read_optimizer(const SpecSection& strategy, Optimizer& o);
+void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
+void read_frozen(const SpecSection& model, Model& m);
+// sequence: a length, or a length and the documents that samples are packed from.
+void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
+
+// Readers of the parts of a spec; load_spec.cpp calls them.
 Model read_model(SpecReader& reader, const SpecNode* node);
 Cluster read_cluster(SpecReader& reader, const SpecNode* node);
 Software read_software(SpecReader& reader, const SpecNode* node);
@@ -150,10 +157,13 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
   return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
 }
 Broken first_broken(const Spec& spec);
-Broken offload_rules(const Spec& spec);     // checks the rules about tensors that may be offloaded
-Broken schedule_rules(const Spec& spec);    // checks the rules about options of schedules
-Broken replica_rules(const Spec& spec);     // checks the rules about stage_replicas (replicas.cpp)
-Broken grid_rules(const Spec& spec);        // checks the rules about tensor ranks in a grid (grid.cpp)
-Broken rank_order_rules(const Spec& spec);  // checks the rules about strategy.rank_order
+Broken offload_rules(const Spec& spec);     // rules of tensors that may be offloaded
+Broken schedule_rules(const Spec& spec);    // rules of schedules' options
+Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp
+Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, grid.cpp
+Broken unit_rules(const Spec& spec);        // rules of strategy.units, units.cpp
+Broken frozen_rules(const Spec& spec);      // rules of what does not train, frozen.cpp
+Broken document_rules(const Spec& spec);    // rules of packed samples, documents.cpp
+Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
 
 }  // namespace orrery

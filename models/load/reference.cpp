@@ -15,9 +15,9 @@ constexpr const char* kSpecs[] = {
     "indexer: {}, recurrence: {}}\n"
     "sequence: 8\n"
     "cluster: {gpu: h100-sxm, host: {}, nvme: {}, stragglers: {}, failures: {}}\n"
-    "strategy: {parameter_server: {}}\n",
-    "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {imbalance: {}}}\n"
-    "sequence: 8\n"
+    "strategy: {parameter_server: {}, zero_quantize: {}}\n",
+    "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, lora: {rank: 1}, moe: {imbalance: {}}}\n"
+    "sequence: {length: 8, documents: {}}\n"
     "cluster: {gpu: h100-sxm, stragglers: [{}]}\n"
     "strategy: {context_kind: {}, schedule: {file: order.txt}}\n"};
 

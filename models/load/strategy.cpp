@@ -9,9 +9,7 @@
 namespace orrery {
 namespace {
 
-constexpr Named<OptimizerKind> kOptimizers[] = {
-    {"adamw", OptimizerKind::adamw}, {"adam", OptimizerKind::adam}, {"sgd", OptimizerKind::sgd}};
-// Parts of a layer by name; "selective" is attention alone (Korthikanti et al. 2022).
+// Named parts of a layer; "selective" is attention alone (Korthikanti et al. 2022).
 constexpr Named<bool Recompute::*> kRecomputed[] = {{"full", &Recompute::layer},
                                                     {"selective", &Recompute::attention},
                                                     {"attention", &Recompute::attention},
@@ -50,6 +48,12 @@ constexpr SpecKey kStrategyKeys[] = {
      "none | zero1 | zero2 | zero3 | fsdp | fsdp-grad-op | hsdp | data-parallel | parameter-server"},
     {"shard_group", "hsdp: ranks that share one set of shards", "8", "", "data ranks of a node"},
     {"parameter_server", "servers that hold the weights, with sharding: parameter-server", "{servers: 8}"},
+    {"no_sync", "gradients are reduced with the last micro-batch alone", "false", "",
+     "true for whole gradients (none, zero1, and zero2 where the stack keeps them), else false"},
+    {"units",
+     "weights that zero3 and fsdp gather together: each layer's, the model's, those of so many layers, or of lists",
+     "model", "layer | model | whole number | list of lists of layers", "layer"},
+    {"zero_quantize", "narrow transfers of zero3 (ZeRO++)", "{weights: int8, gradients: int4, secondary_shards: node}"},
     {"bucket_MiB", "gradients in a bucket; 0: one bucket for each parameter", "25"},
     {"fused_buffers", "gradients are reduced in one buffer beside them", "true"},
     {"prefetch_units", "units gathered ahead of use", "2"},
@@ -90,11 +94,6 @@ constexpr SpecKey kServerKeys[] = {
     {"snapshot_every", "steps between snapshots; 0: never", "100"},
 };
 constexpr std::string_view kServerModes[] = {"sync", "async", "ssp"};
-constexpr SpecKey kOptimizerKeys[] = {
-    {"name", "optimizer", "sgd", "adamw | adam | sgd"},
-    {"master", "precision of master weights", "fp32", "fp32 | bf16"},
-    {"moments", "precision of moments", "bf16", "fp32 | bf16"},
-};
 constexpr SpecKey kOverlapKeys[] = {
     {"gradient_reduce", "gradients are reduced under backward", "false"},
     {"parameter_gather", "parameters are gathered under forward", "false"},
@@ -258,27 +257,13 @@ void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   section.take("fused_buffers", s.fused_buffers);
   section.take("prefetch_units", s.prefetch_units);
   section.take("units_in_flight", s.units_in_flight);
+  read_units(section, spec, s);
 }
 
 Precision gradient_habit(const Software& software, Precision p) {
   if (software.memory.gradient_precision != "precision") return find_precision(software.memory.gradient_precision);
   if (storage_bytes(p) == 4) return Precision::fp32;
   return p == Precision::fp16 ? Precision::fp16 : Precision::bf16;
-}
-
-constexpr Named<Bytes> kStateWidths[] = {{"fp32", 4}, {"bf16", 2}};
-
-Bytes state_bytes(std::string_view name) { return find_named(kStateWidths, "width", name); }
-
-void read_optimizer(const SpecSection& section, Strategy& s) {
-  const SpecSection map(section.reader(), section.find("optimizer"), "strategy.optimizer", kOptimizerKeys, "name");
-  const auto kind = [](std::string_view word) { return find_named(kOptimizers, "optimizer", word); };
-  const auto kind_name = [](OptimizerKind k) { return name_in(kOptimizers, k); };
-  const auto width = [](Bytes bytes) { return bytes == 4 ? "fp32" : "bf16"; };
-  map.take_named("name", s.optimizer.kind, kind, kind_name, "default");
-  map.take_named("master", s.optimizer.master_bytes, state_bytes, width, "default");
-  map.take_named("moments", s.optimizer.moment_bytes, state_bytes, width, "default");
-  section.take("clip", s.clip);
 }
 
 void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
@@ -289,7 +274,8 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
   s.gradient_precision = gradient_habit(spec.software, s.precision);
   section.take_named("gradient_precision", s.gradient_precision, find_precision, precision_name,
                      "profile " + spec.software.name);
-  read_optimizer(section, s);
+  read_optimizer(section, s.optimizer);
+  section.take("clip", s.clip);
 }
 
 // PyTorch's selective checkpointing by operation, as torchtitan sets it up: the results of attention and of every

@@ -232,9 +232,8 @@ void set_states(const Spec& spec, PipelineCosts& c) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
   const Bytes width = storage_bytes(s.precision), gradient = storage_bytes(s.gradient_precision);
-  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
-  const Bytes update =
-      (width < s.optimizer.master_bytes ? s.optimizer.master_bytes : 0) + (sgd ? 0 : 2 * s.optimizer.moment_bytes);
+  const Bytes update = (width < s.optimizer.master_bytes ? s.optimizer.master_bytes : 0) +
+                       s.optimizer.moments() * s.optimizer.moment_bytes;
   const Bytes cut =
       (row.shards_parameters ? width : 0) + (row.shards_gradients ? gradient : 0) + (row.shards_optimizer ? update : 0);
   const double whole = static_cast<double>(width + gradient + update - cut);

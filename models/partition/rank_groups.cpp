@@ -119,8 +119,8 @@ std::vector<Dimension> tensor_axes(const Strategy& s) {
   return {Dimension::tensor_row, Dimension::tensor_column, Dimension::tensor_depth};
 }
 
-std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies,
-                                    bool experts) {
+std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies, bool experts,
+                                    std::int64_t node_ranks) {
   const std::vector<Coordinates> at = coordinates(s);
   const auto ranks = s.gpus();
   // replica: index of a rank among the ranks with the same weights. shards: number of these that share one set of
@@ -166,8 +166,6 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::expert_data,
       [&](std::int64_t r) { return experts ? (weights_of(r) * sets + set_of(r)) * pool + place[r] % block : r; });
   set(Dimension::expert_replicate, [&](std::int64_t r) { return experts ? at[r].place * pool + place[r] : r; });
-  set(Dimension::data,
-      [&](std::int64_t r) { return replica(r) / shards * models + weights_of(r) * s.tensor + tensor(r); });
   set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });
   set(Dimension::pipeline,
       [&](std::int64_t r) { return s.row_parts() > 1 ? replica(r) : replica(r) * s.tensor + tensor(r); });
@@ -184,6 +182,17 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
     set(Dimension::model, set_of);
   else
     set(Dimension::model, [&](std::int64_t r) { return sharded ? set_of(r) : replica(r); });
+  const auto data_group = [&](std::int64_t r) {
+    return replica(r) / shards * models + weights_of(r) * s.tensor + tensor(r);
+  };
+  set(Dimension::data, data_group);
+  const std::int64_t nodes = node_ranks > 0 ? ceil_div(ranks, node_ranks) : 0;
+  const auto in_node = [&](std::int64_t r) { return data_group(r) * nodes + r / node_ranks; };
+  set(Dimension::data_in_node, [&](std::int64_t r) { return nodes > 0 ? in_node(r) : r; });
+  std::vector<std::int64_t> of_node;
+  for (std::int64_t r = 0; r < ranks; ++r) of_node.push_back(nodes > 0 ? in_node(r) : r);
+  const std::vector<std::int64_t> seat = places_in(of_node);
+  set(Dimension::data_over_nodes, [&](std::int64_t r) { return nodes > 0 ? data_group(r) * node_ranks + seat[r] : r; });
   set(Dimension::world, [](std::int64_t) { return std::int64_t{0}; });
   set_grid(s, at, tables);
   return tables;

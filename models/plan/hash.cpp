@@ -103,6 +103,7 @@ struct HashedShapes {
   void operator()(const Update& u) const {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed, u.validated);
   }
+  void operator()(const Orthogonalize& o) const { all(o.rows, o.columns, o.matrices, o.iterations); }
   void operator()(const Collective& c) const {
     all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
   }
@@ -158,6 +159,7 @@ void add_block(Hash& h, const Block& block) {
     h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of,
           p.over, p.columns_over.has_value(), p.columns_over.value_or(p.over), p.cut_in_depth);
     for (const std::int64_t rows : p.sections) h.add(rows);
+    if (p.frozen) h.all(p.frozen, p.nf4);  // plans of models that train whole keep their hashes
   }
 }
 
@@ -171,6 +173,7 @@ void add_tasks(Hash& h, const Plan& plan) {
   for (const Frame& f : plan.frames) {
     h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.weights, f.slot, f.layer, f.micro_batch,
           f.chunk, f.base);
+    if (f.frozen_base != 0) h.add(f.frozen_base);
   }
   for (const Task& t : plan.tasks) h.all(t.op, t.frame, t.lane, t.first_dependency, t.match, t.flags);
   for (const TaskId d : plan.dependencies) h.add(d);

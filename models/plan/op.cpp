@@ -208,6 +208,13 @@ struct WorkCost {
     if (forward) return {all * pair, rows + 8 * all + 4 * chosen};
     return {3 * chosen * pair, 2 * rows + 12 * chosen};
   }
+  // An iteration of the smaller side m and the larger one n: X X^T and its product with X of 2 m^2 n each, and a square
+  // of A of 2 m^3. Every product reads two matrices and writes one.
+  Cost operator()(const Orthogonalize& o) const {
+    const double m = d(std::min(o.rows, o.columns)), n = d(std::max(o.rows, o.columns));
+    const double each = d(o.iterations) * d(o.matrices);
+    return {each * (4 * m * m * n + 2 * m * m * m), each * (4 * m * n + 5 * m * m) * d(width)};
+  }
   Cost operator()(const Collective& c) const { return {0, d(c.bytes)}; }
   Cost operator()(const Transfer& t) const { return {0, d(t.bytes)}; }
 };
@@ -262,6 +269,7 @@ struct Kernels {
   int operator()(const Scan& s) const { return s.direction == Direction::forward ? 6 : 10; }
   int operator()(const GatedNorm& n) const { return n.direction == Direction::forward ? 1 : 2; }
   int operator()(const IndexScores& i) const { return i.direction == Direction::forward ? 2 : 3; }
+  int operator()(const Orthogonalize& o) const { return static_cast<int>(o.matrices * (2 + 5 * o.iterations)); }
   int operator()(const Collective&) const { return 1; }
   int operator()(const Transfer&) const { return 1; }
 };

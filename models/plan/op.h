@@ -381,6 +381,14 @@ struct Update {
   bool validated = false;
 };
 
+// Newton-Schulz iterations that bring a matrix (rows, columns) near the orthogonal one with the same singular vectors,
+// in place (Jordan 2024, Muon): with X X^T = A, each computes X <- a X + (b A + c A^2) X, on the transposed matrix
+// where rows > columns. `matrices` such matrices lie one after another.
+struct Orthogonalize {
+  std::int64_t rows = 0, columns = 0, matrices = 1;
+  std::int64_t iterations = 5;
+};
+
 // Values of Collective::algorithm. kUserBuffers: collectives that Transformer Engine launches through its user buffers
 // at the same time as the pieces of a matrix product, in one call. kCopyEngines: such collectives run by the GPU's copy
 // engines, which occupy no multiprocessors.
@@ -471,7 +479,7 @@ using Work =
     std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens, FlashAttention,
                  MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient,
                  Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
-                 SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores>;
+                 SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores, Orthogonalize>;
 
 // Keys that a query of a causal attention sees on average, within its window or among those that it chooses.
 double keys_per_query(const FlashAttention& a);

@@ -24,10 +24,16 @@ std::string_view letter_of(Phase p) {
 }
 
 std::string_view name_of(Dimension d) {
-  static constexpr std::array<std::string_view, kDimensions> names = {
-      "tensor",     "context",       "expert",       "data",      "replicate",     "pipeline",    "embedding",
-      "kv",         "ulysses",       "model",        "world",     "expert-tensor", "expert-data", "expert-replicate",
-      "tensor-row", "tensor-column", "tensor-depth", "vocabulary"};
+  static constexpr std::array<std::string_view, kDimensions> names = {"tensor",       "context",
+                                                                      "expert",       "data",
+                                                                      "replicate",    "pipeline",
+                                                                      "embedding",    "kv",
+                                                                      "ulysses",      "model",
+                                                                      "world",        "expert-tensor",
+                                                                      "expert-data",  "expert-replicate",
+                                                                      "tensor-row",   "tensor-column",
+                                                                      "tensor-depth", "vocabulary",
+                                                                      "data-in-node", "data-over-nodes"};
   return names[static_cast<std::size_t>(d)];
 }
 

@@ -178,6 +178,9 @@ struct LocalParameter {
   Dimension over = Dimension::tensor;
   std::optional<Dimension> columns_over = std::nullopt;
   bool cut_in_depth = false;
+  // The weight does not train: it has no gradient and no states, and lies in a buffer of frozen weights; `offset`
+  // counts in that buffer. nf4: it is kept in NF4 there.
+  bool frozen = false, nf4 = false;
 
   // Whether ranks of a group hold the same weight, each with a part of its gradient.
   bool summed_over(Dimension group) const { return partial && (cut == Cut::none || over != group); }
@@ -236,7 +239,8 @@ struct Block {
   std::vector<std::uint32_t> release;
   std::vector<std::uint32_t> exchange;  // ids of forward ops that are issued when all stages have their inputs
   std::vector<LocalParameter> parameters;
-  std::int64_t parameter_elements = 0;  // number of elements of all `parameters`
+  std::int64_t parameter_elements = 0;  // number of elements of those `parameters` that train
+  std::int64_t frozen_elements = 0;     // number of elements of the frozen ones
   std::vector<RuntimeSize> runtime_sizes;
 };
 inline constexpr std::uint16_t kInput = 0;
@@ -259,7 +263,8 @@ struct Frame {
   // index of the micro-batch; -1: the frame is not of one micro-batch; for an update the last micro-batch before it
   std::int32_t micro_batch = -1;
   std::int32_t chunk = 0;
-  std::int64_t base = 0;  // number of elements before this block's weights in the chunk's flat buffers
+  std::int64_t base = 0;         // number of elements before this block's weights in the chunk's flat buffers
+  std::int64_t frozen_base = 0;  // the same for frozen weights, in the chunk's buffer of frozen weights
 };
 
 // Index of the buffer of the weights in a block of BlockRole::state and in one of BlockRole::version.

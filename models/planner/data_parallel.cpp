@@ -20,14 +20,26 @@ void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::ui
   Chunk& chunk = chunks_[pass.action.chunk];
   for (std::size_t i = 0; i < plan_.ops[op].operands.size(); ++i) {  // reductions add to plan_.ops
     const BucketPlace place = bucket_of(draft_, chunk, e, plan_.ops[op].operands[i]);
-    if (place.bucket != nullptr && --place.bucket->missing == 0 && reduces_early() &&
-        place.bucket->group != Dimension::embedding)
+    if (place.bucket == nullptr || --place.bucket->missing > 0) continue;
+    if (facts_.reduces_each_time)
+      reduce_again(*place.chunk, *place.bucket, task);
+    else if (reduces_early() && place.bucket->group != Dimension::embedding)
       reduce_bucket(*place.chunk, *place.bucket, task);
   }
 }
 
-// Copies a bucket's gradients into the fused buffer. All buckets use this one buffer, so filling, reducing and emptying
-// it run in order on one lane.
+// Reduces a bucket of sums so far, to which the next micro-batch adds when it is back.
+void BucketReduction::reduce_again(const Chunk& chunk, Bucket& bucket, TaskId after) {
+  bucket.missing = bucket.awaited;
+  reduce_bucket(chunk, bucket, after);
+  if (draft_.group_size(bucket.group) == 1) return;
+  if (facts_.averaging == Averaging::copy) copy_back(chunk, bucket);
+  const TaskId reduced = writer_.last_of(LaneKind::data_reduce);
+  for (const std::uint32_t u : bucket.units) writer_.note_write(u, kGradients, reduced);
+  if (!spec_.strategy.overlap.gradient_reduce) writer_.hold({reduced});
+}
+
+// One buffer serves all buckets: what fills it, reduces it and empties it runs on one lane, in order.
 void BucketReduction::fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   const Op op = {.name = "fuse gradients",
                  .work = Multiply{bucket.elements, facts_.gradient_width, 1, false, bucket.first},
@@ -62,7 +74,9 @@ void BucketReduction::reduce_bucket(const Chunk& chunk, const Bucket& bucket, Ta
     if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {after});
     return;
   }
-  const bool scatters = scatters_gradients(row_, spec_.software.communication.shards_all_reduce);
+  // Sums to which further micro-batches add must be whole.
+  const bool scatters =
+      scatters_gradients(row_, spec_.software.communication.shards_all_reduce) && !facts_.reduces_each_time;
   const bool fused = spec_.strategy.fused_buffers;
   if (fused) fuse_bucket(chunk, bucket, after);
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
@@ -97,7 +111,17 @@ void BucketReduction::copy_back() {
   }
 }
 
+void BucketReduction::copy_back(const Chunk& chunk, const Bucket& bucket) {
+  const Op op = {.name = "copy bucket back",
+                 .work = Multiply{bucket.elements, facts_.gradient_width, 1, false, bucket.first},
+                 .phase = Phase::step,
+                 .lane = LaneKind::data_reduce,
+                 .operands = {state(kBuckets, Access::read), state(kGradients, Access::write)}};
+  writer_.emit(op, chunk.state);
+}
+
 void BucketReduction::reduce() {
+  if (facts_.reduces_each_time) return;
   const auto reduce = [&](bool over_both_ends) {
     for (Chunk* chunk : draft_.in_model_order()) {
       for (const Bucket& bucket : chunk->buckets) {

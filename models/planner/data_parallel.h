@@ -26,9 +26,11 @@ class BucketReduction : public StepPart {
   // complete.
   bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1 && !row_.master; }
   void reduce_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
+  void reduce_again(const Chunk& chunk, Bucket& bucket, TaskId after);
   void fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
   TaskId unfuse_bucket(const Chunk& chunk, const Bucket& bucket);
   void copy_back();
+  void copy_back(const Chunk& chunk, const Bucket& bucket);
 
   Servers* servers_;
 };

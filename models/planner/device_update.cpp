@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "models/planner/gradient_ops.h"
+#include "models/planner/matrix_optimizers.h"
 
 namespace orrery {
 
@@ -43,14 +44,36 @@ std::vector<TaskId> DeviceUpdate::gradient_norm(const std::vector<TaskId>& after
   return summed;
 }
 
-void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& after) {
+// Muon's momentum of the layers' matrices, and what follows from whole matrices.
+std::vector<TaskId> DeviceUpdate::momentum(const Chunk& chunk, const std::vector<TaskId>& after) {
+  const Update work = {.elements = chunk.weights.own_matrices(),
+                       .gradient = facts_.gradient_width,
+                       .master = 0,
+                       .moment = spec_.strategy.optimizer.moment_bytes,
+                       .forward = context_.width,
+                       .moments = 1,
+                       .fused = spec_.software.kernels.fused_optimizer};
+  const Op op = {.name = "momentum",
+                 .work = work,
+                 .phase = Phase::step,
+                 .optimizer = true,
+                 .operands = {optimizer_gradients(draft_, Access::read), state(kMoment1, Access::read_write)},
+                 .allocates = {state(kMoment1, Access::write)}};
+  return orthogonalize(draft_, writer_, chunk, {writer_.emit(op, chunk.state, after)});
+}
+
+void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& summed) {
   const Strategy& s = spec_.strategy;
-  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const OptimizerKind kind = s.optimizer.kind;
+  const std::vector<TaskId> after = kind == OptimizerKind::muon ? momentum(chunk, summed)
+                                    : kind == OptimizerKind::adafactor
+                                        ? factored_moments(draft_, writer_, chunk, summed)
+                                        : summed;
   const bool master = plan_.blocks[plan_.frames[chunk.state].block].buffers[kMaster].bytes > 0 || row_.fp32_shards;
   const std::uint32_t frame = asynchronous_ != nullptr ? asynchronous_->begin(chunk, !master) : chunk.state;
   Op update = {.name = "update",
                .work = Update{chunk.weights.own, facts_.gradient_width, master ? s.optimizer.master_bytes : 0,
-                              s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2,
+                              s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, s.optimizer.moments(),
                               spec_.software.kernels.fused_optimizer},
                .phase = Phase::step,
                .optimizer = true,

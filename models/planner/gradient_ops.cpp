@@ -22,13 +22,17 @@ void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const 
 }
 
 void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const std::vector<TaskId>& after) {
-  const Op zero = {.name = "zero gradients",
-                   .work = Fill{draft.facts.unit_gradients ? chunk.weights.own * draft.facts.gradient_width
-                                                           : chunk.weights.all * draft.facts.gradient_width},
+  const auto zero = [&](const Operand& gradients, std::int64_t elements) {
+    const Op op = {.name = "zero gradients",
+                   .work = Fill{elements * draft.facts.gradient_width},
                    .phase = Phase::step,
                    .optimizer = true,
-                   .operands = {optimizer_gradients(draft, Access::write)}};
-  writer.emit(zero, chunk.state, after);
+                   .operands = {gradients}};
+    writer.emit(op, chunk.state, after);
+  };
+  const bool units = draft.facts.unit_gradients;
+  zero(optimizer_gradients(draft, Access::write), units ? chunk.weights.own : chunk.weights.all);
+  if (units && !draft.facts.fresh_gradients) zero(state(kGradients, Access::write), chunk.weights.all);
 }
 
 std::vector<TaskId> after_reductions(const TaskWriter& writer) {

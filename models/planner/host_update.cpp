@@ -19,9 +19,9 @@ struct Swapped {
 
 std::vector<Swapped> swapped_states(const Optimizer& o) {
   std::vector<Swapped> list = {{"fetch master weights", "store master weights", kMaster, kTileMaster, o.master_bytes}};
-  if (o.kind == OptimizerKind::sgd) return list;
-  list.push_back({"fetch first moments", "store first moments", kMoment1, kTileMoment1, o.moment_bytes});
-  list.push_back({"fetch second moments", "store second moments", kMoment2, kTileMoment2, o.moment_bytes});
+  const Swapped moments[] = {{"fetch first moments", "store first moments", kMoment1, kTileMoment1, o.moment_bytes},
+                             {"fetch second moments", "store second moments", kMoment2, kTileMoment2, o.moment_bytes}};
+  list.insert(list.end(), moments, moments + o.moments());
   return list;
 }
 
@@ -143,7 +143,7 @@ void HostUpdate::update_tile(std::uint32_t frame, std::int64_t first, std::int64
                              const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const Offload& o = s.offload;
-  const bool disks = behind_host(o.optimizer), sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const bool disks = behind_host(o.optimizer);
   const auto kept = [&](std::uint16_t on_host, std::uint16_t in_tile) {
     return disks ? own(in_tile, Access::read_write) : state(on_host, Access::read_write);
   };
@@ -154,7 +154,7 @@ void HostUpdate::update_tile(std::uint32_t frame, std::int64_t first, std::int64
                      .master = s.optimizer.master_bytes,
                      .moment = s.optimizer.moment_bytes,
                      .forward = row_.fp32_shards && facts_.host_parameters() ? 0 : draft_.shard_width(),
-                     .moments = sgd ? 0 : 2,
+                     .moments = s.optimizer.moments(),
                      .first = first,
                      .delayed = facts_.delayed()},
       .phase = Phase::step,

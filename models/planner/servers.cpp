@@ -120,7 +120,7 @@ void Servers::update_range(const std::vector<TaskId>& after) {
                           .master = master ? o.master_bytes : 0,
                           .moment = o.moment_bytes,
                           .forward = context_.width,
-                          .moments = o.kind == OptimizerKind::sgd ? 0 : 2},
+                          .moments = o.moments()},
            .phase = Phase::step,
            .lane = LaneKind::cpu,
            .optimizer = true,

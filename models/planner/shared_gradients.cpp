@@ -11,7 +11,8 @@ namespace orrery {
 bool shares_table(const Draft& draft) {
   const bool end = draft.at.stage == 0 || draft.at.stage == draft.facts.spec.strategy.pipeline - 1;
   const bool shared = draft.facts.spec.model.tied_embeddings || draft.facts.spec.model.mtp_layers > 0;
-  return shared && !draft.context.ends_meet && end && !shares_table_unlike(draft);
+  return shared && !draft.context.ends_meet && end && !shares_table_unlike(draft) &&
+         !is_frozen(draft.facts.spec.model, kEmbeddingTable);
 }
 
 bool sums_over_model(const Draft& draft) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/layout/draft.h"
-#include "models/planner/task_writer.h"
+#include "models/tasks/task_writer.h"
 
 namespace orrery {
 

@@ -1,6 +1,7 @@
 #include "models/planner/units.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "models/layout/unit_frames.h"
 #include "models/planner/gradient_ops.h"
@@ -20,7 +21,8 @@ void Units::begin_slot() {
 
 void Units::issued(const Op& op, std::uint32_t frame, TaskId task) {
   for (const Operand& operand : op.frees) {
-    if (operand.scope != Scope::unit || operand.slot != kGathered) continue;
+    if (operand.scope != Scope::unit || (operand.slot != kGathered && operand.slot != kGatheredFrozen)) continue;
+    if (!gathered_[frame_of(plan_, frame, operand)]) continue;  // freed with the unit's other weights
     gathered_[frame_of(plan_, frame, operand)] = false;
     released_.push_back(task);
   }
@@ -44,8 +46,31 @@ void Units::after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op,
 void Units::after_block(const Pass& pass) {
   const Chunk& chunk = chunks_[pass.action.chunk];
   const Entry& entry = chunk.entries[pass.entry()];
-  if (pass.ends_backward() && facts_.unit_gradients && reduces_apart(entry))
+  const bool ends = !facts_.joins_units() || ends_unit(pass);
+  if (pass.ends_backward() && facts_.unit_gradients && reduces_apart(entry) && ends)
     reduce_unit(entry.owns ? chunk : draft_.table_chunk(), entry.unit);
+  if (facts_.joins_units() && ends) release(pass);
+}
+
+// Whether no block of the pass behind the current one has weights of its unit.
+bool Units::ends_unit(const Pass& pass) const {
+  const std::vector<Entry>& entries = chunks_[pass.action.chunk].entries;
+  const auto shares = [&](std::size_t e) {
+    return entries[e].unit == entries[pass.entry()].unit && !plan_.blocks[entries[e].block].parameters.empty();
+  };
+  return std::none_of(pass.entries.begin() + static_cast<std::ptrdiff_t>(pass.at) + 1, pass.entries.end(), shares);
+}
+
+// Gives up a unit of several blocks behind the last of them: blocks do not know who else uses the unit.
+void Units::release(const Pass& pass) {
+  const std::uint32_t unit_frame = chunks_[pass.action.chunk].entries[pass.entry()].unit;
+  const auto gathered = gathered_.find(unit_frame);
+  if (gathered == gathered_.end() || !gathered->second) return;
+  if (pass.forward() && !row_.reshards_after_forward) return;
+  Op free = {.name = "release unit", .work = Wait{}, .phase = pass.action.phase};
+  if (!draft_.layout.regions.at(unit_frame).empty()) free.frees.push_back(unit(kGathered, Access::read));
+  if (draft_.layout.frozen.at(unit_frame) > 0) free.frees.push_back(unit(kGatheredFrozen, Access::read));
+  writer_.emit(free, unit_frame);
 }
 
 // Gathers the units of the action's next block and of prefetch_units further blocks. Units on disks are read to the
@@ -55,10 +80,12 @@ void Units::gather_for(const Pass& pass) {
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   const Phase phase = pass.forward() ? Phase::forward : Phase::backward;
   const std::int64_t farthest = behind_host(spec_.strategy.offload.parameters) ? -1 - ahead : 0;
+  std::uint32_t before = kNone;  // unit of the entry before, which several blocks may share
   for (std::size_t i = pass.at; i < pass.entries.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[pass.entries[i]];
     if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
-    // The weights of a tied output lie in the embedding's states.
+    if (std::exchange(before, entry.unit) == entry.unit) continue;
+    // A tied output's weights lie in the embedding's state.
     const std::uint32_t state_frame = plan_.frames[chunk.frames[pass.entries[i]]].state;
     if (ahead >= 0 && phase == Phase::forward && lends_table(draft_, entry))
       gather_unit(plan_.frames[entry.unit].previous, draft_.table_chunk().state, phase);
@@ -78,7 +105,10 @@ void Units::gather_for(const Pass& pass) {
 // weights, the unit is not gathered for it, because no op of the part that gathers it would free it.
 bool Units::runs_back_with(const Entry& entry) const {
   const std::vector<std::uint32_t>& ops = plan_.blocks[entry.block].backward;
-  const auto reads = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
+  const auto reads = [](const Operand& o) {
+    return o.scope == Scope::unit && (o.slot == kGathered || o.slot == kGatheredFrozen);
+  };
+  if (ops.empty()) return false;
   return !context_.splits_backward || std::any_of(ops.begin(), ops.end(), [&](std::uint32_t op) {
     return std::any_of(plan_.ops[op].operands.begin(), plan_.ops[op].operands.end(), reads);
   });
@@ -100,7 +130,8 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
   }
   const Regions& regions = draft_.layout.regions.at(unit_frame);
   if (facts_.host_parameters()) host_->upload(unit_frame, state_frame, phase, after);
-  if (row_.fp32_shards) {
+  gather_frozen(unit_frame, phase, after);
+  if (row_.fp32_shards && !regions.empty()) {
     const Operand raised = unit(kRaisedShard, Access::read);
     Op cast = {.name = "cast shard",
                .work = Cast{draft_.shard(regions), spec_.strategy.optimizer.master_bytes, context_.width},
@@ -114,15 +145,45 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
     writer_.emit(cast, unit_frame, after);
   }
   if (host_ != nullptr && host_->copied_alone(unit_frame)) return;
+  const ZeroQuantize& narrow = spec_.strategy.zero_quantize;
+  const bool in_node = narrow.secondary_shards && phase != Phase::forward;
+  if (in_node) return gather_in_node(draft_, writer_, unit_frame, phase, after);
+  if (narrow.any()) arrived_.insert(unit_frame);
+  if (narrow.weight_bits > 0) return gather_narrow(draft_, writer_, unit_frame, phase, after);
   for (const Region& r : regions) writer_.emit(gather_op(r, regions, phase), unit_frame, after);
   if (copies_out(draft_, regions)) arrived_.insert(unit_frame);
 }
 
-// FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out): a gathered unit is
-// ordered by rank in its buffer, so the weights are copied out of that buffer in the compute stream, before the block's
-// first op.
+// Frozen weights are sharded as the model reads them.
+void Units::gather_frozen(std::uint32_t unit_frame, Phase phase, const std::vector<TaskId>& after) {
+  const Bytes bytes = draft_.layout.frozen.at(unit_frame);
+  if (bytes == 0) return;
+  const Bytes width = spec_.model.lora && spec_.model.lora->nf4 ? 1 : context_.width;
+  Op op = {
+      .name = "gather frozen unit",
+      .work = Collective{.kind = CollectiveKind::all_gather, .group = Dimension::data, .bytes = bytes, .width = width},
+      .phase = phase,
+      .lane = LaneKind::data_gather,
+      .host_waits = draft_.layout.regions.at(unit_frame).empty() || row_.fp32_shards,
+      .operands = {unit(kGatheredFrozen, Access::write), state(kFrozenShard, Access::read)},
+      .allocates = {unit(kGatheredFrozen, Access::write)}};
+  if (draft_.group_size(Dimension::data) == 1) {
+    op.name = "copy frozen unit";
+    op.work = Cast{bytes / width, width, width};
+  }
+  writer_.emit(op, unit_frame, after);
+}
+
+// FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out): a gathered unit lies
+// rank by rank in its buffer; a block's first op waits until the weights have been copied out of it, in the compute
+// stream.
 void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   if (arrived_.erase(unit_frame) == 0) return;
+  if (spec_.strategy.zero_quantize.any()) {
+    if (spec_.strategy.zero_quantize.weight_bits > 0) widen(draft_, writer_, unit_frame, phase);
+    if (spec_.strategy.zero_quantize.secondary_shards) keep_secondary(draft_, writer_, unit_frame, phase);
+    return;
+  }
   const Regions& regions = draft_.layout.regions.at(unit_frame);
   const Op copy = {.name = "copy unit out",
                    .work = Cast{regions.back().first + regions.back().elements, context_.width, context_.width},
@@ -189,6 +250,7 @@ Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const
 bool Units::reduces_apart(const Entry& entry) const { return entry.owns || context_.ends_interleave; }
 
 std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) const {
+  if (facts_.joins_units()) return chunk.micro_batches;
   std::int64_t users = 0;
   for (const Chunk& c : chunks_) {
     users += std::count_if(c.entries.begin(), c.entries.end(),
@@ -197,10 +259,14 @@ std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) 
   return std::max<std::int64_t>(1, users) * chunk.micro_batches;
 }
 
-// Joins, casts and averages a unit's gradient before its reduction, as far as the strategy needs it. Returns the index
-// of the gradient's buffer.
-UnitSlot Units::prepare_gradient(std::uint32_t unit_frame, const Regions& regions) {
+// Brings a unit's gradient into the form in which it is reduced, and returns its buffer: whole sums stay as they are.
+Operand Units::prepare_gradient(std::uint32_t unit_frame, const Regions& regions) {
   const std::int64_t elements = regions.back().first + regions.back().elements;
+  if (!facts_.fresh_gradients) {
+    const Operand sums = state(kGradients, Access::read_write);
+    average(draft_, writer_, unit_frame, sums, 0, elements);
+    return sums;
+  }
   UnitSlot source = kUnitGradient;
   const auto copied = [&](const char* name, Bytes width, UnitSlot to) {
     const Op copy = {.name = name,
@@ -215,12 +281,13 @@ UnitSlot Units::prepare_gradient(std::uint32_t unit_frame, const Regions& region
   if (joins_gradients(draft_, regions)) copied("join gradients", context_.width, kJoinedGradient);
   if (facts_.gradient_width != context_.width) copied("cast gradients", facts_.gradient_width, kCastGradient);
   average(draft_, writer_, unit_frame, unit(source, Access::read_write), 0, elements);
-  return source;
+  return unit(source, Access::read_write);
 }
 
 // Reduces a gradient, region by region, into the sum of this rank's shards. begins: the sum's buffer is still empty.
 // Returns the lane of the reduction.
-LaneKind Units::reduce_regions(std::uint32_t unit_frame, const Regions& regions, UnitSlot source, bool begins) {
+LaneKind Units::reduce_regions(std::uint32_t unit_frame, const Regions& regions, Operand source, bool begins) {
+  source.access = Access::read;
   const Access how = begins ? Access::write : Access::read_write;
   const Operand sum = facts_.host_gradients() ? unit(kReduced, how) : state(kGradientShard, how);
   const bool alone = regions.size() == 1 && draft_.group_size(regions.front().group) == 1;
@@ -235,9 +302,9 @@ LaneKind Units::reduce_regions(std::uint32_t unit_frame, const Regions& regions,
                                     .first = r.first},
                  .phase = Phase::backward,
                  .lane = lane,
-                 .operands = {unit(source, Access::read), sum}};
+                 .operands = {source, sum}};
     if (begins) reduce.allocates.push_back(sum);
-    if (r.first == regions.back().first) reduce.frees.push_back(unit(source, Access::read));
+    if (r.first == regions.back().first && source.scope == Scope::unit) reduce.frees.push_back(source);
     if (alone) {
       reduce.name = begins ? "copy unit gradients" : "add unit";
       reduce.work = Accumulate{r.elements, width, width};
@@ -257,7 +324,12 @@ void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   const bool first_micro_batch = reduced == 0, last_micro_batch = ++reduced == reductions_of(chunk, unit_frame);
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = chunk.state;
-  const UnitSlot source = prepare_gradient(unit_frame, regions);
+  if (!facts_.fresh_gradients && !last_micro_batch) return;
+  if (spec_.strategy.zero_quantize.gradient_bits > 0) {
+    reduce_narrow(draft_, writer_, unit_frame);
+    return;
+  }
+  const Operand source = prepare_gradient(unit_frame, regions);
   const bool on_host = facts_.host_gradients();
   if (on_host && !first_micro_batch) host_->upload_gradients(unit_frame);
   const LaneKind lane = reduce_regions(unit_frame, regions, source, on_host && first_micro_batch);

@@ -12,7 +12,7 @@
 namespace orrery {
 
 // All-gathers of weights unit by unit before they are used, and reductions of gradients unit by unit (ZeRO-2 and 3,
-// FSDP). A unit is the weights of one block.
+// FSDP). A unit is the weights of one block, or of several (joined_units.h).
 class Units : public StepPart {
  public:
   // host: the part of the step that offloads parameters or gradients; null if none does.
@@ -29,15 +29,17 @@ class Units : public StepPart {
   bool tiles() const { return row_.shards_parameters && spec_.strategy.offload.tiling > 1; }
   void gather_for(const Pass& pass);
   bool runs_back_with(const Entry& entry) const;
+  void gather_frozen(std::uint32_t unit, Phase phase, const std::vector<TaskId>& after);
+  bool ends_unit(const Pass& pass) const;
+  void release(const Pass& pass);
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
   void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
   void copy_out(std::uint32_t unit, Phase phase);
   Op gather_op(const Region& region, const Regions& all, Phase phase) const;
   bool reduces_apart(const Entry& entry) const;
-  // number of reductions of the unit's gradients, over all micro-batches
-  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;
-  UnitSlot prepare_gradient(std::uint32_t unit, const Regions& regions);
-  LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, UnitSlot source, bool begins);
+  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // counted over all micro-batches
+  Operand prepare_gradient(std::uint32_t unit, const Regions& regions);
+  LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, Operand source, bool begins);
   void reduce_unit(const Chunk& chunk, std::uint32_t unit);
   void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
@@ -48,5 +50,19 @@ class Units : public StepPart {
   std::set<std::uint32_t> arrived_;                // ids of unit frames that are gathered but not yet copied out
   std::deque<TaskId> released_;  // tasks that freed gathered units, and for which no gather has waited yet
 };
+
+// ZeRO++ (zero_plus.cpp; Wang et al. 2023, 2306.10209): transfers of a unit in few bits. Forward gathers weights that
+// each rank narrows to eight bits, and keeps this rank's part of what the ranks of its node hold together; backward
+// gathers those parts inside the node. Gradients are reduced by an all-to-all of narrow ones in the node, a sum, and an
+// all-to-all of the sums between nodes. gather_narrow, gather_in_node: issue the gather, in place of that of ZeRO-3.
+// widen, keep_secondary: what the compute lane does when a gathered unit has arrived. reduce_narrow: returns the lane
+// of the last transfer.
+void gather_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,
+                   const std::vector<TaskId>& after);
+void gather_in_node(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,
+                    const std::vector<TaskId>& after);
+void widen(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase);
+void keep_secondary(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase);
+LaneKind reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t unit);
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/layer_kind.h"
@@ -90,6 +91,18 @@ struct SlidingWindow {
   std::vector<std::int64_t> full_layers;
 };
 
+// Low-rank adapters beside linear layers whose own weights are frozen (Hu et al. 2021, LoRA, 2106.09685): y = x W^T + x
+// A^T B^T, with A (rank, in) and B (out, rank), which begins as zeros. LoRA's factor alpha / rank is 1.
+struct Lora {
+  std::int64_t rank = 0;
+  bool qkv = false, out = false, mlp = false;  // linear layers with adapters
+  // QLoRA (Dettmers et al. 2023, 2305.14314): the layers' matrices are kept in NF4 and widened before each product
+  bool nf4 = false;
+};
+
+// The parts of a model that can be frozen: Model::frozen has some of these words.
+inline constexpr std::string_view kFrozenParts[] = {"embedding", "attention", "mlp", "moe", "norm", "head"};
+
 // The largest number of layers of a model: four times that of the deepest Transformer that was trained (DeepNet, Wang
 // et al. 2022: 1,000 layers).
 inline constexpr std::int64_t kMostLayers = 4096;
@@ -144,6 +157,8 @@ struct Model {
   std::vector<LayerKind> layer_kinds;  // kinds of the layers, repeated from the first layer on; empty: all attention
   std::optional<Recurrence> recurrence;
   std::int64_t mtp_layers = 0;
+  std::optional<Lora> lora;         // adapters: every other weight is frozen
+  std::vector<std::string> frozen;  // parts without gradients, states and updates
   // Messages about properties in a configuration file that this model leaves out, or assumes
   std::vector<std::string> remarks;
 };
@@ -182,6 +197,18 @@ std::int64_t elements(const Parameter& p);  // number of elements: out * in * ma
 std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer);
 std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence);
 std::vector<Parameter> head_parameters(const Model& m);
+
+// Weights that do not train (frozen.cpp). is_frozen takes the name of a weight, as in Parameter or LocalParameter.
+inline bool has_frozen(const Model& m) { return m.lora || !m.frozen.empty(); }
+bool is_frozen(const Model& m, std::string_view parameter);
+// Whether a weight is a matrix of a layer that QLoRA keeps in NF4.
+bool is_nf4(const Model& m, std::string_view parameter, std::int64_t in);
+// Whether a weight before this layer trains, in the embedding or in a layer, so that backward must go on there; for
+// layer number `layers` before the final norm.
+bool trains_below(const Model& m, std::int64_t layer);
+// Bytes of so many weights in NF4: 4 bits, an 8-bit scale for each block of 64, and an fp32 scale for each 256 of those
+// (QLoRA, section 3: 0.127 bits a weight).
+std::int64_t nf4_bytes(std::int64_t elements);
 
 // Whether a layer attends within the sliding window only.
 bool has_window(const Model& m, std::int64_t layer);

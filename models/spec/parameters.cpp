@@ -22,9 +22,18 @@ void add_linear(List& list, const std::string& name, std::int64_t out, std::int6
   if (bias) list.push_back({name + ".bias", out, 1, partition == Partition::row ? Partition::replicated : partition});
 }
 
+// Adds the two matrices of an adapter (LoRA) beside a linear layer: A has the inputs, B the outputs.
+void add_adapter(List& list, const Model& m, const std::string& name, std::int64_t out, std::int64_t in,
+                 Partition partition) {
+  const bool rows = partition == Partition::row;
+  list.push_back({name + ".lora_a.weight", m.lora->rank, in, rows ? partition : Partition::replicated});
+  list.push_back({name + ".lora_b.weight", out, m.lora->rank, rows ? Partition::replicated : partition});
+}
+
 void add_attention(List& list, const Model& m) {
   const std::int64_t qkv = (m.heads + 2 * m.kv_heads) * m.head_dim;
   add_linear(list, "attention.qkv", qkv, m.hidden, Partition::column, has_qkv_bias(m));
+  if (m.lora && m.lora->qkv) add_adapter(list, m, "attention.qkv", qkv, m.hidden, Partition::column);
   if (m.qk_norm || m.qk_norm_all) {
     add_norm(list, m, "attention.q_norm", m.qk_norm_all ? m.heads * m.head_dim : m.head_dim);
     add_norm(list, m, "attention.k_norm", m.qk_norm_all ? m.kv_heads * m.head_dim : m.head_dim);
@@ -32,6 +41,7 @@ void add_attention(List& list, const Model& m) {
   if (m.attention_sinks) list.push_back({"attention.sinks", m.heads, 1, Partition::column});
   if (m.attention_gate) add_linear(list, "attention.gate", m.heads * m.head_dim, m.hidden, Partition::column, false);
   add_linear(list, "attention.out", m.hidden, m.heads * m.head_dim, Partition::row, has_attention_output_bias(m));
+  if (m.lora && m.lora->out) add_adapter(list, m, "attention.out", m.hidden, m.heads * m.head_dim, Partition::row);
 }
 
 // Adds the weights of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): queries and keys/values are
@@ -78,8 +88,12 @@ void add_recurrence(List& list, const Model& m) {
 }
 
 void add_mlp(List& list, const Model& m, const std::string& name, std::int64_t width) {
-  add_linear(list, name + ".up", (m.gated ? 2 : 1) * width, m.hidden, Partition::column, has_mlp_bias(m));
+  const std::int64_t up = (m.gated ? 2 : 1) * width;
+  const bool adapted = m.lora && m.lora->mlp;
+  add_linear(list, name + ".up", up, m.hidden, Partition::column, has_mlp_bias(m));
+  if (adapted) add_adapter(list, m, name + ".up", up, m.hidden, Partition::column);
   add_linear(list, name + ".down", m.hidden, width, Partition::row, has_mlp_bias(m));
+  if (adapted) add_adapter(list, m, name + ".down", m.hidden, width, Partition::row);
 }
 
 void add_experts(List& list, const Model& m) {

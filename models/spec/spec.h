@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/spec/cluster.h"
@@ -24,11 +26,20 @@ struct Origin {
 // a plan of about a gigabyte.
 inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 
+// The lengths of the documents that samples are packed from, end to end; each token attends within its document.
+struct Documents {
+  double mean = 0;       // tokens of a document, where lengths are exponential up to `max`
+  std::int64_t max = 0;  // longest document; longer ones are cut
+  std::string file;      // instead: a histogram, as written in the spec
+  std::vector<std::pair<std::int64_t, double>> histogram;  // length and share of documents, of that file
+};
+
 // The training job: model, machines and strategy, complete and checked. It is the only input of make_plan().
 struct Spec {
   std::string name;  // name of the spec's file without its folder, for tables
   Model model;
   std::int64_t sequence = 0;
+  std::optional<Documents> documents;
   Cluster cluster;
   std::int64_t gpus = 0;  // number of GPUs used, at most the number of GPUs of the cluster
   Software software;

@@ -12,6 +12,21 @@ std::int64_t Strategy::place_of(std::int64_t stage) const {
   return std::accumulate(stage_replicas.begin(), end, std::int64_t{0});
 }
 
+int Optimizer::moments() const {
+  switch (kind) {
+    case OptimizerKind::adamw:
+    case OptimizerKind::adam:
+      return 2;
+    case OptimizerKind::lion:
+    case OptimizerKind::muon:
+      return 1;
+    case OptimizerKind::sgd:
+    case OptimizerKind::adafactor:
+      break;
+  }
+  return 0;
+}
+
 std::int64_t grid_side(const Strategy& s) {
   const std::int64_t depth = s.tensor_kind == "2.5d" ? s.tensor_depth : 1;
   for (std::int64_t q = 2; q * q <= s.tensor; ++q) {

@@ -17,7 +17,7 @@ namespace orrery {
 enum class Sharding : std::uint8_t { none };
 enum class Attention : std::uint8_t { flash, unfused };
 inline constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
-enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
+enum class OptimizerKind : std::uint8_t { adamw, adam, sgd, lion, adafactor, muon };
 
 // Parts of a layer that backward recomputes instead of keeping their results. `layer` is the complete layer ("full").
 struct Recompute {
@@ -79,8 +79,39 @@ struct Offload {
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
-  Bytes master_bytes = 4;  // number of bytes of an element of the master weights; 4 = fp32
-  Bytes moment_bytes = 4;  // number of bytes of an element of each optimizer moment
+  Bytes master_bytes = 4;  // bytes of one element of the master copy
+  Bytes moment_bytes = 4;  // bytes of one element of each moment
+  // Moments of one byte an element, with an fp32 scale for each block of kMomentBlock elements (Dettmers et al. 2022,
+  // 2110.02861); moment_bytes is then 1
+  bool eight_bit = false;
+
+  // Moments that the optimizer keeps of every element. Adafactor keeps sums of rows and columns instead, and Muon a
+  // second moment of those elements alone that AdamW updates (optimizer_states.h).
+  int moments() const;
+};
+
+// Elements of a block of eight-bit moments: bitsandbytes (functional.py, quantize_blockwise) since version 0.45; 2,048
+// before.
+inline constexpr std::int64_t kMomentBlock = 256;
+
+// The weights that ZeRO-3 and FSDP gather and reduce together.
+struct UnitRule {
+  bool model = false;       // all weights of a chunk of layers are one unit
+  std::int64_t layers = 1;  // layers of a unit, one after the other
+  // Layers of each unit, where a spec lists them; a layer that no list names is a unit of its own
+  std::vector<std::vector<std::int64_t>> lists;
+
+  // Whether each layer, and each end of the model, is a unit of its own.
+  bool by_layer() const { return !model && layers == 1 && lists.empty(); }
+};
+
+// ZeRO++ (Wang et al. 2023, 2306.10209): narrow transfers of ZeRO-3. Bits of 0 leave a transfer as it is.
+struct ZeroQuantize {
+  std::int64_t weight_bits = 0;    // bits of a weight that is gathered in forward
+  std::int64_t gradient_bits = 0;  // bits of a gradient that is reduced, by all-to-alls in the node and between nodes
+  bool secondary_shards = false;   // every node holds all weights, cut over its ranks: backward gathers them there
+
+  bool any() const { return weight_bits > 0 || gradient_bits > 0 || secondary_shards; }
 };
 
 // Servers that hold the weights: workers push gradients and pull weights.
@@ -136,6 +167,10 @@ struct Strategy {
   // Number of ranks that together hold one set of shards (hsdp); 0 = all data * context ranks
   std::int64_t shard_group = 0;
   std::optional<ParameterServer> parameter_server;
+  // Whether gradients are reduced with the last micro-batch alone, or with every one; none: the habit (gradients.h)
+  std::optional<bool> no_sync;
+  UnitRule units;
+  ZeroQuantize zero_quantize;
   double bucket_MiB = kOneBucket_MiB;  // MiB of gradients in a bucket; 0: each parameter has a bucket of its own
   std::int64_t prefetch_units = 1;     // number of units that are gathered ahead of use
   std::int64_t units_in_flight = 2;    // largest number of units that are gathered at the same time

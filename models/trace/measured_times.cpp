@@ -159,6 +159,9 @@ struct Shapes {
     return {fmt::format("update/{}{}{}{}", u.moments, u.master > 0 ? "/master" : "", copy, gradient),
             {as_real(u.elements)}};
   }
+  Shape operator()(const Orthogonalize& o) const {
+    return {"orthogonalize", {as_real(o.rows), as_real(o.columns), as_real(o.matrices)}};
+  }
   Shape operator()(const Collective& c) const { return {"collective", {as_real(c.bytes)}}; }
   Shape operator()(const Transfer& t) const { return {"message", {as_real(t.bytes)}}; }
 };

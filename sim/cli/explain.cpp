@@ -129,6 +129,10 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
     };
     add(of_slot(all, p.plan, s), Dimension::data);
     for (const Dimension copies : kOthers) add(state_formula(spec, p.plan, copies), copies);
+    if (const double frozen = frozen_bytes(spec, p.plan, s); frozen > 0) {
+      bytes += frozen;
+      numbers += fmt::format(" + {:.4g} of what is frozen", frozen);
+    }
     t.rows.push_back({p.plan.classes[s].name, fmt::format("{}", p.plan.classes[s].multiplicity), count_text(elements),
                       numbers, number(bytes, scale), number(as_double(states_in_plan(p.plan, s)), scale),
                       number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),

@@ -12,6 +12,7 @@
 #include "models/schedule/schedule_file.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
+#include "sim/explain/formulas_data.h"
 
 namespace orrery {
 namespace {
@@ -27,19 +28,7 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
   return sum;
 }
 
-// Number of weights per rank before sharding, averaged over ranks; only weights with replicas on the n ranks of
-// dimension `copies`. sent: the number that a rank sends in a ring instead, (n - 1) / n of them. again: only weights
-// that are gathered again in backward.
-double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false) {
-  double sum = 0;
-  for (std::size_t s = 0; s < plan.classes.size(); ++s) {
-    const double n = real(group_size(plan, copies, s));
-    sum += real(elements_of(plan, s, copies, again)) * real(plan.classes[s].multiplicity) * (sent ? (n - 1) / n : 1);
-  }
-  return sum / real(plan.ranks);
-}
-
-// The bytes of collectives in the recomputed parts of layers, relative to those in forward, for one dimension.
+// The bytes of collectives in recomputed parts of layers, as a multiple of the bytes in forward, for one dimension.
 double run_again(const Plan& plan, Dimension group) {
   double forward = 0, again = 0;
   for (const Frame& f : plan.frames) {
@@ -58,126 +47,11 @@ double run_again(const Plan& plan, Dimension group) {
   return forward > 0 ? again / forward : 0;
 }
 
-// Sizes of the groups as text: "4", or "2, 1" if stages differ.
-std::string group_sizes(const Plan& plan, Dimension copies) {
-  std::vector<std::int64_t> sizes;
-  for (std::size_t s = 0; s < plan.classes.size(); ++s) sizes.push_back(group_size(plan, copies, s));
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  return fmt::format("{}", fmt::join(sizes, ", "));
-}
-
 // Bytes of one micro-batch's hidden states on a rank of the tensor group, not yet divided by sequence parallelism.
 double hidden_bytes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   return real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.hidden) *
          real(storage_bytes(s.precision));
-}
-
-bool holds_word_table(const Block& block) {
-  const auto is_table = [](const LocalParameter& p) { return p.name.starts_with("embedding.word"); };
-  return block.role == BlockRole::embedding && std::any_of(block.parameters.begin(), block.parameters.end(), is_table);
-}
-
-// Number of elements of tied token embeddings on a stage that has both the embedding and the output layer, averaged
-// over all ranks: other micro-batches come between the embedding lookup and the logits of one micro-batch, so that each
-// of the two ops reduces the gradients of the unit (FSDP unit) by itself.
-double table_used_twice(const Spec& spec, const Plan& plan) {
-  if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
-  // For each class of ranks, the number of elements of the token embeddings, and whether the stage computes logits.
-  std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;
-  for (const Frame& f : plan.frames) {
-    const Block& block = plan.blocks[f.block];
-    if (block.role == BlockRole::output) by_slot[f.slot].second = true;
-    if (!holds_word_table(block)) continue;
-    by_slot[f.slot].first = 0;
-    for (const LocalParameter& p : block.parameters) by_slot[f.slot].first += p.out * p.in;
-  }
-  double sum = 0;
-  for (const auto& [slot, table] : by_slot)
-    sum += table.second ? real(table.first) * real(plan.classes[slot].multiplicity) / real(plan.ranks) : 0;
-  return sum;
-}
-
-// Communication volume of data parallelism: gradients are reduced with g, parameters gathered with w bytes per element.
-Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
-  const Strategy& s = spec.strategy;
-  const ShardingRow& row = row_of(s.sharding);
-  const double n = real(group_size(plan, copies)), r = real(group_size(plan, Dimension::replicate));
-  const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
-  const bool eight_bit = spec.software.communication.gathers_eight_bit && is_eight_bit(s.precision);
-  // With several copies of the model in the pipeline, micro-batches are divided over them, and a rank has a part of
-  // each.
-  const double m = real(s.micro_batches()) / real(model_copies(s.schedule)), elements = average_elements(plan, copies);
-  const double all = average_elements(plan, copies, true), again = average_elements(plan, copies, true, true);
-  Volume v{.what = std::string(name_of(copies))};
-  if (!row.shards_optimizer) {
-    const std::int64_t updates = std::max<std::int64_t>(1, plan.step_micro_batches() / plan.update_every);
-    v.formula = updates > 1 ? "2Ψ·g·m" : "2Ψ·g";
-    v.bytes = 2 * g * real(updates) * all;
-  } else if (!unit_gradients(spec, row)) {
-    const bool whole = !scatters_gradients(row, spec.software.communication.shards_all_reduce);
-    v.formula = fmt::format("{}Ψ·g + Ψ·{}", whole ? "2" : "", eight_bit ? "1" : "w");
-    v.bytes = ((whole ? 2 : 1) * g + (eight_bit ? 1 : w)) * all;
-  } else if (!row.shards_parameters) {
-    v.formula = fmt::format("mΨ·g + Ψ·{}", eight_bit ? "1" : "w");
-    v.bytes = (m * g + (eight_bit ? 1 : w)) * all;
-  } else {
-    const bool twice = again == all;
-    v.formula = again == 0 ? "mΨ·g + mΨ·w" : twice ? "mΨ·g + 2mΨ·w" : "mΨ·g + m(Ψ+A)·w";
-    v.bytes = m * g * all + m * w * (all + again);
-  }
-  const bool tied = copies == Dimension::data && unit_gradients(spec, row);
-  const double table = tied ? table_used_twice(spec, plan) : 0;
-  if (table > 0) {
-    v.formula += " + mT·g";
-    v.bytes += m * table * g * (n - 1) / n;
-  }
-  v.formula = fmt::format("({})(N-1)/N", v.formula);
-  if (r > 1) {
-    v.formula += " + 2(Ψ/N)·g·(R-1)/R";
-    v.bytes += 2 * elements / n * g * (r - 1) / r;
-  }
-  v.numbers =
-      fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, group_sizes(plan, copies), m, g, w);
-  if (v.formula.find('A') != std::string::npos)
-    v.numbers += fmt::format(", A = {:.4g} gathered again", average_elements(plan, copies, false, true));
-  if (table > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table);
-  if (r > 1) v.numbers += fmt::format(", R = {}", r);
-  return v;
-}
-
-// Communication volume of torch's DataParallel: weights to every rank and gradients back, each passed on by all but one
-// rank of a ring; token ids, logits and their gradients between rank 0 and the other ranks.
-Volume master_volume(const Spec& spec, const Plan& plan) {
-  const Strategy& s = spec.strategy;
-  const double n = real(group_size(plan, Dimension::data)), elements = average_elements(plan, Dimension::data);
-  const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
-  const std::int64_t multiple = spec.software.layout.vocab_multiple;
-  const double rows = real(s.micro_batch * spec.sequence), m = real(s.micro_batches());
-  const double vocab = real(ceil_div(spec.model.vocab, multiple) * multiple);
-  return {.what = "data",
-          .formula = "Ψ·w + Ψ·g + m·R·(8 + 2V·w)(N-1)/N",
-          .numbers = fmt::format("Ψ = {:.4g}, N = {}, m = {}, R = {} tokens, V = {}, g = {} B, w = {} B", elements, n,
-                                 m, rows, vocab, g, w),
-          .bytes = (g + w) * elements + m * rows * (8 + 2 * vocab * w) * (n - 1) / n};
-}
-
-// Communication volume of a parameter server: every worker pushes gradients and pulls weights. Where each
-// range of the weights has a chain of R servers, the summed gradients go on from server to server R - 1 times.
-Volume server_volume(const Spec& spec, const Plan& plan) {
-  const Strategy& s = spec.strategy;
-  const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
-  const double elements = average_elements(plan, Dimension::data), workers = real(plan.workers());
-  const double further = real(plan.copies - 1), servers = real(plan.ranges());
-  const double each = (g + w) * workers + g * further;
-  return {.what = "servers",
-          .formula = plan.copies == 1 ? "Ψ·g + Ψ·w per worker, W/S of it through a server"
-                                      : "Ψ·g + Ψ·w per worker; Ψ·((W+R-1)·g + W·w)/S through a server's machine",
-          .numbers = fmt::format(
-              "Ψ = {:.4g}, W = {} workers, S = {} servers{}, g = {} B, w = {} B; {:.3f} GB per server", elements,
-              workers, servers, plan.copies == 1 ? "" : fmt::format(", R = {} copies", plan.copies), g, w,
-              each * elements / servers / 1e9),
-          .bytes = each * elements / workers};
 }
 
 // Communication volume of Megatron's tensor parallelism (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer

@@ -17,9 +17,13 @@ namespace orrery {
 // sharded: a rank holds 1/shards of a sharded state.
 struct StateFormula {
   Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes per parameter, on the device or offloaded
-  Bytes whole = 0;  // bytes per parameter of master weights that every rank holds unsharded
-  // bytes per parameter of buffers for the host's update that hold gradients too; sharded as the optimizer states
-  Bytes copies = 0;
+  Bytes whole = 0;  // bytes of the optimizer that every rank keeps for all parameters, unsharded
+  Bytes whole_gradients =
+      0;  // bytes of gradients that every rank keeps whole until they are reduced, beside its shards
+  // Bytes per parameter that only some have: Muon's second moments, those without which Adafactor does; scales of
+  // eight-bit moments
+  double some = 0;
+  Bytes copies = 0;  // bytes of copies of gradients that the host's update reads, sharded as the optimizer
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
   std::int64_t shards = 1;
 
@@ -37,10 +41,13 @@ std::string text_of(const StateFormula& f);           // the formula as text, th
 // Number of ranks in the group of dimension d to which the first rank of a class of ranks belongs.
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 
-// Number of weights (elements) that a class of ranks holds before sharding. copies: only weights whose replicas are on
-// the ranks of this dimension, as in state_formula(). again: only weights that are gathered a second time, for
-// backward.
-std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
+// Elements of weights that a class of ranks holds before sharding, by the dimension whose ranks have copies of them
+// (copies, as in state_formula). again: only weights that are gathered a second time, for backward. frozen: those that
+// do not train, else those that do.
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false,
+                         bool frozen = false);
+// Bytes of a class's weights that do not train.
+double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot);
 Bytes states_in_plan(const Plan& plan,
                      // Bytes of model states (parameters, gradients, optimizer states) that a class of ranks has in the
                      // plan, without buffers beside them

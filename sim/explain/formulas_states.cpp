@@ -42,8 +42,30 @@ double StateFormula::bytes(double elements) const {
     return static_cast<double>(each) * elements / (sharded ? static_cast<double>(shards) : 1);
   };
   return part(parameters, shards_parameters) + part(gradients, shards_gradients) +
-         part(optimizer + copies, shards_optimizer) + part(whole, false);
+         part(optimizer + copies, shards_optimizer) + part(whole + whole_gradients, false) +
+         some * elements / (shards_optimizer ? static_cast<double>(shards) : 1);
 }
+
+namespace {
+
+// Bytes per parameter of moments that are not whole numbers of bytes.
+double some_moments(const Optimizer& o, const Plan& plan) {
+  if (o.eight_bit) return 4.0 * o.moments() / static_cast<double>(kMomentBlock);
+  if (o.kind != OptimizerKind::muon) return 0;
+  double all = 0, matrices = 0;
+  for (const Frame& f : plan.frames) {
+    const Block& block = plan.blocks[f.block];
+    if (f.micro_batch != 0) continue;
+    for (const LocalParameter& p : block.parameters) {
+      const auto elements = static_cast<double>(p.out * p.in);
+      all += elements;
+      matrices += p.in > 1 && block.role == BlockRole::layer ? elements : 0;
+    }
+  }
+  return static_cast<double>(o.moment_bytes) * (1 - matrices / all);
+}
+
+}  // namespace
 
 StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies) {
   const Strategy& s = spec.strategy;
@@ -54,7 +76,7 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   f.gradients = storage_bytes(s.gradient_precision);
   if (spec.software.communication.widens_gradient_shards && unit_gradients(spec, row) && row.fp32_shards)
     f.gradients = std::max(f.gradients, s.optimizer.master_bytes);
-  f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
+  f.optimizer = s.optimizer.moments() * s.optimizer.moment_bytes;
   const bool on_host = s.offload.optimizer != MemoryTier::device;
   const bool masters = masters_lie_apart(s, row);
   if (masters) f.optimizer += s.optimizer.master_bytes;
@@ -65,6 +87,11 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
     f.whole = s.optimizer.master_bytes;
     f.optimizer -= f.whole;
   }
+  f.some = some_moments(s.optimizer, plan);
+  if (unit_gradients(spec, row) && !fresh_gradients(spec, row)) f.whole_gradients = f.gradients;
+  if (s.zero_quantize.secondary_shards)
+    f.some += static_cast<double>(width) * static_cast<double>(group_size(plan, copies)) /
+              static_cast<double>(group_size(plan, Dimension::data_in_node));
   f.shards_parameters = row.shards_parameters;
   f.shards_gradients = unit_gradients(spec, row);
   f.shards_optimizer = row.shards_optimizer;
@@ -91,7 +118,7 @@ std::string text_of(const StateFormula& f) {
   (f.shards_parameters ? cut : whole) += f.parameters;
   (f.shards_gradients ? cut : whole) += f.gradients;
   (f.shards_optimizer ? cut : whole) += f.optimizer + f.copies;
-  whole += f.whole;
+  whole += f.whole + f.whole_gradients;
   if (cut == 0) return term(whole, false);
   return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
 }
@@ -111,7 +138,7 @@ static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::
                                [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_tile); });
 }
 
-std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again) {
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again, bool frozen) {
   const bool apart = sums_table_apart(plan, slot);
   struct Unit {
     // together: number of elements that are gathered at once; tiles: number of elements that are gathered tile by tile.
@@ -128,15 +155,42 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, b
     const auto [at, fresh] = units.try_emplace(f.unit);
     at->second.gathers += (gives_up_unit(plan, block.forward) ? 1 : 0) + (gives_up_unit(plan, block.backward) ? 1 : 0);
     for (const LocalParameter& p : block.parameters) {
-      if (!fresh || copies_of(p, apart) != copies) continue;
+      if (!fresh || p.frozen != frozen || copies_of(p, apart) != copies) continue;
       const bool tile = p.tile > 0;
       (tile ? at->second.tiles : at->second.together) +=
           p.out * p.in * (tile && again ? uses_in_backward(plan, block, p.tile) : 1);
     }
   }
+  // Units of several blocks are freed by ops of their own.
+  std::map<std::uint32_t, std::int64_t> released;
+  for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
+    const std::uint32_t frame = plan.tasks[t].frame;
+    if (plan.op_of(t).name == "release unit") ++released[frame];
+  }
+  for (auto& [frame, unit] : units) {
+    if (released.contains(frame)) unit.gathers = released.at(frame) / plan.micro_batches;
+  }
   std::int64_t sum = 0;
   for (const auto& [frame, unit] : units)
     sum += unit.together * (again ? std::max<std::int64_t>(0, unit.gathers - 1) : 1) + unit.tiles;
+  return sum;
+}
+
+double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {
+  const Bytes width = storage_bytes(spec.strategy.precision);
+  const auto shards = static_cast<double>(
+      row_of(spec.strategy.sharding).shards_parameters ? group_size(plan, Dimension::data, slot) : 1);
+  std::map<std::pair<std::uint32_t, std::int64_t>, Bytes>
+      blocks;  // by state and place: a tied output's is counted once
+  for (const Frame& f : plan.frames) {
+    if (f.slot != slot || f.state == kNone || f.micro_batch != 0) continue;
+    for (const LocalParameter& p : plan.blocks[f.block].parameters) {
+      const std::int64_t elements = p.out * p.in;
+      if (p.frozen) blocks[{f.state, f.frozen_base + p.offset}] = p.nf4 ? nf4_bytes(elements) : elements * width;
+    }
+  }
+  double sum = 0;
+  for (const auto& [place, bytes] : blocks) sum += static_cast<double>(bytes) / shards;
   return sum;
 }
 

@@ -38,7 +38,7 @@ double checkpoint_bytes(const Spec& spec) {
   const Optimizer& o = spec.strategy.optimizer;
   const Bytes width = storage_bytes(spec.strategy.precision);
   const Bytes master = width < o.master_bytes ? o.master_bytes : 0;
-  const Bytes moments = o.kind == OptimizerKind::sgd ? 0 : 2 * o.moment_bytes;
+  const Bytes moments = o.moments() * o.moment_bytes;
   return static_cast<double>(parameter_count(spec.model, spec.sequence)) *
          static_cast<double>(width + master + moments);
 }

@@ -53,7 +53,7 @@ Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change) {
   const std::int64_t model_ranks = s.tensor * s.places() * s.context;
   s.data = std::max<std::int64_t>(1, spec.strategy.gpus() / model_ranks);
   drop_options(spec.strategy, s);
-  if (s.sharding != spec.strategy.sharding) s.shard_group = 0;
+  if (s.sharding != spec.strategy.sharding) drop_sharding_options(s);
   // Schedules with two copies of the model (Chimera, DualPipe) reduce gradients after the last backward.
   const bool both_ways = runs_both_ways(s.schedule);
   if (s.sharding != spec.strategy.sharding || both_ways != runs_both_ways(spec.strategy.schedule))
@@ -339,7 +339,7 @@ void add_overlap(const Spec& spec, List& list) {
 List techniques(const Spec& spec) {
   List list;
   for (const auto add : {add_sharding, add_tensor, add_pipeline, add_context, add_experts, add_recompute, add_memory,
-                         add_offload, add_overlap})
+                         add_training, add_offload, add_overlap})
     add(spec, list);
   std::stable_partition(list.begin(), list.end(), [](const Technique& t) { return t.used; });
   return list;

@@ -29,13 +29,16 @@ StateTensors::StateTensors(const Plan& plan, const std::vector<std::uint32_t>& f
       if (sums.bytes > 0 && sums.bytes == whole.bytes && sums.home == MemoryTier::device)
         gradient_width_ = plan.element_bytes;
     }
-    if (frame.state == kNone || block.parameters.empty() || !known.insert({frame.state, frame.base}).second) continue;
-    for (const LocalParameter& p : block.parameters) weights_[frame.state].push_back(p.out * p.in);
+    if (frame.state == kNone || block.parameter_elements == 0 || !known.insert({frame.state, frame.base}).second)
+      continue;
+    for (const LocalParameter& p : block.parameters) {
+      if (!p.frozen) weights_[frame.state].push_back(p.out * p.in);
+    }
   }
 }
 
 void StateTensors::take_moments(std::uint32_t state, Picoseconds now) {
-  const std::vector<std::int64_t>& weights = weights_.at(state);
+  const std::vector<std::int64_t>& weights = weights_[state];  // none where nothing of a chunk trains
   const auto all = static_cast<double>(std::accumulate(weights.begin(), weights.end(), std::int64_t{0}));
   for (const std::int64_t elements : weights) {
     for (const BlockBuffer& what : plan_.blocks[plan_.frames[state].block].buffers) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/spec/documents.h"
+
 namespace orrery {
 
 namespace {
@@ -42,26 +44,69 @@ double of_index(const Model& m, double s) {
 }
 
 // Pairs of a query and a key that one head of one sequence has in a layer.
-double pairs_of(const Model& m, std::int64_t layer, std::int64_t sequence, AttentionPairs pairs) {
-  const auto s = static_cast<double>(sequence);
-  if (layer_kind(m, layer).mixer != Mixer::attention) return 0;
+double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
+  const Model& m = spec.model;
+  const auto s = static_cast<double>(spec.sequence);
   if (m.indexer) return causal_pairs(s, std::min(s, static_cast<double>(m.indexer->top_k)));
   if (pairs == AttentionPairs::full) return s * s;
-  const double window = has_window(m, layer) ? std::min(s, static_cast<double>(m.sliding_window->window)) : s;
-  return causal_pairs(s, window);
+  const std::int64_t window = has_window(m, layer) ? m.sliding_window->window : 0;
+  return spec.documents ? document_pairs(spec, window, false).mean : pairs_of_document(s, window);
 }
 
-// Sums pairs_of() over all layers; layers for multi-token prediction count like the last layer.
-double pairs_of_layers(const Spec& spec, AttentionPairs pairs) {
+// Sums the pairs of all layers that have attention, each counted as often as `times` says; layers for multi-token
+// prediction count like the last layer. These layers have at most two kinds of masks.
+template <class Times>
+double pairs_of_layers(const Spec& spec, AttentionPairs pairs, const Times& times) {
   const Model& m = spec.model;
-  double sum = static_cast<double>(m.mtp_layers) * pairs_of(m, m.layers - 1, spec.sequence, pairs);
-  for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += pairs_of(m, layer, spec.sequence, pairs);
+  double by_kind[2] = {-1, -1};
+  const auto of_layer = [&](std::int64_t layer) {
+    if (layer_kind(m, layer).mixer != Mixer::attention) return 0.0;
+    double& kind = by_kind[has_window(m, layer) ? 1 : 0];
+    if (kind < 0) kind = pairs_of(spec, layer, pairs);
+    return kind;
+  };
+  double sum = static_cast<double>(m.mtp_layers) * times(m.layers - 1) * of_layer(m.layers - 1);
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += times(layer) * of_layer(layer);
   return sum;
+}
+
+double pairs_of_layers(const Spec& spec, AttentionPairs pairs) {
+  return pairs_of_layers(spec, pairs, [](std::int64_t) { return 1.0; });
 }
 
 double attention_flops(const FlashAttention& a, AttentionPairs pairs) {
   const double keys = pairs == AttentionPairs::full ? static_cast<double>(a.key) : keys_per_query(a);
   return 2.0 * static_cast<double>(a.batch * a.heads * a.query * (a.head_dim + a.value_dim)) * keys;
+}
+
+// The products of a token with a model that is frozen in part: forward everywhere; the gradient of a weight that
+// trains; and an input's gradient where something trains before it.
+struct Needed {
+  double products = 0;         // elements that a token is multiplied with, once for each product
+  std::vector<double> scores;  // passes of each layer's attention, backward counted twice
+};
+
+Needed needed_products(const Spec& spec) {
+  const Model& m = spec.model;
+  Needed needed;
+  bool below = trains_below(m, 0);
+  const auto add = [&](const Parameter& p) {
+    const bool trains = !is_frozen(m, p.name);
+    const double used = p.in == 1 ? 0 : p.experts > 0 ? static_cast<double>(m.moe->top_k) : 1;
+    needed.products += (1.0 + (trains ? 1 : 0) + (below ? 1 : 0)) * used * static_cast<double>(p.out * p.in);
+    // An adapter's first matrix stands behind the frozen one, whose input is its own: only its second matrix sees it.
+    below = below || trains;
+  };
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) {
+    for (const Parameter& p : layer_parameters(m, layer)) {
+      const bool core = p.name == "attention.out.weight";
+      if (core) needed.scores.push_back(below ? 3 : 1);
+      add(p);
+    }
+  }
+  for (const Parameter& p : head_parameters(m)) add(p);
+  if (m.tied_embeddings) add(embedding_parameters(m, spec.sequence).front());
+  return needed;
 }
 
 }  // namespace
@@ -73,11 +118,18 @@ double model_flops(const Spec& spec, AttentionPairs pairs) {
   for (std::int64_t layer = 0; layer < m.layers; ++layer)
     matrices += met_by_a_token(m, layer) + of_recurrence(m, layer);
   if (m.mtp_layers > 0) matrices += modules * (met_by_a_token(m, m.layers - 1) + 2 * hidden * hidden);
+  const bool part = has_frozen(m);
+  const Needed needed = part ? needed_products(spec) : Needed{};
   const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
   const double query = static_cast<double>(m.mla ? m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim : m.head_dim);
+  const double of_pair = static_cast<double>(m.heads) * (query + value);
   const auto sequence = static_cast<double>(spec.sequence);
-  const double scores = static_cast<double>(m.heads) * (query + value) * pairs_of_layers(spec, pairs) +
-                        static_cast<double>(m.layers + m.mtp_layers) * of_index(m, sequence);
+  if (part) {
+    const double passes = pairs_of_layers(spec, pairs, [&](std::int64_t layer) { return needed.scores[layer]; });
+    return 2 * static_cast<double>(spec.strategy.global_batch) * (sequence * needed.products + of_pair * passes);
+  }
+  const double scores =
+      of_pair * pairs_of_layers(spec, pairs) + static_cast<double>(m.layers + m.mtp_layers) * of_index(m, sequence);
   return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores);
 }
 

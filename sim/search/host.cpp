@@ -12,8 +12,8 @@ Picoseconds at_rate(double bytes, double rate) {
   return rate > 0 ? static_cast<Picoseconds>(bytes / rate * kPicosecondsPerSecond) : 0;
 }
 
-// Bytes per parameter of one optimizer moment.
-Bytes moment_bytes(const Optimizer& o) { return o.kind == OptimizerKind::sgd ? 0 : o.moment_bytes; }
+// Bytes per parameter of the optimizer's moments.
+Bytes moment_bytes(const Optimizer& o) { return o.moments() * o.moment_bytes; }
 
 std::int64_t node_ranks(const Space& space) {
   return std::min<std::int64_t>(space.base().cluster.gpus_per_node, space.gpus());
@@ -26,7 +26,7 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   const auto mine = static_cast<double>(own_elements(cell, stage)), m = static_cast<double>(cell.micro_batches);
   const auto gradients = mine * static_cast<double>(storage_bytes(s.gradient_precision));
   const auto width = static_cast<double>(row.fp32_shards ? s.optimizer.master_bytes : storage_bytes(s.precision));
-  const Bytes each = s.optimizer.master_bytes + 2 * moment_bytes(s.optimizer);
+  const Bytes each = s.optimizer.master_bytes + moment_bytes(s.optimizer);
   // Weights that stay gathered from forward to backward may serve several micro-batches.
   const double gathers = (row.reshards_after_forward ? 2 * m : 1) * static_cast<double>(in_layers) * width;
   const bool host_gradients = away.gradients != MemoryTier::device,
@@ -86,7 +86,7 @@ HostLoad host_load(const Space& space, const SearchCell& cell, const StageWeight
                          .master = s.optimizer.master_bytes,
                          .moment = s.optimizer.moment_bytes,
                          .forward = 0,
-                         .moments = moment_bytes(s.optimizer) > 0 ? 2 : 0};
+                         .moments = s.optimizer.moments()};
   const double bytes = cost_of(update, storage_bytes(s.precision)).bytes;
   const bool together = s.clip > 0 && !away.delayed_update;
   const auto node = static_cast<double>(node_ranks(space));
@@ -123,7 +123,7 @@ bool lacks_host(const Space& space, const CellWork& work, Bytes activations) {
   const Strategy& s = spec.strategy;
   const bool fp32_shards = row_of(work.cell.memory_plan.sharding).fp32_shards;
   Bytes each = 0;
-  if (away.optimizer == MemoryTier::host) each += s.optimizer.master_bytes + 2 * moment_bytes(s.optimizer);
+  if (away.optimizer == MemoryTier::host) each += s.optimizer.master_bytes + moment_bytes(s.optimizer);
   if (away.gradients == MemoryTier::host) each += storage_bytes(s.gradient_precision);
   if (away.parameters == MemoryTier::host && !fp32_shards) each += storage_bytes(s.precision);
   const Bytes least = own_elements(work.cell, fewest_elements(work)) * each + activations;

@@ -89,7 +89,7 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   if (away.gradients == MemoryTier::device && !late) sum += work.units ? mine * gradient : whole * gradient;
   if (away.optimizer != MemoryTier::device) return sum;
   if (width < o.master_bytes && !row.fp32_shards) sum += mine * o.master_bytes;
-  if (o.kind != OptimizerKind::sgd) sum += 2 * mine * o.moment_bytes;
+  sum += o.moments() * mine * o.moment_bytes;
   if (!row.shards_parameters)
     sum += (2 - (spec.software.communication.gathers_eight_bit ? width : 0)) * stage.weights.eight_bit_elements;
   return sum;

@@ -23,10 +23,14 @@ Picoseconds update_time(BoundCache& cache, std::int64_t elements) {
     return picoseconds(kernel_time(op, width, spec.cluster.gpu, cache.profile,
                                    name_in(kFlashKernels, spec.software.kernels.attention_kernel)));
   };
-  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   const bool master = width < s.optimizer.master_bytes;
-  const Update update = {elements, gradient,    master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
-                         0,        sgd ? 0 : 2, spec.software.kernels.fused_optimizer};
+  const Update update = {elements,
+                         gradient,
+                         master ? s.optimizer.master_bytes : 0,
+                         s.optimizer.moment_bytes,
+                         0,
+                         s.optimizer.moments(),
+                         spec.software.kernels.fused_optimizer};
   Picoseconds sum = 0;
   if (s.clip > 0) sum += time(SquaredNorm{elements, gradient});
   if (s.clip > 0 && !spec.software.kernels.fused_clip) sum += time(Multiply{elements, gradient});

@@ -59,6 +59,32 @@ void data_traffic(Checks& checks) {
   }
 }
 
+// Reductions with every micro-batch, whole gradients beside shards, units, adapters, and ZeRO++.
+void training_traffic(Checks& checks) {
+  const double layer = 4 * kHidden * kHidden + 3 * kHidden * kWide, rank = 16;
+  const double parameters = kLayers * (layer + 2 * kHidden) + 2 * kVocab * kHidden + kHidden;
+  const double adapters =
+      kLayers * rank * (kHidden + 3 * kHidden + 2 * kHidden + kHidden + 2 * kWide + kWide + kHidden);
+  for (const int d : {2, 8}) {
+    const double part = (d - 1.0) / d;
+    const auto moved = [&](std::string_view what, const Json& more, double each) {
+      hold(checks, what, plain({.data = d}, more), "data", each * parameters * part);
+    };
+    moved("no no_sync", {{"sharding", "none"}, {"no_sync", false}}, 8 * kMicroBatches);
+    moved("no no_sync", {{"sharding", "zero1"}, {"no_sync", false}}, 8 * kMicroBatches + 2);
+    moved("no_sync", {{"sharding", "zero2"}, {"no_sync", true}}, 4 + 2);
+    moved("no_sync", {{"sharding", "zero3"}, {"no_sync", true}}, 4 * kMicroBatches + 4);
+    for (const Json& units : {Json("model"), Json(2), Json::parse("[[0, 7], [1, 2, 3]]")})
+      moved("units", {{"sharding", "fsdp"}, {"units", units}}, 8 * kMicroBatches);
+    // Weights come in 8 bits, and once more in 16; gradients go in 4.
+    moved("zero++", {{"sharding", "zero3"}, {"zero_quantize", {{"weights", "int8"}}}}, 7 * kMicroBatches);
+    Json lora = plain({.data = d}, {{"sharding", "none"}});
+    lora["model"]["lora"] = {{"rank", rank}};
+    lora["model"]["lora"]["rank"] = static_cast<std::int64_t>(rank);
+    hold(checks, "adapters", lora, "data", 8 * adapters * part);
+  }
+}
+
 void tensor_traffic(Checks& checks) {
   const double hidden = kSequence * kHidden * kBytes;
   for (const int t : {2, 4, 8}) {
@@ -105,6 +131,7 @@ void expert_traffic(Checks& checks) {
 
 void traffic(Checks& checks) {
   data_traffic(checks);
+  training_traffic(checks);
   tensor_traffic(checks);
   pipeline_traffic(checks);
   context_traffic(checks);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "models/schedule/schedules.h"
+#include "models/spec/documents.h"
 #include "models/spec/sharding.h"
 #include "sim/explain/formulas.h"
 #include "sim/predict/predict.h"
@@ -48,8 +49,39 @@ double score_elements(const Model& m) {
 double keys_seen(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
   const double s = num(spec.sequence);
   if (pairs == AttentionPairs::full) return s;
-  const double w = has_window(spec.model, layer) ? std::min(s, num(spec.model.sliding_window->window)) : s;
-  return (w * (w + 1) / 2 + (s - w) * w) / s;
+  const auto seen = [&](double length) {
+    const double w = has_window(spec.model, layer) ? std::min(length, num(spec.model.sliding_window->window)) : length;
+    return w * (w + 1) / 2 + (length - w) * w;
+  };
+  if (!spec.documents) return seen(s) / s;
+  double pairs_of_all = 0;
+  for (std::int64_t sample = 0; sample < spec.strategy.global_batch; ++sample) {
+    for (const std::int64_t length : documents_of(spec, sample)) pairs_of_all += seen(num(length));
+  }
+  return pairs_of_all / num(spec.strategy.global_batch) / s;
+}
+
+// FLOPs of a token in a model with adapters on all its layers' matrices, in a layer that is not the first: what is
+// frozen costs 4 FLOPs an element, an adapter 6.
+double adapted_flops(const Model& m) {
+  const double h = num(m.hidden), heads = num(m.heads * m.head_dim), qkv = heads + 2 * num(m.kv_heads * m.head_dim);
+  const double f = num(m.feed_forward), up = m.gated ? 2 * f : f, r = num(m.lora->rank);
+  double sum = 4 * (h * qkv + heads * h + h * up + f * h);
+  sum += m.lora->qkv ? 6 * r * (h + qkv) : 0;
+  sum += m.lora->out ? 6 * r * (h + heads) : 0;
+  sum += m.lora->mlp ? 6 * r * (h + up + f + h) : 0;
+  return sum;
+}
+
+// Bounds of the FLOPs of a step with adapters: below the first one nothing runs back.
+std::pair<double, double> bounds_with_adapters(const Spec& spec, AttentionPairs pairs) {
+  const Model& m = spec.model;
+  const double tokens = num(spec.strategy.global_batch * spec.sequence);
+  double layers = 0, first = adapted_flops(m) + 6 * score_elements(m) * keys_seen(spec, 0, pairs);
+  for (std::int64_t l = 0; l < m.layers; ++l)
+    layers += adapted_flops(m) + 6 * score_elements(m) * keys_seen(spec, l, pairs);
+  const double all = layers + 4 * num(m.vocab) * num(m.hidden);
+  return {tokens * (all - first), tokens * all};
 }
 
 double flops_of(const Spec& spec, AttentionPairs pairs) {
@@ -70,6 +102,7 @@ void check_parameters(Checks& checks, const Subject& s) {
   if (m.positions == Positions::learned) low += num(m.max_positions > 0 ? m.max_positions : s.run.spec.sequence) * h;
   for (std::int64_t l = 0; l < m.layers; ++l) low += layer_elements(m, l).own;
   const double experts = m.moe ? num(m.moe->experts) : 1;  // norms and biases
+  if (m.lora) return;                                      // adapters are counted by their own form
   const double high = low + num(m.layers) * (60 * h + 8 * num(m.feed_forward) * experts) + 1e6;
   const double count = num(parameter_count(m, s.run.spec.sequence));
   if (count < low * (1 - 1e-9) || count > high)
@@ -103,14 +136,16 @@ std::vector<double> volume_factors(const Spec& spec) {
   const Strategy& st = spec.strategy;
   const double w = num(storage_bytes(st.precision)), g = num(storage_bytes(st.gradient_precision));
   const double m = num(st.micro_batches());
+  const bool each = !st.no_sync.value_or(true);
+  const double r = st.no_sync.value_or(false) ? 1 : m;  // reductions of what is sharded
   const double gathered = spec.software.communication.gathers_eight_bit && is_eight_bit(st.precision) ? 1 : w;
   const std::map<std::string_view, std::vector<double>> factors = {
-      {"none", {2 * g}},
-      {"zero1", {(spec.software.communication.shards_all_reduce ? 2 : 1) * g + gathered}},
-      {"zero2", {(spec.software.communication.keep_gradients_whole ? g : m * g) + gathered}},
-      {"zero3", {m * 2 * w + m * g, 2 * m * w + g, w + m * w + m * g, m * w + m * g, 4 * m * w}},
-      {"fsdp", {2 * m * w + m * g, 2 * m * w + g}},
-      {"fsdp-grad-op", {m * w + m * g, m * w + g, w + m * g, w + g}}};
+      {"none", {2 * g * (each ? m : 1)}},
+      {"zero1", {each ? 2 * m * g + gathered : (spec.software.communication.shards_all_reduce ? 2 : 1) * g + gathered}},
+      {"zero2", {(st.no_sync.value_or(spec.software.communication.keep_gradients_whole) ? g : m * g) + gathered}},
+      {"zero3", {m * 2 * w + r * g, w + m * w + r * g, m * w + r * g}},
+      {"fsdp", {2 * m * w + r * g}},
+      {"fsdp-grad-op", {m * w + r * g, w + r * g}}};
   const auto found = factors.find(name_of(st.sharding));
   return found == factors.end() ? std::vector<double>{} : found->second;
 }
@@ -124,7 +159,7 @@ double states_by_formula(const Spec& spec, const Plan& plan, std::size_t slot) {
   };
   add(of_slot(state_formula(spec, plan), plan, slot), Dimension::data);
   for (const Dimension d : {Dimension::expert_data, Dimension::embedding}) add(state_formula(spec, plan, d), d);
-  return bytes;
+  return bytes + frozen_bytes(spec, plan, slot);
 }
 
 // Whether data-parallel traffic has no formula: a tied vocabulary that all stages share is gathered and reduced with
@@ -132,7 +167,8 @@ double states_by_formula(const Spec& spec, const Plan& plan, std::size_t slot) {
 bool has_no_form(const Spec& spec, const Volume& v) {
   const Strategy& st = spec.strategy;
   const bool tied = st.pipeline > 1 && spreads_vocabulary(st.schedule) && spec.model.tied_embeddings;
-  return v.what.starts_with("data") && row_of(st.sharding).shards_gradients && tied;
+  const bool other = st.zero_quantize.any() || st.optimizer.kind == OptimizerKind::muon;
+  return v.what.starts_with("data") && ((row_of(st.sharding).shards_gradients && tied) || other);
 }
 
 }  // namespace
@@ -140,8 +176,18 @@ bool has_no_form(const Spec& spec, const Volume& v) {
 void flops(Checks& checks, const Subject& s) {
   const Report& r = s.run.report;
   const double all = num(s.run.spec.gpus) * r.step_time_s * 1e12;
+  const Model& model = s.run.spec.model;
   const auto hold = [&](std::string_view name, double rate, AttentionPairs pairs) {
-    const double got = rate * all, want = flops_of(s.run.spec, pairs);
+    const double got = rate * all;
+    if (model.lora) {
+      const auto [low, high] = bounds_with_adapters(s.run.spec, pairs);
+      if (got < low || got > high * (1 + 1e-9))
+        checks.violated(name, fmt::format("{:.6g}, with adapters {:.6g} .. {:.6g}", got, low, high), s.spec);
+      return;
+    }
+    const double whole = flops_of(s.run.spec, pairs), want = model.frozen.empty() ? whole : got;
+    if (!model.frozen.empty() && (got > whole * (1 + 1e-9) || got < whole / 3 * (1 - 1e-9)))
+      checks.violated(name, fmt::format("{:.6g}, of a model that trains whole {:.6g}", got, whole), s.spec);
     if (!close(got, want, 1e-4))
       checks.violated(name, fmt::format("{:.6g}, by its formula {:.6g} ({:.4f})", got, want, got / want), s.spec);
   };
@@ -156,7 +202,8 @@ void volumes_by_form(Checks& checks, const Subject& s) {
   const Strategy& st = spec.strategy;
   const double ranks = num(st.data * st.context);
   const bool plain = st.pipeline == 1 && !spec.model.moe && spec.model.mtp_layers == 0 && !st.on_grid() &&
-                     !is_offloaded(st) && st.shard_group == 0 && st.stage_replicas.empty();
+                     !is_offloaded(st) && st.shard_group == 0 && st.stage_replicas.empty() && !has_frozen(spec.model) &&
+                     !st.zero_quantize.any() && st.optimizer.kind != OptimizerKind::muon;
   if (!plain || ranks < 2) return;
   const double parameters = parameters_of_a_rank(spec);
   // An embedding's backward reads no weights, and a stack may keep those of the output until backward.

@@ -33,6 +33,7 @@ bool is_cut_by_cost(const Spec& spec) {
 // The memory of searched orders is not compared: the fastest order that fits the schedule's room wins, whatever it
 // needs.
 void more_micro_batches(Checks& checks, const Subject& s) {
+  if (s.run.spec.documents) return;  // other samples have other documents
   const Json more = with(s.spec, "strategy.global_batch", 2 * s.run.spec.strategy.global_batch);
   const Run* twice = checks.simulate(more);
   if (twice == nullptr) return;
@@ -170,6 +171,7 @@ void weak_scaling(Checks& checks, const Subject& s) {
   const Spec& spec = s.run.spec;
   const ShardingRow& row = row_of(spec.strategy.sharding);
   const bool lags = !spec.cluster.stragglers.empty() || spec.cluster.straggler_share > 0;
+  if (spec.documents || spec.strategy.zero_quantize.any()) return;  // other documents; other nodes
   if (lags || is_offloaded(spec.strategy) || row.hybrid || row.servers || row.master) return;
   // With two copies of the model, stages that mirror each other may lie on more GPUs of a node, which have more NICs.
   if (model_copies(spec.strategy.schedule) > 1) return;

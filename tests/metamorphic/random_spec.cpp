@@ -132,6 +132,35 @@ void draw_transfers(Draw& draw, Json& s) {
   if (draw.chance(.2)) s["gradient_precision"] = draw.of({"bf16", "fp32"});
 }
 
+// When gradients are reduced, units of several layers, and ZeRO++.
+void draw_reductions(Draw& draw, Json& s) {
+  const std::string sharding = s["sharding"];
+  if (draw.chance(.12)) s["no_sync"] = draw.chance(.5);
+  const bool gathers = row_of(find_sharding(sharding)).shards_parameters;
+  if (gathers && draw.chance(.2)) s["units"] = draw.of<Json>({"model", 2, 3, Json::parse("[[0, 1]]")});
+  if (sharding == "zero3" && draw.chance(.2))
+    s["zero_quantize"] =
+        Json::parse(draw.of({R"({"weights": "int8"})", R"({"gradients": "int4"})", R"({"secondary_shards": "node"})",
+                             R"({"weights": "int8", "gradients": "int4", "secondary_shards": "node"})"}));
+}
+
+// Adapters, frozen parts, and optimizers that keep other states than Adam.
+void draw_training(Draw& draw, Drawn& d) {
+  if (draw.chance(.15) && d.model.is_object()) {
+    if (draw.chance(.5))
+      d.model["lora"] = {{"rank", draw.of({4, 16, 64})},
+                         {"targets", draw.of<Json>({"qkv", "mlp", Json::array({"qkv", "out", "mlp"})})}};
+    else
+      d.model["frozen"] =
+          draw.of<Json>({"embedding", "attention", Json::array({"embedding", "attention", "mlp"}), "head"});
+    if (draw.chance(.7)) d.model.erase("moe");
+    if (d.model.contains("lora") && draw.chance(.3)) d.model["lora"]["weights"] = "nf4";
+  }
+  if (draw.chance(.12))
+    d.strategy["optimizer"] =
+        draw.of<Json>({"lion", "adafactor", "muon", Json::object({{"name", "adamw"}, {"states", "8bit"}})});
+}
+
 bool computes(const Gpu& gpu, std::string_view precision) {
   try {
     return peak_flops(gpu, find_precision(precision)) > 0;
@@ -218,12 +247,13 @@ Json random_spec(Draw& draw, const std::vector<std::string>& schedules) {
     const std::int64_t most = find_model(d.model.get<std::string>()).max_positions;
     if (most > 0) sequence = std::min(sequence, most);
   }
-  return {{"model", d.model},
-          {"sequence", sequence},
-          {"cluster", cluster},
-          {"gpus", gpus},
-          {"software", random_software(draw)},
-          {"strategy", d.strategy}};
+  const Json software = random_software(draw);
+  draw_reductions(draw, d.strategy);
+  draw_training(draw, d);
+  Json samples = sequence;
+  if (draw.chance(.1)) samples = {{"length", sequence}, {"documents", {{"mean", sequence / draw.of({2, 5, 12})}}}};
+  return {{"model", d.model}, {"sequence", samples},  {"cluster", cluster},
+          {"gpus", gpus},     {"software", software}, {"strategy", d.strategy}};
 }
 
 Json with(Json spec, std::string_view path, const Json& value) {

@@ -43,7 +43,9 @@ void sharding_order(Checks& checks, const Subject& s) {
   if (spec.software.name.find("deepspeed") != std::string::npos || spec.software.memory.gathers_lists) return;
   if (spec.model.layers < 6 * st.pipeline || is_offloaded(st) || st.data * st.context < 2) return;
   Json base = s.spec;
-  for (const char* key : {"strategy.shard_group", "strategy.parameter_server"}) base = with(base, key, nullptr);
+  for (const char* key : {"strategy.shard_group", "strategy.parameter_server", "strategy.no_sync", "strategy.units",
+                          "strategy.zero_quantize"})
+    base = with(base, key, nullptr);
   const Bytes unit = largest_unit(spec);
   const Run* before = nullptr;
   Json last;

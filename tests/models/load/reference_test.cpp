@@ -40,10 +40,11 @@ std::string refusal_of(const std::string& key, const std::string& value) {
   }
 }
 
-// Keys of list items, parts that a node has already, and lists as long as another key says cannot be set by themselves.
+// Keys of list items, parts that a node has already, lists as long as another key says, and what belongs to adapters
+// cannot be set by themselves.
 bool stands_alone(const std::string& key) {
   return !key.starts_with("cluster.stragglers.") && !key.starts_with("cluster.gpu") && key != "cluster.node" &&
-         key != "strategy.stage_replicas";
+         key != "strategy.stage_replicas" && key != "model.lora.targets" && key != "model.lora.weights";
 }
 
 std::set<std::string> words_in(const std::string& text, std::string_view between) {

@@ -1,4 +1,4 @@
-#include "models/planner/matches.h"
+#include "models/tasks/matches.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "models/planner/task_writer.h"
+#include "models/tasks/task_writer.h"
 
 #include <cassert>
 #include <variant>

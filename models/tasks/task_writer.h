@@ -8,7 +8,7 @@
 
 #include "models/layers/blocks.h"
 #include "models/plan/plan.h"
-#include "models/planner/matches.h"
+#include "models/tasks/matches.h"
 
 namespace orrery {
 

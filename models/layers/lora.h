@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "models/layers/layer_tape.h"
+#include "models/layers/linear.h"
+
+namespace orrery {
+
+// Low-rank adapters beside linear layers (LoRA): y += (x A^T) B^T. Neither forward nor backward needs a transfer of its
+// own over the tensor group: beside a weight cut by columns of the model's matrix every rank has all of A, and dx = dh
+// A is a part of the sum that the layer reduces anyway; beside one cut by rows every rank has all of B, and y is such a
+// part. The ranks' parts of the gradient of what all of them have are summed with those of the norms.
+struct Adapter {
+  std::string name;
+  std::int64_t rows = 0, in = 0, out = 0, rank = 0;  // rows, and columns on this rank
+  std::int32_t a = -1, b = -1;                       // weights
+  Id hidden{};                                       // x A^T
+};
+
+// The weights of the adapter of the linear layer whose weight has this name; none if it has no adapter. cut, kv_rows:
+// as the layer's own weight.
+std::optional<Adapter> adapter_of(LayerTape& layer, const std::string& name, const std::string& weight, std::int64_t in,
+                                  std::int64_t out, Cut cut, std::int64_t kv_rows);
+// Forward: adds to y.
+void adapt(LayerTape& layer, const Adapter& adapter, Id x, Id y);
+// Backward, in this order: dh = dy B; dx += dh A; the gradients of A and B.
+Id hidden_gradient(LayerTape& layer, const Adapter& adapter, Id dy);
+void adapt_input_gradient(LayerTape& layer, const Adapter& adapter, Id dh, Id dx);
+void adapter_gradients(LayerTape& layer, const Adapter& adapter, Id x, Id dy, Id dh);
+
+}  // namespace orrery

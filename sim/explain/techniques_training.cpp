@@ -1,0 +1,70 @@
+// Techniques of training: when gradients are reduced, units, adapters, packed samples, optimizers with other states.
+#include <fmt/format.h>
+
+#include "models/spec/gradients.h"
+#include "models/spec/sharding.h"
+#include "sim/explain/techniques_memory.h"
+
+namespace orrery {
+namespace {
+
+using List = std::vector<Technique>;
+
+void add_transfers(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  const ShardingRow& row = row_of(s.sharding);
+  const auto with_sync = [&](bool once) { return changed(spec, [&](Strategy& x) { x.no_sync = once; }); };
+  if (reduces_each_time(spec, row) && s.micro_batches() > 1)
+    list.push_back({"reductions with every micro-batch", true, "nothing",
+                    fmt::format("{} times the bytes of gradients", s.micro_batches()), "with no_sync", with_sync(true),
+                    "data"});
+  if (unit_gradients(spec, row) && !fresh_gradients(spec, row))
+    list.push_back({"no_sync", true, "gradients are reduced with the last micro-batch alone",
+                    "every rank keeps whole gradients until then", "without it", with_sync(false), "data"});
+  if (!s.units.by_layer())
+    list.push_back({s.units.model ? "one unit of the whole model" : "units of several layers", true,
+                    "fewer and larger gathers", "gathered weights of a unit lie on every rank at once",
+                    "with a unit a layer", changed(spec, [](Strategy& x) { x.units = {}; }), "data"});
+  if (s.zero_quantize.any())
+    list.push_back({"narrow transfers (ZeRO++)", true, "weights and gradients cross the network in few bits",
+                    s.zero_quantize.secondary_shards
+                        ? "secondary shards on every node, and passes that narrow and widen"
+                        : "passes that narrow and widen",
+                    "without them", changed(spec, [](Strategy& x) { x.zero_quantize = {}; }), "data"});
+}
+
+}  // namespace
+
+void drop_sharding_options(Strategy& s) {
+  s.shard_group = 0;
+  s.no_sync.reset();
+  s.units = {};
+  s.zero_quantize = {};
+}
+
+void add_training(const Spec& spec, List& list) {
+  add_transfers(spec, list);
+  const Strategy& s = spec.strategy;
+  if (s.optimizer.eight_bit)
+    list.push_back({"moments of 8 bits", true, "moments take a byte each, and a scale a block",
+                    "they are rounded anew in every step", "with moments of fp32", changed(spec, [](Strategy& x) {
+                      x.optimizer.eight_bit = false;
+                      x.optimizer.moment_bytes = 4;
+                    })});
+  if (spec.model.lora) {
+    Spec whole = spec;
+    whole.model.lora.reset();
+    list.push_back({fmt::format("adapters of rank {} (LoRA)", spec.model.lora->rank), true,
+                    "what is frozen has no gradient, no states and no reduction", "a small model of changes is trained",
+                    "with all weights trained", std::move(whole)});
+  }
+  if (spec.documents) {
+    Spec whole = spec;
+    whole.documents.reset();
+    list.push_back({"packed documents", true, "a token attends to its own document alone",
+                    "ranks with longer documents keep the others waiting", "with samples of one document",
+                    std::move(whole)});
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,62 @@
+#include "models/planner/matrix_optimizers.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+struct Work {
+  double flops = 0;
+  std::int64_t gathered = 0, exchanged = 0;
+};
+
+Work work_of(const std::string& strategy) {
+  const Plan plan = make_plan(test::spec_of(test::kSmall, strategy + ", optimizer: muon"));
+  Work w;
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
+    const Op& op = plan.op_of(t);
+    if (const auto* o = std::get_if<Orthogonalize>(&op.work)) w.flops += cost_of(*o, 2).flops;
+    if (const auto* c = std::get_if<Collective>(&op.work)) {
+      w.gathered += op.name == "gather updates" ? c->bytes / c->width : 0;
+      w.exchanged += c->kind == CollectiveKind::all_to_all ? c->bytes / c->width : 0;
+    }
+  }
+  return w;
+}
+
+// Five Newton-Schulz iterations of an m x n matrix, m <= n: 5 (4 m^2 n + 2 m^3) FLOPs.
+double newton_schulz(double m, double n) { return 5 * (4 * m * m * n + 2 * m * m * m); }
+
+constexpr std::int64_t kMatrices = 64 * 192 + 64 * 64 + 64 * 512 + 256 * 64;  // of a layer
+
+TEST(Muon, OrthogonalisesWholeMatricesOnce) {
+  const double layer = newton_schulz(64, 192) + newton_schulz(64, 64) + newton_schulz(64, 512) + newton_schulz(64, 256);
+  EXPECT_DOUBLE_EQ(work_of("data: 1").flops, 8 * layer);
+  EXPECT_DOUBLE_EQ(work_of("data: 4, global_batch: 4").flops, 2 * layer);
+  EXPECT_DOUBLE_EQ(work_of("data: 4, global_batch: 4, sharding: zero1").flops, 2 * layer);
+  EXPECT_DOUBLE_EQ(work_of("data: 3, global_batch: 3").flops, 3 * layer);
+}
+
+TEST(Muon, PassesResultsOn) {
+  EXPECT_EQ(work_of("data: 4, global_batch: 4").gathered, 8 * kMatrices);
+  EXPECT_EQ(work_of("data: 1").gathered, 0);
+  EXPECT_EQ(work_of("data: 4, global_batch: 4, sharding: zero1").exchanged, 2 * 8 * kMatrices / 4);
+  EXPECT_EQ(work_of("data: 4, global_batch: 4, sharding: fsdp").exchanged, 2 * 8 * kMatrices / 4);
+}
+
+// One moment of matrices, two of embeddings and norms.
+TEST(Muon, KeepsOneMomentOfMatrices) {
+  const Plan plan = make_plan(test::spec_of(test::kSmall, "optimizer: muon"));
+  const std::int64_t all = 8 * (kMatrices + 128) + 2 * 256 * 64 + 64;
+  for (const Frame& f : plan.frames) {
+    const Block& b = plan.blocks[f.block];
+    if (b.role != BlockRole::state) continue;
+    EXPECT_EQ(b.buffers[kMoment1].bytes, 4 * all);
+    EXPECT_EQ(b.buffers[kMoment2].bytes, 4 * (all - 8 * kMatrices));
+  }
+}
+
+}  // namespace
+}  // namespace orrery
