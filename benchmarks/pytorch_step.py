@@ -9,6 +9,7 @@ Prints one line for each, and with --out writes them as JSON. The model is that 
 """
 import argparse
 import contextlib
+import gc
 import json
 import statistics
 import sys
@@ -122,6 +123,7 @@ def step_of(model, masters, optimizer, batches):
 
 def measure(name, backend, checkpointed=False, accumulation=1, compiled=False, steps=20):
     torch.manual_seed(0)
+    gc.collect()  # the model before may hang in a cycle of references
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     model = Decoder(checkpointed).to(device="cuda", dtype=torch.bfloat16)
@@ -132,7 +134,6 @@ def measure(name, backend, checkpointed=False, accumulation=1, compiled=False, s
     masters = [p.detach().float().clone() for p in model.parameters()]
     optimizer = torch.optim.AdamW(masters, lr=1e-4, fused=True)
     run = torch.compile(model) if compiled else model
-    run.parameters = model.parameters
     batches = batches_of(accumulation)
     times = []
     with attention_by(backend):

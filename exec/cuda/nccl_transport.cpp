@@ -281,7 +281,7 @@ class NcclTransport final : public QueuedTransport {
     const bool scatters = c.kind == CollectiveKind::reduce_scatter;
     const Bytes whole = elements_before(c, static_cast<int>(c.counts.size())) * width;
     const Bytes result = result_elements(c, channel) * width;
-    std::byte* sums = queue.scratch(2 * std::max(whole, result) + std::max(whole, result));
+    std::byte* sums = queue.scratch(3 * std::max(whole, result));
     std::byte* staging = sums + std::max(whole, result);
     if (c.add && !scatters) c.out = sums;
     const std::vector<ChunkMemory> chunks = chunks_of(c, channel.rank, channel.size(), all.chunks, sums);

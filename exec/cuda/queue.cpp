@@ -156,10 +156,11 @@ void CudaQueue::begin_step() {
 
 void CudaQueue::mark_end(TaskId task) {
   ORRERY_CHECK_CUDA(cudaEventRecord(marks_.of(task), stream()));
-  if (!state_.waits_for_each_task()) return;
+  const Plan& plan = state_.run.rank.plan;
+  // Ranks that both waited for their sends would never receive.
+  if (!state_.waits_for_each_task() || moves(plan.op_of(task))) return;
   const cudaError_t code = cudaStreamSynchronize(stream());
   state_.check();
-  const Plan& plan = state_.run.rank.plan;
   if (code == cudaSuccess) return;
   throw Error(fmt::format("{} of micro-batch {}: {}", plan.op_of(task).name,
                           plan.frames[plan.tasks[task].frame].micro_batch, cudaGetErrorString(code)),

@@ -37,6 +37,7 @@
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
 #include "models/run/rank_end.h"
+#include "models/trace/warm_up.h"
 
 namespace orrery::cuda {
 namespace {
@@ -45,8 +46,6 @@ constexpr char kName[] = "orrery-rank-cuda";
 constexpr Seconds kRendezvousPatience = 120;  // time in seconds to wait for the other processes to connect
 // Bytes of the bf16 numbers that replace received data when a rank runs alone.
 constexpr Bytes kBank = 8 << 20;
-// The first steps, at least two and a third of a run, whose clocks are not recorded, as their times are not used.
-constexpr std::int64_t kWarmUp = 2, kWarmUpShare = 3;
 
 using Words = std::vector<std::string>;
 
@@ -93,7 +92,7 @@ void run_rank(const RankJob& job, const Rank& rank, QueuedTransport& transport, 
   options.training = training_of(job.spec);
   options.on_step = [&](std::int64_t s) {
     step = s;
-    if (s <= std::max(kWarmUp, job.options.steps / kWarmUpShare)) warm = host_now();
+    if (s <= static_cast<std::int64_t>(warm_up(static_cast<std::size_t>(job.options.steps)))) warm = host_now();
   };
   options.on_end = [&](const Buffers&) { conditions = sensors.since(warm, job.spec.model.name); };
   options.watcher = watcher_of(rank, ring, step);

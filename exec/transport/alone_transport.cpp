@@ -40,6 +40,7 @@ class AloneTransport final : public QueuedTransport {
     const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce;
     if (rooted && me == c.root) copy(queue, out, in, c.counts[0] * width);
     if (c.kind == CollectiveKind::shift) copy(queue, out, in, c.counts[0] * width);
+    if (c.kind == CollectiveKind::all_reduce) add_others(c, c.counts[0], queue);
     if (c.kind != CollectiveKind::reduce_scatter) return;
     const std::byte* own = in + elements_before(c, me) * width;
     const std::int64_t n = c.counts[static_cast<std::size_t>(me)];
@@ -47,6 +48,16 @@ class AloneTransport final : public QueuedTransport {
       queue.combine(c.element, Reduction::sum, own, out, n);
     else
       copy(queue, out, own, n * width);
+    add_others(c, n, queue);
+  }
+
+  // Adds the bank's numbers to the n elements of a sum in bf16.
+  void add_others(const CollectiveCall& c, std::int64_t n, MoveQueue& queue) const {
+    const std::int64_t most = static_cast<std::int64_t>(bank_.size()) / width_of(c.element);
+    if (c.element != Element::bf16 || c.reduction != Reduction::sum || most == 0) return;
+    auto* out = static_cast<std::byte*>(c.out);
+    for (std::int64_t at = 0; at < n; at += most)
+      queue.combine(c.element, Reduction::sum, bank_.data(), out + at * width_of(c.element), std::min(most, n - at));
   }
 
   static void gather(const CollectiveCall& c, int me, MoveQueue& queue) {

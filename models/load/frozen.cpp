@@ -10,7 +10,7 @@ namespace {
 
 constexpr SpecKey kLoraKeys[] = {
     {"rank", "rank of the adapters", "16", "", "required"},
-    {"targets", "linear layers with adapters", "[qkv, out, mlp]", "list of qkv, out, mlp", "all of them"},
+    {"targets", "linear layers with adapters", "[qkv, out, mlp]", "one or a list of qkv | out | mlp", "all of them"},
     {"weights", "width of the frozen matrices: the precision's, or NF4 (QLoRA)", "nf4", "precision | nf4"},
 };
 constexpr std::string_view kTargets[] = {"qkv", "out", "mlp"};

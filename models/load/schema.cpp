@@ -64,8 +64,9 @@ std::string pattern_of(const std::string& name) {
   return "^" + text + "$";
 }
 
-// The begin of a list's type; its words follow: "list of attention | recurrence".
-constexpr std::string_view kListOf = "list of ";
+// The begin of a list's type; its words follow: "list of attention | recurrence". A type that begins with kOneOrListOf
+// also takes one of the words by itself.
+constexpr std::string_view kListOf = "list of ", kOneOrListOf = "one or a list of ";
 
 // The schema of all keys, built from the rows of the reference. A value is a list of choices, one of which must hold.
 class Schema {
@@ -144,7 +145,7 @@ class Schema {
   // A type's alternatives: "list of whole numbers, or planned", "none | cpu | nvme".
   static std::vector<std::string> parts_of(std::string type) {
     std::vector<std::string> parts;
-    if (type == "true or false" || type.find("name or path") == 0) return {type};
+    if (type == "true or false" || type.find("name or path") == 0 || type.starts_with(kOneOrListOf)) return {type};
     if (type.starts_with(kListOf) && type.find(" | ") != std::string::npos) return {type};
     for (const std::string_view between : {", or ", " | "}) {
       for (std::size_t at = type.find(between); at != std::string::npos; at = type.find(between))
@@ -168,6 +169,11 @@ class Schema {
       return {{"type", "array"}, {"items", {{"type", {"integer", "string"}}, {"pattern", kWhole}}}};
     if (part.starts_with(kListOf) && part.find(" | ") != std::string::npos)
       return {{"type", "array"}, {"items", {{"enum", parts_of(part.substr(kListOf.size()))}}}};
+    if (part.starts_with(kOneOrListOf)) {
+      const Json word = {{"enum", parts_of(part.substr(kOneOrListOf.size()))}};
+      return {{"anyOf", {word, {{"type", "array"}, {"items", word}}}}};
+    }
+    if (part == "list of lists of layers") return {{"type", "array"}, {"items", {{"type", "array"}}}};
     if (part == "list of maps") return {{"type", "array"}, {"items", map_at(row.key)}};
     if (part == "map of lists") return {{"type", "object"}};
     if (part == "list of parts") {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "models/plan/runtime_sizes.h"
+#include "models/trace/warm_up.h"
 #include "sim/cost/costs.h"
 #include "sim/cost/host_work.h"
 #include "sim/runs/measured.h"
@@ -13,10 +14,6 @@
 namespace orrery {
 namespace {
 
-// Steps at the beginning of a run that only warm up: at least so many, and this share of a long run, in which a GPU
-// under its power limit finds the clocks that it keeps.
-constexpr std::size_t kWarmUp = 2;
-constexpr std::size_t kWarmUpShare = 3;
 // Largest share of a task's time during which another task of its rank may run while the first still counts as alone.
 constexpr double kAlone = 0.05;
 // smallest share of a task's time during which another task must run for the first to count as slowed
@@ -116,9 +113,6 @@ double spread(std::vector<Seconds> values) {
   const std::size_t n = values.size();
   return n < kFewest ? 0 : (values[n * 3 / 4] - values[n / 4]) / values[n / 2];
 }
-
-// The number of steps that warm up in a run of this many.
-std::size_t warm_up(std::size_t steps) { return steps > 2 * kWarmUp ? std::max(kWarmUp, steps / kWarmUpShare) : 0; }
 
 // Indices of the steps whose time is in the middle half, without the first steps, which warm up.
 std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {

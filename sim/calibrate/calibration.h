@@ -84,6 +84,11 @@ struct CalibrationSpec {
   bool composed = false;
 };
 
+// The number of steps in which a rank of a GPU multiplies for `settle` seconds, products at the rate of a Hopper GPU.
+// Under its power limit a GPU needs some tenths of a second to find the clocks that it keeps, and has those of the run
+// before until then.
+std::int64_t settled_steps(const Plan& plan, double settle);
+
 // The specs for a grid of shapes: models of one or two layers with every kind of op that CPU ranks execute, and
 // strategies with every kind of transfer. In most specs each transfer is between tasks that wait for it; in a few,
 // transfers run at the same time as compute.

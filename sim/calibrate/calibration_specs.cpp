@@ -23,7 +23,7 @@ constexpr Shape kShapes[] = {
 };
 // Indices in kShapes of the two shapes of a quick calibration; their specs have every kind of op and transfer.
 constexpr std::size_t kQuick[] = {3, 4};
-// Number of steps of a quick calibration: two warm up, and the middle half of the other eight counts.
+// Number of steps of a quick calibration: three warm up, and the middle half of the others counts.
 constexpr std::int64_t kQuickSteps = 10;
 
 // Limits of hidden * tokens, by which the number of steps is chosen: a step below kShortStep takes about a tenth of a
@@ -138,7 +138,20 @@ CalibrationSpec gpu_spec(const std::string& name, const Shape& s, std::string_vi
   return c;
 }
 
+// FLOP/s of bf16 products in the steps of an H200 (models/profiles/h200.json has 690 to 820e12 for large ones).
+constexpr double kProductRate = 600e12;
+constexpr double kMostSteps = 2000;
+
 }  // namespace
+
+std::int64_t settled_steps(const Plan& plan, double settle) {
+  double flops = 1;
+  for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
+    const Op& op = plan.op_of(t);
+    if (std::holds_alternative<Gemm>(op.work)) flops += shape_of(op.work, plan.element_bytes).amount;
+  }
+  return static_cast<std::int64_t>(std::min(kMostSteps, settle * kProductRate / flops));
+}
 
 std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
   std::vector<CalibrationSpec> specs;

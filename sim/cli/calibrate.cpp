@@ -53,21 +53,6 @@ struct Site {
   RankSession* session;
 };
 
-// FLOP/s of bf16 products in steps of an H200 (benchmarks/measured); a slower GPU's runs last longer.
-constexpr double kProductRate = 600e12;
-constexpr double kMostSteps = 2000;
-
-// The number of steps in which a GPU multiplies for `settle` seconds. Under its power limit it finds the clocks that it
-// keeps within a second, and takes those of the run before with it until then.
-std::int64_t settled_steps(const Plan& plan, double settle) {
-  double flops = 1;
-  for (TaskId t = 0; t < plan.task_count(); ++t) {
-    const Op& op = plan.op_of(t);
-    if (std::holds_alternative<Gemm>(op.work)) flops += shape_of(op.work, plan.element_bytes).amount;
-  }
-  return static_cast<std::int64_t>(std::min(kMostSteps, settle * kProductRate / flops));
-}
-
 Measured measure(const CalibrationSpec& spec, const Site& site, const CalibrateOptions& options, const Common& common) {
   const std::string path = spec.path.empty() ? site.folder + "/calibration.yaml" : spec.path;
   if (spec.path.empty()) std::ofstream(path) << spec.text;
@@ -154,9 +139,11 @@ struct Outcomes {
   std::vector<std::string> failed, noisy;
   std::size_t taken = 0;
   std::vector<Conditions> conditions;  // clocks and power during each run, if a GPU's sensors told them
-  std::size_t first = 0;               // index of the first spec that was taken
-  double drift = 1;                    // factor by which the clock under that spec changed until the end
-  bool repeated = false;               // whether all specs were measured a second time because of it
+  // Index of the spec that shows a drift of the clocks: the first one under which they were limited; if there is none,
+  // the first that was taken.
+  std::optional<std::size_t> shows_drift;
+  double drift = 1;       // factor by which the clock under that spec changed until the end
+  bool repeated = false;  // whether all specs were measured a second time because of it
 };
 
 // The lines of the summary that tell of a GPU's clocks.
@@ -204,8 +191,9 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, con
 
 // The number of specs that may fail one after the other, before any was measured, until calibration gives up.
 constexpr std::size_t kHopeless = 3;
-// Change of a GPU's clock under the same spec that counts as a drift: a third of the accuracy that is wanted (3 %).
-constexpr double kDrift = 0.01;
+// Change of a GPU's clock under the same spec that counts as a drift: two thirds of the accuracy that is wanted (3 %),
+// and more than the median of a second's readings swings between like runs (H200: one or two steps of 15 MHz).
+constexpr double kDrift = 0.02;
 
 // Runs a complete calibration: all specs one after the other, then writes the profile.
 class Calibration {
@@ -261,14 +249,8 @@ class Calibration {
       const Measured m =
           measure_quietly(specs_[i], {folder_.path(), session_ ? &*session_ : nullptr}, options_, quieter);
       m.add_to(outcomes_.all);
-      if (outcomes_.taken++ == 0) {
-        describe(profile_, m.runs[0], options_, load_before_);
-        outcomes_.first = i;
-      }
-      if (m.runs[0].conditions.known()) {
-        outcomes_.conditions.push_back(m.runs[0].conditions);
-        outcomes_.conditions.back().during = name;
-      }
+      if (outcomes_.taken++ == 0) describe(profile_, m.runs[0], options_, load_before_);
+      if (m.runs[0].conditions.known()) note_clocks(i, m.runs[0].conditions);
       if (m.noise > options_.noise)
         outcomes_.noisy.push_back(fmt::format("{}: repetitions differ by {:.0f} % (quartiles)", name, 100 * m.noise));
     } catch (const TooNoisy&) {
@@ -280,22 +262,30 @@ class Calibration {
     }
   }
 
-  // Runs the first spec once more. Where the GPU's clock under it has changed since, all specs are measured a second
-  // time in reverse order: a drift that is steady in time then cancels in the means of both.
+  void note_clocks(std::size_t i, const Conditions& conditions) {
+    const bool limited = !conditions.limited_by.empty();
+    if (!outcomes_.shows_drift || (limited && !drift_is_limited_)) {
+      outcomes_.shows_drift = i;
+      drift_is_limited_ = limited;
+    }
+    outcomes_.conditions.push_back(conditions);
+    outcomes_.conditions.back().during = specs_[i].name;
+  }
+
+  // Runs one spec once more. Where the GPU's clock under it has changed since, all specs are measured a second time in
+  // reverse order: a drift that is steady in time then cancels in the means of both.
   void balance_drift() {
-    const std::size_t first = outcomes_.first, runs = outcomes_.conditions.size();
-    const auto of_first = [&](const Conditions& c) { return c.during == specs_[first].name; };
-    const auto before = std::find_if(outcomes_.conditions.begin(), outcomes_.conditions.end(), of_first);
-    if (before == outcomes_.conditions.end()) return;  // the sensors could not be read
-    const Conditions then = *before;
+    if (!outcomes_.shows_drift) return;  // the sensors could not be read
+    const std::size_t shows = *outcomes_.shows_drift, runs = outcomes_.conditions.size();
+    const auto it = std::find_if(outcomes_.conditions.begin(), outcomes_.conditions.end(),
+                                 [&](const Conditions& c) { return c.during == specs_[shows].name; });
+    const Conditions then = *it;
     const std::size_t taken = outcomes_.taken;
-    add(first);
+    add(shows);
     if (outcomes_.conditions.size() == runs) return;  // it failed this time
     outcomes_.drift = clock_change(then, outcomes_.conditions.back());
     outcomes_.repeated = std::abs(outcomes_.drift - 1) > kDrift;
-    for (std::size_t i = specs_.size(); outcomes_.repeated && i-- > 0;) {
-      if (i != first) add(i);
-    }
+    for (std::size_t i = specs_.size(); outcomes_.repeated && i-- > 0;) add(i);
     outcomes_.taken = taken;
   }
 
@@ -323,7 +313,8 @@ class Calibration {
   std::string load_before_;
   std::optional<RankSession> session_;
   GpuProbe probe_;
-  Profile profile_;  // the profile, still without measured times
+  Profile profile_;                // the profile, still without measured times
+  bool drift_is_limited_ = false;  // whether the clocks were limited under the spec that shows a drift
   Outcomes outcomes_;
 };
 

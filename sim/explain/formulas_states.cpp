@@ -1,6 +1,8 @@
 // Formulas for the bytes of model states (parameters, gradients, optimizer states).
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -146,13 +148,15 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, b
     // number of times that a micro-batch frees the weights, after each of which they are gathered again
     std::int64_t gathers = 0;
   };
-  // by the frame's id; a tied output shares the unit of the embedding, which comes first
-  std::map<std::uint32_t, Unit> units;
+  std::map<std::uint32_t, Unit> units;  // by the frame's id
+  // Blocks by unit and place: a tied output has the unit and the place of the embedding, which comes first.
+  std::set<std::tuple<std::uint32_t, std::int64_t, std::int64_t>> seen;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     const bool weights = block.role != BlockRole::unit && !outlives_steps(block.role) && f.unit != kNone;
     if (f.slot != slot || !weights || f.micro_batch != 0) continue;
-    const auto [at, fresh] = units.try_emplace(f.unit);
+    const auto at = units.try_emplace(f.unit).first;
+    const bool fresh = seen.insert({f.unit, f.base, f.frozen_base}).second;
     at->second.gathers += (gives_up_unit(plan, block.forward) ? 1 : 0) + (gives_up_unit(plan, block.backward) ? 1 : 0);
     for (const LocalParameter& p : block.parameters) {
       if (!fresh || p.frozen != frozen || copies_of(p, apart) != copies) continue;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models/trace/warm_up.h"
 #include "sim/engine/simulate.h"
 #include "sim/print/table.h"
 #include "sim/report/report_text.h"
@@ -23,10 +24,10 @@ T median(std::vector<T> values) {
   return values.empty() ? T{} : values[(values.size() - 1) / 2];
 }
 
-// The median duration of a task over all steps but the first, which warms up.
+// The median duration of a task over all steps but those that warm up.
 Picoseconds measured_duration(const RankRun& run, std::size_t task) {
   std::vector<Picoseconds> durations;
-  for (std::size_t k = run.steps.size() > 1 ? 1 : 0; k < run.steps.size(); ++k) {
+  for (std::size_t k = warm_up(run.steps.size()); k < run.steps.size(); ++k) {
     const MeasuredSpan& s = run.steps[k].spans[task];
     durations.push_back(s.ended - s.entered);
   }

@@ -36,6 +36,8 @@ Kind kind_of(Dimension d) {
     case Dimension::vocabulary:
       return Kind::pipeline;
     case Dimension::data:
+    case Dimension::data_in_node:
+    case Dimension::data_over_nodes:
     case Dimension::replicate:
     case Dimension::expert_data:
     case Dimension::expert_replicate:

@@ -1,5 +1,7 @@
 #include "exec/transport/alone_transport.h"
 
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 #include "tests/exec/host_queue.h"
@@ -45,6 +47,24 @@ TEST_F(Alone, KeepsWhatItReduces) {
   Values all = {1, 2};
   start(CollectiveKind::all_reduce, all, all, {2});
   EXPECT_EQ(all, (Values{1, 2}));
+}
+
+// The rows of tokens in another rank's part of the vocabulary are zero here; the others' part of a sum in bf16 is not.
+TEST_F(Alone, AddsItsBankToSumsInBf16) {
+  const std::vector<std::uint16_t> in = {0, 0, 0, 0, 0, 0, 0, 0};
+  std::vector<std::uint16_t> all = in, own(3);
+  const auto start = [&](CollectiveKind kind, std::uint16_t* out, std::vector<std::int64_t> counts) {
+    CollectiveCall call{.kind = kind, .element = Element::bf16, .in = in.data(), .out = out, .counts = counts};
+    if (kind == CollectiveKind::all_reduce) call.in = out;
+    const QueuedCall queued{LaneKind::tensor, &queue_, call};
+    transport_->start({&queued, 1});
+  };
+  std::vector<std::uint16_t> bank(6);  // three floats are six halves, and are repeated
+  std::memcpy(bank.data(), bank_.data(), 12);
+  start(CollectiveKind::all_reduce, all.data(), {8});
+  EXPECT_EQ(all, (std::vector<std::uint16_t>{bank[0], bank[1], bank[2], bank[3], bank[4], bank[5], bank[0], bank[1]}));
+  start(CollectiveKind::reduce_scatter, own.data(), {3, 3, 2});
+  EXPECT_EQ(own, (std::vector<std::uint16_t>{bank[0], bank[1], bank[2]}));
 }
 
 TEST_F(Alone, ReceivesFromItsBank) {

@@ -25,9 +25,10 @@ std::map<std::int32_t, double> product_flops(const Plan& plan) {
   return flops;
 }
 
-constexpr std::int64_t kHidden = 64, kQkv = 3 * 64, kUp = 2 * 256, kDown = 256;
-constexpr std::int64_t kMatrices = kHidden * kQkv + kHidden * kHidden + kHidden * kUp + kDown * kHidden;
-constexpr std::int64_t kEnds = (kHidden + kQkv) + 2 * kHidden + (kHidden + kUp) + (kDown + kHidden);
+constexpr std::int64_t kModelHidden = 64, kQkv = 3 * 64, kUp = 2 * 256, kDown = 256;
+constexpr std::int64_t kMatrices =
+    kModelHidden * kQkv + kModelHidden * kModelHidden + kModelHidden * kUp + kDown * kModelHidden;
+constexpr std::int64_t kEnds = (kModelHidden + kQkv) + 2 * kModelHidden + (kModelHidden + kUp) + (kDown + kModelHidden);
 
 // 4 FLOPs a parameter and token for what is frozen (forward and the input's gradient), 6 for adapters; the first
 // layer's qkv has no input gradient: neither of the frozen weight nor of A.
@@ -37,8 +38,8 @@ TEST(Lora, FlopsAreThoseOfTheIdentity) {
   const auto flops = product_flops(plan);
   const double layer = static_cast<double>(tokens * (4 * kMatrices + 6 * rank * kEnds));
   for (std::int32_t l = 1; l < 8; ++l) EXPECT_DOUBLE_EQ(flops.at(l), layer) << l;
-  EXPECT_DOUBLE_EQ(flops.at(0), layer - static_cast<double>(tokens * 2 * (kHidden * kQkv + rank * kHidden)));
-  EXPECT_DOUBLE_EQ(flops.at(8), static_cast<double>(tokens * 4 * 256 * kHidden));
+  EXPECT_DOUBLE_EQ(flops.at(0), layer - static_cast<double>(tokens * 2 * (kModelHidden * kQkv + rank * kModelHidden)));
+  EXPECT_DOUBLE_EQ(flops.at(8), static_cast<double>(tokens * 4 * 256 * kModelHidden));
   const auto whole = product_flops(make_plan(with("")));
   EXPECT_DOUBLE_EQ(whole.at(3), static_cast<double>(tokens * 6 * kMatrices));
 }
@@ -79,7 +80,8 @@ TEST(Lora, StatesAreThoseOfAdapters) {
   EXPECT_EQ(test::elements_moved(plan, 0, Dimension::data, CollectiveKind::all_reduce), adapters);
   const Plan narrow = make_plan(with(", lora: {rank: 4, weights: nf4}"));
   Bytes matrices = 0;
-  for (const std::int64_t n : {kHidden * kQkv, kHidden * kHidden, kHidden * kUp, kDown * kHidden})
+  for (const std::int64_t n :
+       {kModelHidden * kQkv, kModelHidden * kModelHidden, kModelHidden * kUp, kDown * kModelHidden})
     matrices += 8 * nf4_bytes(n);
   EXPECT_EQ(bytes(narrow, kFrozen), matrices + 2 * (frozen - 8 * kMatrices));
 }
@@ -90,7 +92,7 @@ TEST(Lora, ShardsGatherWhatIsFrozen) {
   const Plan plan = make_plan(with(", lora: {rank: 4}", "data: 4, sharding: zero3, global_batch: 8"));
   EXPECT_EQ(test::elements_moved(plan, 0, Dimension::data, CollectiveKind::reduce_scatter), 2 * adapters);
   EXPECT_EQ(test::elements_moved(plan, 0, Dimension::data, CollectiveKind::all_gather),
-            2 * (2 * adapters + 2 * frozen - 256 * kHidden));
+            2 * (2 * adapters + 2 * frozen - 256 * kModelHidden));
 }
 
 // Tensor ranks reduce no more activations than without adapters.
@@ -100,7 +102,8 @@ TEST(Lora, TensorRanksReduceNothingMore) {
     Bytes sum = 0;
     for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
       const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
-      const bool layers = plan.frames[plan.tasks[t].frame].layer > 0 && plan.op_of(t).phase != Phase::step;
+      const std::int32_t layer = plan.frames[plan.tasks[t].frame].layer;  // 8: the head, which is frozen
+      const bool layers = layer > 0 && layer < 8 && plan.op_of(t).phase != Phase::step;
       if (c != nullptr && c->group == Dimension::tensor && layers) sum += c->bytes;
     }
     return sum;

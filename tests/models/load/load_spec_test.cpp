@@ -385,7 +385,7 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"strategy.precision=fp8", "cluster.node=dgx-a100"}, "a100-sxm-80gb: no peak for fp8"},
       {{"strategy.precision=mxfp8"}, "mxfp8 needs Blackwell"},
       {{"strategy.gradient_precision=fp8"}, "gradient_precision: fp8"},
-      {{"strategy.optimizer=lion"}, "unknown optimizer lion"},
+      {{"strategy.optimizer=sophia"}, "unknown optimizer sophia"},
       {{"strategy.optimizer={name: adam, moment: bf16}"}, "did you mean moments?"},
       {{"strategy.recompute=selectiv"}, "did you mean selective?"},
       {{"strategy.recompute=[norm, mpl]"}, "did you mean mlp?"},
@@ -426,7 +426,7 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"seed=-1"}, "seed: must be at least 0"},
       {{"strategy"}, "KEY=VALUE is needed"},
       {{"=4"}, "KEY=VALUE is needed"},
-      {{"sequence.length=4"}, "sequence holds a single value"},
+      {{"gpus.length=4"}, "gpus holds a single value"},
   };
   for (const Case& c : cases) {
     const std::string message = error_of(kShort, c.overrides);

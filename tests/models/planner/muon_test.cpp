@@ -7,14 +7,14 @@
 namespace orrery {
 namespace {
 
-struct Work {
+struct StepWork {
   double flops = 0;
   std::int64_t gathered = 0, exchanged = 0;
 };
 
-Work work_of(const std::string& strategy) {
+StepWork work_of(const std::string& strategy) {
   const Plan plan = make_plan(test::spec_of(test::kSmall, strategy + ", optimizer: muon"));
-  Work w;
+  StepWork w;
   for (TaskId t = plan.classes[0].begin; t < plan.classes[0].end; ++t) {
     const Op& op = plan.op_of(t);
     if (const auto* o = std::get_if<Orthogonalize>(&op.work)) w.flops += cost_of(*o, 2).flops;

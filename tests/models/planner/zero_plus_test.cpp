@@ -49,7 +49,9 @@ TEST(ZeroPlus, SecondaryShardsTakeANodesPart) {
   const Plan plan = plan_of("secondary_shards: node");
   for (const Frame& f : plan.frames) {
     const Block& b = plan.blocks[f.block];
-    if (b.role == BlockRole::state) EXPECT_EQ(b.buffers[kSecondaryShard].bytes, 2 * ((kElements + 7) / 8));
+    if (b.role == BlockRole::state) {
+      EXPECT_EQ(b.buffers[kSecondaryShard].bytes, 2 * ((kElements + 7) / 8));
+    }
   }
 }
 

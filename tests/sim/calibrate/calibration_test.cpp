@@ -46,6 +46,47 @@ TEST(Calibration, FindsTheTimesThatARunWasMadeOf) {
   EXPECT_NEAR(largest.seconds, *measured_transfer(profile.measured, "all_reduce", 2, largest.bytes), 1e-7);
 }
 
+// FSDP casts units on the lane that gathers them, beside the layers' compute: tasks that compute beside each other are
+// no samples of tasks alone. Here such a task takes half of its time.
+TEST(Calibration, LeavesOutComputeBesideCompute) {
+  std::string text = kSpec;
+  text.replace(text.find("data: 2"), 7, "data: 2, sharding: fsdp");
+  text.replace(text.find("precision: fp32"), 15, "precision: bf16");
+  const Spec spec = parse_spec(text, "small.yaml");
+  const Plan folded = make_plan(spec), plan = unfold(folded);
+  const Profile profile = cpu_profile(plan);
+  Trace trace = simulate(plan, costs_of(plan, spec, profile).timing);
+  int beside = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    Span& s = trace.spans[t];
+    if (moves(plan.op_of(t)) || plan.op_of(t).lane == LaneKind::compute || s.ended == s.entered) continue;
+    for (TaskId u = 0; u < plan.task_count(); ++u) {
+      const Span& other = trace.spans[u];
+      if (plan.slot_of(u) != plan.slot_of(t) || plan.op_of(u).lane != LaneKind::compute) continue;
+      if (other.entered > s.entered || other.ended < s.ended) continue;
+      s.ended = s.entered + (s.ended - s.entered) / 2;
+      ++beside;
+      break;
+    }
+  }
+  ASSERT_GT(beside, 0);
+  Observations seen;
+  seen.add(plan, runs_of(plan, trace, plan_hash(folded), 12));
+  for (const OpTable& table : seen.times().ops) {
+    const double rate = table.kind.starts_with("gemm") || table.kind.starts_with("attention") ? 10e9 : 5e9;
+    for (const OpSample& s : table.samples) EXPECT_NEAR(s.seconds * rate / s.amount, 1, 1e-3) << table.kind;
+  }
+}
+
+// Ranks that are measured one by one each need the time in which clocks settle.
+TEST(Calibration, SettlesEachRank) {
+  const Plan folded = make_plan(parse_spec(kSpec, "small.yaml"));
+  const std::int64_t steps = settled_steps(folded, 1e-5);
+  EXPECT_GT(steps, 10);
+  EXPECT_EQ(settled_steps(unfold(folded), 1e-5), steps);
+  EXPECT_NEAR(static_cast<double>(settled_steps(folded, 2e-5)), static_cast<double>(2 * steps), 1);
+}
+
 // Calibration also works where the loads of experts vary: it uses the counted rows of an op, not the planned ones.
 TEST(Calibration, KnowsHowManyRowsExpertsGot) {
   const Spec spec = swinging_spec("");
