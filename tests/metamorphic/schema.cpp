@@ -38,7 +38,8 @@ Json with_a_mistake(Draw& draw, Json spec) {
   for (auto n = draw.below(map.size()); n > 0; --n) ++chosen;
   const std::string key = chosen.key();
   const Json value = *chosen;
-  if (draw.chance(.5)) {
+  const bool takes_any_text = key == "imbalance";  // a figure, or the path of a file
+  if (takes_any_text || draw.chance(.5)) {
     map.erase(key);
     map[key + "x"] = value;
   } else {
