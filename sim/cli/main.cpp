@@ -218,7 +218,7 @@ void add_calibrate(CLI::App& app, Options& o) {
   c.add_option("--ranks", o.calibrate.ranks, "processes that run at once, as in the steps to predict (2)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
       ->type_name("N");
-  c.add_option("--for", o.calibrate.own, "measure the very shapes of these specs too, with few layers of each")
+  specs(c.add_option("--for", o.calibrate.own, "measure the very shapes of these specs too, with few layers of each"))
       ->type_name("SPEC...");
   c.add_flag("--quick", o.calibrate.quick, "two small shapes, in some ten seconds: enough for specs of their size");
   positive(c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.3)"), "SHARE", "",
