@@ -11,7 +11,7 @@ file(STRINGS CHANGELOG.md released REGEX "^## .${version}. - [0-9]")
 string(REGEX MATCH "[0-9]+-[0-9]+-[0-9]+" ORRERY_RELEASE_DATE "${released}")
 execute_process(COMMAND date --utc --rfc-email --date "${ORRERY_RELEASE_DATE} 12:00" OUTPUT_VARIABLE ORRERY_RELEASE_DATE_RFC
                 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-set(ORRERY_CONTACT "maintainers@orrery.invalid" CACHE STRING "Address of the maintainers, in the packages")
+set(ORRERY_MAINTAINER "" CACHE STRING "Who answers for the packages, as \"Name <address>\"; else DEBFULLNAME and DEBEMAIL")
 set(ORRERY_ZSH_FOLDER share/zsh/site-functions CACHE STRING "Folder of zsh's completions; Debian's is share/zsh/vendor-completions")
 set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
                                                 WORLD_EXECUTE)
@@ -62,7 +62,11 @@ if(TARGET orrery-view)
   install(FILES ${PROJECT_BINARY_DIR}/package/org.orrery.view.metainfo.xml DESTINATION share/metainfo
           COMPONENT orrery-viewer)
 endif()
-install(DIRECTORY examples DESTINATION share/orrery COMPONENT orrery USE_SOURCE_PERMISSIONS)
+# The example in Python needs the Python package; the batch scripts are to be started.
+install(DIRECTORY examples DESTINATION share/orrery COMPONENT orrery FILES_MATCHING PATTERN "*.yaml")
+install(PROGRAMS examples/slurm/calibrate.sbatch examples/slurm/run.sbatch examples/slurm/search.sbatch
+        DESTINATION share/orrery/examples/slurm COMPONENT orrery)
+install(PROGRAMS examples/sweep.py DESTINATION share/orrery/examples COMPONENT python3-orrery)
 install(DIRECTORY models/data DESTINATION share/orrery COMPONENT orrery)
 install(DIRECTORY python/orrery DESTINATION lib/python3/dist-packages COMPONENT python3-orrery
         FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")

@@ -40,7 +40,7 @@ def run(spec: Spec, *, set: Mapping[str, object] | None = None, steps: int | Non
 
 def compare(specs: Spec | Sequence[Spec], *, vary: Mapping[str, Sequence[object]] | None = None,
             set: Mapping[str, object] | None = None) -> Iterator[Case]:
-    """Predicts every spec under every combination of the varied values, in their order."""
+    """Predicts every spec under every combination of values, in their order. Raises OrreryError if none is possible."""
     listed: list[Spec] = list(specs) if isinstance(specs, (list, tuple)) else [specs]  # type: ignore[list-item]
     varied = [part for key, values in (vary or {}).items()
               for part in ("--vary", f"{key}={','.join(word(value) for value in values)}")]

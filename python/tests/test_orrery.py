@@ -65,6 +65,11 @@ class CompareAndSearch(unittest.TestCase):
         self.assertEqual([case.report is not None for case in cases], [True, True, False, False])
         self.assertIn("gpus: 12", str(cases[2].error))
 
+    def test_without_a_possible_combination_the_reason_is_raised(self) -> None:
+        with self.assertRaises(orrery.OrreryError) as raised:
+            list(orrery.compare(SPEC, vary={"strategy.tensor": [3]}))
+        self.assertIn("gpus: 12", str(raised.exception))
+
     def test_lists_are_varied_as_lists(self) -> None:
         cases = list(orrery.compare(SPEC, vary={"strategy.recompute": ["none", ["mlp", "norm"]]}))
         self.assertEqual(len(cases), 2)

@@ -218,7 +218,7 @@ void add_calibrate(CLI::App& app, Options& o) {
   c.add_option("--ranks", o.calibrate.ranks, "processes that run at once, as in the steps to predict (2)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
       ->type_name("N");
-  c.add_option("--for", o.calibrate.own, "measure the very shapes of these specs too, with few layers of each")
+  specs(c.add_option("--for", o.calibrate.own, "measure the very shapes of these specs too, with few layers of each"))
       ->type_name("SPEC...");
   positive(
       c.add_option("--settle", o.calibrate.settle, "how long a GPU runs each spec, to find the clocks it keeps (1)"),

@@ -7,10 +7,14 @@
 #include <cstdlib>
 #include <exception>
 
+#include <unistd.h>
+
 #include "models/base/error.h"
+#include "models/base/installed.h"
 #include "sim/cli/commit.h"
 #include "sim/cli/completion.h"
 #include "sim/cli/manual.h"
+#include "sim/print/fold.h"
 #include "viz/window/main_window.h"
 
 namespace {
@@ -108,6 +112,9 @@ int main(int argc, char** argv) {
   app.add_option("--completion", o.shell)->group("");
   try {
     app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(orrery::fold(app.help(), orrery::terminal_columns(::isatty(STDOUT_FILENO) != 0)).c_str(), stdout);
+    return 0;
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
@@ -117,6 +124,7 @@ int main(int argc, char** argv) {
       std::fputs((o.manual ? orrery::program_page(tree).text : orrery::completion(o.shell, tree)).c_str(), stdout);
       return 0;
     }
+    for (std::string& input : o.inputs) input = orrery::or_installed_example(input);
     return run(argc, argv, o);
   } catch (const Error& e) {
     std::fprintf(stderr, "orrery-view: %s\n", e.what());
