@@ -69,13 +69,14 @@ std::vector<int> spread_of_pairs(const RankLayout& l, const Strides& at, std::in
 }
 
 // The ranks that share the gradients of one stage, or with two copies of the model the gradients of two stages that
-// mirror each other: `size` of each stage.
+// mirror each other: `size` of each stage. Nothing is known of the group where that is one rank: the costs of layers
+// (StackCost) are then those of a rank that adds up gradients by itself, also where two copies share them.
 ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at, std::int64_t size, bool pairs) {
   const std::int64_t stages = pairs || l.pipeline == 1 ? l.pipeline : 0;
   const auto [it, fresh] =
       cache.groups.try_emplace({at.data, at.context, at.pipeline, size, l.data, l.context, stages, pairs});
   ReplicaGroup& group = it->second;
-  if (!fresh || (size == 1 && !pairs) || !cache.profile.measured.transfers.empty()) return group;
+  if (!fresh || size == 1 || !cache.profile.measured.transfers.empty()) return group;
   const std::int64_t node = nccl_node_gpus(cache.space.base().cluster);
   group.spread = pairs ? spread_of_pairs(l, at, size, node) : spread_of_stages(l, at, size, node);
   if (!group.spread.empty()) group.channels = model_of(cache, group.spread).graphs.collective_channels;
