@@ -77,9 +77,10 @@ struct BoundCache {
   std::map<std::tuple<ChunkPlacement, std::int64_t, std::int64_t, std::int64_t>, PlacedChunks> placed;
   std::map<std::int64_t, Picoseconds> updates;  // for each number of elements, the time of an optimizer update
   std::map<std::vector<int>, NcclModel> models;
-  // Groups of replicas by a key: the strides of data, context and pipeline ranks, the size, the degrees of data and
-  // context, and whether there is a pipeline.
-  std::map<std::array<std::int64_t, 7>, ReplicaGroup> groups;
+  // Groups of replicas by a key: the strides of data, context and pipeline ranks, the number of ranks of one stage, the
+  // degrees of data and context, the number of stages (0 where it makes no difference), and whether two copies of the
+  // model share gradients.
+  std::map<std::array<std::int64_t, 8>, ReplicaGroup> groups;
 };
 
 // Costs that all strategies of one RankLayout (parallel degrees and micro-batch size) share.

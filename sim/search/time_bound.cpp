@@ -158,6 +158,7 @@ Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBoun
   end += time.updates[s];
   if (!row.shards_optimizer) return end;
   if (!point.features.parameter_gather) return end + moves(CollectiveKind::all_gather, stage.weights.elements * width);
+  if (work.cell.copies > 1) return end;  // which copy's weights are gathered first is not known
   const Picoseconds gather = moves(CollectiveKind::all_gather, stage.weights.first_elements * width);
   const Picoseconds rest = point.works[s] - std::min(point.works[s], stage.forward.busy);
   const Picoseconds last_layer = work.cell.memory_plan.virtual_stages == 1 ? stage.last_forward : 0;

@@ -22,27 +22,65 @@ double best_rate(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind) {
   return it->second = best * (1 + kSlack) / kPicosecondsPerSecond;
 }
 
-// The first `size` of the ranks that hold the same weights, and the number of them on each node.
-ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at, std::int64_t size) {
-  const bool piped = l.pipeline > 1;
-  const auto [it, fresh] = cache.groups.try_emplace({at.data, at.context, at.pipeline, size, l.data, l.context, piped});
-  if (!fresh) return it->second;
-  const std::int64_t node = nccl_node_gpus(cache.space.base().cluster);
-  const bool alike = at.pipeline % node == 0 || node % at.pipeline == 0 || !piped;
-  if (size == 1 || !alike || !cache.profile.measured.transfers.empty()) return it->second;
+// The number of these ranks on each node that holds any of them.
+std::vector<int> spread_of(std::vector<std::int64_t> ranks, std::int64_t node) {
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<int> spread;
+  std::int64_t last = -1;
+  for (const std::int64_t rank : ranks) {
+    if (rank / node != last) spread.push_back(0);
+    ++spread.back();
+    last = rank / node;
+  }
+  return spread;
+}
+
+// The first `size` of the ranks that hold the weights of stage 0.
+std::vector<std::int64_t> first_ranks(const RankLayout& l, const Strides& at, std::int64_t size) {
   std::vector<std::int64_t> ranks;
   for (std::int64_t d = 0; d < l.data; ++d) {
     for (std::int64_t c = 0; c < l.context; ++c) ranks.push_back(d * at.data + c * at.context);
   }
   std::sort(ranks.begin(), ranks.end());
-  std::int64_t last = -1;
-  for (std::int64_t i = 0; i < size; ++i) {
-    if (ranks[i] / node != last) it->second.spread.push_back(0);
-    ++it->second.spread.back();
-    last = ranks[i] / node;
+  ranks.resize(size);
+  return ranks;
+}
+
+// The number on each node of the first `size` ranks of a stage; empty where this differs from stage to stage.
+std::vector<int> spread_of_stages(const RankLayout& l, const Strides& at, std::int64_t size, std::int64_t node) {
+  const bool alike = at.pipeline % node == 0 || node % at.pipeline == 0 || l.pipeline == 1;
+  return alike ? spread_of(first_ranks(l, at, size), node) : std::vector<int>();
+}
+
+// The same of the first `size` ranks of a stage together with those of its mirror image in the pipeline.
+std::vector<int> spread_of_pairs(const RankLayout& l, const Strides& at, std::int64_t size, std::int64_t node) {
+  const std::vector<std::int64_t> first = first_ranks(l, at, size);
+  std::vector<int> all;
+  for (std::int64_t s = 0; s < l.pipeline / 2; ++s) {
+    std::vector<std::int64_t> ranks;
+    for (const std::int64_t rank : first) {
+      for (const std::int64_t stage : {s, l.pipeline - 1 - s}) ranks.push_back(rank + stage * at.pipeline);
+    }
+    const std::vector<int> spread = spread_of(std::move(ranks), node);
+    if (s > 0 && spread != all) return {};
+    all = spread;
   }
-  it->second.channels = model_of(cache, it->second.spread).graphs.collective_channels;
-  return it->second;
+  return all;
+}
+
+// The ranks that share the gradients of one stage, or with two copies of the model the gradients of two stages that
+// mirror each other: `size` of each stage. Nothing is known of the group where that is one rank: the costs of layers
+// (StackCost) are then those of a rank that adds up gradients by itself, also where two copies share them.
+ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at, std::int64_t size, bool pairs) {
+  const std::int64_t stages = pairs || l.pipeline == 1 ? l.pipeline : 0;
+  const auto [it, fresh] =
+      cache.groups.try_emplace({at.data, at.context, at.pipeline, size, l.data, l.context, stages, pairs});
+  ReplicaGroup& group = it->second;
+  if (!fresh || size == 1 || !cache.profile.measured.transfers.empty()) return group;
+  const std::int64_t node = nccl_node_gpus(cache.space.base().cluster);
+  group.spread = pairs ? spread_of_pairs(l, at, size, node) : spread_of_stages(l, at, size, node);
+  if (!group.spread.empty()) group.channels = model_of(cache, group.spread).graphs.collective_channels;
+  return group;
 }
 
 // The added time of kernels beside a transfer, as a share of their time alone (as in sim/cost/costs.cpp).
@@ -81,7 +119,7 @@ const NcclModel& model_of(BoundCache& cache, const std::vector<int>& spread) {
 
 ReplicaGroup& replicas_of(BoundCache& cache, const SearchCell& cell, const Strides& at) {
   const std::int64_t shared = cell.memory_plan.shard_group > 0 ? cell.memory_plan.shard_group : cell.layout.replicas();
-  return group_of(cache, cell.layout, at, cell.copies > 1 ? 1 : shared);
+  return group_of(cache, cell.layout, at, cell.copies > 2 ? 1 : shared, cell.copies == 2);
 }
 
 Picoseconds transfer_time(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind, Bytes bytes) {

@@ -8,8 +8,8 @@ namespace orrery {
 
 const NcclModel& model_of(BoundCache& cache, const std::vector<int>& spread);
 
-// The ranks that share gradients and shards of states. If two copies of the model run (Chimera, DualPipe), stages that
-// mirror each other share one such group of ranks, and no bound is given for it.
+// The ranks that share gradients and shards of states. If two copies of the model run (Chimera, DualPipe), the ranks of
+// two stages that mirror each other are one such group.
 ReplicaGroup& replicas_of(BoundCache& cache, const SearchCell& cell, const Strides& at);
 
 // Least time in which the ranks of a group transfer this number of bytes, in one or more pieces.

@@ -15,7 +15,7 @@ void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const 
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   const std::int64_t layer = stage.weights.layer_elements / stage.layers;
-  const std::int64_t n = work.cell.layout.micro_batches * stage.layers;
+  const std::int64_t n = work.cell.micro_batches * stage.layers;
   const bool again = row.reshards_after_forward && layer > 0;
   const MovedUnit sum = unit_of_layer(cache, group, CollectiveKind::reduce_scatter, layer * gradient);
   const std::int64_t all = !row.shards_parameters ? 0 : again ? 2 * n : n;
@@ -67,9 +67,11 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
   const Strategy& s = cache.space.base().strategy;
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   const StageWeights& weights = stage.weights;
-  const std::int64_t m = work.cell.layout.micro_batches;
+  const std::int64_t m = work.cell.micro_batches;
   UnitTimes times;
   if (!work.units || group.spread.empty()) return times;
+  // Where passes of two copies of the model overlap op by op, a pass may compute while the other waits for a transfer.
+  if (work.woven && work.cell.copies > 1) return times;
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   times.reduce = m * transfer_time(cache, group, CollectiveKind::reduce_scatter, weights.elements * gradient);
   if (row.shards_parameters && gathered == 0) {

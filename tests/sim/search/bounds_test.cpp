@@ -159,7 +159,7 @@ TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
 
 // Cases in which bounds were once too high: further predictions are recomputed whatever the number of layers; woven
 // passes keep less than both; both copies share shards of hybrid sharding; weight gradients begin before a send has
-// ended.
+// ended; two copies share gradients that no other rank has.
 TEST(SearchBounds, AreBelowWhereTheyOnceWereNot) {
   const auto space = [](const std::string& model, const std::string& software, const std::string& search) {
     return "model: {name: big, hidden: 6144, heads: 64, kv_heads: 8, feed_forward: 24576, " + model +
@@ -181,7 +181,9 @@ TEST(SearchBounds, AreBelowWhereTheyOnceWereNot) {
              "[none, full]")},
       {space("vocab: 16000, layers: 4, tied_embeddings: true", "megatron-core",
              "tensor: [2], pipeline: [4], schedule: [zb-h1], sharding: [zero1], recompute: [none], overlap_pipeline: "
-             "[false], sequence_parallel: [true]")}};
+             "[false], sequence_parallel: [true]")},
+      {space("vocab: 16000, layers: 6", "torchtitan",
+             "tensor: [2], pipeline: [4], schedule: [chimera], sharding: [zero2], recompute: [none]")}};
   std::uint64_t seed = 0;
   for (const SmallSpace& small : spaces) {
     Comparison counts;
