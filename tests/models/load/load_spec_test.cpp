@@ -426,7 +426,7 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"seed=-1"}, "seed: must be at least 0"},
       {{"strategy"}, "KEY=VALUE is needed"},
       {{"=4"}, "KEY=VALUE is needed"},
-      {{"model.layers.length=4"}, "model.layers holds a single value"},
+      {{"steps=4", "steps.length=4"}, "steps holds a single value"},
   };
   for (const Case& c : cases) {
     const std::string message = error_of(kShort, c.overrides);

@@ -95,7 +95,9 @@ TEST(Reference, WordsAreThoseOfTheParser) {
     const std::string message = refusal_of(k.key, "xyzzyxyzzy");
     const std::size_t known = message.find("known: ");
     if (known == std::string::npos) continue;
-    std::set<std::string> words = words_in(message.substr(known + 7), ", "), told = words_in(k.type, " | ");
+    const std::string list = "one or a list of ";
+    const std::string type = k.type.starts_with(list) ? k.type.substr(list.size()) : k.type;
+    std::set<std::string> words = words_in(message.substr(known + 7), ", "), told = words_in(type, " | ");
     std::erase_if(told, [](const std::string& word) { return word.find('{') != std::string::npos; });
     if (told.contains("name") || told.contains("path")) continue;
     if (k.key == "strategy.recompute")
