@@ -1,6 +1,7 @@
 #include "models/layout/unit_frames.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -42,8 +43,10 @@ std::int64_t own_elements(const Draft& draft, const Chunk& chunk) {
   std::int64_t sum = 0;
   for (const Bucket& b : chunk.buckets) sum += draft.shard(b.elements, b.group);
   if (!draft.facts.row.shards_parameters) return sum;
+  std::set<std::uint32_t> units;  // several entries may share one
   for (const Entry& e : chunk.entries) {
-    for (std::uint32_t u = e.owns ? e.unit : kNone; u != kNone; u = draft.plan.frames[u].next)
+    if (!e.owns || !units.insert(e.unit).second) continue;
+    for (std::uint32_t u = e.unit; u != kNone; u = draft.plan.frames[u].next)
       sum += draft.shard(draft.layout.regions.at(u));
   }
   return sum;

@@ -138,7 +138,9 @@ class Search {
       found.resize(std::min(found.size(), kLookedAt));
       for (std::size_t i = 0; i < found.size() && !enough(); i += kSimulated) {
         std::vector<Node> nodes;
-        for (std::size_t k = i; k < std::min(i + kSimulated, found.size()); ++k) nodes.push_back(found[k].node);
+        for (std::size_t k = i; k < std::min(i + kSimulated, found.size()); ++k) {
+          if (simulated_.count(found[k].node.place()) == 0) nodes.push_back(found[k].node);
+        }
         simulate_all(nodes);
       }
       sites = leaner(found, too_large_, room_);

@@ -70,7 +70,7 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
   const std::int64_t m = work.cell.micro_batches;
   UnitTimes times;
   if (!work.units || group.spread.empty()) return times;
-  // Where passes of two copies of the model overlap op by op, a pass may compute while the other waits for a transfer.
+  // Two copies of the model whose passes overlap op by op: one may compute while the other waits for a transfer.
   if (work.woven && work.cell.copies > 1) return times;
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   times.reduce = m * transfer_time(cache, group, CollectiveKind::reduce_scatter, weights.elements * gradient);

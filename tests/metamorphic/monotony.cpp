@@ -191,6 +191,8 @@ void weak_scaling(Checks& checks, const Subject& s) {
     before -= std::max(0.0, s.run.report.time_s[k] - wide->report.time_s[k]);
   };
   let_off(TimeKind::optimizer);
+  // Muon's products of single matrices are divided over the ranks, and the host's launches of them.
+  if (spec.strategy.optimizer.kind == OptimizerKind::muon) let_off(TimeKind::launch);
   if (row.fp32_shards) let_off(TimeKind::compute);
   if (algorithms(s.run) != algorithms(*wide)) let_off(TimeKind::exposed_data);
   const double after = wide->report.step_time_s;

@@ -56,6 +56,24 @@ TEST(JoinedUnits, MoveTheSameBytes) {
   }
 }
 
+// A rank keeps its share of every weight once, whatever the units.
+TEST(JoinedUnits, KeepTheSameStates) {
+  const auto kept = [](const Plan& plan) {
+    Bytes sum = 0;
+    for (const Frame& f : plan.frames) {
+      const Block& block = plan.blocks[f.block];
+      if (f.slot != 0 || block.role != BlockRole::state) continue;
+      for (const BlockBuffer& b : block.buffers) sum += b.bytes;
+    }
+    return sum;
+  };
+  const Bytes layers = kept(make_plan(joined("layer")));
+  EXPECT_GT(layers, 0);
+  for (const char* units : {"model", "2", "3", "[[0, 7], [1, 2, 3]]"}) {
+    EXPECT_NEAR(static_cast<double>(kept(make_plan(joined(units)))), static_cast<double>(layers), 100) << units;
+  }
+}
+
 // One unit of the model is gathered whole; smaller ones are alive no more than are in flight and in use.
 TEST(JoinedUnits, AreAliveTogether) {
   const std::int64_t layer = 64 * 64 * 4 + 3 * 64 * 256 + 2 * 64, ends = 2 * 256 * 64 + 64, width = 2;

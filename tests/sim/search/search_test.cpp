@@ -125,6 +125,22 @@ TEST(Search, SaysWhichRuleLeavesNothing) {
   }
 }
 
+// A search with nothing to choose simulates its strategy once, though it looks at likely strategies several times.
+TEST(Search, SimulatesEachStrategyOnce) {
+  const Space space(
+      parse_open_spec(
+          "model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 8}\nsoftware: megatron-core\n"
+          "strategy: {global_batch: 64, tensor: 8, pipeline: 8, virtual_stages: 1, schedule: 1f1b, context: 1, "
+          "data: 1, micro_batch: 1, recompute: full, recompute_layers: 12, sharding: none, "
+          "sequence_parallel: true, rank_order: tp-cp-dp-pp, overlap: {gradient_reduce: true, "
+          "parameter_gather: true, tensor: false, pipeline: true}, offload: {activations: none}}\n",
+          "fixed.yaml"),
+      64);
+  const SearchResult result = search(space, profile_for(space.base(), ""), {});
+  EXPECT_TRUE(result.proven);
+  EXPECT_EQ(result.counts.simulated, 1U);
+}
+
 // Wherever a search is stopped, the optimum is within the stated distance of the best found.
 TEST(Search, SaysHowFarTheOptimumMayBeWhereverItIsStopped) {
   std::size_t stopped = 0, open = 0;
