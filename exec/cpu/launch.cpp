@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "exec/host/host_call.h"
 #include "exec/host/place_copies.h"
 #include "kernels/cpu/activation.h"
@@ -15,6 +17,7 @@
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/residual.h"
 #include "kernels/cpu/softmax.h"
+#include "models/base/error.h"
 #include "models/layers/blocks.h"
 
 namespace orrery {
@@ -42,6 +45,9 @@ class NormGradient {
 
 struct CpuKernels {
   const CpuCall& c;
+
+  // check_executable() refuses plans with such an op.
+  [[noreturn]] void no_kernel() const { throw Error(fmt::format("{}: CPU ranks have no kernel for it", c.op.name), 1); }
 
   void operator()(const Gemm& g) const { run_product(c, g); }
   void operator()(const FlashAttention& a) const { run_attention(c, a); }
@@ -134,7 +140,7 @@ struct CpuKernels {
   void operator()(const Convolution& w) const { run_convolution(c, w); }
   void operator()(const Scan& s) const { run_scan(c, s); }
   void operator()(const GatedNorm& n) const { run_gated_norm(c, n); }
-  void operator()(const IndexScores&) const { assert(false); }  // unused: check_executable() refuses plans with this op
+  void operator()(const IndexScores&) const { no_kernel(); }
 
   void operator()(const Split& s) const {
     const auto both = [&](const Values& v) { return matrix(v.data(), s.rows, s.first + s.second); };
@@ -370,7 +376,7 @@ struct CpuKernels {
     std::fill_n(to.data, f.bytes, std::byte{});
   }
   void operator()(const Multiply& w) const { run_multiply(c, w); }
-  void operator()(const SoftCap&) const { assert(false); }  // unused: check_executable() refuses plans with this op
+  void operator()(const SoftCap&) const { no_kernel(); }
   void operator()(const PlaceCopy& w) const {
     for (const PlacedRun& run : runs_of(c, w)) move_on_host(run);
   }
@@ -378,7 +384,7 @@ struct CpuKernels {
   void operator()(const Exchange&) const {}  // does nothing: the thread that issues tasks swaps the buffers
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
-  void operator()(const Orthogonalize&) const { assert(false); }  // unused: no ranks execute Muon
+  void operator()(const Orthogonalize&) const { no_kernel(); }
   void operator()(const Collective&) const { assert(false); }
   void operator()(const Transfer&) const { assert(false); }
 };

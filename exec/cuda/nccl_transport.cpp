@@ -288,8 +288,8 @@ class NcclTransport final : public QueuedTransport {
     const auto own = static_cast<std::size_t>(channel.rank);
     const auto* in = static_cast<const std::byte*>(c.in);
     auto* out = static_cast<std::byte*>(c.out);
-    const bool roots =
-        channel.rank == c.root;  // of a broadcast or reduce, whose `out` may be other memory than its `in`
+    // The root of a broadcast or reduce, whose `out` may be other memory than its `in`.
+    const bool roots = channel.rank == c.root;
     if (scatters) copy(queue, sums, in, whole);
     if (c.kind == CollectiveKind::broadcast && roots) copy(queue, out, in, whole);
     if (c.kind == CollectiveKind::all_gather) copy(queue, chunks[own].at, in, chunks[own].bytes);

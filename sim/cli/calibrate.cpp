@@ -139,11 +139,8 @@ struct Outcomes {
   std::vector<std::string> failed, noisy;
   std::size_t taken = 0;
   std::vector<Conditions> conditions;  // clocks and power during each run, if a GPU's sensors told them
-  // Index of the spec that shows a drift of the clocks: the first one under which they were limited; if there is none,
-  // the first that was taken.
-  std::optional<std::size_t> shows_drift;
-  double drift = 1;       // factor by which the clock under that spec changed until the end
-  bool repeated = false;  // whether all specs were measured a second time because of it
+  double drift = 1;                    // factor by which the clock under one spec changed until the end
+  bool repeated = false;               // whether all specs were measured a second time because of it
 };
 
 // The lines of the summary that tell of a GPU's clocks.
@@ -250,7 +247,10 @@ class Calibration {
           measure_quietly(specs_[i], {folder_.path(), session_ ? &*session_ : nullptr}, options_, quieter);
       m.add_to(outcomes_.all);
       if (outcomes_.taken++ == 0) describe(profile_, m.runs[0], options_, load_before_);
-      if (m.runs[0].conditions.known()) note_clocks(i, m.runs[0].conditions);
+      if (m.runs[0].conditions.known()) {
+        outcomes_.conditions.push_back(m.runs[0].conditions);
+        outcomes_.conditions.back().during = name;
+      }
       if (m.noise > options_.noise)
         outcomes_.noisy.push_back(fmt::format("{}: repetitions differ by {:.0f} % (quartiles)", name, 100 * m.noise));
     } catch (const TooNoisy&) {
@@ -262,24 +262,26 @@ class Calibration {
     }
   }
 
-  void note_clocks(std::size_t i, const Conditions& conditions) {
-    const bool limited = !conditions.limited_by.empty();
-    if (!outcomes_.shows_drift || (limited && !drift_is_limited_)) {
-      outcomes_.shows_drift = i;
-      drift_is_limited_ = limited;
+  // Index of the spec that shows a drift of the clocks: of the first run in which they were limited, or where there is
+  // none of the first run; the number of specs where no clocks are known.
+  std::size_t shows_drift() const {
+    std::size_t first = specs_.size();
+    for (const Conditions& c : outcomes_.conditions) {
+      const auto spec = std::ranges::find(specs_, c.during, &CalibrationSpec::name);
+      if (spec == specs_.end()) continue;  // the bench
+      const auto index = static_cast<std::size_t>(spec - specs_.begin());
+      if (!c.limited_by.empty()) return index;
+      if (first == specs_.size()) first = index;
     }
-    outcomes_.conditions.push_back(conditions);
-    outcomes_.conditions.back().during = specs_[i].name;
+    return first;
   }
 
   // Runs one spec once more. Where the GPU's clock under it has changed since, all specs are measured a second time in
   // reverse order: a drift that is steady in time then cancels in the means of both.
   void balance_drift() {
-    if (!outcomes_.shows_drift) return;  // the sensors could not be read
-    const std::size_t shows = *outcomes_.shows_drift, runs = outcomes_.conditions.size();
-    const auto it = std::find_if(outcomes_.conditions.begin(), outcomes_.conditions.end(),
-                                 [&](const Conditions& c) { return c.during == specs_[shows].name; });
-    const Conditions then = *it;
+    const std::size_t runs = outcomes_.conditions.size(), shows = shows_drift();
+    if (shows == specs_.size()) return;  // the sensors could not be read
+    const Conditions then = *std::ranges::find(outcomes_.conditions, specs_[shows].name, &Conditions::during);
     const std::size_t taken = outcomes_.taken;
     add(shows);
     if (outcomes_.conditions.size() == runs) return;  // it failed this time
@@ -313,8 +315,7 @@ class Calibration {
   std::string load_before_;
   std::optional<RankSession> session_;
   GpuProbe probe_;
-  Profile profile_;                // the profile, still without measured times
-  bool drift_is_limited_ = false;  // whether the clocks were limited under the spec that shows a drift
+  Profile profile_;  // the profile, still without measured times
   Outcomes outcomes_;
 };
 
