@@ -1,6 +1,7 @@
 #include "exec/cuda/queue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -131,7 +132,8 @@ std::byte* CudaQueue::scratch(Bytes bytes) {
 std::byte* CudaQueue::packing(Bytes bytes) {
   if (packed_ == packing_.size()) packing_.emplace_back();
   Memory& memory = packing_[packed_++];
-  if (memory.bytes() < bytes) memory = Memory(Memory::Place::device, bytes);
+  // To free device memory waits for all streams of the device, and so for ranks that may wait for this one: not here.
+  if (memory.bytes() < bytes) outgrown_.push_back(std::exchange(memory, Memory(Memory::Place::device, bytes)));
   return memory.data();
 }
 

@@ -88,6 +88,7 @@ class CudaQueue final : public TaskQueue {
   std::vector<Memory> scratch_;
   std::vector<Memory> packing_;  // for each transfer of the step, memory in which its scattered elements are packed
   std::size_t packed_ = 0;
+  std::vector<Memory> outgrown_;     // packing memory that a later step's larger transfer could not use
   std::deque<HostTask> host_tasks_;  // tasks of the current step that the host computes
 };
 

@@ -35,13 +35,17 @@ std::vector<Busy> joined(std::vector<Busy> all) {
   return result;
 }
 
+// The first of sorted intervals that ends at a time or later.
+std::vector<Busy>::const_iterator first_after(const std::vector<Busy>& intervals, Picoseconds time) {
+  return std::lower_bound(intervals.begin(), intervals.end(), time,
+                          [](const Busy& i, Picoseconds t) { return i.second < t; });
+}
+
 // The share of [begin, end] that the intervals cover.
 double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picoseconds end) {
   if (end <= begin) return 0;
   Picoseconds sum = 0;
-  auto it = std::lower_bound(intervals.begin(), intervals.end(), begin,
-                             [](const Busy& i, Picoseconds t) { return i.second < t; });
-  for (; it != intervals.end() && it->first < end; ++it)
+  for (auto it = first_after(intervals, begin); it != intervals.end() && it->first < end; ++it)
     sum += std::max<Picoseconds>(0, std::min(end, it->second) - std::max(begin, it->first));
   return static_cast<double>(sum) / static_cast<double>(end - begin);
 }
@@ -54,12 +58,15 @@ class ComputeLanes {
   void add(const Op& op, Picoseconds begin, Picoseconds end) {
     if (!moves(op) && !is_host_work(op)) lanes_[op.lane].emplace_back(begin, end);
   }
-  // The largest share of [begin, end] during which another lane computes.
+  // The share of [begin, end] during which any other lane computes.
   double share_of_others(LaneKind lane, Picoseconds begin, Picoseconds end) const {
-    double most = 0;
-    for (const auto& [other, intervals] : lanes_)
-      if (other != lane) most = std::max(most, share_of(intervals, begin, end));
-    return most;
+    std::vector<Busy> others;
+    for (const auto& [other, intervals] : lanes_) {
+      if (other == lane) continue;
+      for (auto it = first_after(intervals, begin); it != intervals.end() && it->first < end; ++it)
+        others.push_back(*it);
+    }
+    return share_of(joined(std::move(others)), begin, end);
   }
 
  private:

@@ -96,7 +96,7 @@ inline std::int64_t sum_of(const std::vector<std::int64_t>& counts, std::size_t 
   return sum;
 }
 
-struct Case {
+struct CollectiveCase {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::string algorithm = "library";
   Element element = Element::f32;
@@ -109,7 +109,7 @@ struct Case {
   std::uint64_t seed = 0;
 };
 
-inline void PrintTo(const Case& c, std::ostream* out) {
+inline void PrintTo(const CollectiveCase& c, std::ostream* out) {
   *out << c.algorithm << " " << name_of(c.kind) << " element " << static_cast<int>(c.element) << " reduction "
        << static_cast<int>(c.reduction) << " group " << name_of(c.group) << " size " << c.size << " add " << c.add
        << " overlap " << c.overlap << " seed " << c.seed;
@@ -137,9 +137,9 @@ inline std::vector<std::string> algorithms_of(CollectiveKind kind) {
 
 // Every algorithm of every kind on every group, with each element, overlap and reduction that it allows; the sizes take
 // turns.
-inline std::vector<Case> all_cases() {
+inline std::vector<CollectiveCase> all_cases() {
   constexpr std::array<std::int64_t, 6> kSizes = {0, 1, 3, 17, 64, 3000};
-  std::vector<Case> cases;
+  std::vector<CollectiveCase> cases;
   for (int k = 0; k < kCollectiveKinds; ++k) {
     const auto kind = static_cast<CollectiveKind>(k);
     for (const std::string& algorithm : algorithms_of(kind)) {
@@ -167,7 +167,7 @@ inline std::vector<Case> all_cases() {
 // One collective of a case: its memory, and what must be in it in the end.
 class Trial {
  public:
-  Trial(const Plan& plan, int rank, const Case& c) : case_(c), members_(members(plan, c.group, rank)) {
+  Trial(const Plan& plan, int rank, const CollectiveCase& c) : case_(c), members_(members(plan, c.group, rank)) {
     me_ = static_cast<std::size_t>(std::find(members_.begin(), members_.end(), rank) - members_.begin());
     const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce;
     root_ = rooted ? c.seed / 2 % members_.size() : 0;
@@ -202,11 +202,20 @@ class Trial {
 
   bool done() { return pending_->done(); }
 
+  // The bytes of the result that this rank is promised; none for a rank of a reduce that is not its root.
+  std::vector<std::byte> expected() const {
+    if (case_.kind == CollectiveKind::reduce && me_ != root_) return {};
+    return stored(case_.element, with_before(moved()));
+  }
+  const std::byte* result() const { return result_; }
+
+  friend std::ostream& operator<<(std::ostream& out, const Trial& trial) {
+    return out << testing::PrintToString(trial.case_) << " of rank " << trial.me_;
+  }
+
   void expect() const {
-    if (case_.kind == CollectiveKind::reduce && me_ != root_) return;
-    const Values right = result();
-    const std::vector<std::byte> bytes = stored(case_.element, right);
-    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), result_)) << testing::PrintToString(case_) << " of rank " << me_;
+    const std::vector<std::byte> bytes = expected();
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), result_)) << *this;
     if (!in_place(case_.kind) && !case_.overlap) {
       EXPECT_EQ(in_, stored(case_.element, input(me_))) << "input changed: " << testing::PrintToString(case_);
     }
@@ -263,8 +272,7 @@ class Trial {
     return all;
   }
 
-  Values result() const {
-    Values all = moved();
+  Values with_before(Values all) const {
     if (!case_.add) return all;
     for (std::size_t i = 0; i < all.size(); ++i) all[i] += before_[i];
     return all;
@@ -288,7 +296,7 @@ class Trial {
 
   std::int64_t own_place() const { return sum_of(counts_, me_) * width_of(case_.element); }
 
-  Case case_;
+  CollectiveCase case_;
   std::vector<std::int32_t> members_;
   std::size_t me_ = 0, root_ = 0;
   bool apart_ = false;  // whether the result of a broadcast or reduce lies apart from the input

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "exec/cuda/device.h"
+#include "exec/cuda/queue.h"
+#include "tests/exec/jobs.h"
 #include "tests/exec/threads_run.h"
 
 namespace orrery::test {
@@ -19,6 +21,22 @@ class OnGpu : public testing::Test {
 // Whether this GPU computes. The null GPU (null_gpu/) does not: on it runs go to their end and their calls are checked,
 // but no numbers are compared.
 inline bool computes() { return cuda::gpu_name(0) != "null GPU"; }
+
+// A rank's queue that belongs to no run.
+class OwnQueue {
+ public:
+  cuda::CudaQueue& operator*() { return queue_; }
+  cuda::CudaQueue* operator->() { return &queue_; }
+
+ private:
+  Job job_ = tiny_job("data: 1, global_batch: 1");
+  Rank rank_ = job_.rank(0);
+  Text text_ = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", rank_.spec.model.vocab, rank_.spec.sequence);
+  RunState run_{rank_, text_, {}, 0, {}, {}};
+  cuda::CudaState state_{run_, {}};
+  cuda::Marks marks_{0, 1, 1};
+  cuda::CudaQueue queue_{state_, marks_};
+};
 
 // All ranks of a spec as threads on this GPU.
 inline Result run_on_gpu(const Spec& spec, cuda::SharedGpu& gpu) {

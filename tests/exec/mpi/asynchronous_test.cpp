@@ -114,7 +114,8 @@ std::vector<double> by_step(const std::vector<double>& losses, std::int64_t upda
 }
 
 // The distance from the emulation, on rank 0; the first ranks run the job. Nothing on the other ranks.
-std::optional<Distance> distance_of(const AsynchronousCase& c, const std::function<void(Plan&)>& change = {}) {
+std::optional<Distance> distance_from_emulation(const AsynchronousCase& c,
+                                                const std::function<void(Plan&)>& change = {}) {
   const Spec spec = spec_of(c.job);
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return {};
@@ -130,7 +131,7 @@ std::optional<Distance> distance_of(const AsynchronousCase& c, const std::functi
   return distance(spec, result, one);
 }
 
-const AsynchronousCase kCases[] = {
+const AsynchronousCase kAsynchronous[] = {
     {{kLlama, "pipeline: 4, data: 1, schedule: pipedream, global_batch: 4, clip: 0"}, stashed},
     {{kLlama, "pipeline: 4, data: 1, schedule: pipedream, vertical_sync: true, global_batch: 3, clip: 0", "sgd"},
      synced},
@@ -142,9 +143,9 @@ const AsynchronousCase kCases[] = {
 };
 
 TEST(Asynchronous, AgreesWithOneProcessOfTheSameStaleWeights) {
-  for (const AsynchronousCase& c : kCases) {
+  for (const AsynchronousCase& c : kAsynchronous) {
     SCOPED_TRACE(c.job.strategy);
-    const auto d = distance_of(c);
+    const auto d = distance_from_emulation(c);
     if (!d) continue;
     EXPECT_LE(d->gradient, kLimit) << "gradient of " << d->of_gradient;
     EXPECT_LE(d->weight, kLimit) << "weight " << d->of_weight;
@@ -175,8 +176,8 @@ void forget_copies(Plan& plan) {
 
 TEST(Asynchronous, PlantedFaultsShow) {
   for (const auto& fault : {mistake_version, forget_copies}) {
-    for (const AsynchronousCase& c : {kCases[0], kCases[2]}) {
-      const auto d = distance_of(c, fault);
+    for (const AsynchronousCase& c : {kAsynchronous[0], kAsynchronous[2]}) {
+      const auto d = distance_from_emulation(c, fault);
       if (!d) continue;
       EXPECT_TRUE(d->weight > 10 * kLimit || d->change > 10 * kChangeLimit) << d->weight << " " << d->change;
     }

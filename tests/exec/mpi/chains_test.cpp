@@ -16,6 +16,7 @@
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
+#include "tests/exec/mpi/world.h"
 
 namespace orrery {
 namespace {
@@ -109,18 +110,12 @@ class Member {
   std::unique_ptr<Transport> transport_;
 };
 
-int rank_of_world() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
 // All ranks come here at once.
 void run_with(const std::vector<Loss>& losses, int number) {
   int job = static_cast<int>(::getpid());
   MPI_Bcast(&job, 1, MPI_INT, 0, MPI_COMM_WORLD);
   const std::string lost = fmt::format("/tmp/orrery-chains-{}-{}", job, number);
-  const int rank = rank_of_world();
+  const int rank = world_rank();
   // The member is never destroyed: transfers with a lost rank are still under way, in the member's memory.
   Member& member = *std::make_unique<Member>(rank, lost, losses).release();
   const bool was_lost = std::any_of(losses.begin(), losses.end(), [&](const Loss& l) { return l.rank == rank; });

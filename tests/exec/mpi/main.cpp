@@ -1,6 +1,8 @@
-// Runs the tests of a program on all its ranks. Rank 0 reports; the others tell only their failures. One failure on any
-// rank fails all of them.
+// Runs the tests of one source file, named without its extension, on all ranks: `mpi_tests transport_test`. Rank 0
+// reports; the other ranks tell only their failures. One failure on any rank fails the whole run.
 #include <iostream>
+#include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -22,11 +24,35 @@ class FailuresOnly : public testing::EmptyTestEventListener {
   int rank_ = 0;
 };
 
+// The filter that selects the tests of tests/exec/mpi/SOURCE.cpp; empty if there are none.
+std::string tests_of(std::string_view source) {
+  const std::string file = "/mpi/" + std::string(source) + ".cpp";
+  std::string filter;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int s = 0; s < all.total_test_suite_count(); ++s) {
+    const testing::TestSuite& suite = *all.GetTestSuite(s);
+    for (int t = 0; t < suite.total_test_count(); ++t) {
+      const testing::TestInfo& test = *suite.GetTestInfo(t);
+      if (!std::string_view(test.file()).ends_with(file)) continue;
+      filter += std::string(suite.name()) + "." + test.name() + ":";
+    }
+  }
+  return filter;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const orrery::MpiSession session;
   testing::InitGoogleTest(&argc, argv);
+  if (argc > 1) {
+    const std::string filter = tests_of(argv[1]);
+    if (filter.empty()) {
+      std::cerr << "mpi_tests: no test is in tests/exec/mpi/" << argv[1] << ".cpp" << std::endl;
+      return 2;
+    }
+    testing::GTEST_FLAG(filter) = filter;
+  }
   if (session.rank() > 0) {
     testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());

@@ -12,7 +12,7 @@ class Overlap : public testing::TestWithParam<Case> {};
 TEST_P(Overlap, AgreesWithOneRank) { expect_like_one_rank(spec_of(GetParam())); }
 
 // A rank's rows in four pieces where these come out even (36 of a micro-batch of two sequences, 9 of one).
-const Case kPieces[] = {
+const Case kOverlapped[] = {
     {kLlama, "tensor: 2, data: 1, global_batch: 2, overlap: {tensor: true}"},
     {kLlama, "tensor: 2, data: 2, micro_batch: 2, global_batch: 4, overlap: {tensor: true}"},
     {kLlama, "tensor: 4, data: 1, micro_batch: 4, global_batch: 4, overlap: {tensor: true}", "sgd"},
@@ -68,7 +68,7 @@ const Case kWoven[] = {
      "global_batch: 8, overlap: {micro_batches: true}"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Pieces, Overlap, testing::ValuesIn(kPieces));
+INSTANTIATE_TEST_SUITE_P(Pieces, Overlap, testing::ValuesIn(kOverlapped));
 INSTANTIATE_TEST_SUITE_P(OwnRowsFirst, Overlap, testing::ValuesIn(kOwnRowsFirst));
 INSTANTIATE_TEST_SUITE_P(Woven, Overlap, testing::ValuesIn(kWoven));
 
@@ -133,7 +133,7 @@ TEST(Overlap, MovesWhatThePlanSaysAndWhatTheWholeWould) {
 
 // A ring that puts each part in the place of the wrong rank is detected.
 TEST(Faults, PartsOfTheWrongMemberShow) {
-  const Spec spec = spec_of(kPieces[2]);
+  const Spec spec = spec_of(kOverlapped[2]);
   const auto d = distance_of(spec, {.plan = [](Plan& plan) {
                                for (Op& op : plan.ops) {
                                  auto* g = std::get_if<Gemm>(&op.work);

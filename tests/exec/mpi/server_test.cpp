@@ -96,9 +96,9 @@ std::optional<ServedRun> run_here(const Spec& spec) {
 
 // An emulation of servers and workers in one process: whole weights and moments, of which every server has its ranges,
 // and the weights that each worker holds.
-class Emulation {
+class ServersEmulation {
  public:
-  Emulation(const Spec& spec, Orders orders)
+  ServersEmulation(const Spec& spec, Orders orders)
       : spec_(spec), plan_(make_plan(spec)), orders_(std::move(orders)), next_(orders_.size(), 0) {
     for (std::int64_t s = 0; s < plan_.servers; ++s) {
       const Rank server(spec, plan_, plan_.workers() + s);
@@ -191,7 +191,7 @@ class Emulation {
 // The transport of a worker in the emulation.
 class EmulatedTransport final : public Transport {
  public:
-  EmulatedTransport(Emulation& all, const Rank& worker) : all_(all), worker_(worker.number) {
+  EmulatedTransport(ServersEmulation& all, const Rank& worker) : all_(all), worker_(worker.number) {
     for (TaskId t = 0; t < worker.plan.task_count(); ++t) {
       const auto* c = std::get_if<Collective>(&worker.plan.op_of(t).work);
       if (c == nullptr) continue;
@@ -220,14 +220,14 @@ class EmulatedTransport final : public Transport {
     std::function<bool()> come;
   };
 
-  Emulation& all_;
+  ServersEmulation& all_;
   std::int64_t worker_;
   std::int64_t first_ = 0;  // the step for which the first pull is made
   std::vector<Collective> pushes_, pulls_;
   std::size_t pushed_ = 0, pulled_ = 0;
 };
 
-std::vector<std::vector<double>> Emulation::run() {
+std::vector<std::vector<double>> ServersEmulation::run() {
   std::vector<std::vector<double>> losses(static_cast<std::size_t>(plan_.workers()));
   std::vector<std::thread> threads;
   const Text text = text_for(spec_);
@@ -312,7 +312,7 @@ void check_order(const Spec& spec, std::int64_t bound = -1) {
   if (!real) return;
   const std::int64_t ahead = most_ahead(real->orders, spec.strategy.gpus());
   EXPECT_LE(ahead, bound >= 0 ? bound : kWorkerSteps);
-  Emulation one(spec, real->orders);
+  ServersEmulation one(spec, real->orders);
   EXPECT_LE(farthest(one.run(), real->losses), kLimit);
   const Rank worker(spec, one.plan(), 0);
   for (const PlacedParameter& p : worker.parameters.at(worker.states.front())) {
@@ -352,7 +352,7 @@ TEST(Servers, PlantedFaultsShow) {
   const std::optional<ServedRun> real = run_here(spec);
   if (!real) return;
   for (const Fault fault : {Fault::update_left_out, Fault::weights_too_old}) {
-    Emulation one(spec, spoiled(real->orders, fault));
+    ServersEmulation one(spec, spoiled(real->orders, fault));
     EXPECT_GT(farthest(one.run(), real->losses), 10 * kLimit);
   }
 }

@@ -14,7 +14,7 @@ const std::string kEightLayers =
     "{name: eight-layers, layers: 8, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 64, vocab: 250}";
 
 // Mistakes that an executor could make. The tests must detect each: it exceeds the limits by far.
-enum class Fault : std::uint8_t {
+enum class PlantedFault : std::uint8_t {
   none,
   missing_reduce,
   counted_twice,
@@ -28,7 +28,7 @@ enum class Fault : std::uint8_t {
   wrong_block        // keys are taken for those of another block
 };
 
-struct Ended : Pending {
+struct EndedAtOnce : Pending {
   bool done() override { return true; }
 };
 
@@ -53,23 +53,23 @@ class Doubled : public Pending {
 // Spoils the first transfer of a step that the fault is about.
 class FaultyTransport : public Transport {
  public:
-  FaultyTransport(std::unique_ptr<Transport> real, Fault fault) : real_(std::move(real)), fault_(fault) {}
+  FaultyTransport(std::unique_ptr<Transport> real, PlantedFault fault) : real_(std::move(real)), fault_(fault) {}
   std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) override {
     const bool reduces = lane == LaneKind::data_reduce, gathers = lane == LaneKind::data_gather;
-    if (fault_ == Fault::missing_reduce && reduces) return std::make_unique<Ended>();
-    if (fault_ == Fault::missing_expert_reduce && call.group == Dimension::expert_data)
-      return std::make_unique<Ended>();
-    if (fault_ == Fault::missing_expert_replicas && call.group == Dimension::expert_replicate)
-      return std::make_unique<Ended>();
-    if (fault_ == Fault::stale_weight && gathers && ++gathers_ > 1) return std::make_unique<Ended>();
+    if (fault_ == PlantedFault::missing_reduce && reduces) return std::make_unique<EndedAtOnce>();
+    if (fault_ == PlantedFault::missing_expert_reduce && call.group == Dimension::expert_data)
+      return std::make_unique<EndedAtOnce>();
+    if (fault_ == PlantedFault::missing_expert_replicas && call.group == Dimension::expert_replicate)
+      return std::make_unique<EndedAtOnce>();
+    if (fault_ == PlantedFault::stale_weight && gathers && ++gathers_ > 1) return std::make_unique<EndedAtOnce>();
     const bool tokens = call.group == Dimension::expert && !call.received.empty() && call.received[0] > kFewRows;
-    if (fault_ == Fault::stale_tokens && tokens && ++gathers_ > 1) return std::make_unique<Ended>();
-    if (fault_ == Fault::missing_exchange && lane == LaneKind::context && ++exchanges_ % 3 == 0)
-      return std::make_unique<Ended>();
+    if (fault_ == PlantedFault::stale_tokens && tokens && ++gathers_ > 1) return std::make_unique<EndedAtOnce>();
+    if (fault_ == PlantedFault::missing_exchange && lane == LaneKind::context && ++exchanges_ % 3 == 0)
+      return std::make_unique<EndedAtOnce>();
     auto pending = real_->start(lane, call);
-    if (fault_ == Fault::doubled_tokens && tokens && ++gathers_ == 1)
+    if (fault_ == PlantedFault::doubled_tokens && tokens && ++gathers_ == 1)
       return std::make_unique<Doubled>(std::move(pending), static_cast<float*>(call.out), call.received[0]);
-    if (fault_ != Fault::counted_twice || !reduces) return pending;
+    if (fault_ != PlantedFault::counted_twice || !reduces) return pending;
     return std::make_unique<Doubled>(std::move(pending), static_cast<float*>(call.out), call.counts[0]);
   }
   std::unique_ptr<Pending> start(LaneKind lane, const MessageCall& call) override { return real_->start(lane, call); }
@@ -77,7 +77,7 @@ class FaultyTransport : public Transport {
  private:
   std::unique_ptr<Transport> real_;
   static constexpr std::int64_t kFewRows = 256;  // the weights of choices have fewer rows
-  Fault fault_;
+  PlantedFault fault_;
   int gathers_ = 0, exchanges_ = 0;
 };
 
@@ -106,17 +106,17 @@ void expect_far(const Distance& d) {
       << "gradient " << d.gradient << ", weight " << d.weight << ", change " << d.change;
 }
 
-Changes changes_of(Fault fault) {
+Changes changes_of(PlantedFault fault) {
   Changes changes;
-  if (fault == Fault::dropped_micro_batch) changes.plan = drop_micro_batch;
-  if (fault == Fault::wrong_block) changes.plan = mistake_blocks;
+  if (fault == PlantedFault::dropped_micro_batch) changes.plan = drop_micro_batch;
+  if (fault == PlantedFault::wrong_block) changes.plan = mistake_blocks;
   changes.transport = [fault](std::unique_ptr<Transport> real) {
     return std::make_unique<FaultyTransport>(std::move(real), fault);
   };
   return changes;
 }
 
-void check_spec(const Spec& spec, Fault fault = Fault::none) {
+void check_spec(const Spec& spec, PlantedFault fault = PlantedFault::none) {
   MPI_Comm some = ranks_for(spec);
   if (some == MPI_COMM_NULL) return;
   const Result result = run(some, spec, changes_of(fault));
@@ -124,16 +124,16 @@ void check_spec(const Spec& spec, Fault fault = Fault::none) {
   MPI_Comm_rank(some, &rank);
   MPI_Comm_free(&some);
   if (rank > 0) return;
-  if (fault == Fault::none) {
+  if (fault == PlantedFault::none) {
     const auto [differ, all] = differing_choices(result, reference_of(spec));
     ASSERT_EQ(differ, 0) << "choices of experts differ from the reference's, of " << all;
     EXPECT_EQ(all > 0, spec.model.moe.has_value());
   }
   const Distance d = distance(spec, result, reference_of(spec));
-  fault == Fault::none ? expect_agreement(d) : expect_far(d);
+  fault == PlantedFault::none ? expect_agreement(d) : expect_far(d);
 }
 
-void check_case(const Case& c, Fault fault = Fault::none) { check_spec(spec_of(c), fault); }
+void check_case(const Case& c, PlantedFault fault = PlantedFault::none) { check_spec(spec_of(c), fault); }
 
 class Strategies : public testing::TestWithParam<Case> {};
 
@@ -295,11 +295,11 @@ TEST(Stragglers, ChangeNoNumber) {
 }
 
 TEST(Faults, PlantedFaultsOfServersShow) {
-  check_case({kLlama, "data: 2, sharding: data-parallel, global_batch: 4"}, Fault::missing_reduce);
-  check_case({kLlama, "data: 2, sharding: data-parallel, global_batch: 4"}, Fault::stale_weight);
+  check_case({kLlama, "data: 2, sharding: data-parallel, global_batch: 4"}, PlantedFault::missing_reduce);
+  check_case({kLlama, "data: 2, sharding: data-parallel, global_batch: 4"}, PlantedFault::stale_weight);
   const char* servers = "data: 2, sharding: parameter-server, parameter_server: {servers: 2}, global_batch: 4";
-  check_case({kLlama, servers}, Fault::missing_reduce);
-  check_case({kLlama, servers}, Fault::stale_weight);
+  check_case({kLlama, servers}, PlantedFault::missing_reduce);
+  check_case({kLlama, servers}, PlantedFault::stale_weight);
 }
 
 // The sequence, of 36 tokens, cut over context groups.
@@ -365,15 +365,15 @@ TEST(RandomStrategies, AgreeWithOneRank) {
 }
 
 TEST(Faults, PlantedFaultsShow) {
-  check_case({kLlama, "data: 2, global_batch: 4"}, Fault::missing_reduce);
-  check_case({kLlama, "data: 2, global_batch: 4"}, Fault::counted_twice);
-  check_case({kLlama, "data: 2, global_batch: 4"}, Fault::dropped_micro_batch);
-  check_case({kLlama, "data: 2, sharding: zero1, global_batch: 4"}, Fault::stale_weight);
+  check_case({kLlama, "data: 2, global_batch: 4"}, PlantedFault::missing_reduce);
+  check_case({kLlama, "data: 2, global_batch: 4"}, PlantedFault::counted_twice);
+  check_case({kLlama, "data: 2, global_batch: 4"}, PlantedFault::dropped_micro_batch);
+  check_case({kLlama, "data: 2, sharding: zero1, global_batch: 4"}, PlantedFault::stale_weight);
   for (const char* kind : {"context: 2", "context: 2, context_order: contiguous", "context: 2, context_kind: allgather",
                            "context: 4, context_kind: ulysses"})
-    check_case({kLlama, fmt::format("{}, data: 1, global_batch: 2", kind)}, Fault::missing_exchange);
-  check_case({kLlama, "context: 2, data: 1, global_batch: 2"}, Fault::wrong_block);
-  check_case({kLlama, "context: 2, context_order: contiguous, data: 1, global_batch: 2"}, Fault::wrong_block);
+    check_case({kLlama, fmt::format("{}, data: 1, global_batch: 2", kind)}, PlantedFault::missing_exchange);
+  check_case({kLlama, "context: 2, data: 1, global_batch: 2"}, PlantedFault::wrong_block);
+  check_case({kLlama, "context: 2, context_order: contiguous, data: 1, global_batch: 2"}, PlantedFault::wrong_block);
 }
 
 // Experts: dropless, dropped, padded; top-1 and top-k; softmax and sigmoid; shared ones; dense first layers.
@@ -398,7 +398,7 @@ const std::string kBiasedShared = with_experts(
     "true, first_layer: 1",
     ", bias: true, gated: false");
 
-const Case kExperts[] = {
+const Case kExpertCases[] = {
     {kBiased, "data: 2, expert: 2, global_batch: 4"},
     {kBiased, "tensor: 2, data: 2, expert: 4, expert_tensor: 1, sharding: zero1, global_batch: 4"},
     {kBiased, "data: 4, expert: 2, sharding: fsdp, global_batch: 4, recompute: full"},
@@ -472,15 +472,15 @@ const Case kHybrids[] = {
 };
 
 TEST(Faults, PlantedFaultsOfExpertsShow) {
-  check_case({kMixtral, "data: 4, expert: 2, global_batch: 8"}, Fault::missing_expert_reduce);
+  check_case({kMixtral, "data: 4, expert: 2, global_batch: 8"}, PlantedFault::missing_expert_reduce);
   check_case({kMixtral, "data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 8"},
-             Fault::missing_expert_replicas);
-  check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::doubled_tokens);
-  check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::stale_tokens);
+             PlantedFault::missing_expert_replicas);
+  check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, PlantedFault::doubled_tokens);
+  check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, PlantedFault::stale_tokens);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hybrids, Strategies, testing::ValuesIn(kHybrids));
-INSTANTIATE_TEST_SUITE_P(Experts, Strategies, testing::ValuesIn(kExperts));
+INSTANTIATE_TEST_SUITE_P(Experts, Strategies, testing::ValuesIn(kExpertCases));
 INSTANTIATE_TEST_SUITE_P(Apart, Strategies, testing::ValuesIn(kApart));
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(kCases));
 INSTANTIATE_TEST_SUITE_P(Context, Strategies, testing::ValuesIn(kContext));

@@ -10,6 +10,7 @@
 #include "exec/mpi/check.h"
 #include "models/base/error.h"
 #include "tests/exec/collective_trial.h"
+#include "tests/exec/mpi/world.h"
 
 // Bytes that this rank has sent to other nodes, of two ranks each. (MPI's profiling interface: a program may stand in
 // for any of its calls, MPI 3.1, section 14.2.)
@@ -26,12 +27,6 @@ extern "C" int MPI_Issend(const void* data, int count, MPI_Datatype type, int to
 // Run by mpirun on any number of ranks.
 namespace orrery {
 namespace {
-
-inline int rank_of_world() {
-  int rank = 0;
-  ORRERY_CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  return rank;
-}
 
 inline int size_of_world() {
   int size = 0;
@@ -54,8 +49,8 @@ void wait_all(const All& all) {
 TEST(MpiTransport, EveryCollectiveEndsWithWhatItPromises) {
   const Plan plan = plan_of(size_of_world());
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
-  for (const Case& c : all_cases()) {
-    Trial trial(plan, rank_of_world(), c);
+  for (const CollectiveCase& c : all_cases()) {
+    Trial trial(plan, world_rank(), c);
     trial.start(*transport);
     wait(trial);
     EXPECT_TRUE(trial.done());
@@ -69,10 +64,10 @@ TEST(MpiTransport, EverySizeIsCutRight) {
   for (int k = 0; k < kCollectiveKinds; ++k) {
     for (const std::string& algorithm : algorithms_of(static_cast<CollectiveKind>(k))) {
       for (std::int64_t size = 0; size < 12; ++size) {
-        Case c{static_cast<CollectiveKind>(k), algorithm};
+        CollectiveCase c{static_cast<CollectiveKind>(k), algorithm};
         c.size = size;
         c.seed = static_cast<std::uint64_t>(size);
-        Trial trial(plan, rank_of_world(), c);
+        Trial trial(plan, world_rank(), c);
         trial.start(*transport);
         wait(trial);
         trial.expect();
@@ -85,14 +80,14 @@ TEST(MpiTransport, EverySizeIsCutRight) {
 TEST(MpiTransport, LanesAndGroupsProgressIndependently) {
   const Plan plan = plan_of(size_of_world());
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
-  const int rank = rank_of_world();
+  const int rank = world_rank();
   std::uint64_t seed = 0;
   for (int k = 0; k < kCollectiveKinds; ++k) {
     for (const std::string& algorithm : algorithms_of(static_cast<CollectiveKind>(k))) {
       std::vector<std::unique_ptr<Trial>> trials;
       for (const LaneKind lane : kLanesUsed) {
         for (const Dimension group : kGroupsUsed) {
-          Case c{static_cast<CollectiveKind>(k), algorithm};
+          CollectiveCase c{static_cast<CollectiveKind>(k), algorithm};
           c.lane = lane;
           c.group = group;
           c.size = lane == LaneKind::tensor ? 3000 : 10;
@@ -113,15 +108,15 @@ TEST(MpiTransport, CallsOnOneLaneDoNotMix) {
   const Plan plan = plan_of(size_of_world());
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
   for (const char* algorithm : {"library", "ring_all_reduce", "recursive_doubling_all_reduce"}) {
-    Case c{CollectiveKind::all_reduce, algorithm};
+    CollectiveCase c{CollectiveKind::all_reduce, algorithm};
     c.size = 10000;
     std::vector<std::unique_ptr<Trial>> trials;
-    trials.push_back(std::make_unique<Trial>(plan, rank_of_world(), c));
+    trials.push_back(std::make_unique<Trial>(plan, world_rank(), c));
     c.size = 5;
     c.seed = 1;
-    trials.push_back(std::make_unique<Trial>(plan, rank_of_world(), c));
+    trials.push_back(std::make_unique<Trial>(plan, world_rank(), c));
     for (const auto& t : trials) t->start(*transport);
-    if (rank_of_world() % 2 == 1) std::swap(trials[0], trials[1]);
+    if (world_rank() % 2 == 1) std::swap(trials[0], trials[1]);
     wait_all(trials);
     for (const auto& t : trials) t->expect();
   }
@@ -133,11 +128,11 @@ TEST(MpiTransport, PlacesInAGroupAreThoseOfItsList) {
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
   for (int k = 0; k < kCollectiveKinds; ++k) {
     for (const std::string& algorithm : algorithms_of(static_cast<CollectiveKind>(k))) {
-      Case c{static_cast<CollectiveKind>(k), algorithm};
+      CollectiveCase c{static_cast<CollectiveKind>(k), algorithm};
       c.group = Dimension::pipeline;
       c.lane = LaneKind::embedding;
       c.size = 7;
-      Trial trial(plan, rank_of_world(), c);
+      Trial trial(plan, world_rank(), c);
       trial.start(*transport);
       wait(trial);
       trial.expect();
@@ -154,7 +149,7 @@ MessageCall message(bool send, int peer, std::vector<float>& data) {
 TEST(MpiTransport, MessagesMeetByDirectionAndOrder) {
   const Plan plan = plan_of(size_of_world());
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
-  const int rank = rank_of_world(), n = size_of_world();
+  const int rank = world_rank(), n = size_of_world();
   const int next = (rank + 1) % n, previous = (rank + n - 1) % n;
   for (const std::int64_t size : {0, 1, 100, 100000}) {
     std::vector<Values> down, up, from_previous, from_next;
@@ -185,12 +180,12 @@ TEST(MpiTransport, ASendEndsOnlyWhenTheReceiverHasCome) {
   const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
   Values data = {1};
   std::vector<std::unique_ptr<Pending>> all;
-  if (rank_of_world() == 0) {
+  if (world_rank() == 0) {
     all.push_back(transport->start(LaneKind::send_next, message(true, 1, data)));
     for (int i = 0; i < 1000; ++i) EXPECT_FALSE(all[0]->done());
   }
   ORRERY_CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
-  if (rank_of_world() == 1) all.push_back(transport->start(LaneKind::receive_previous, message(false, 0, data)));
+  if (world_rank() == 1) all.push_back(transport->start(LaneKind::receive_previous, message(false, 0, data)));
   wait_all(all);
 }
 
@@ -255,7 +250,7 @@ std::int64_t crossed_by(Transport& transport, const CollectiveCall& call) {
 
 // A token's row is sent once to each node that needs it, whichever experts there get it, and one sum comes back.
 TEST(MpiTransport, TokensCrossOnceForEachNode) {
-  const int ranks = size_of_world(), me = rank_of_world();
+  const int ranks = size_of_world(), me = world_rank();
   if (ranks == 1) GTEST_SKIP() << "one rank sends nothing";
   const SentTokens sent{ranks};
   const Plan plan = plan_of(ranks);

@@ -13,7 +13,7 @@ namespace {
 TEST(JointMoves, EndWithWhatTheKindPromises) {
   for (const int ranks : {1, 2, 3, 5, 8}) {
     const Plan plan = plan_of(ranks);
-    for (Case c : all_cases()) {
+    for (CollectiveCase c : all_cases()) {
       if (c.group != Dimension::world) continue;
       std::vector<std::unique_ptr<Trial>> trials;
       std::vector<CollectiveCall> calls;

@@ -46,10 +46,10 @@ void expect_none(const std::vector<std::string>& errors) {
 TEST(ThreadsTransport, EveryCollectiveEndsWithWhatItPromises) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     const Plan plan = plan_of(ranks);
-    const std::vector<Case> cases = all_cases();
+    const std::vector<CollectiveCase> cases = all_cases();
     expect_none(on_all_ranks(ranks, [&](int rank, QueuedTransport& transport) {
       HostQueue queue;
-      for (const Case& c : cases) {
+      for (const CollectiveCase& c : cases) {
         Trial trial(plan, rank, c);
         const QueuedCall call{c.lane, &queue, trial.call()};
         transport.start({&call, 1});
@@ -70,7 +70,7 @@ TEST(ThreadsTransport, BatchesMayBeMutual) {
       std::vector<QueuedCall> batch;
       for (const LaneKind lane : kLanesUsed) {
         for (const Dimension group : kGroupsUsed) {
-          Case c{CollectiveKind::all_reduce};
+          CollectiveCase c{CollectiveKind::all_reduce};
           c.lane = lane;
           c.group = group;
           c.size = 40;
@@ -147,7 +147,7 @@ TEST(ThreadsTransport, CallsThatDoNotFitAreRefused) {
   std::atomic<int> refused = 0;
   on_all_ranks(2, [&](int rank, QueuedTransport& transport) {
     HostQueue queue;
-    Case c;
+    CollectiveCase c;
     c.size = 4 + rank;  // members disagree
     Trial trial(plan, rank, c);
     const QueuedCall call{LaneKind::tensor, &queue, trial.call()};

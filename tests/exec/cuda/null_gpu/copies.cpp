@@ -35,7 +35,6 @@ const char* wrong_side(const void* to, const void* from, std::size_t bytes, cuda
 
 const char* name_of(cudaMemcpyKind kind) {
   return kind == cudaMemcpyDeviceToDevice ? "device to device"
-         : kind == cudaMemcpyHostToDevice ? "host to device"
          : kind == cudaMemcpyDeviceToHost ? "device to host"
                                           : "host to host";
 }
@@ -57,7 +56,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind a
   if (stream == nullptr) return error(cudaErrorInvalidResourceHandle);
   if (bytes == 0) return cudaSuccess;
   const cudaMemcpyKind kind = kind_of(to, from, bytes, asked);
-  const std::string name = fmt::format("a copy from {}", name_of(kind));
+  const std::string name = kind == cudaMemcpyHostToDevice ? kFromHost : fmt::format("a copy from {}", name_of(kind));
   if (const char* wrong = wrong_side(to, from, bytes, kind)) {
     complain(fmt::format("{} {}", name, wrong));
     return error(cudaErrorInvalidValue);

@@ -85,6 +85,7 @@ void begin(const std::string& failing, std::int64_t number) {
   g.failing_number = number;
   g.failed = false;
   g.cells.clear();
+  g.cached_products.clear();
   g.names.clear();
   g.null_stream.did = nullptr;
   for (Stream* s : g.streams) s->did = nullptr;

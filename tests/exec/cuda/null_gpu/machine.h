@@ -92,6 +92,8 @@ struct Gpu {
   std::map<const void*, std::map<std::uintptr_t, Cell>> cells;  // by space: memory (nullptr), or a disk
   std::set<std::string> names;                                  // of those who access
 
+  std::set<std::string> cached_products;  // sizes of products whose operands an L2 cache may have held
+
   std::uint64_t host_calls = 0;
   double patience = 20;
   double slowness = 1;
@@ -129,5 +131,7 @@ Moment everything();
 void access(Stream& stream, const std::string& by, const void* at, std::size_t bytes, bool writes,
             const void* space = nullptr);
 void forget(const void* at, std::size_t bytes);
+
+inline constexpr char kFromHost[] = "a copy from host to device";  // who writes, in access()
 
 }  // namespace orrery::null_gpu

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ bool has_failed();  // whether the planted failure has come to pass
 inline constexpr char kOrders[] = "orders added";
 void leave_out_wait(std::int64_t number);
 std::string left_out_wait();  // the wait that was left out last, by the last accesses of both streams before it
+
+// The products since the last begin(), as "4096 x 4096 and 4096 x 512" (cuBLASLt's layouts of the operands), of which
+// an operand had been read so shortly before that the L2 cache may still have held it.
+std::set<std::string> products_of_cached_operands();
 
 // Work takes so many times as long: the host then runs far ahead, and has seen the end of little when it enqueues.
 void set_slowness(double factor);

@@ -189,3 +189,21 @@ void forget(const void* at, std::size_t bytes) {
 }
 
 }  // namespace orrery::null_gpu
+
+// The bytes of a range that hold what the host brought, or nothing: no kernel, copy on the device or message has
+// written them since.
+extern "C" std::size_t orrery_untouched_by_device(const void* at, std::size_t bytes) {
+  using namespace orrery::null_gpu;
+  const Lock lock(gpu().mutex);
+  const auto& cells = gpu().cells[nullptr];
+  const auto begin = reinterpret_cast<std::uintptr_t>(at), end = begin + bytes;
+  std::size_t written = 0;
+  auto cell = cells.upper_bound(begin);
+  if (cell != cells.begin()) --cell;
+  for (; cell != cells.end() && cell->first < end; ++cell) {
+    const std::string* const by = cell->second.write.by;
+    if (by == nullptr || *by == kFromHost || cell->second.end <= begin) continue;
+    written += std::min(end, cell->second.end) - std::max(begin, cell->first);
+  }
+  return bytes - written;
+}

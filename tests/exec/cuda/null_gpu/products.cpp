@@ -11,7 +11,8 @@
 namespace orrery::null_gpu {
 namespace {
 
-constexpr double kProduct = 20e-6;  // seconds of a product
+constexpr double kProduct = 20e-6;         // seconds of a product
+constexpr std::size_t kCache = 126000000;  // bytes of the largest L2 cache, a B200's
 
 struct Layout {
   cudaDataType type;
@@ -77,7 +78,38 @@ void check_operand(Stream& stream, const void* at, const Layout& l, std::uint32_
   access(stream, "a product", at, l.bytes(), writes);
 }
 
+// Where products have found their operands: for each address the bytes of operands that had been read by then.
+struct OperandsRead {
+  std::size_t bytes = 0;
+  std::map<const void*, std::size_t> at;
+};
+OperandsRead& operands_read() {
+  static OperandsRead* const the = new OperandsRead;
+  return *the;
+}
+
+// Notes a product whose operands the one L2 cache may still hold, by its sizes.
+void note_operands(const void* a, const Layout& a_layout, const void* b, const Layout& b_layout) {
+  OperandsRead& read = operands_read();
+  bool cached = false;
+  for (const void* at : {a, b}) {
+    const auto before = read.at.find(at);
+    cached |= before != read.at.end() && read.bytes - before->second < kCache;
+  }
+  read.bytes += a_layout.bytes() + b_layout.bytes();
+  read.at[a] = read.at[b] = read.bytes;
+  if (cached)
+    gpu().cached_products.insert(
+        fmt::format("{} x {} and {} x {}", a_layout.rows, a_layout.columns, b_layout.rows, b_layout.columns));
+}
+
 }  // namespace
+
+std::set<std::string> products_of_cached_operands() {
+  const Lock lock(gpu().mutex);
+  return gpu().cached_products;
+}
+
 }  // namespace orrery::null_gpu
 
 using namespace orrery::null_gpu;
@@ -169,6 +201,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 }
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t*, cublasLtMatmulAlgoConfigAttributes_t,
                                                     void* value, std::size_t bytes, std::size_t* written) {
+  if (fails("cublasLtMatmulAlgoConfigGetAttribute")) return CUBLAS_STATUS_NOT_SUPPORTED;
   std::memset(value, 0, bytes);
   static_cast<char*>(value)[0] = 1;
   *written = bytes;
@@ -189,6 +222,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   Alignments alignments;
   std::memcpy(alignments.data(), chosen, sizeof alignments);
   enqueue(*stream, kProduct);
+  note_operands(a, of(a_layout), b, of(b_layout));
   check_operand(*stream, a, of(a_layout), alignments[0], false);
   check_operand(*stream, b, of(b_layout), alignments[1], false);
   check_operand(*stream, d, of(d_layout), alignments[3], true);
