@@ -10,9 +10,9 @@ namespace {
 
 constexpr Bytes kMiB = 1 << 20;
 
-// The allocations of a training step: the forward pass allocates the activations of each layer, the backward pass frees
-// them in reverse order, and temporary buffers come and go in between. state.range(0): layers; state.range(1):
-// expandable segments.
+// Replays the allocations of a training step: the forward pass allocates the activations of each layer, the backward
+// pass frees them in reverse order, and temporary buffers come and go in between. state.range(0) is the number of
+// layers; state.range(1) says whether the allocator uses expandable segments.
 void allocator_training_step(benchmark::State& state) {
   const auto layers = state.range(0);
   const Bytes kept[] = {32 * kMiB, 96 * kMiB, 32 * kMiB, 4 * kMiB, 128 * kMiB, 600'000};
@@ -40,8 +40,8 @@ void allocator_training_step(benchmark::State& state) {
 }
 BENCHMARK(allocator_training_step)->ArgsProduct({{8, 80}, {0, 1}});
 
-// Random sizes and lifetimes on two streams: many free blocks of different sizes, the worst case for the allocator's
-// search.
+// Allocates and frees blocks of random sizes with random lifetimes on two streams. That leaves many free blocks of
+// different sizes, the worst case for the allocator's search for a free block.
 void allocator_random(benchmark::State& state) {
   CachingAllocator allocator({400LL << 30, state.range(1) != 0});
   std::vector<BlockId> live;

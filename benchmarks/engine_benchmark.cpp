@@ -1,8 +1,9 @@
-// Speed of the simulation engine and of the whole command. tasks/s is compared with the rate of a bare event queue in
-// the same run (the hold model, see hold.h), which shows what a task costs beyond its event. The bare queue holds as
-// many events as the engine: two per class of ranks, for its compute and one transfer; as many events are taken from it
-// as the plan has tasks, at random times. of_hold: time of std::priority_queue over the engine's; of_own_heap: the same
-// for the heap that the engine's own queue uses, which also removes the first event and inserts one at once.
+// Measures the speed of the simulation engine and of complete commands. The counter tasks/s is compared with the rate
+// of a bare event queue in the same run (the hold model, see hold.h), which shows what simulating a task costs beyond
+// queueing its event. The bare queue holds as many events as the engine does: two for each class of ranks, one for
+// compute and one for a transfer. For each task of the plan, one event is taken from it and one inserted, at random
+// times. The counter of_hold is the time of std::priority_queue over the engine's time; of_own_heap is the time of the
+// engine's own heap over the engine's time. That heap removes the first event and inserts another in one operation.
 
 #include <chrono>
 #include <string>
@@ -42,9 +43,10 @@ double bytes(const std::vector<T>& v) {
   return static_cast<double>(v.size() * sizeof(T));
 }
 
-// Counts the bytes per task of a plan (tasks, dependencies, matches of transfers, and the frames that hold operands),
-// and of the engine with its spans (see sim/engine/simulate.cpp: the next task in the lane, a bit for having ended, the
-// number of members of a match that have arrived).
+// Reports two numbers of bytes per task. plan_bytes_per_task counts the plan: tasks, dependencies, matches (transfers)
+// and the frames that hold operands. engine_bytes_per_task counts what the engine keeps (see sim/engine/simulate.cpp):
+// the task's times, the next task in its lane, a bit for having ended, and for each transfer the number of members that
+// have arrived.
 void count_bytes(benchmark::State& state, const Plan& plan) {
   const double tasks = plan.task_count();
   state.counters["plan_bytes_per_task"] = (bytes(plan.tasks) + bytes(plan.dependencies) + bytes(plan.matches) +
@@ -61,7 +63,8 @@ void run_engine(benchmark::State& state, const Case& c) {
     benchmark::DoNotOptimize(simulate(c.plan, c.costs.timing));
     engine += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     state.PauseTiming();
-    const std::size_t pending = 2 * c.plan.classes.size();  // pending events: compute and a transfer per class of ranks
+    // number of pending events: one for compute and one for a transfer, per class of ranks
+    const std::size_t pending = 2 * c.plan.classes.size();
     hold += bench::hold_seconds<bench::StdQueue>(pending, c.plan.task_count());
     own += bench::hold_seconds<bench::ReplaceTop>(pending, c.plan.task_count());
     state.ResumeTiming();
@@ -92,7 +95,7 @@ void command(benchmark::State& state) {
 }
 BENCHMARK(command)->DenseRange(0, 3)->Unit(benchmark::kMillisecond);
 
-// The time of a command, divided into its parts.
+// The following benchmarks measure the parts of a command's time, one part each; this one measures make_plan().
 void part_make_plan(benchmark::State& state) {
   const Spec spec = example(kExamples[state.range(0)]);
   state.SetLabel(kExamples[state.range(0)]);

@@ -8,8 +8,9 @@
 namespace orrery {
 namespace {
 
-// 64 links shared by state.range(0) flows, each over state.range(1) links drawn at random. A round has two events: a
-// flow ends and rates are updated, a flow begins and rates are updated.
+// Measures the fair sharing of 64 links among state.range(0) flows, each of which uses state.range(1) links drawn at
+// random. Every round ends one flow and begins another, and updates the rates of all flows after each of the two
+// events.
 void fair_share_events(benchmark::State& state) {
   constexpr std::uint64_t kLinks = 64;
   constexpr std::int64_t kCapacity = 50'000'000;  // capacity of a link: a 400 Gb/s NIC, in kB/s

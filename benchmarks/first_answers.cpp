@@ -1,5 +1,5 @@
-// The processor time until a search has its first strategy that fits, and that strategy's step against the best of a
-// longer search:
+// Measures the processor time until a search has found its first strategy that fits into memory, and compares the step
+// time of that strategy with the best step time of a longer search:
 //   first_answers SECONDS SPEC...      SECONDS: processor time of the longer search, 0 for none
 #include <atomic>
 #include <cstdlib>
@@ -20,7 +20,8 @@ double processor_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// The step of the best strategy found within so much processor time; 0 where none was found.
+// Returns the step time in seconds of the best strategy that a search finds within limit_s seconds of processor time,
+// or 0 if it finds none.
 double best_step(const Space& space, const Profile& profile, double limit_s) {
   std::atomic<bool> stop = false, ended = false;
   const double begin = processor_seconds();

@@ -9,9 +9,9 @@
 
 #include "sim/engine/heap.h"
 
-// The hold model (Jones, An empirical comparison of priority-queue and event-set implementations, CACM 1986): remove
-// the first event of a queue, insert one at a random later time. The engine's rate is compared with that of the bare
-// queue.
+// The hold model (Jones, An empirical comparison of priority-queue and event-set implementations, CACM 1986): each
+// operation removes the first event of a queue and inserts one at a random later time. The simulation engine's rate is
+// compared with the rate of these operations.
 namespace orrery::bench {
 
 struct Later {

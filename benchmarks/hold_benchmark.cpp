@@ -1,4 +1,4 @@
-// Speed of bare event queues of several sizes: see hold.h.
+// Measures the speed of bare event queues of several sizes with the hold model (see hold.h).
 #include "benchmarks/hold.h"
 
 namespace orrery {

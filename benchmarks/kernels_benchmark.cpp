@@ -1,5 +1,5 @@
-// Speed of CPU kernels on one thread: GFLOP/s of matrix products and of attention (causal: half of the square of
-// scores), GB/s of kernels that only move data.
+// Measures the speed of CPU kernels on one thread: in GFLOP/s for matrix products and attention (causal attention
+// counts half of the square of scores), in GB/s for kernels that only move data.
 
 #include <vector>
 
@@ -37,7 +37,8 @@ void kernels_linear(benchmark::State& state) {
 }
 BENCHMARK(kernels_linear)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
 
-// Attention with q (1, sequence, 8 heads, 64) and 4 key heads.
+// The size of an attention benchmark: one sequence, 8 query heads, 4 key heads and 4 value heads, each 64 columns wide;
+// a row of the packed buffer holds the 16 x 64 columns of one token.
 struct AttentionCase {
   explicit AttentionCase(std::int64_t s) : sequence(s) { products_on_one_thread(); }
   Heads<float> part(std::vector<float>& x, std::int64_t first, std::int64_t heads) const {
@@ -73,7 +74,8 @@ void kernels_attention_gradient(benchmark::State& state) {
 }
 BENCHMARK(kernels_attention_gradient)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
 
-// GB/s are computed from the fewest bytes that a kernel must move: every operand once.
+// Benchmarks of GB/s work on float arrays of kRows x kColumns, of kArray bytes. They count the fewest bytes that a
+// kernel must move: each operand once.
 constexpr std::int64_t kRows = 1024, kColumns = 1024;
 constexpr double kArray = 4.0 * kRows * kColumns;
 

@@ -1,5 +1,5 @@
-// Speed at which a search enumerates strategies and computes a bound for each, on one core: the aim is 500,000 a
-// second.
+// Measures how many strategies a search enumerates and computes a bound for in a second, on one core. The aim is
+// 500,000.
 #include <benchmark/benchmark.h>
 
 #include "sim/predict/predict.h"

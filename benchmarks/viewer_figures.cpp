@@ -63,14 +63,15 @@ void write_trace(const std::string& path, std::int64_t events) {
   file.commit();
 }
 
-// Processor time of all threads. Unlike elapsed time, it is not affected by other users of the machine.
+// Returns the processor time of all threads in seconds. Unlike elapsed time, it is not affected by other users of the
+// machine.
 double processor_s() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// A value of /proc/self/status in MiB.
+// Reads a value of /proc/self/status, and returns it in MiB.
 double status_MiB(const std::string& key) {
   std::ifstream in("/proc/self/status");
   for (std::string line; std::getline(in, line);) {

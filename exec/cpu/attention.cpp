@@ -35,7 +35,7 @@ std::vector<Run> runs_of(const CpuCall& c, std::int64_t first_block, std::int64_
   return runs;
 }
 
-// Views heads [first, first + heads) of one buffer, for the rows of all samples.
+// Returns a view of the heads [first, first + heads) in one packed buffer, for the rows (tokens) of all samples.
 FloatHeads heads_in(const CpuCall& c, const Values& values, const Argument& a, std::int64_t rows, std::int64_t first,
                     std::int64_t heads, std::int64_t head_dim) {
   return heads_of(matrix(values.data(), rows, c.columns(a, rows)), 1, first, heads, head_dim);
@@ -66,12 +66,12 @@ class AttentionCall {
   void run() const { a_.direction == Direction::forward ? forward() : backward(); }
 
  private:
-  // A run of queries, and the runs of keys that it may attend to.
+  // A range of consecutive queries, and the ranges of keys that these queries may attend to.
   struct Seen {
     Run queries;
     std::vector<Run> keys;
   };
-  // The documents of a packed sample, each of which attends to itself alone.
+  // Returns the documents of a packed sample. The tokens of a document attend only to tokens of that document.
   std::vector<Seen> documents(std::int64_t in_batch) const {
     const std::int64_t sample = c_.sample(in_batch) % c_.rank.spec.strategy.global_batch;
     std::vector<Seen> list;
@@ -140,7 +140,7 @@ class AttentionCall {
     const Values in_first = whole(first, Values::Mode::read), in_last = whole(last, Values::Mode::read);
     const Values y = whole(c_.reads[n], Values::Mode::read), dy = whole(c_.reads[n + 2], Values::Mode::read);
     const Argument &to_first = a_.merges ? c_.updates[0] : c_.writes[0], &to_last = c_.writes.back();
-    // These buffers also hold columns that this op does not write, so they are updated in place.
+    // The buffers of the gradients also hold columns that this op does not write, so they are updated in place.
     const Values out_first = whole(to_first, Values::Mode::update);
     const Values out_last = whole(to_last, Values::Mode::update);
     const Parts in = parts(first, in_first, last, in_last);
@@ -174,7 +174,8 @@ class AttentionCall {
   kernels::Matrix<float> rows(const FloatHeads& heads, std::int64_t head, std::int64_t sample, const Run& run) const {
     return rows_of(heads.of(0, head), (run.member * a_.batch + sample) * c_.sequence() + run.row, run.count);
   }
-  // Row of a query's softmax statistics, which are stored as (batch, heads, query).
+  // Returns the index of the softmax statistics of the range's first query, in sample b and head h. The statistics have
+  // the shape (batch, heads, queries).
   std::int64_t row_of_statistics(std::int64_t b, std::int64_t h, const Run& q) const {
     return (b * a_.heads + h) * a_.query + q.member * c_.sequence() + q.row;
   }
@@ -187,7 +188,7 @@ class AttentionCall {
 
   const CpuCall& c_;
   const FlashAttention& a_;
-  std::vector<std::vector<Seen>> seen_;  // by sample of the micro-batch
+  std::vector<std::vector<Seen>> seen_;  // for each sample of the micro-batch, its ranges of queries with their keys
 };
 
 void add_heads(const FloatHeads& from, std::int64_t first, const FloatHeads& to, std::int64_t at, std::int64_t n) {

@@ -131,8 +131,9 @@ static void for_rows(const std::vector<std::int64_t>& counts, const F& f) {
   }
 }
 
-// The factor for an expert's bias on this rank. If an expert's weights are cut over several ranks, each of these ranks
-// holds the complete bias, and their rows are summed later, so each rank adds only its share.
+// Returns the factor for an expert's bias on this rank. If an expert's weights are cut over several ranks, each of
+// these ranks holds the complete bias. The outputs of these ranks are summed later, so each rank adds only its share of
+// the bias.
 static float bias_part(const CpuCall& c, const GroupedBias& b) {
   return b.weighted ? 1 / static_cast<float>(c.size(Dimension::expert_tensor)) : 1;
 }

@@ -12,7 +12,8 @@ namespace orrery {
 
 namespace {
 
-// A straggler (cluster.stragglers) waits after each compute task, so that the task lasts `slowdown` times as long.
+// Returns a launch function for a straggler (a rank named in cluster.stragglers). The rank waits after each compute
+// task, so that the task lasts `slowdown` times as long.
 std::function<void(const Launch&)> slowed(RunState& state, double slowdown) {
   return [&state, slowdown](const Launch& l) {
     const Picoseconds begin = host_now();

@@ -37,9 +37,10 @@ class HostLanes final : public Lanes {
  private:
   struct Batch {
     std::vector<Launch> launches;
-    // Collectives of the batch, with the same index as in `launches`; kept until the transport's calls have ended.
+    // The prepared collectives of the batch, one for each element of `launches`. They are kept until the transport's
+    // calls have ended.
     std::vector<PreparedCollective> collectives;
-    // Memory into which scattered elements of a collective are packed, with the same index as in `launches`
+    // For each element of `launches`, the memory into which the scattered elements of its collective are packed.
     std::vector<std::vector<std::byte>> packed;
     std::vector<std::unique_ptr<Pending>> pending;
     bool started = false;
@@ -72,7 +73,7 @@ class HostLanes final : public Lanes {
   std::function<void(const Launch&)> compute_;
   Watcher watcher_;
   std::vector<std::atomic<std::uint8_t>> done_, entered_;
-  std::vector<Span> spans_;  // spans of the tasks of the current step
+  std::vector<Span> spans_;  // times (issued, entered, ended) of the tasks of the current step
   std::vector<std::vector<Span>> steps_;
   // counter that grows whenever a task is submitted or ends, so that threads can wait for a change
   std::atomic<std::uint32_t> epoch_{0};

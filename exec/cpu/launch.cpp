@@ -24,7 +24,7 @@ namespace {
 
 using kernels::matrix;
 
-// The gradient of a norm's weights; space that nobody reads where they are frozen.
+// The gradient of a norm's weights. Where the weights are frozen, it is scratch memory that is never read.
 class NormGradient {
  public:
   NormGradient(const CpuCall& c, std::size_t index, std::int64_t columns) {
@@ -45,7 +45,7 @@ class NormGradient {
 struct CpuKernels {
   const CpuCall& c;
 
-  // check_executable() refuses plans with such an op.
+  // Called for an op without a CPU kernel; check_executable() refuses plans with such an op.
   [[noreturn]] void no_kernel() const { throw Error(fmt::format("{}: CPU ranks have no kernel for it", c.op.name), 1); }
 
   void operator()(const Gemm& g) const { run_product(c, g); }
@@ -68,7 +68,7 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // More weights than one norm has: they are the norms of the heads of queries and of keys.
+    // With more weights than one norm has, the op is two norms: one of the query heads, one of the key heads.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
@@ -89,7 +89,7 @@ struct CpuKernels {
     kernels::layer_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data(), db.data());
   }
 
-  // Normalizes every head of the queries, then of the keys, with separate weights for the two; statistics are by head.
+  // Normalizes the query heads, then the key heads, with separate weights for the two; statistics are per head.
   void head_norms(const Normalize& n) const {
     const std::int64_t tokens = c.batch() * c.sequence(), heads = n.rows / tokens, d = n.columns;
     const std::int64_t queries = c.rank.spec.model.heads / c.head_parts();

@@ -1,4 +1,4 @@
-// CPU norms of rows whose columns are split over several ranks.
+// Norms on the CPU, of rows whose columns are split over several ranks.
 #include <optional>
 
 #include "exec/host/host_call.h"

@@ -17,7 +17,7 @@ struct PackedShape {
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
-// The columns of one tile, in a matrix that has the columns of all tiles one after another.
+// Returns the columns of tile number g.tile, in a matrix that holds the columns of all g.tiles tiles one after another.
 kernels::Matrix<float> tile_of(const Values& v, const Gemm& g, std::int64_t rows, std::int64_t columns) {
   return columns_of(matrix(v.data(), rows, g.tiles * columns), g.tile * columns, columns);
 }
@@ -28,7 +28,8 @@ struct RowRun {
   std::int64_t from = 0, to = 0, count = 0;
 };
 
-// Rows of the product that this op computes. local: number of rows that each member of the tensor-parallel group has.
+// Returns the ranges of rows of the product that this op computes. local: number of rows that each member of the
+// tensor-parallel group has.
 std::vector<RowRun> row_runs(const Seat& seat, const Gemm& g, std::int64_t local) {
   using Rows = Gemm::Rows;
   const std::int64_t behind = seat.index + 1;
@@ -69,7 +70,7 @@ void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
   const bool panel = c.weights.empty();  // whether the weight is a block of rows that was received from another rank
   const Values w = panel ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
   const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
-  // With several tiles, the output columns of the other tiles must stay unchanged.
+  // With several tiles, the output also holds the columns of other tiles, which must stay unchanged.
   const auto mode = g.tiles > 1 || g.accumulate ? Values::Mode::update : Values::Mode::write;
   const std::int64_t results = g.n * (input ? 1 : g.tiles);
   const Values y = c.view(rows_from(c, to, run.to, results), g.m * results, mode);
@@ -116,7 +117,8 @@ kernels::Heads<float> heads_in(const Values& v, const PackedShape& s, const Argu
   return heads_of(matrix(v.data(), s.rows, columns), s.batch, first, heads, s.head_dim);
 }
 
-// The matrix products of unfused attention; shapes and operands are as the planner's layers record them.
+// Runs one of the matrix products of unfused attention, or of its backward pass. The op's role says which one; the
+// planner has set its shapes and operands.
 void run_head_product(const CpuCall& c, const Gemm& g) {
   using Role = Gemm::Role;
   const bool pairs = g.role == Role::scores || g.role == Role::probability_gradient;

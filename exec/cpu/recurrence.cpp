@@ -1,4 +1,4 @@
-// The parts of a layer with a recurrence on the CPU, sample by sample.
+// The ops of layers with a recurrence (state-space models, gated delta net) on the CPU, computed sample by sample.
 #include "kernels/cpu/recurrence.h"
 
 #include <optional>
@@ -13,13 +13,15 @@ using kernels::Matrix;
 using kernels::matrix;
 using kernels::rows_of;
 
-// The shape of a recurrence, and which columns of the projection are its gates.
+// Returns the number of heads and groups of a recurrence, the dimensions of keys and values, and what the update rule
+// does.
 kernels::RecurrenceShape shape_of(const Scan& s) {
   const RecurrenceRow& row = row_of(s.rule);
   return {s.heads, s.groups, s.key_dim, s.value_dim, row.corrects, row.unit_keys};
 }
 
-// The columns of the gates: those of decays, and those of steps where there are two gates.
+// The columns of a projection that hold a recurrence's gates: one decay per head, and one step per head for rules that
+// have two gates.
 template <class T>
 struct GateColumns {
   Matrix<T> decay, step;
@@ -63,7 +65,8 @@ void run_convolution(const CpuCall& c, const Convolution& w) {
                                dbias ? dbias->data() : nullptr);
 }
 
-// The buffer that GPU kernels keep for backward is not written: the states are computed again.
+// Runs a recurrence over the tokens. On the CPU, the buffer of states that GPU kernels keep for the backward pass is
+// not written: the backward pass computes the states again.
 void run_scan(const CpuCall& c, const Scan& s) {
   const std::int64_t rows = s.rows(), values = s.heads * s.value_dim;
   const kernels::RecurrenceShape shape = shape_of(s);

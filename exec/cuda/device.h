@@ -41,7 +41,7 @@ class SharedGpu {
 };
 
 // A rank on the current GPU. one_queue: all lanes share one stream, so that the rank's tasks run one after the other.
-// mark_every: each so many steps have timed marks (queue.h).
+// mark_every: one step of so many is timed (Marks in queue.h).
 class CudaDevice final : public RankDevice, public QueueDevice {
  public:
   CudaDevice(const Rank& rank, SharedGpu& gpu, QueuedTransport& transport, bool one_queue, std::int64_t mark_every = 1)

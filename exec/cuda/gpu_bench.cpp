@@ -21,17 +21,17 @@ namespace {
 
 namespace gpu = kernels::cuda;
 
-// Largest interquartile distance of repeated measurements that is accepted, relative to their median.
+// Largest interquartile distance of repeated measurements, relative to their median, with which a measurement is kept.
 constexpr double kMostSpread = 0.2;
 constexpr int kLaunches = 2000;
-constexpr std::size_t kBlock = 16;  // measurements between two of the reference product
+constexpr std::size_t kBlock = 16;  // number of measurements between two timings of the reference product
 constexpr Bytes kWidth = kBenchWidth;
-// Bytes of the memory through which each operand moves, so that no call finds its operand in the L2 cache: no GPU's is
-// larger than 126 MB (B200; chipsandcheese.com, "Nvidia's B200: Keeping the CUDA Juggernaut Rolling"). The largest
-// result takes 1.65 GB.
+// Bytes of the memory from which successive calls take their operands, each call the next part, so that no call finds
+// its operand in the L2 cache: no GPU's is larger than 126 MB (B200; chipsandcheese.com, "Nvidia's B200: Keeping the
+// CUDA Juggernaut Rolling"). The largest result of a call takes 1.65 GB.
 constexpr Bytes kRing = Bytes{2} << 30;
 
-// Device memory of which every call takes another part, so that its operands come from memory.
+// Device memory of which every call takes another part, so that no call finds its operands in the L2 cache.
 class Ring {
  public:
   explicit Ring(Memory memory) : memory_(std::move(memory)) {}
@@ -113,7 +113,8 @@ class Bench {
     measure(items);
   }
 
-  // C(m, n) of A(m, k) and B(k, n), stored as the role has them; each call on other parts of the rings.
+  // Makes the measurement of a product C(m, n) = A(m, k) B(k, n). The op's role says which of A and B is stored
+  // transposed; each call uses other parts of the rings a, b and c.
   Item product(const Gemm& work, Ring& a, Ring& b, Ring& c) {
     const auto next = [&a, &b, &c, work] {
       constexpr auto bf16 = gpu::Type::bf16;

@@ -15,7 +15,7 @@ struct ChosenProduct {
   std::int64_t m = 0, n = 0, k = 0;
   Seconds seconds = 0;
   kernels::cuda::Algorithm algorithm;
-  double sm_MHz = 0;  // median clock while it was measured; 0: not known
+  double sm_MHz = 0;  // median clock of the multiprocessors during the measurement; 0: not known
 };
 
 // A measured memcpy between page-locked host memory and the device, or within the device.
@@ -39,7 +39,7 @@ struct GpuBench {
   double slowdown_by_sum = 1;
   std::int64_t refused = 0;   // number of measurements left out because they scattered too much twice
   double drift = 1;           // largest factor, up or down, by which the reference product's time changed over a block
-  std::int64_t repeated = 0;  // number of blocks that were measured again because of it
+  std::int64_t repeated = 0;  // number of blocks that were measured again because the reference's time had changed
   Conditions conditions;      // clocks and power over all measurements
 };
 GpuBench bench_gpu(bool quick, Sensors& sensors);

@@ -32,7 +32,7 @@ Packed packed(const CudaCall& c, const PackedShape& s, const std::vector<Argumen
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
-// The columns of one tile, in a matrix that has the columns of all tiles one after another.
+// Returns the columns of tile number g.tile, in a matrix that holds the columns of all g.tiles tiles one after another.
 gpu::Matrix tile_of(const CudaCall& c, const Argument& a, const Gemm& g, std::int64_t rows, std::int64_t columns) {
   return columns_of(c.matrix(a, rows, g.tiles * columns), g.tile * columns, columns);
 }

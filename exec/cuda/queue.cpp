@@ -34,7 +34,7 @@ Marks::Set Marks::make_set(TaskId tasks, bool timed) {
 
 Marks::Marks(TaskId tasks, std::int64_t steps, std::int64_t every) : every_(every) {
   const std::int64_t marked = std::max<std::int64_t>(1, (steps + every - 1) / every);
-  // at least two, because a step's begin is measured from that of the step before
+  // at least two sets of events, because the begin of a step is measured from the begin of the step before
   const std::int64_t most = std::max<std::int64_t>(2, kMostEvents / std::max<std::int64_t>(tasks, 1));
   for (std::int64_t i = 0; i < std::min(std::max<std::int64_t>(marked, 2), most); ++i)
     timed_.push_back(make_set(tasks, true));
@@ -42,8 +42,9 @@ Marks::Marks(TaskId tasks, std::int64_t steps, std::int64_t every) : every_(ever
   set_ = &timed_.back();
 }
 
-// Records an event and waits for it, several times, and keeps the shortest round trip (Cristian 1989): the device
-// reached the event in the middle of it, with an error of at most half of it.
+// Measures the offset between the host's and the device's clock: records an event and waits for it, several times, and
+// keeps the shortest round trip (Cristian 1989). The device reached the event in the middle of the round trip, with an
+// error of at most half of it.
 void Marks::synchronise(Anchor& anchor, cudaStream_t stream) {
   Picoseconds best = -1;
   for (int i = 0; i < kRoundTrips; ++i) {
@@ -94,7 +95,7 @@ std::vector<std::vector<Picoseconds>> Marks::ends() {
   Anchor last;
   synchronise(last, stream_);
   last.device = set_->begun + elapsed(set_->base, last.event);
-  // how many picoseconds of the host's clock one of the device's lasts
+  // how many picoseconds of the host's clock pass in one picosecond of the device's clock
   const double rate =
       last.device > 0 ? static_cast<double>(last.host - first_.host) / static_cast<double>(last.device) : 1;
   for (std::vector<Picoseconds>& step : ends_) {
@@ -159,7 +160,7 @@ void CudaQueue::begin_step() {
 void CudaQueue::mark_end(TaskId task) {
   ORRERY_CHECK_CUDA(cudaEventRecord(marks_.of(task), stream()));
   const Plan& plan = state_.run.rank.plan;
-  // Ranks that both waited for their sends would never receive.
+  // Transfers are not waited for: two ranks that both waited for their sends would never receive.
   if (!state_.waits_for_each_task() || moves(plan.op_of(task))) return;
   const cudaError_t code = cudaStreamSynchronize(stream());
   state_.check();

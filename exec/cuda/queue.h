@@ -15,7 +15,7 @@ namespace orrery::cuda {
 // mark only each k-th step; the events of the other steps have no times.
 class Marks {
  public:
-  // every: each so many steps have timed marks, the first one among them.
+  // every: one step of so many has timed marks, the first step among them.
   Marks(TaskId tasks, std::int64_t steps, std::int64_t every);
 
   // Called when all earlier work has ended. The clocks of host and device are compared once before the first step and

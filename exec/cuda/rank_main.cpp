@@ -294,7 +294,7 @@ void run_job(const Words& words, const GpuCount& gpus, AllSensors& sensors) {
   run_ranks(words, gpus, sensors);
 }
 
-// Lets the next job's peak of the process's memory begin anew (proc(5), /proc/PID/clear_refs).
+// Resets the peak of this process's memory, so that the next job's peak is its own (proc(5), /proc/PID/clear_refs).
 void forget_host_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 void run_jobs(const std::string& pipe, const GpuCount& gpus, AllSensors& sensors) {

@@ -13,9 +13,9 @@ namespace orrery::cuda {
 namespace {
 
 constexpr auto kEvery = std::chrono::milliseconds(10);
-// From this long on the mean power is taken from the energy counter, which is exact; power readings of a Hopper GPU are
-// means over the last second (NVML API reference, nvmlDeviceGetPowerUsage), but the counter moves in steps of up to
-// a tenth of a second.
+// Shortest time in picoseconds (1 s) over which the mean power is taken from the energy counter, which is exact but
+// moves in steps of up to a tenth of a second. For shorter times the power readings are used; those of a Hopper GPU are
+// means over the last second (NVML API reference, nvmlDeviceGetPowerUsage).
 constexpr Picoseconds kCounted = 1'000'000'000'000;
 
 // Numbers of NVML's enumerations (NVML API reference, nvmlClockType_t and nvmlTemperatureSensors_t).
@@ -85,7 +85,7 @@ class Sensors::Nvml {
     find(power_, "nvmlDeviceGetPowerUsage");
     find(energy_, "nvmlDeviceGetTotalEnergyConsumption");
     find(reasons_, "nvmlDeviceGetCurrentClocksEventReasons");
-    // the name of this function before the driver 535
+    // name of the same NVML function before driver 535
     if (reasons_ == nullptr) find(reasons_, "nvmlDeviceGetCurrentClocksThrottleReasons");
   }
   template <class Function>

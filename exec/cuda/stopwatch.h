@@ -34,10 +34,10 @@ class Stopwatch {
 
   explicit Stopwatch(Sensors& sensors);
 
-  // Time of the work; once: without a second try where the repetitions scatter.
+  // time() measures the work, and once more if the repetitions scatter; time_once() measures it once only.
   Timed time(const Work& work) { return time(work, 0); }
   Timed time_once(const Work& work) { return time_once(work, 0); }
-  // Times of the works of a block, measured one after the other.
+  // Measures the works of a block one after the other, and returns the time of each.
   std::vector<Timed> block(std::span<const Work> works);
   void multiply_reference();  // enqueues the reference product
 

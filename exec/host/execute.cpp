@@ -192,7 +192,7 @@ class HostThread {
   const Rank& rank_;
   RankDevice& device_;
   const ExecuteOptions& options_;
-  // This is declared before memory_, whose allocator asks for it before the lanes are created.
+  // This flag is declared before memory_, because the allocator in memory_ reads it before the lanes are created.
   bool has_lanes_ = false;
   CachingMemory memory_;
   Buffers buffers_;

@@ -10,7 +10,7 @@ namespace {
 
 using kernels::Bf16;
 
-// Calls f with a null pointer to the type with `width` bytes (float or bf16).
+// Calls f with a null pointer whose type stands for elements of `width` bytes: float for 4 bytes, else bf16.
 template <class F>
 void with_type(Bytes width, const F& f) {
   if (width == 4)
@@ -66,7 +66,7 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
     const auto values = [&](const Argument& a, Values::Mode mode) {
-      // A fused buffer (Scope::rank) holds only elements from work.first on, so its first element is that one.
+      // A fused buffer (Scope::rank) begins with element work.first of the shards; other buffers begin with element 0.
       const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
       return Values(a.data + first * work.width, work.elements, work.width, mode);
     };
@@ -89,8 +89,8 @@ static std::int64_t place_in(const Argument& a, const Piece& piece, std::int64_t
   return a.operand.scope == Scope::own ? piece.shard_first - first : place_of(a, piece);
 }
 
-// The first update of a run with delayed updates: there are no gradients yet, so the weights are only cast for the
-// upload.
+// Runs the first update of a run with delayed optimizer updates. There are no gradients yet, so the weights are only
+// cast to the type that is uploaded to the device.
 static void first_delayed(const CpuCall& c, const Update& work) {
   const Argument& forward = c.writes[0];
   for (const Piece& piece : pieces_within(c, work.first, work.elements)) {
@@ -102,7 +102,8 @@ static void first_delayed(const CpuCall& c, const Update& work) {
   }
 }
 
-// Whether an update undoes the previous one, whether it makes a new one, and the factor for the gradients.
+// The course of an optimizer update: whether it undoes the previous update, whether it makes a new one, and the factor
+// by which it multiplies the gradients.
 struct UpdateCourse {
   bool undoes = false, updates = true;
   double factor = 1;

@@ -25,8 +25,8 @@ const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
   return rank.seat(p.experts > 0 ? Dimension::expert_tensor : p.over);
 }
 
-// The part of a weight that a group of tensor_depth holds together, i.e. the ranks of a tensor-parallel grid that
-// differ only in their depth.
+// Returns the part of a weight that a group of tensor_depth holds together, i.e. the ranks of a tensor-parallel grid
+// that differ only in their depth.
 LocalParameter over_depth(const Rank& rank, LocalParameter p) {
   if (p.cut_in_depth) p.out *= rank.seat(Dimension::tensor_depth).size;
   return p;
@@ -37,8 +37,8 @@ UncutShape shape_in_grid(const Rank& rank, const LocalParameter& p) {
   return {rows.out, p.in * rank.seat(*p.columns_over).size};
 }
 
-// Row-major offset in the uncut weight, for an element of a weight that a tensor-parallel grid cuts by rows and
-// columns.
+// Returns the row-major offset in the uncut weight of element (row, column) of this rank's part, for a weight that a
+// tensor-parallel grid cuts by rows and by columns.
 std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row, std::int64_t column) {
   const Seat &rows = rank.seat(p.over), &columns = rank.seat(*p.columns_over);
   if (p.cut_in_depth) row += rank.seat(Dimension::tensor_depth).index * p.out;
@@ -79,8 +79,9 @@ float load(const std::byte* from, Bytes width, std::int64_t element) {
   return kernels::to_float(reinterpret_cast<const kernels::Bf16*>(from)[element]);
 }
 
-// Calls f(parameter, first element of the parameter, count, offset in the shards, offset in the chunk) for each
-// contiguous range of elements that this rank owns in a chunk of layers.
+// Calls f for each contiguous range of elements that this rank owns in a chunk of layers. The arguments of f: the
+// parameter, the range's first element in the parameter, the number of elements, and the offsets of the range in the
+// rank's shards and in the chunk's parameters.
 template <class F>
 void for_owned(const Rank& rank, std::uint32_t state, const F& f, bool frozen = false) {
   for (const PlacedParameter& p : (frozen ? rank.frozen : rank.parameters).at(state)) {

@@ -13,9 +13,9 @@
 
 namespace orrery {
 
-// Consecutive elements of one weight that are to get initial values: each value depends only on the key and on the
-// element's offset in the uncut weight. Element e of this rank's (out, in) weight has offset rows[e / in] + columns[e %
-// in] there.
+// Consecutive elements of one weight that are to get initial values. A value depends only on the key and on the
+// element's offset in the uncut weight. Element e of this rank's part of the weight, of shape (out, in), has the offset
+// rows[e / in] + columns[e % in] in the uncut weight.
 struct InitialRun {
   std::byte* to = nullptr;  // address at which element `first` is written
   Bytes width = 4;

@@ -13,15 +13,15 @@ namespace orrery {
 // Called when a task begins and when it ends, by one thread at a time for each lane (queue of tasks).
 using Watcher = std::function<void(TaskId, bool entered)>;
 
-// Time of this machine's steady clock.
+// Returns the time of this machine's steady clock in picoseconds.
 inline Picoseconds host_now() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() * 1000;
 }
 
-// The in-order queues of tasks of one rank: threads of a CPU rank, streams of a GPU. Each task is submitted once, in
-// issue order, and runs when the tasks that it depends on and the tasks in Launch::after have ended; transfers of one
-// batch start together. The functions that wait throw the errors of tasks.
+// The lanes (in-order queues of tasks) of one rank: threads of a CPU rank, streams of a GPU. Each task is submitted
+// once, in the plan's order of issue, and runs when the tasks that it depends on and the tasks in Launch::after have
+// ended. Transfers of one batch start together. The functions that wait throw the errors of tasks.
 class Lanes {
  public:
   virtual ~Lanes() = default;

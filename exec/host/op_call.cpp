@@ -48,7 +48,8 @@ static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
 
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
   if (load.replicas > 0) return copy_replicas(c, load, to);
-  // With one prediction per token, the rows are one run, which may be only this rank's part of the tokens.
+  // With one prediction per token, the rows are one contiguous range of tokens, which may be only this rank's part of
+  // them.
   const bool one = load.predictions == 1;
   for (const PredictedRows& p : predicted_rows(load.rows, load.predictions, one ? 1 : load.parts)) {
     const auto copy = [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {

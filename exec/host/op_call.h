@@ -30,7 +30,8 @@ struct OpCall {
 
   // Number of tokens of each sample on this rank.
   std::int64_t sequence() const { return rank.spec.sequence / rank.spec.strategy.context; }
-  // Number of samples of a micro-batch on this rank; a grid of tensor-parallel ranks divides them.
+  // Number of samples of a micro-batch on this rank; a grid of tensor-parallel ranks divides the samples among its
+  // ranks.
   std::int64_t batch() const { return rank.samples / (size(Dimension::tensor_column) * size(Dimension::tensor_depth)); }
   std::int64_t size(Dimension d) const { return rank.seat(d).size; }
   // Number of ranks over which the attention heads are divided.
@@ -93,7 +94,8 @@ struct OpCall {
     }
   }
 
-  // As for_samples, where samples are packed from documents: `position` counts from the document's first token.
+  // As for_samples(), for samples that are packed from documents: f is called for each stretch of rows of one document,
+  // and `position` counts from the document's first token.
   template <class F>
   void for_documents(std::int64_t rows, const F& f) const {
     for_samples(rows, [&](std::int64_t row, std::int64_t count, std::int64_t in_batch, std::int64_t position) {
@@ -124,7 +126,8 @@ struct PredictedRows {
   std::int64_t depth = 0, token = 0;
 };
 std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predictions, std::int64_t parts);
-// Weight of the losses of these rows in the loss of the step.
+// Returns the weight of the losses of `rows` in the loss of the step: 1 for rows that predict the next token, less for
+// the further tokens of multi-token prediction.
 double loss_weight(const PredictedRows& rows, std::int64_t predictions);
 
 // The token-embedding table: part of the flat weight buffer of the chunk that holds it, for an operand (Part::tied)
@@ -139,7 +142,7 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 // their gradients later, the factor is for the mean over one rank's tokens.
 float loss_scale(const OpCall& c);
 
-// The dropout of rows [row, row + count) of an op.
+// The dropout that applies to rows [row, row + count) of an op's activations.
 struct MaskPart {
   kernels::Dropout dropout;
   std::int64_t row = 0, count = 0;
@@ -150,7 +153,8 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r);
 struct Stretch {
   std::int64_t first = 0, count = 0;
 };
-// The pieces of weights that this rank owns in a chunk of layers, or in one unit if the op works on a unit.
+// Returns the pieces of weights that this rank owns in a chunk of layers, or in one unit (parameters that are gathered
+// together) if the op works on a unit.
 const std::vector<Piece>& pieces_of(const OpCall& c);
 // The parts of this rank's pieces that lie among elements [first, first + n) of its shards.
 std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n);

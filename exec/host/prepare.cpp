@@ -147,11 +147,11 @@ void prepare_pieces(const Rank& rank, const Collective& work, const Launch& laun
   call.out = sorted.write != nullptr ? sorted.write->data : nullptr;
 }
 
-// A collective on one region of a unit's parameters; this rank's pieces of the regions lie one after the other in its
-// shards.
+// Prepares a collective on one region of the parameters of a unit (parameters that are gathered together). The pieces
+// that this rank owns of the unit's regions lie one after the other in the rank's shards.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
-  if (sorted.read->operand.slot == kFrozenShard) {  // one region, whose shard the operand is
+  if (sorted.read->operand.slot == kFrozenShard) {  // frozen weights are one region, of which the operand is the shard
     call.in = sorted.read->data;
     call.out = sorted.write->data;
     return;
@@ -235,8 +235,8 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   if (reads.size() > 3) by_tokens(columns);
 }
 
-// One step of a ring exchange. The written buffer has a part for every member: this rank sends the part that it
-// received last, and receives the part of the member before that part's member.
+// Prepares one step of a ring exchange. The written buffer has a part for every member. This rank sends the part that
+// it received in the previous step, and receives the part of the member that is one place earlier in the ring.
 void prepare_ring(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const Sorted sorted(launch);
   const Seat& seat = rank.seat(work.group);
@@ -292,8 +292,8 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
   p.call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
   p.call.element = work.width == 2 ? Element::bf16 : Element::f32;
   p.call.group = work.group;
-  // CPU ranks do not overlap these transfers with pieces of a matrix product as GPUs do; they use the library's
-  // collective.
+  // On GPUs, the algorithms kUserBuffers and kCopyEngines overlap a transfer with pieces of a matrix product. CPU ranks
+  // do not overlap them, and use the library's collective.
   const bool beside = work.algorithm == kUserBuffers || work.algorithm == kCopyEngines;
   p.call.algorithm = beside ? "library" : work.algorithm;
   if (work.kind == CollectiveKind::all_reduce) {

@@ -19,7 +19,8 @@ struct Training {
   std::uint64_t seed = 0;
 };
 
-// The experts that a router chose for a token, the best first; -1: dropped. `sample` counts over the complete run.
+// The experts that a router chose for a token, the best first; -1 stands for a dropped choice. `sample` counts over the
+// complete run.
 struct RoutedToken {
   std::int64_t step = 0, layer = 0, sample = 0, position = 0;
   std::span<const std::int32_t> experts;
@@ -39,8 +40,8 @@ struct RunState {
   std::int64_t round = 0;        // number of times that the plan was executed before this time
   std::vector<StepLoss> losses;  // for each step of the plan, its loss
   kernels::RotaryTable rotary;
-  // Whether the updates undo the updates of the previous round and make them again, with the gradient norm of all
-  // stages.
+  // Whether optimizer updates undo the updates of the previous execution of the plan and make them again, with the
+  // gradient norm of all stages (post-update validation).
   bool sets_right = false;
   // Called on the compute lane for each routed token; may be empty.
   std::function<void(const RoutedToken&)> on_routing = {};

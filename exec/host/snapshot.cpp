@@ -21,7 +21,8 @@ Bytes bytes_of(const Rank& rank, std::uint32_t state, std::uint16_t slot) {
   return rank.plan.blocks[rank.plan.frames[state].block].buffers[slot].bytes;
 }
 
-// Calls f(state frame, slot, bytes) for each buffer of weights or optimizer states that a parameter server keeps.
+// Calls f(state frame of a chunk, index of the buffer, bytes) for each buffer of weights or optimizer states that a
+// parameter server keeps.
 template <class F>
 void for_states(const Rank& rank, const F& f) {
   if (!rank.plan.classes.front().server) return;

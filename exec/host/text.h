@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// The training text of a run; a token is a byte. A sample is a window of `sequence` tokens and the tokens after them;
-// samples follow each other through the text, which begins again at its end. For a vocabulary smaller than 256, tokens
-// are bytes modulo the vocabulary.
+// The training text of a run, in which every byte is a token. A sample is a window of `sequence` tokens, with the
+// tokens after it as labels. Samples follow each other through the text, which begins again at its end. For a
+// vocabulary smaller than 256, a token is the byte modulo the size of the vocabulary.
 class Text {
  public:
   Text(std::string bytes, std::int64_t vocabulary) : bytes_(std::move(bytes)), vocabulary_(vocabulary) {}
@@ -24,7 +24,7 @@ class Text {
   std::int64_t vocabulary_;
 };
 
-// Both throw Error if the text is shorter than one sample, or if the file cannot be read.
+// checked_text() and read_text() throw Error if the text is shorter than one sample, or if the file cannot be read.
 Text checked_text(std::string bytes, std::int64_t vocabulary, std::int64_t sequence, const std::string& name = "text");
 Text read_text(const std::string& path, std::int64_t vocabulary, std::int64_t sequence);
 

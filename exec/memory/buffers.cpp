@@ -62,7 +62,7 @@ void Buffers::count_peak(TaskId task) {
   peak_task_ = task;
 }
 
-// Makes a task wait for tasks of other lanes that have returned this memory and may still be using it.
+// Makes a task wait for the tasks of other lanes that have freed a part of this memory and may still be using it.
 void Buffers::wait_for_users(std::byte* block, Bytes size, TaskId task, Launch& launch) const {
   for (const Used& u : used_) {
     const bool overlaps = u.begin < block + size && block < u.end;
@@ -88,7 +88,7 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (what.bytes == 0 || !held.empty()) return;
   if (take_beyond(what, held)) return;
   if (what.contiguous) {
-    assert(!cells_.empty());  // the plan has counted how many cells are in use at the same time
+    assert(!cells_.empty());  // the planner has counted how many cells of the arena are in use at once
     held = {cells_.back(), kArenaPool};
     cells_.pop_back();
     wait_for_users(held.data, what.bytes, task, launch);
@@ -205,11 +205,12 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     if (operand.tile == 0 && operand.scope != Scope::own) offset = (in_buffer + p.offset) * a.width;
     a.bytes = p.out * p.in * a.width;
   } else if (operand.scope == Scope::state && operand.slot == kFrozenShard) {
-    for (const Piece& piece : rank_.frozen_pieces.at(own.state)) {  // a unit is gathered from its own shard
+    // a unit's frozen weights are gathered from the unit's own shard
+    for (const Piece& piece : rank_.frozen_pieces.at(own.state)) {
       if (piece.unit == frame) offset = piece.shard_first * a.width;
     }
   } else if (operand.scope == Scope::state && operand.slot == kGradients && own.unit == frame) {
-    offset = own.base * a.width;  // whole gradients of a unit
+    offset = own.base * a.width;  // the unit's part of the chunk's complete gradients begins here
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
     const Piece &first = unit->second.front(), &last = unit->second.back();

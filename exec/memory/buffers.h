@@ -72,10 +72,11 @@ class Buffers {
   // Returns false if the buffer is on the device, because only the device's memcpys can read it.
   bool read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<std::byte> to) const;
 
-  // Allocates a buffer of a state now, even one that would otherwise be allocated at the first optimizer update.
+  // Allocates a buffer of weights, gradients or optimizer states now, even one that would otherwise be allocated at the
+  // first optimizer update.
   void hold_state(std::uint32_t frame, std::uint16_t slot);
 
-  // Most bytes of buffers in a tier beyond the device.
+  // Returns the largest number of bytes that buffers have held in a memory tier other than the device (host or disks).
   Bytes peak_in(MemoryTier tier) const;
 
   std::span<std::byte> workspace() const { return workspace_; }
@@ -114,7 +115,7 @@ class Buffers {
   }
   DiskStore& store_of(const BlockBuffer& what) const { return stores_[orrery::index_of(what.home)]; }
   Launch issue(TaskId task);
-  // Bytes of one row, and of all rows, for a buffer whose number of rows is known only at run time.
+  // Bytes of one row (row_of) and of all rows (bytes_of) of a buffer whose number of rows is known only at run time.
   Bytes row_of(std::uint32_t frame, const BlockBuffer& slot) const;
   Bytes bytes_of(std::uint32_t frame, const BlockBuffer& slot) const;
   template <class Completed>

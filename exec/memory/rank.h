@@ -22,7 +22,8 @@ struct Rank {
 
   const Seat& seat(Dimension d) const { return seats[static_cast<std::size_t>(d)]; }
   GroupList::Group group(Dimension d) const;
-  // Bytes of an element of a state or unit buffer.
+  // Bytes of one element: state_width() for a buffer of weights, gradients or optimizer states, unit_width() for a
+  // buffer of a unit (parameters that are gathered together).
   Bytes state_width(std::uint16_t slot) const;
   Bytes unit_width(std::uint16_t slot) const;
 
@@ -35,16 +36,18 @@ struct Rank {
   // Index, in the micro-batch, of this rank's first sample, if the replicas of a stage share a micro-batch; else 0.
   std::int64_t first_sample = 0;
   std::int64_t samples = 1;
-  // The rank's index in its context-parallel group, whose ranks are numbered block after block of the ring.
+  // The rank's index in its context-parallel group. With ring attention and Ulysses together, ranks of one Ulysses
+  // group have consecutive indices.
   std::int64_t context = 0;
   // ranges of positions in the sequence that the rank's tokens have, in the order of its rows
   std::vector<SequencePart> parts;
   // for each chunk of layers, the id of its state frame (weights and optimizer states)
   std::vector<std::uint32_t> states;
-  std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // weights by state frame
-  std::map<std::uint32_t, std::vector<Piece>> pieces;                // owned pieces of weights, by state frame
-  std::map<std::uint32_t, std::vector<PlacedParameter>> frozen;      // weights that do not train, by state frame
-  std::map<std::uint32_t, std::vector<Piece>> frozen_pieces;         // shards of those, by state frame
+  std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // for each state frame, the chunk's weights
+  std::map<std::uint32_t, std::vector<Piece>> pieces;            // for each state frame, the pieces that this rank owns
+  std::map<std::uint32_t, std::vector<PlacedParameter>> frozen;  // for each state frame, weights that do not train
+  // for each state frame, shards of weights that do not train
+  std::map<std::uint32_t, std::vector<Piece>> frozen_pieces;
   // Pieces that this rank owns of units (parameters that are gathered together), by the unit's frame.
   std::map<std::uint32_t, std::vector<Piece>> unit_pieces;
 };

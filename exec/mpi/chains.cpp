@@ -9,7 +9,7 @@
 namespace orrery::mpi {
 namespace {
 
-// Numbers in a note, a short message between ranks: the kind of note, and the number of the push or pull.
+// Number of integers in a note (a short message between ranks): the kind of note, and the number of the push or pull.
 constexpr int kWords = 2;
 
 Channel duplicate(MPI_Comm world) {
@@ -134,7 +134,7 @@ void Chains::finish() {
     poll();
     here(rank) ? void(++rank) : std::this_thread::yield();
   }
-  // MPI reads said_ until the notes in it are sent.
+  // MPI reads the memory of the notes (short messages) in said_ until they are sent, so this waits for them.
   while (!said_.empty() && !lost_.any()) poll();
 }
 

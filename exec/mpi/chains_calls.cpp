@@ -84,7 +84,8 @@ class ServersPush final : public ChainCall {
  private:
   Bytes mine() const { return bytes(chains_.piece()); }
 
-  // Receives the gradients of all workers or, from the server before this one in the chain, their sum.
+  // Receives the gradients of all workers if this server is the first of its chain; else receives the sum of the
+  // gradients from the server before it.
   bool receive() {
     const int before = chains_.before_me();
     if (landings_.empty() || before != before_) {

@@ -1,4 +1,5 @@
-// A separate plugin, loaded only by programs that an MPI launcher has started, so that other runs need no MPI.
+// Messages between the processes of an MPI job. This file is a separate plugin, loaded only by programs that an MPI
+// launcher has started, so that other runs need no MPI.
 #include <sched.h>
 #include <unistd.h>
 

@@ -146,7 +146,8 @@ class Server {
     order_.push_back({false, worker, clocks_[worker], version_});
     const Channel& to = channel(LaneKind::data_gather);
     for (const Range& r : pulls_) {
-      // the same tag that the worker's next_tag() returns
+      // the worker expects this message under the tag that its next_tag() returns, which is computed here in the same
+      // way
       const int tag = 1 + static_cast<int>(out.sent++ % mpi::kTags);
       mpi::send(to, static_cast<int>(worker), tag, out.copy.data() + r.first * width, r.elements * width, out.requests);
     }
@@ -156,7 +157,8 @@ class Server {
     return std::all_of(outboxes_.begin(), outboxes_.end(), [](Outbox& out) { return mpi::all_done(out.requests); });
   }
 
-  // As many updates as there are workers count as one measured step; its transfers get the begin and end of that step.
+  // Records a measured step after as many updates as there are workers. Its transfers get the begin and the end of that
+  // step as their times.
   void note_step(Picoseconds begin) {
     if (version_ % workers_ != 0) return;
     MeasuredStep step = {begin_, host_now(), {}, {}};

@@ -12,8 +12,9 @@
 
 namespace orrery {
 
-// One action of a parameter server: it applied the gradients that a worker pushed at the end of its step `clock`, which
-// gave version `version` of the weights (update); or it sent that version to a worker for its step `clock`.
+// One action of a parameter server. update: it applied the gradients that a worker pushed at the end of the worker's
+// step `clock`, which gave version `version` of the weights. Not update: it sent that version of the weights to a
+// worker for the worker's step `clock`.
 struct Served {
   bool update = true;
   std::int64_t worker = 0, clock = 0, version = 0;

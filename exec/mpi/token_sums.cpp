@@ -13,8 +13,8 @@ namespace {
 
 using Member = NodePlaces::Member;
 
-// The rows that one member wants from a node: number of elements from each member there, and as last entry the number
-// of elements of all sums; the token number of every row; and the received sums.
+// The rows that one member of the group wants from a node: the number of elements from each member on that node, and as
+// last entry the number of elements of all sums; the token number of every row; and the received sums.
 struct Wanted {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;

@@ -88,7 +88,7 @@ class LibraryPending final : public Pending {
       case CollectiveKind::scatter:
       case CollectiveKind::push:
       case CollectiveKind::pull:
-        break;  // the collectives of these kinds are carried out as chunk moves, not by the library
+        break;  // gathers, scatters, pushes and pulls are sends and receives, not library calls
       case CollectiveKind::shift:
         requests_.clear();
         pass_on(channel, call);
@@ -117,7 +117,8 @@ class LibraryPending final : public Pending {
     send(channel, (channel.rank + 1) % channel.size, tag, static_cast<const std::byte*>(call.in), bytes, requests_);
   }
 
-  // MPI requires that all members of the group pass MPI_IN_PLACE, or none.
+  // Copies this rank's own piece into `out`. MPI_IN_PLACE cannot replace the copy, because MPI requires that all
+  // members of the group pass it, or none.
   void take_own_place(const Channel& channel, const CollectiveCall& call) const {
     const std::int64_t width = width_of(call.element);
     const auto own = static_cast<std::size_t>(channel.rank);

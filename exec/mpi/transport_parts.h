@@ -15,7 +15,7 @@
 // Declarations that the source files of the MPI transport share; no other file includes this header.
 namespace orrery::mpi {
 
-// The communicator of one group of ranks on one lane, and this rank's index in the group.
+// The communicator of one group of ranks on one lane (queue of tasks), and this rank's index in the group.
 struct Channel {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
@@ -46,7 +46,7 @@ inline std::int64_t before_piece(const std::vector<std::int64_t>& counts, int pi
   return std::accumulate(counts.begin(), counts.begin() + piece, std::int64_t{0});
 }
 
-// Both start the MPI calls of one message, which is split if it is longer than an MPI count allows.
+// send() and receive() start the MPI calls of one message, which is split if it is longer than an MPI count allows.
 void send(const Channel& channel, int peer, int tag, const std::byte* data, Bytes bytes,
           std::vector<MPI_Request>& requests);
 void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes bytes,
@@ -54,8 +54,8 @@ void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes b
 // Removes the requests that are done; returns whether no request remains.
 bool all_done(std::vector<MPI_Request>& requests);
 
-// The members of a group of ranks, for each node. A message between two nodes is relayed by the member with the
-// sender's position on the other node.
+// The members of a group of ranks, sorted by the node on which they run. A message between two nodes is relayed by the
+// member that has the sender's position on the other node.
 class NodePlaces {
  public:
   using Member = std::size_t;
@@ -89,12 +89,12 @@ class ByNodes : public Pending {
   using Member = NodePlaces::Member;
 
   ByNodes(Channel& channel, const CollectiveCall& call);
-  // stage: 1 to 3; in stage 3 all messages have arrived.
+  // Begins stage 1, 2 or 3 of the exchange; when stage 3 begins, all messages have arrived.
   virtual void begin_stage(int stage) = 0;
 
   Member me() const { return static_cast<Member>(channel_.rank); }
   Bytes bytes(std::int64_t elements) const { return elements * width_; }
-  int tag(int kind) const { return tags_[kind]; }  // kind: one of the four kinds of message
+  int tag(int kind) const { return tags_[kind]; }  // kind: 0 to 3; a call has a tag for each kind of message
   template <class T>
   void move(std::vector<T>& what, Member peer, int kind, bool sends) {
     auto* data = reinterpret_cast<std::byte*>(what.data());
@@ -121,7 +121,8 @@ struct TokenNumbers {
 };
 TokenNumbers number_tokens(const std::vector<std::int32_t>& tokens, const std::vector<std::size_t>& rows);
 
-// Start a collective, ignoring call.add; in and out may overlap only as exec/transport/transport.h allows for gathers.
+// The start_ functions start a collective, and ignore call.add. `in` and `out` may overlap only as
+// exec/transport/transport.h allows for gathers.
 std::unique_ptr<Pending> start_library(Channel& channel, const Operations& operations, const CollectiveCall& call);
 std::unique_ptr<Pending> start_two_stages(Channel& channel, const CollectiveCall& call);
 std::unique_ptr<Pending> start_token_sums(Channel& channel, const CollectiveCall& call);

@@ -68,7 +68,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
     watch.emplace(o.out, unfold(plan), o.steps, Patience{o.hang_timeout, {}},
                   [](const Fault& fault) { give_up(nullptr, kName, fault.exit_code, fault.line); });
   }
-  // This is collective, so all ranks call it at the same point: before the transport is created.
+  // clock_of() is a collective call, so all ranks call it at the same point: before the transport is created.
   const Clock clock = clock_of(session.world());
   LostRanks lost(lost_file(o.out));
   const auto transport = serves_arrivals(rank) ? nullptr : mpi_transport(session.world(), rank.plan, &lost);

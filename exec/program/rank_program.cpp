@@ -54,11 +54,11 @@ Training training_of(const Spec& spec) {
     case OptimizerKind::adam:
       t.rule.kind = Kind::adam;
       break;
-    case OptimizerKind::lion:  // the values of Chen et al. 2023, section 5: beta2 0.99, a tenth of AdamW's learning
-                               // rate
+    // The values of Chen et al. 2023, section 5: beta2 is 0.99, and the learning rate a tenth of AdamW's.
+    case OptimizerKind::lion:
       t.rule = {.kind = Kind::lion, .learning_rate = 1e-4, .beta2 = 0.99};
       break;
-    default:  // check_executable() refuses the others
+    default:  // AdamW; check_executable() refuses other optimizers
       t.rule.kind = Kind::adamw;
   }
   t.clip = spec.strategy.clip;

@@ -20,7 +20,7 @@ struct RankOptions {
   std::int64_t first_step = 0;
   std::string snapshots;  // path of the folder for snapshots; a resumed run also reads them there
   double hang_timeout = 0;
-  std::int64_t mark_every = 1;  // each so many steps have the times of their tasks; only some programs support others
+  std::int64_t mark_every = 1;  // one of this many steps has its tasks timed; only some programs support more than 1
   bool turns = false;           // whether ranks run one after the other; only some programs support it
 };
 

@@ -47,7 +47,7 @@ struct RequestHead {
   std::uint32_t key = 0, value = 0;  // number of bytes of the key, and of the value
 };
 
-// Value of the first of these environment variables that is set, else `otherwise`.
+// Returns the value of the first environment variable among `names` that is set, else `otherwise`.
 std::string variable(std::initializer_list<const char*> names, const std::string& otherwise) {
   for (const char* name : names) {
     if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;

@@ -16,7 +16,7 @@ struct Placement {
   std::int64_t local_rank = 0;
   std::string address = "127.0.0.1";
   std::uint16_t port = 29500;
-  bool launched = false;  // whether any of these environment variables was set
+  bool launched = false;  // whether any environment variable of a launcher was set
 };
 Placement placement_of_environment();
 

@@ -51,7 +51,7 @@ class AloneTransport final : public QueuedTransport {
     add_others(c, n, queue);
   }
 
-  // Adds the bank's numbers to the n elements of a sum in bf16.
+  // Adds the numbers of bank_ to the n elements of a bf16 sum, in place of the data of the other ranks.
   void add_others(const CollectiveCall& c, std::int64_t n, MoveQueue& queue) const {
     const std::int64_t most = static_cast<std::int64_t>(bank_.size()) / width_of(c.element);
     if (c.element != Element::bf16 || c.reduction != Reduction::sum || most == 0) return;

@@ -19,13 +19,13 @@ struct ChunkMemory {
 // which case the last chunks may be shorter or empty.
 std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums);
 
-// Number of elements in the pieces of the members before `member`; if that is the number of members, in all pieces.
+// Number of elements in the pieces of all members before `member`; for the number of members, in all pieces.
 std::int64_t elements_before(const CollectiveCall& call, int member);
 
 // Throws Error for counts, elements or sums that the kind of collective does not allow.
 void check_call(const CollectiveCall& call, int members);
-// The chunk moves of the algorithm that the call names; throws Error if the algorithm does not carry out this kind of
-// collective. "library" has no moves.
+// Returns the moves (sends of chunks between two members) of the algorithm that the call names; throws Error if the
+// algorithm does not carry out this kind of collective. "library" has no moves.
 Moves moves_of(const CollectiveCall& call, int members);
 
 // in_place: whether the result of this kind of collective replaces its input; reduces: whether it sums data.

@@ -153,7 +153,8 @@ class JointMoves {
   const CollectiveCall& first_;
   int size_;
   Moves moves_;
-  // The members' calls; `out` is replaced by scratch memory in calls whose results first go there.
+  // The members' calls. In calls whose results first go to scratch memory, `out` is replaced by the address of that
+  // memory.
   std::vector<CollectiveCall> used_;
   std::vector<std::vector<ChunkMemory>> chunks_;
   std::vector<std::byte*> sums_;  // for each member, scratch memory for its results

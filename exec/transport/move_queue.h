@@ -23,7 +23,8 @@ class MoveQueue {
   virtual std::byte* scratch(Bytes bytes) = 0;
 };
 
-// A transfer of one lane. It runs after the work that its queue holds now and before work that is enqueued later.
+// A transfer on one lane (queue of tasks). It runs after the work that `queue` holds when the transfer is started, and
+// before work that is enqueued later.
 struct QueuedCall {
   LaneKind lane = LaneKind::tensor;
   MoveQueue* queue = nullptr;

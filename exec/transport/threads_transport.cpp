@@ -15,13 +15,13 @@
 namespace orrery {
 namespace {
 
-// Identifies the ranks of a transfer: the members of a group on a lane, or the sender and the receiver of messages in
-// one direction.
+// Identifies the ranks of a transfer: the members of a group on a lane (queue of tasks), or the sender and the receiver
+// of messages in one direction.
 struct Place {
   bool message = false;
   Dimension group = Dimension::pipeline;
   LaneKind lane = LaneKind::tensor;
-  // first and second: both the number of the group, or the sender and the receiver
+  // first and second: for a group, both are the group's number; for a message, the sender's and the receiver's rank
   std::int32_t first = 0, second = 0;
   auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };

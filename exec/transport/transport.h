@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// Key of the communicator that a call uses. The sender and the receiver of a message are on different lanes; both use
-// the sender's lane as the key.
+// Key of the communicator that a call uses: the kind of group, and the lane (queue of tasks). The sender and the
+// receiver of a message are on different lanes; both use the sender's lane as the key.
 using ChannelKey = std::pair<Dimension, LaneKind>;
 
 inline LaneKind message_lane(LaneKind lane) {
@@ -65,8 +65,8 @@ struct CollectiveCall {
   bool add = false;
   int root = 0;
   int copies = 1;
-  // For algorithm "hierarchical": the node of each member. Data for another node are sent there in one message, to the
-  // member with the sender's position on that node, which forwards them.
+  // For algorithm "hierarchical": the node of each member. Data for another node are sent in one message to the member
+  // with the sender's position on that node, which forwards them.
   std::vector<std::int64_t> nodes = {};
   // For algorithm "hierarchical" on rows of tokens: number of elements of a row (0: not rows of tokens), and the token
   // of each row that this member sends or, with `sums`, receives. On the way to experts, rows of one token are equal: a
@@ -95,9 +95,9 @@ class Pending {
   virtual bool done() = 0;
 };
 
-// Transfers data between the ranks of a job. There is a communicator for each (group of ranks, lane), so that lanes
-// progress independently; every member of a group starts the same calls on a lane in the same order. All calls come
-// from one thread and do not block; if a library call fails, they throw an Error that quotes it.
+// Transfers data between the ranks of a job. There is a communicator for each group of ranks and each lane (queue of
+// tasks), so that lanes progress independently; every member of a group starts the same calls on a lane in the same
+// order. All calls come from one thread and do not block; if a library call fails, they throw an Error that quotes it.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -10,7 +10,8 @@ namespace orrery::kernels {
 // term is below 0.35^8 / 8! = 6e-9. x is clamped to [-87.3, 88.3], so that the result is a normal float.
 inline float exponential(float x) {
   constexpr float kLog2E = 1.44269504F;
-  constexpr float kLn2High = 0.693359375F;       // the upper 9 bits of ln 2: their product with n is exact
+  // the upper 9 bits of ln 2; multiplied by a small integer, they give an exact product
+  constexpr float kLn2High = 0.693359375F;
   constexpr float kLn2Low = -2.12194440055e-4F;  // the lower bits of ln 2: ln 2 - kLn2High
   constexpr float kRound = 12582912.0F;          // 1.5 * 2^23: adding it rounds to an integer
   x = x < -87.3F ? -87.3F : x;

@@ -23,13 +23,13 @@ struct Tile {
 
 Tile tile_at(std::int64_t first, std::int64_t end) { return {first, std::min(kTile, end - first)}; }
 
-// The keys of a tile that a query sees under the mask, as columns of the tile.
+// Returns the keys of a tile that a query may attend to, as a range of the tile's columns.
 KeyRange columns_seen(const CausalMask& mask, std::int64_t query, Tile keys) {
   const KeyRange seen = visible_keys(mask, query, keys.first + keys.count);
   return {std::max<std::int64_t>(seen.first - keys.first, 0), std::max<std::int64_t>(seen.last - keys.first, 0)};
 }
 
-// The range of all keys that the queries of a tile see.
+// Returns the range of all keys that the queries of a tile may attend to.
 KeyRange keys_seen(const CausalMask& mask, Tile queries, std::int64_t keys) {
   return {visible_keys(mask, queries.first, keys).first,
           visible_keys(mask, queries.first + queries.count - 1, keys).last};
@@ -39,7 +39,8 @@ void scale_row(float factor, float* row, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) row[i] *= factor;
 }
 
-// Replaces the scores of a row by exp(score - shift), or by zero for keys that the query does not see.
+// Replaces the scores of a row by exp(score - shift), or by zero for keys to which the mask does not let the query
+// attend.
 void exponentiate(float shift, KeyRange seen, float* row, std::int64_t n) {
   std::fill(row, row + seen.first, 0.0F);
   for (std::int64_t i = seen.first; i < seen.last; ++i) row[i] = exponential(row[i] - shift);
@@ -57,8 +58,8 @@ struct ForwardHead {
   std::vector<float> scores = std::vector<float>(kTile * kTile);
   std::vector<float> sums = std::vector<float>(kTile);
 
-  // Adds a tile of keys to a row: if the row's running maximum rises, the earlier sum is first scaled down to the new
-  // maximum.
+  // Adds a tile of keys to the running softmax of one query row. If the row's running maximum rises, the sum of the
+  // earlier exponentials is first scaled down to the new maximum.
   void absorb_row(Tile queries, Tile keys, std::int64_t r, float* row) {
     const std::int64_t query = queries.first + r;
     const KeyRange seen = columns_seen(mask, query, keys);

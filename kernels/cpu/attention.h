@@ -6,14 +6,15 @@
 
 namespace orrery::kernels {
 
-// The causal mask: a query sees the keys at its own position and before, at most `window` of them (0: all). The offsets
-// are the positions of the first query and of the first key in the sequence, because a rank may hold a part of it.
+// The causal mask: a query attends to the keys at its own position and before, at most to `window` of them (0: to all).
+// The offsets are the positions in the sequence of the first query and of the first key, because a rank may hold only a
+// part of the sequence.
 struct CausalMask {
   std::int64_t window = 0;
   std::int64_t query_offset = 0, key_offset = 0;
 };
 
-// The range of keys [first, last) that row `query` of the queries sees among `keys` keys; may be empty.
+// The range [first, last) of the `keys` keys to which row `query` of the queries may attend; the range may be empty.
 struct KeyRange {
   std::int64_t first = 0, last = 0;
 };
@@ -23,19 +24,20 @@ constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std:
   return {mask.window > 0 ? std::clamp<std::int64_t>(own + 1 - mask.window, 0, last) : 0, last};
 }
 
-// Flash attention: softmax(scale q k^T) v by tiles with a running maximum and sum, never holding all scores (Dao et al.
-// 2022, arXiv:2205.14135, algorithm 1; delayed division of 2307.08691). q, out (batch, query, heads, head_dim); k, v
-// (batch, key, kv_heads, ...), heads a multiple of kv_heads; lse (batch, heads, query): the log of the sum of the
-// exponentials of a row's scores. For a query that sees no key, out is zero and lse is -infinity.
+// Flash attention: computes softmax(scale q k^T) v by tiles with a running maximum and sum, never holding all scores
+// (Dao et al. 2022, arXiv:2205.14135, algorithm 1; delayed division of 2307.08691). q and out are (batch, query, heads,
+// head_dim); k and v are (batch, key, kv_heads, ...), where heads is a multiple of kv_heads. lse (batch, heads, query)
+// is the log of the sum of the exponentials of each row of scores. For a query that may attend to no key, out is zero
+// and lse is -infinity.
 void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v, float scale, const CausalMask& mask,
                Heads<float> out, float* lse);
 
-// The forward pass for one sample and head; q and out are (query, head_dim). merges: out and lse already hold the
-// result over other keys; afterwards they hold the result over the earlier and these keys together.
+// Computes the forward pass for one sample and head; q and out are (query, head_dim). merges: out and lse already hold
+// the result over other keys, and get the result over those keys and these together.
 void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
                        const CausalMask& mask, bool merges, Matrix<float> out, float* lse);
 
-// Tensors that forward saves for backward.
+// The tensors that the forward pass of attention saves for the backward pass.
 struct AttentionSaved {
   Heads<const float> q, k, v, out;
   const float* lse = nullptr;
@@ -46,8 +48,8 @@ struct AttentionSaved {
 void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, float scale, const CausalMask& mask,
                         Heads<float> dq, Heads<float> dk, Heads<float> dv);
 
-// The backward pass for one sample and head; out and lse are the results over all keys, while k and v may be a part of
-// them. Gradients are added to existing values.
+// The arrays that the backward pass of one sample and head reads. out and lse are the results over all keys, while k
+// and v may be a part of the keys. Gradients are added to the values already in their buffers.
 struct HeadSaved {
   Matrix<const float> q, k, v, out;
   const float* lse = nullptr;

@@ -32,8 +32,8 @@ void row_losses(std::int64_t rows, const float* sums, const float* label_logits,
 void rescale_rows(std::int64_t rows, std::int64_t columns, VocabularyPart part, const float* maxima,
                   const std::int64_t* labels, float* sums, float* label_logits, float* factors);
 
-// Turns the exponentials into the gradient of the logits, scale (softmax - one_hot(label)), in place. scale is 1 /
-// (number of tokens in the mean loss). factors: as computed by rescale_rows(); null: all are 1.
+// Turns the exponentials of logits into the gradient of the logits, in place: scale (softmax - one_hot(label)), where
+// scale is 1 / (number of tokens in the mean loss). factors: as computed by rescale_rows(); null: all are 1.
 void cross_entropy_gradient(Matrix<float> exponents, VocabularyPart part, const float* sums, const std::int64_t* labels,
                             float scale, const float* factors = nullptr);
 

@@ -10,11 +10,11 @@ namespace orrery::kernels {
 // Computes y = a + b; y may be a or b.
 void add(std::int64_t n, const float* a, const float* b, float* y);
 
-// Adds elementwise: to += from
+// Adds `from` to `to`, element by element.
 template <class From, class To>
 void accumulate(std::int64_t n, const From* from, To* to);
 
-// Copies row by row: to = from
+// Copies `from` to `to`, row by row.
 void copy(Matrix<const float> from, Matrix<float> to);
 
 // Converts elementwise: to = from, rounded to nearest even if `to` has fewer bits.

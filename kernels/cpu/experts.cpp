@@ -31,8 +31,9 @@ void keep_largest(std::vector<std::int32_t>& numbers, std::int64_t count, const 
   numbers.resize(static_cast<std::size_t>(count));
 }
 
-// The experts of the top groups, among which a token chooses. Groups are compared by their largest value or, if a bias
-// corrects the scores, by the sum of their two largest values.
+// Returns the experts among which a token chooses: those of the s.top_groups best groups of experts. Groups are
+// compared by the largest value of their experts or, if a bias corrects the scores, by the sum of the two largest
+// values.
 std::vector<std::int32_t> candidates(const std::vector<float>& values, const GateShape& s, bool corrected) {
   const std::int64_t each = s.experts / s.expert_groups;
   std::vector<std::int32_t> groups(static_cast<std::size_t>(s.expert_groups)), experts;

@@ -20,7 +20,8 @@ void rotate_queries(const RotaryTable& table, Positions positions, bool back, co
 void pack_latent(const RotaryTable& table, Positions positions, const LatentShape& s, Matrix<const float> up,
                  Matrix<const float> rope, Matrix<float> packed);
 
-// The gradient of pack_latent(): drope is summed over the heads, in their order, and rotated back.
+// Computes the gradients of the inputs of pack_latent(): dup has the shape of up; drope (rows, rope) is summed over the
+// heads, in their order, and rotated back.
 void unpack_latent(const RotaryTable& table, Positions positions, const LatentShape& s, Matrix<const float> dpacked,
                    Matrix<float> dup, Matrix<float> drope);
 

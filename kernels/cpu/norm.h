@@ -9,7 +9,7 @@ namespace orrery::kernels {
 // head. Backward writes dx, which may be dy, and adds to the gradients of weight and bias.
 
 struct NormStatistics {
-  // For each row: 1 / sqrt(variance + epsilon); for RMS norm, the mean square takes the place of the variance.
+  // 1 / sqrt(variance + epsilon) of each row; for RMS norm, the mean square takes the place of the variance
   float* reciprocal = nullptr;
   float* mean = nullptr;  // mean of each row; null for RMS norm
 };
@@ -19,7 +19,7 @@ void rms_norm(Matrix<const float> x, const float* weight, float epsilon, Matrix<
 void rms_norm_gradient(Matrix<const float> x, NormStatistics saved, Matrix<const float> dy, const float* weight,
                        Matrix<float> dx, float* dweight);
 
-// y = weight * (x - mean) / sqrt(variance + epsilon) + bias
+// Computes y = weight * (x - mean) / sqrt(variance + epsilon) + bias, with the mean and the variance of each row of x.
 void layer_norm(Matrix<const float> x, const float* weight, const float* bias, float epsilon, Matrix<float> y,
                 NormStatistics saved);
 void layer_norm_gradient(Matrix<const float> x, NormStatistics saved, Matrix<const float> dy, const float* weight,

@@ -1,4 +1,4 @@
-// Norms of rows whose columns are split over several ranks.
+// CPU kernels for norms of rows whose columns are split over several ranks.
 #include <cmath>
 #include <vector>
 

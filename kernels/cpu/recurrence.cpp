@@ -8,13 +8,14 @@ namespace orrery::kernels {
 namespace {
 
 constexpr double kLengthEpsilon = 1e-6;  // added to squared lengths, as flash-linear-attention's l2norm does
-constexpr std::int64_t kChunk = 64;      // tokens between states that backward starts from
+// number of tokens between two states from which the backward pass recomputes others
+constexpr std::int64_t kChunk = 64;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
 double silu_slope(double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }
 
-// Sum of a convolution before SiLU.
+// Returns the sum that a convolution computes for one token and column, before SiLU is applied.
 double convolved(Matrix<const float> x, ConvolutionWeights w, std::int64_t token, std::int64_t column) {
   double sum = w.bias == nullptr ? 0 : w.bias[column];
   for (std::int64_t j = std::max<std::int64_t>(0, w.taps - 1 - token); j < w.taps; ++j)
@@ -22,16 +23,16 @@ double convolved(Matrix<const float> x, ConvolutionWeights w, std::int64_t token
   return sum;
 }
 
-// One head of a recurrence over the tokens of a sample.
+// Computes one head of a recurrence over the tokens of a sample.
 class Head {
  public:
   Head(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates, RecurrenceWeights w, std::int64_t head)
       : s_(s), x_(x), gates_(gates), w_(w), head_(head), group_(head / (s.heads / s.groups)) {}
 
-  // The numbers of a token.
+  // The numbers of one token in this head.
   struct Token {
     std::vector<double> q, k, v;
-    double scale_q = 1, scale_k = 1;      // factors that gave q and k their lengths
+    double scale_q = 1, scale_k = 1;      // factors by which q and k were multiplied to get length one
     double sum = 0, decay = 1, step = 1;  // sum: the gate plus its bias
   };
 
@@ -50,8 +51,8 @@ class Head {
     return now;
   }
 
-  // The vector that is added to the state along a token's key, before the step: the value, less what the decayed state
-  // predicts.
+  // Returns the vector u (value_dim) of which step * k u^T is added to the state at a token with key k: the token's
+  // value or, for a rule that corrects, the value less what the decayed state predicts for that key.
   std::vector<double> correction(const Token& now, const std::vector<double>& decayed) const {
     std::vector<double> u = now.v;
     for (std::int64_t i = 0; s_.corrects && i < s_.key_dim; ++i) {
@@ -123,8 +124,8 @@ class Head {
     return y;
   }
 
-  // Adds the gradient of a query or key, whose length was made one by `scale`, to that of the input. unit: the vector
-  // of length one.
+  // Adds the gradient of a query or key to the gradient of the input (`to`). With unit_keys, the input was multiplied
+  // by `scale` to give the vector `unit` of length one; dunit is the gradient of that vector.
   void add_unit_gradient(const std::vector<double>& unit, double scale, std::vector<double> dunit, float* to) const {
     double along = 0;
     for (std::int64_t i = 0; s_.unit_keys && i < s_.key_dim; ++i) along += unit[i] * dunit[i];
@@ -134,8 +135,8 @@ class Head {
     }
   }
 
-  // Backward of one token. before: the state that the token found; dstate: the gradient of the state that it left, and
-  // afterwards of the state that it found.
+  // Computes the backward pass of one token. before: the state before the token. dstate: on entry, the gradient of the
+  // state after the token; on return, the gradient of the state before it.
   void back(std::int64_t t, const std::vector<double>& before, const float* dy, std::vector<double>& dstate,
             const RecurrenceGradients& d) const {
     const Token now = token(t);
@@ -283,10 +284,11 @@ void gated_norm_gradient(const GatedNormShape& s, Matrix<const float> x, Matrix<
   for (std::int64_t r = 0; r < x.rows * runs; ++r) {
     const std::int64_t row = r / runs, first = r % runs * s.width;
     const double scale = reciprocal[r];
-    double along = 0;  // mean of the normed values times their gradients
+    double along = 0;  // mean over the group's columns of the normed values times their gradients
     for (std::int64_t i = first; i < first + s.width; ++i) {
       const double z = gate.row(row)[i];
-      // The norm multiplies by one number for the whole run, so that values and gate may be multiplied in either order.
+      // The norm multiplies all columns of a group by one number, so values may be multiplied by the gate before or
+      // after it.
       along += dy.row(row)[i] * weight[s.shared ? i - first : i] * z * sigmoid(z) * x.row(row)[i] * scale;
     }
     along /= static_cast<double>(s.width);

@@ -10,7 +10,7 @@ namespace {
 // An element is dropped if its random word is below this threshold, 2^32 times the probability.
 std::uint64_t threshold_of(double probability) { return static_cast<std::uint64_t>(std::ldexp(probability, 32)); }
 
-// The random words for an element; four consecutive elements use the four words of one counter.
+// Returns the random words for an element; four consecutive elements use the four words of one Philox counter.
 Philox words_of(const DropoutStream& stream, std::uint64_t element) {
   const std::uint64_t block = element / 4;
   const std::uint32_t where = static_cast<std::uint32_t>(stream.layer) << 16 | stream.op;

@@ -4,8 +4,9 @@
 
 namespace orrery::kernels {
 
-// Identifies the random numbers of one dropout. They depend only on this and on an element's index in the complete,
-// unsharded tensor: a rank that holds a part of the tensor draws the same numbers for it as a single rank would.
+// Identifies the random numbers of one dropout. A random number depends only on the fields below and on the element's
+// index in the complete, unsharded tensor: a rank that holds a part of the tensor draws the same numbers for it as a
+// single rank would.
 struct DropoutStream {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
@@ -37,12 +38,12 @@ struct Dropout {
 // Writes a contiguous mask (rows, columns): 1 where the element is kept. With probability 0, all elements are kept.
 void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t columns, std::uint8_t* mask);
 
-// y = base + dropout(x + bias); base is the residual stream. base.data and bias may be null; mask may be null if the
-// probability is 0. y may be x or base.
+// Computes y = base + dropout(x + bias), where base is the residual stream. base.data and bias may be null; mask may be
+// null if the probability is 0. y may be x or base.
 void residual(Matrix<const float> base, Matrix<const float> x, const float* bias, double probability,
               const std::uint8_t* mask, Matrix<float> y);
 
-// dx = dy mask / (1 - probability); dx may be dy. (The base's gradient is dy.)
+// Computes dx = dy mask / (1 - probability); dx may be dy. The gradient of `base` is dy itself.
 void dropout_gradient(Matrix<const float> dy, double probability, const std::uint8_t* mask, Matrix<float> dx);
 
 }  // namespace orrery::kernels

@@ -4,13 +4,14 @@
 
 namespace orrery::kernels {
 
-// Softmax of each row of a matrix of scores, masked as in attention.h. Row r of `scores` belongs to query r % queries
-// of a sample and head; columns are keys. The probability of keys that a query does not see is zero. May run in place.
+// Computes the softmax of each row of a matrix of scores with the causal mask of attention.h. Row r of `scores` belongs
+// to query r % queries of a sample and head; columns are keys. Keys to which the query may not attend get probability
+// zero. May run in place.
 void masked_softmax(Matrix<const float> scores, std::int64_t queries, const CausalMask& mask,
                     Matrix<float> probabilities);
 
-// Turns the gradient of the probabilities into that of the scores, in place: gradient = p (gradient - sum of p
-// gradient).
+// Turns the gradient of the probabilities into the gradient of the scores, in place. For each row with probabilities p,
+// gradient becomes p (gradient - sum over the row of p gradient).
 void softmax_gradient(Matrix<const float> probabilities, Matrix<float> gradient);
 
 }  // namespace orrery::kernels

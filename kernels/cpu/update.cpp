@@ -40,8 +40,8 @@ void lion(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, fl
   }
 }
 
-// The undo functions compute in double precision, so that weights and moments are off by no more than rounding, of this
-// step and of earlier ones.
+// Undoes an SGD step. The undo functions compute in double precision, so that weights and moments differ from those
+// before the step by no more than rounding errors.
 template <class Gradient>
 void undo_descend(const UpdateConstants& c, std::int64_t n, const Gradient* gradient, float* weights) {
   for (std::int64_t i = 0; i < n; ++i) {

@@ -57,8 +57,9 @@ double clip_factor(double squared_norm, double limit);
 // Whether the gradients would be clipped, or their norm is not finite.
 bool is_clipped(double squared_norm, double limit);
 
-// Makes an optimizer step. weights are the fp32 weights; moments are null for SGD, the second for Lion too. forward, if
-// not null, receives the weights that the next forward pass reads: a copy, rounded if it has fewer bits.
+// Makes an optimizer step. weights are the fp32 weights. moment1 and moment2 are null for SGD, and moment2 is null for
+// Lion. forward, if not null, receives the weights that the next forward pass reads: a copy, rounded if it has fewer
+// bits.
 template <class Gradient, class Forward>
 void update(const UpdateRule& rule, UpdateStep step, std::int64_t n, const Gradient* gradient, float* weights,
             float* moment1, float* moment2, Forward* forward);

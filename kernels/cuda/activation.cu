@@ -98,8 +98,8 @@ struct GeluGradient {
 
 }  // namespace
 
-// A pack (8 elements read at once) must not cross the middle of a row of x: is_wide(y) is false if the columns of y do
-// not allow that.
+// Computes SwiGLU with packs of 8 elements, each read at once. A pack must not cross the middle of a row of x, where
+// the gates end and the ups begin: is_wide(y) is false if the number of columns of y does not allow packs.
 void swiglu(ConstMatrix x, Matrix y, cudaStream_t stream) {
   require(x.type == y.type && x.columns == 2 * y.columns, "swiglu: x and y must have one type, x twice y's columns");
   with_type(x.type, [&](auto tag) {

@@ -28,8 +28,8 @@ QueryRows<const T> query_rows_as(const ConstHeads& h) {
   return {static_cast<const T*>(h.data), h.stride, h.rows, h.heads, h.head_dim};
 }
 
-// Computes the statistics that backward needs for every row: lse with base 2, and the dot product of dout and out. A
-// warp computes a row.
+// Computes two statistics of every row for the backward pass: the logarithm, to base 2, of the sum of exponentials of
+// the row's scores, and the dot product of the row's dout and out. One warp computes a row.
 template <class T>
 __global__ void __launch_bounds__(kBlock) prepare_row(Team team, std::int64_t rows, QueryRows<const T> out,
                                                       QueryRows<const T> dout, const float* lse, float* statistics) {
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kBlock) prepare_row(Team team, std::int64_t ro
   statistics[rows + row] = sum;
 }
 
-// Sums the partial gradients of keys or values, in a fixed order; a row is a token and key head.
+// Sums the partial gradients of keys or values, in a fixed order. A row is that of one token and key head.
 template <class T>
 struct AddParts {
   const float* partial;
@@ -98,7 +98,8 @@ std::int64_t parts_of(const ConstHeads& q, const ConstHeads& k) {
   return tiles * k.heads * k.batch < kFewBlocks ? group : 1;
 }
 
-// Offsets in the workspace, in floats. Arrays are aligned so that four floats can be read at once.
+// Offsets, in floats, of the arrays that the backward pass keeps in its workspace. Arrays are aligned so that four
+// floats can be read at once.
 struct Scratch {
   std::int64_t dq_sums, statistics, partial_keys;
 };

@@ -5,9 +5,10 @@
 
 namespace orrery::kernels::cuda {
 
-// The tiles of a thread block in backward: one tile of keys, whose gradients stay in registers, and all queries that
-// see it, in double-buffered tiles. The eight warps divide the scores (queries, keys) 2 x 4, the keys' gradients (keys,
-// depth) 4 x 2, and the queries' gradients (queries, depth) dq_warps x 8 / dq_warps. depth: head_dim, rounded up.
+// The tiles of a thread block in the backward pass: one tile of keys, whose gradients stay in registers, and all
+// queries that attend to these keys, in double-buffered tiles. Eight warps divide the scores (queries, keys) into 2 x 4
+// parts, the keys' gradients (keys, depth) into 4 x 2 parts, and the queries' gradients (queries, depth) into dq_warps
+// x 8 / dq_warps parts. depth: head_dim, rounded up.
 template <int depth_, int dq_warps_>
 struct BackwardTile {
   static constexpr int depth = depth_, dq_warps = dq_warps_;
@@ -26,16 +27,18 @@ template <class T>
 struct BackwardCall {
   HeadsView<const T> q, k, v, dout;
   HeadsView<T> dk, dv;
-  // Statistics (batch, heads, query): lse with base 2, and the dot product of each row of dout and out.
+  // Statistics (batch, heads, query): the log to base 2 of the sum of exponentials of each row of scores, and the dot
+  // product of each row of dout and out.
   const float *lse2, *products;
   float *dq_sums, *partial_keys;
-  // Number of query heads; number of these that share a key head; number of these that run in one thread block.
+  // Number of all query heads; of query heads that share a key head; and of query heads that run in one thread block.
   int heads, group, heads_each;
   float scale;
   Sight sight;
 };
 
-// The tiles of queries that see a block's keys: `tiles` tiles from `first_tile` on, for each of the block's heads.
+// The tiles of queries that attend to the keys of a thread block: `tiles` tiles from `first_tile` on, for each of the
+// block's heads.
 struct QueryTiles {
   int first_tile, tiles;
 };
@@ -50,7 +53,8 @@ __device__ inline QueryTiles tiles_that_see(const Sight& sight, int key, int row
   return {begin / queries, (end + queries - 1) / queries - begin / queries};
 }
 
-// Adds a warp's part of dq to the tile's sums in device memory, where the four results of a thread are adjacent.
+// Adds a warp's part of the queries' gradient dq to the sums of a tile in device memory, in which the four results of a
+// thread are adjacent.
 template <int row_tiles, int column_tiles>
 __device__ inline void add_fragments(float* to, const float (&x)[row_tiles][column_tiles][4]) {
 #pragma unroll
@@ -157,8 +161,8 @@ struct BackwardBlock {
     }
   }
 
-  // Adds the products with this tile of queries to the gradients of keys and values, from the tiles of p and ds that
-  // all warps have stored.
+  // Adds the contributions of one tile of queries to the gradients of keys and values. All warps have stored the
+  // probabilities and the gradients of scores in shared memory before.
   __device__ void gather(int round, KeyGradient& dk, KeyGradient& dv) const {
     const std::uint32_t q_tile = q_tile_of(round), dout_tile = q_tile + Tile::q_bytes;
     const int row = warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns;
@@ -184,7 +188,8 @@ struct BackwardBlock {
     commit_copies();
     for (int round = 0; round < rounds(); ++round) {
       wait_copies<0>();
-      sync_block();  // all copies have arrived, and no thread reads the previous round's data any more
+      // all asynchronous copies to shared memory have arrived, and no thread reads the previous round's data any more
+      sync_block();
       if (round + 1 < rounds()) load_queries(round + 1);
       commit_copies();
       differentiate(round);
@@ -202,7 +207,8 @@ struct BackwardBlock {
     save(dk, dv);
   }
 
-  // Stores the gradients of keys and values by way of the tiles of k and v, which no thread reads any more.
+  // Writes the gradients of keys and values to device memory. They pass through the shared memory of the k and v tiles,
+  // which no thread reads any more.
   __device__ void save(const KeyGradient& dk, const KeyGradient& dv) const {
     const int row = warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns;
     store_results<T, kStride>(k_tile, row, column, dk);
@@ -212,7 +218,8 @@ struct BackwardBlock {
     save_tile<kStride, Tile::keys, Tile::depth, Tile::threads>(v_tile, call.dv.of(sample, key_head), key, thread);
   }
 
-  // Stores partial gradients as (part, sample, key, key head, depth): dk first, then dv.
+  // Writes partial gradients to device memory, in the shape (part, sample, key, key head, depth): all of dk, then all
+  // of dv.
   __device__ void save_partial(const KeyGradient& dk, const KeyGradient& dv) const {
     const int row = key + warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns, head_dim = call.k.head_dim;
     const std::int64_t width = std::int64_t{call.heads / call.group} * head_dim;
@@ -240,7 +247,8 @@ __global__ void __launch_bounds__(Tile::threads, 1) backward_block(BackwardCall<
   BackwardBlock<T, Tile>(call).run();
 }
 
-// dq = scale times the sums: every thread takes eight columns of two rows, which are results of four threads.
+// Computes dq = scale * sums. `sums` is in the order in which threads of the backward pass added to it, so every thread
+// here takes eight columns of two rows, which were the results of four threads.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::threads)
     finish_queries(const float* sums, int heads, float scale, HeadsView<T> dq) {

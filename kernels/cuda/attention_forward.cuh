@@ -5,7 +5,8 @@
 
 namespace orrery::kernels::cuda {
 
-// The tiles of a thread block in forward: 16 * row_tiles queries for each warp, and keys in double-buffered tiles.
+// The tiles of a thread block in the forward pass: 16 * row_tiles queries for each warp, and keys in double-buffered
+// tiles.
 template <int depth_, int keys_, int warps_, int row_tiles_>
 struct ForwardTile {
   static constexpr int depth = depth_, keys = keys_, row_tiles = row_tiles_;
@@ -26,7 +27,8 @@ struct ForwardCall {
   Sight sight;
 };
 
-// The running maximum and sum of the rows of a thread, two in every row tile; the sum covers only its own columns.
+// The running maximum and sum of the softmax, for the rows of scores that a thread holds: two rows in every row tile.
+// The sum covers only the columns that the thread holds.
 template <int row_tiles>
 struct RunningRows {
   float largest[row_tiles][2], sum[row_tiles][2];
@@ -39,8 +41,8 @@ struct RunningRows {
     }
   }
 
-  // Adds a tile of scores, which become exp2(unit (score - largest)); if the maximum has risen, the earlier sums and
-  // `out` are scaled down to it.
+  // Adds a tile of scores to the running softmax. Each score becomes exp2(unit (score - largest)); if the maximum has
+  // risen, the earlier sums and `out` are scaled down to it.
   template <int score_tiles, int out_tiles>
   __device__ void absorb(float unit, float (&scores)[row_tiles][score_tiles][4],
                          float (&out)[row_tiles][out_tiles][4]) {
@@ -55,7 +57,8 @@ struct RunningRows {
         for (int n = 0; n < score_tiles; ++n) now = fmaxf(now, fmaxf(scores[m][n][i], scores[m][n][i + 1]));
         now = fmaxf(now, shuffle_xor(now, 1));
         now = fmaxf(now, shuffle_xor(now, 2));
-        const float shift = now == -INFINITY ? 0 : now * unit;  // -INFINITY if the row has seen no key yet
+        // -INFINITY if the mask has hidden all keys of the row so far
+        const float shift = now == -INFINITY ? 0 : now * unit;
         const float shrink = exp2_fast(before * unit - shift);
         float total = 0;
 #pragma unroll
@@ -77,7 +80,8 @@ struct RunningRows {
     }
   }
 
-  // Divides `out` by the sums, and calls put(row within the warp, lse) for every row.
+  // Divides `out` by the sums of exponentials, and calls put(row within the warp, log of the row's sum of exponentials)
+  // for every row.
   template <int out_tiles, class Put>
   __device__ void finish(float scale, float (&out)[row_tiles][out_tiles][4], const Put& put) {
 #pragma unroll
@@ -100,7 +104,7 @@ struct RunningRows {
 };
 
 // The forward pass for one tile of queries of one head, by one thread block (Dao 2023, arXiv:2307.08691, algorithm 1).
-// blockIdx.y counts the tiles from the last, which sees the most keys.
+// blockIdx.y counts the tiles from the last, whose queries attend to the most keys.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::threads) forward_block(ForwardCall<T> call) {
   constexpr int kStride = Tile::stride, kDepth = Tile::depth, kKeys = Tile::keys;
@@ -127,7 +131,8 @@ __global__ void __launch_bounds__(Tile::threads) forward_block(ForwardCall<T> ca
   const float unit = call.scale * kLog2E;
   for (int tile = begin; tile < end; ++tile) {
     wait_copies<0>();
-    sync_block();  // all copies have arrived, and no thread reads the other pair of tiles any more
+    // all asynchronous copies to shared memory have arrived, and no thread reads the other pair of tiles any more
+    sync_block();
     if (tile + 1 < end) load_keys(tile + 1);
     commit_copies();
     const std::uint32_t k_tile = kv_tiles + (tile % 2) * (2 * Tile::k_bytes), v_tile = k_tile + Tile::k_bytes;

@@ -13,10 +13,10 @@ struct ForwardArguments {
   float* lse;
 };
 
-// dq_sums: fp32 tiles, in the order in which threads add to them. statistics: (batch, heads, query) of lse with base 2,
-// then equally many dot products of the rows of dout and out. partial_keys: if query heads that share a key head are
-// summed separately, their gradients of keys, then of values, (head of the group, batch, key, kv_heads, head_dim) in
-// fp32; else null.
+// The arguments of the backward pass. dq_sums: tiles in fp32, in the order in which threads add to them. statistics:
+// (batch, heads, query) logs to base 2 of the sums of exponentials, then equally many dot products of the rows of dout
+// and out. partial_keys: if query heads that share a key head are summed separately, the gradients of keys, then of
+// values, from each of these query heads, (query head of the group, batch, key, kv_heads, head_dim) in fp32; else null.
 struct BackwardArguments {
   AttentionSaved saved;
   ConstHeads dout;

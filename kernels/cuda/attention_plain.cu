@@ -2,12 +2,13 @@
 #include "kernels/cuda/attention_tiles.cuh"
 #include "kernels/cuda/team.cuh"
 
-// Attention in fp32: one warp takes a row of queries or of keys, and goes through the other side one row at a time,
-// without tensor cores and atomics.
+// Attention in fp32: each warp takes a row of queries (or, for the keys' gradients, of keys) and goes through the keys
+// (or queries) one row at a time, without tensor cores and atomics.
 namespace orrery::kernels::cuda {
 namespace {
 
-// Elements of a row that each thread of a warp holds, at lane + 32 i: 256 in a warp.
+// Number of elements of a row that each thread of a warp holds; thread `lane` has elements lane + 32 i. A warp can hold
+// 256 elements.
 constexpr int kEach = 8;
 
 struct Row {

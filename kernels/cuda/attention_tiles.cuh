@@ -6,16 +6,16 @@
 #include "kernels/cuda/fragments.cuh"
 #include "kernels/cuda/tensor.h"
 
-// Definitions that forward and backward of flash attention share.
+// Definitions that the forward and the backward pass of flash attention share.
 namespace orrery::kernels::cuda {
 
 constexpr float kLog2E = 1.44269504F;
 constexpr float kLn2 = 0.693147181F;
 
-// Number of elements from one row to the next in shared memory.
+// Returns the number of elements from one row of a tile to the next in shared memory.
 constexpr int stride_for(int depth) { return depth <= 64 ? 64 : depth <= 128 ? 128 : 256; }
 
-// A view of all heads of a tensor, for kernels.
+// A view of a tensor (batch, rows, heads, head_dim) for kernels; the rows (tokens) are `stride` elements apart.
 template <class T>
 struct HeadsView {
   T* data;
@@ -35,7 +35,8 @@ HeadsView<const T> view_as(const ConstHeads& h) {
   return {static_cast<const T*>(h.data), h.stride, static_cast<int>(h.rows), static_cast<int>(h.head_dim)};
 }
 
-// The causal mask in 32-bit integers: query q sees the keys of [own(q) + 1 - window, own(q)], own(q) = q + shift.
+// The causal mask in 32-bit integers: query number q attends to the keys [p + 1 - window, p], where p = q + shift is
+// the key at the query's position.
 struct Sight {
   int shift, window, keys;
 
@@ -47,7 +48,7 @@ struct Sight {
     const int begin = window > 0 ? query + shift + 1 - window : 0;
     return begin < 0 ? 0 : begin < last(query) ? begin : last(query);
   }
-  // Whether every query of [q, q + queries) sees all of the keys [k, k + count).
+  // Whether every query of [q, q + queries) attends to all of the keys [k, k + count).
   constexpr bool all(int q, int queries, int k, int count) const {
     return k + count <= last(q) && k >= first(q + queries - 1);
   }
@@ -56,7 +57,8 @@ inline Sight sight_of(const CausalMask& mask, std::int64_t keys) {
   return {static_cast<int>(mask.query_offset - mask.key_offset), static_cast<int>(mask.window), static_cast<int>(keys)};
 }
 
-// Sets scores of keys that a query does not see to `hidden`; the thread block's first score is (query, key).
+// Sets to `hidden` the scores of keys to which a query does not attend. `query` and `key` are those of the first score
+// in the warp's tiles x.
 template <int row_tiles, int column_tiles>
 __device__ inline void hide(float (&x)[row_tiles][column_tiles][4], const Sight& sight, int query, int key,
                             float hidden) {

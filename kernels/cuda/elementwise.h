@@ -7,7 +7,7 @@ namespace orrery::kernels::cuda {
 // The functions of kernels/cpu/elementwise.h on a GPU, and a few without a CPU version. Types may differ between
 // tensors unless stated otherwise.
 
-// y = a + b, all of one type; y may be a or b.
+// Computes y = a + b, all of one type; y may be a or b.
 void add(std::int64_t n, ConstArray a, ConstArray b, Array y, cudaStream_t stream);
 
 // accumulate(): computes to += from; accumulate_maximum(): computes to = max(to, from)
@@ -26,8 +26,8 @@ void add_squared_norm(std::int64_t n, ConstArray x, double* total, Workspace wor
 // Stores a total: *to = *total, or with `adds` *to += *total.
 void store_sum(const double* total, bool adds, float* to, cudaStream_t stream);
 
-// A factor for a tensor: value / *loss_scale * the clip coefficient of update.h for the squared norm at *squared_norm.
-// Null pointers are left out. The pointers are read on the device when the kernel runs.
+// A factor for a tensor: value / *loss_scale * the clip coefficient (update.h) for the squared norm at *squared_norm. A
+// part whose pointer is null is left out. The pointers are read on the device when the kernel runs.
 struct Factor {
   double value = 1;
   const float* loss_scale = nullptr;
@@ -35,10 +35,12 @@ struct Factor {
   double limit = 0;
 };
 
-// y = factor x, in place or not; *not_finite, if not null, becomes 1 if any x is infinite or not a number.
+// Computes y = factor x, where y may be x. *not_finite, if not null, becomes 1 if any element of x is infinite or not a
+// number.
 void multiply(std::int64_t n, Factor factor, ConstArray x, Array y, int* not_finite, cudaStream_t stream);
 
-// Forward: x = cap tanh(x / cap). Backward: gradient *= 1 - (y / cap)^2, where y is the result of forward.
+// Soft-capping of logits. soft_cap() computes x = cap tanh(x / cap); soft_cap_gradient() computes gradient *= 1 - (y /
+// cap)^2, where y is the result of soft_cap().
 void soft_cap(std::int64_t n, double cap, Array x, cudaStream_t stream);
 void soft_cap_gradient(std::int64_t n, double cap, ConstArray y, Array gradient, cudaStream_t stream);
 

@@ -39,8 +39,8 @@ struct AddPositions {
   }
 };
 
-// The gradient of the position-embedding table: a row is a position, counted from the first one here, and gets the sum
-// of the gradients of all samples at that position.
+// Adds to the gradient of the position-embedding table. Each row of the kernel's grid is one position, whose row of the
+// table gets the sum of the gradients dy of all samples at that position.
 template <class From, class To>
 struct PositionsGradient {
   Rows<const From> dy;
@@ -62,12 +62,12 @@ struct PositionsGradient {
   }
 };
 
-// Rows grouped by token: entries [start[token], start[token + 1]) of a list are the rows of a token. next[token] first
-// counts the token's rows, and is then the next free entry.
+// Rows of activations, grouped by their token. Entries [start[t], start[t + 1]) of the lists are the rows whose token
+// is t. next[t] first counts the rows of token t, and then is the next free entry of its range.
 struct Groups {
   const std::int64_t* tokens;
   std::int64_t first, rows, vocabulary;
-  int *start, *next;  // arrays with `vocabulary` + 1 and with `vocabulary` elements
+  int *start, *next;  // int arrays: start has `vocabulary` + 1 elements, next has `vocabulary`
   // arrays with `rows` elements: the rows grouped by token, in any order (listed) and in rising order (sorted)
   int *listed, *sorted;
 
@@ -82,8 +82,9 @@ __global__ void __launch_bounds__(kBlock) count_rows(Groups g) {
   if (row < g.rows && g.holds(g.token(row))) atomicAdd(g.next + g.token(row), 1);
 }
 
-// Turns the counts of rows per token into the tokens' first entries in the list, in one thread block: every thread adds
-// up a range of tokens, thread 0 adds up the ranges, and each thread writes the entries of its tokens.
+// Computes, from the number of rows of each token, the index of the token's first entry in the list of rows grouped by
+// token. It runs in one thread block: every thread adds up a range of tokens, thread 0 adds up the ranges, and each
+// thread writes the indices of its tokens.
 __global__ void __launch_bounds__(kBlock) place_tokens(Groups g) {
   auto* before = reinterpret_cast<int*>(shared_memory());
   const std::int64_t run = (g.vocabulary + kBlock - 1) / kBlock, from = threadIdx.x * run;
@@ -116,7 +117,8 @@ __global__ void __launch_bounds__(kBlock) list_rows(Groups g) {
   if (row < g.rows && g.holds(g.token(row))) g.listed[atomicAdd(g.next + g.token(row), 1)] = static_cast<int>(row);
 }
 
-// Sorts the rows of each token: a row's new position is the number of the token's rows that are before it.
+// Sorts the rows of each token in rising order: the new position of a row is the number of smaller rows with the same
+// token.
 __global__ void __launch_bounds__(kBlock) sort_rows(Groups g) {
   const std::int64_t place = thread_index();
   if (place >= g.start[g.vocabulary]) return;
@@ -128,7 +130,8 @@ __global__ void __launch_bounds__(kBlock) sort_rows(Groups g) {
   g.sorted[from + before] = row;
 }
 
-// The threads at the first list entry of a token add up all rows of the token, in order.
+// Adds, for each token, the token's rows of dy to its row of dtable, in rising order of the rows. Threads exist for
+// every entry of the list of rows; those at a token's first entry do the sum, each thread for a few columns.
 template <class From, class To>
 struct AddRows {
   Groups groups;

@@ -7,19 +7,19 @@ namespace orrery::kernels::cuda {
 
 constexpr int kChunk = 8;  // number of 16-bit elements in 16 bytes
 
-// Offset of a chunk (8 elements) of a tile, in bytes from the tile's beginning: rows have `stride` elements, a power of
-// two of at least 64, and chunk c of row r is stored at c ^ (r % 8). So the same chunk of eight rows, or eight
-// consecutive chunks, are in all 32 banks.
+// Returns the offset of a chunk (8 elements) of a tile, in bytes from the tile's beginning. Rows have `stride`
+// elements, a power of two of at least 64; chunk c of row r is stored as chunk c ^ (r % 8). So a read of the same chunk
+// of eight rows, or of eight consecutive chunks, uses all 32 banks of shared memory.
 template <int stride>
 constexpr std::uint32_t place_of(unsigned row, unsigned chunk) {
   static_assert(stride >= 64 && (stride & (stride - 1)) == 0);
   return row * (2 * stride) + ((chunk ^ (row & 7)) << 4);
 }
 
-// The addresses that one thread of a warp gives to ldmatrix, in a tile: that of a row of 8 elements in the 16 x 16
-// block at (row, chunk), row a multiple of 8 and chunk a multiple of 2. The block's four matrices are numbered down
-// first, or across first. Tiles begin at multiples of a row's bytes, so that a bit operation on the whole address
-// changes the chunk.
+// The addresses that one thread of a warp gives to the instruction ldmatrix: each is that of 8 elements in a row of the
+// 16 x 16 block that begins at (row, chunk) of a tile; row is a multiple of 8, chunk a multiple of 2. The four 8 x 8
+// matrices of the block are numbered down first, or across first. Tiles begin at multiples of a row's bytes, so that a
+// bit operation on the whole address changes the chunk.
 template <int stride>
 struct Reader {
   std::uint32_t begin;  // address in shared memory that this thread uses for the tile's first block
@@ -43,8 +43,9 @@ __device__ inline Reader<stride> across_first(std::uint32_t tile) {
 __device__ inline int result_row(int i) { return static_cast<int>(threadIdx.x % 32) / 4 + 8 * (i / 2); }
 __device__ inline int result_column(int i) { return 2 * static_cast<int>(threadIdx.x % 4) + i % 2; }
 
-// sums(16 row_tiles, 8 column_tiles) += a b over `steps` steps of 16. a(fragment, row tile, step) loads 16 x 16
-// elements of a, and b(fragment, pair of column tiles, step) 16 x 16 of b, one fragment before it is used.
+// Computes sums(16 row_tiles, 8 column_tiles) += a b over `steps` steps of 16 elements. a(fragment, row tile, step)
+// loads 16 x 16 elements of a, and b(fragment, pair of column tiles, step) 16 x 16 elements of b. Fragments of b are
+// loaded one pair of column tiles ahead of their use.
 template <class T, int steps, int row_tiles, int column_tiles, class LoadA, class LoadB>
 __device__ inline void multiply_tiles(float (&sums)[row_tiles][column_tiles][4], const LoadA& a, const LoadB& b) {
   static_assert(column_tiles % 2 == 0);

@@ -35,8 +35,8 @@ bool is_wide(const BasicHeads<Void>& h) {
   return is_wide(BasicMatrix<Void>{h.data, h.type, h.rows, h.head_dim, h.stride});
 }
 
-// Forward of a row: computes the mean (if centred), then the variance around it, then writes the row; the second and
-// the third time, the row is read from the L1 cache.
+// The forward pass of one row: computes the mean (if centred), then the variance around it, then writes the result. The
+// row is read three times, the second and third time from the L1 cache.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     norm_row(Team team, std::int64_t rows, HeadRows<const T> x, ConstArray weight, ConstArray bias, float epsilon,
@@ -79,9 +79,10 @@ __global__ void __launch_bounds__(kBlock)
   if (centred) saved.mean[row] = mean;
 }
 
-// Backward: dx = reciprocal (g - mean(g) - z mean(g z)), z the normalised x and g = dy weight (kernels/cpu/norm.cpp).
-// Every team of threads (team.cuh) takes every n-th row, for n teams, and sums the gradients of weight and bias in
-// shared memory; every thread uses only its own columns there, so that no synchronisation is needed.
+// The backward pass: dx = reciprocal (g - mean(g) - z mean(g z)), where z is the normalised x and g = dy weight
+// (kernels/cpu/norm.cpp). With n teams of threads (team.cuh), each team takes every n-th row and sums the gradients of
+// weight and bias in shared memory. A thread uses only its own columns of these sums, so that no synchronisation is
+// needed.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     norm_gradient_rows(Team team, std::int64_t rows, HeadRows<const T> x, NormStatistics saved, HeadRows<const T> dy,

@@ -16,8 +16,8 @@ void rms_norm(ConstHeads x, ConstArray weight, float epsilon, Heads y, NormStati
 void layer_norm(ConstHeads x, ConstArray weight, ConstArray bias, float epsilon, Heads y, NormStatistics saved,
                 cudaStream_t stream);
 
-// Backward; dx may be dy. Gradients of weight and bias are summed in two passes, in a fixed order. rows: number of rows
-// of all heads, batch * rows * heads.
+// The backward functions write dx, which may be dy. Gradients of weight and bias are summed in two passes, in a fixed
+// order. rows: number of rows of all heads, batch * rows * heads.
 std::int64_t norm_gradient_workspace(std::int64_t rows, std::int64_t columns);
 void rms_norm_gradient(ConstHeads x, NormStatistics saved, ConstHeads dy, ConstArray weight, Heads dx, Array dweight,
                        Workspace workspace, cudaStream_t stream);

@@ -40,7 +40,7 @@ void with_types(Type first, Type second, const F& f) {
   with_type(first, [&](auto a) { with_type(second, [&](auto b) { f(a, b); }); });
 }
 
-// Calls f with the width of packs as a compile-time constant.
+// Calls f with the number of elements in a pack, 8 or 1, as a compile-time constant.
 template <class F>
 void with_width(bool wide, const F& f) {
   if (wide)
@@ -84,7 +84,8 @@ __device__ inline void store(const float (&x)[n], T* to) {
   *reinterpret_cast<Pack<T, n>*>(to) = pack;
 }
 
-// Loads a pack of a vector whose type is known only at run time; every row reads the vector again, so it is cached.
+// Loads n neighbouring elements of a vector whose type is known only at run time. Kernels read the vector again for
+// every row, so the loads go through the cache.
 template <int n>
 __device__ inline void load(const ConstArray& from, std::int64_t at, float (&x)[n]) {
   if (from.type == Type::fp32)
@@ -110,7 +111,7 @@ __device__ inline void add_to(const Array& to, std::int64_t at, float value) {
   store(x, to, at);
 }
 
-// Rows of a typed matrix on the device.
+// A view of the rows of a matrix with elements of type T in device memory; rows are `stride` elements apart.
 template <class T>
 struct Rows {
   T* data;
@@ -127,8 +128,8 @@ Rows<const T> rows_as(const ConstMatrix& m) {
   return {static_cast<const T*>(m.data), m.stride};
 }
 
-// Calls f.begin() once per thread, then f.run<width>(i) for the pack at each i; for a last, incomplete pack, one
-// element at a time.
+// Calls f.begin() once per thread, then f.run<width>(i) for each pack (`width` neighbouring elements), where i is the
+// index of its first element; a last, incomplete pack is run one element at a time.
 template <int width, class F>
 __global__ void __launch_bounds__(kBlock) over_elements(std::int64_t n, F f) {
   f.begin();
@@ -152,7 +153,8 @@ void launch_over_elements(const char* name, std::int64_t n, bool wide, const F& 
   });
 }
 
-// Calls f.run<width>(row, column) for every pack of a matrix. 2^lanes threads share a row.
+// Calls f.run<width>(row, column) for every pack (`width` neighbouring elements) of a matrix. 2^lanes threads share a
+// row.
 template <int width, class F>
 __global__ void __launch_bounds__(kBlock) over_rows(std::int64_t rows, std::int64_t columns, int lanes, F f) {
   const std::int64_t row = std::int64_t{blockIdx.x} * (kBlock >> lanes) + (threadIdx.x >> lanes);

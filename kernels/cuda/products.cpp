@@ -42,13 +42,13 @@ cublasLtEpilogue_t epilogue_of(Epilogue e) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// The alignment of a pointer, up to the largest that the library asks for: 256 bytes.
+// Returns the alignment of a pointer in bytes, up to 256, the largest that cuBLASLt asks for.
 std::uint32_t alignment_of(const void* pointer) {
   const auto bits = reinterpret_cast<std::uintptr_t>(pointer) | 256U;
   return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
-// The key under which a chosen algorithm is cached: everything on which the heuristic's choice depends.
+// The key under which cuBLASLt's choice of an algorithm is cached: everything on which its heuristic's choice depends.
 using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t,                // sizes m, n and k of the product
                        std::int64_t, std::int64_t, std::int64_t, std::int64_t,  // strides of the rows of the matrices
                        // number of products in the batch, and the strides from one to the next
@@ -179,7 +179,8 @@ void take_configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoCo
     to = static_cast<int>(value);
 }
 
-// The size of a tile. The library's tiles are column-major, so that their rows are the columns of c.
+// The size of the tiles into which cuBLASLt divides a result c. The library is column-major, so the rows of its tiles
+// are columns of the row-major c.
 struct Tile {
   cublasLtMatmulTile_t id;
   int library_rows, library_columns;
@@ -291,7 +292,8 @@ void Products::linear_weight_gradient(ConstMatrix dy, ConstMatrix x, bool accumu
 
 namespace {
 
-// Every step-th head of one sample from head `first` on: the matrix of the first, and the distance to the next.
+// Some heads of one sample: head `first` and every step-th head after it. `matrix` is that of the first of these heads,
+// and `stride` the number of elements from one of their matrices to the next.
 template <class Void>
 struct HeadBatch {
   BasicMatrix<Void> matrix;
@@ -303,7 +305,8 @@ HeadBatch<Void> heads_from(const BasicHeads<Void>& h, std::int64_t sample, std::
   return {{data, h.type, h.rows, h.head_dim, h.stride}, step * h.head_dim};
 }
 
-// Every step-th head of one sample, from one head on, of weights (batch, heads, query, key).
+// Returns the (query, key) matrices of every step-th head, from matrix number first_matrix on, in the attention weights
+// of shape (batch, heads, query, key).
 template <class Void>
 HeadBatch<Void> weights_from(const BasicArray<Void>& weights, std::int64_t first_matrix, std::int64_t step,
                              std::int64_t queries, std::int64_t keys) {
@@ -311,7 +314,7 @@ HeadBatch<Void> weights_from(const BasicArray<Void>& weights, std::int64_t first
   return {{data, weights.type, queries, keys, keys}, step * queries * keys};
 }
 
-// A batched product c = scale a b + beta c for `batch` heads of one sample.
+// Returns the batched product c = scale a b + beta c for `batch` heads of one sample.
 template <class A, class B, class C>
 Product of_heads(Transposed transposed, float scale, const A& a, const B& b, float beta, const C& c,
                  std::int64_t batch) {

@@ -15,8 +15,9 @@ namespace orrery::kernels::cuda {
 //   bgrad            for a weight gradient a^T b: writes the sum of a's rows to bias, as long as c has rows
 enum class Epilogue : std::uint8_t { none, bias, gelu_aux_bias, dgelu, dgelu_bgrad, bgrad };
 
-// c = alpha op(a) op(b) + beta c, `batch` times with operands at the given distances (in elements). a and b have one
-// type; c has that type or fp32. beta is 0 or 1.
+// A product c = alpha op(a) op(b) + beta c, where op transposes the matrix if `transposed` says so. It is done `batch`
+// times, with matrices a_stride, b_stride and c_stride elements apart. a and b have one type; c has that type or fp32.
+// beta is 0 or 1.
 struct Product {
   Transposed transposed;
   float alpha = 1;

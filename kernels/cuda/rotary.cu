@@ -5,7 +5,8 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// Rotates a pack of pairs (RoPE): column p counts the elements in the first halves of all heads.
+// Rotates (RoPE) neighbouring pairs of elements of one row. A pair is an element in the first half of a head and the
+// element at the same index of the second half; p is the number of the first pair, counted over all heads.
 template <class T>
 struct Rotate {
   DeviceRotaryTable table;

@@ -5,7 +5,8 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// Calls f(column, first, last) for each pack of a thread: the query sees elements [first, last) of the pack at column.
+// Calls f(column, first, last) for each pack of `width` columns (keys) that a thread takes. The mask lets the query
+// attend to elements [first, last) of the pack that begins at `column`.
 template <int width, class F>
 __device__ void over_seen(const Team& team, std::int64_t columns, KeyRange seen, const F& f) {
   team.over<width>(columns, [&](std::int64_t c) {

@@ -53,7 +53,7 @@ struct Team {
     if (size == kWarp) return join_warp(value, f);
     return join_block(value, f, reinterpret_cast<float*>(shared_memory()));
   }
-  // Calls f(column) for each pack of elements that this thread takes of the row.
+  // Calls f(column) for each group of `width` neighbouring elements of the row that this thread takes.
   template <int width, class F>
   __device__ void over(std::int64_t columns, const F& f) const {
     for (std::int64_t c = lane() * width; c < columns; c += size * width) f(c);

@@ -86,8 +86,9 @@ BasicHeads<Void> heads_of(BasicMatrix<Void> m, std::int64_t batch, std::int64_t 
   return {element_at(m.data, m.type, first * head_dim), m.type, batch, m.rows / batch, heads, head_dim, m.stride};
 }
 
-// Scratch memory of one call: functions that need it take it, and have a function `..._workspace` that returns how many
-// bytes, at least 16-byte aligned. Later work on the same stream may use the memory again.
+// Scratch memory of one call, at least 16-byte aligned. A function that needs scratch memory takes it as an argument,
+// and a function `..._workspace` returns the number of bytes needed. Later work on the same stream may use the memory
+// again.
 struct Workspace {
   void* data = nullptr;
   std::int64_t bytes = 0;

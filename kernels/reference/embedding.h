@@ -5,7 +5,8 @@
 // Reference implementation of kernels/cpu/embedding.h as products with one-hot rows, in any type.
 namespace orrery::kernels::reference {
 
-// y += H table; H is one-hot: H(row, chosen(row) - first) = 1 if the table has that row.
+// Computes y += H table with the one-hot matrix H, whose element (row, chosen(row) - first) is 1 if the table has that
+// row.
 template <class T, class Chosen>
 void choose_rows(Chosen chosen, std::int64_t first, Matrix<const T> table, Matrix<T> y) {
   for (std::int64_t r = 0; r < y.rows; ++r) {

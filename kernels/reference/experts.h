@@ -22,7 +22,8 @@ std::vector<T> scores(const std::vector<T>& logits, std::int64_t tokens, const G
   return y;
 }
 
-// Weights of the choices, zero if dropped; then, as the last element, the auxiliary loss times the number of tokens.
+// Returns the weights of the choices, zero if dropped; then, as the last element, the auxiliary loss times the number
+// of tokens.
 template <class T>
 std::vector<T> weights_and_loss(const std::vector<T>& logits, const GateShape& s,
                                 const std::vector<std::int32_t>& experts, const std::vector<std::int32_t>& places) {

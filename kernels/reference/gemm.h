@@ -38,8 +38,8 @@ void linear_weight_gradient(Matrix<const T> dy, Matrix<const T> x, bool accumula
   }
 }
 
-// weights(sample, head, query, key) = scale times the sum over d of a(sample, head, query, d) b(sample, key head, key,
-// d)
+// Computes weights(sample, head, query, key) = scale times the sum over d of a(sample, head, query, d) b(sample, key
+// head, key, d).
 template <class T>
 void head_scores(Heads<const T> a, Heads<const T> b, T scale, T* weights) {
   for (std::int64_t s = 0; s < a.batch; ++s) {

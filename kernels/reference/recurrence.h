@@ -5,13 +5,13 @@
 
 #include "kernels/cpu/recurrence.h"
 
-// Reference implementations of a recurrence's parts on one sample, in double. The recurrence has no state here: every
-// token adds up what the tokens before it contribute, by their decays since.
+// Reference implementations, in double, of the functions of kernels/cpu/recurrence.h on one sample. They keep no state:
+// every token adds up the contributions of the tokens before it, each multiplied by all decays since that token.
 namespace orrery::kernels::reference {
 
 inline double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-// x (tokens, columns), weight (columns, taps), bias (columns) or empty.
+// Causal convolution over the tokens. x is (tokens, columns), weight (columns, taps), bias (columns) or empty.
 inline std::vector<double> convolve(const std::vector<double>& x, const std::vector<double>& weight,
                                     const std::vector<double>& bias, std::int64_t columns) {
   const auto taps = static_cast<std::int64_t>(weight.size()) / columns;
@@ -50,8 +50,9 @@ inline std::vector<double> scan(const RecurrenceShape& s, const RecurrenceInputs
       for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
       return sum;
     };
-    std::vector<std::vector<double>> keys, added;  // of the tokens so far
-    std::vector<double> log_decay(1, 0);           // sums over the tokens so far
+    // for each token so far: its key, and the vector added to the state along it
+    std::vector<std::vector<double>> keys, added;
+    std::vector<double> log_decay(1, 0);  // for each token so far: sum of the logarithms of all decays up to it
     for (std::int64_t t = 0; t < tokens; ++t) {
       const double plus = std::log1p(std::exp(in.decay_gate[t * s.heads + head] + in.bias[head]));
       log_decay.push_back(log_decay.back() - std::exp(in.decay[head]) * plus);
@@ -78,7 +79,7 @@ inline std::vector<double> scan(const RecurrenceShape& s, const RecurrenceInputs
   return y;
 }
 
-// x and gate (rows, columns), weight (width) or (columns).
+// RMS norm with a gate. x and gate are (rows, columns); weight is (width) or (columns).
 inline std::vector<double> gated_norm(const GatedNormShape& s, const std::vector<double>& x,
                                       const std::vector<double>& gate, const std::vector<double>& weight,
                                       std::int64_t columns) {

@@ -15,15 +15,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The factor by which a rate is raised to find its slope. It is not smaller because NCCL's model knows speeds in steps
-// of some percent.
+// The factor by which a rate is raised to find how much the step gains. It is not smaller because NCCL's model knows
+// bandwidths only in steps of some percent.
 constexpr double kMore = 1.1;
 
 // A rate of the machine or its host (bandwidth, FLOP/s, ...), and how to change it in a spec.
 struct Rate {
   const char* what;
   void (*raise)(Spec& spec, double factor);
-  bool steps = false;  // whether the rate changes only in steps, and so has no slope
+  bool steps = false;  // whether the rate has only whole steps (links), so that its slope means nothing
 };
 constexpr Rate kRates[] = {{"twice the NIC speed", [](Spec& s, double f) { s.cluster.nic_Gbps *= f; }},
                            {"twice the NVLink speed",
@@ -50,8 +50,8 @@ bool has(const Spec& spec, const Rate& rate) {
   return &rate != &kRates[1] || (c.nvlink_domain > 1 && spec.gpus > 1);
 }
 
-// The length of the critical path in picoseconds, as the sum of its tasks and of its waits for the host, with the times
-// of another timing.
+// The length of the critical path (`path`) in picoseconds, that is, of its tasks and of its waits for the host, if the
+// tasks took the times of `timing` instead.
 double length(const Prediction& p, const std::vector<TaskId>& path, const Timing& timing) {
   double sum = 0;
   Picoseconds before = 0;
@@ -60,8 +60,8 @@ double length(const Prediction& p, const std::vector<TaskId>& path, const Timing
     sum += static_cast<double>(timing.of(slot, op).duration);
     const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
     const auto issue = static_cast<double>(p.costs.timing.of(slot, op).issue);
-    // A wait for the host is scaled like the host's time for this op, as the times of the ops issued before it change
-    // in the same ratio.
+    // A wait for the host changes in the same ratio as the host's time for this op, since so do the times of the ops
+    // that were issued before it.
     if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
     before = p.trace.spans[t].ended;
   }
@@ -86,7 +86,7 @@ std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile,
       check(other);
       const Report report = predict(other, profile).report;
       result.push_back({what, 1 - p.report.tokens_per_s / report.tokens_per_s, report.memory.fits, along});
-    } catch (const Error&) {  // a change that the spec's rules forbid is left out
+    } catch (const Error&) {  // the spec's rules forbid this change, so it is left out
     }
   };
   for (const Rate& rate : kRates) {

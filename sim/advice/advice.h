@@ -10,15 +10,15 @@
 
 namespace orrery {
 
-// The effect of one change of the machine or the batch on the step of the best strategy, found by simulating it again.
-// faster: share by which a token takes less time, 0.03 = 3 % less. fits: whether the strategy fits in the memory of a
-// GPU.
+// The effect of one change of the machine or the batch on the step of the best strategy, found by simulating the step
+// again. what: the change in words; faster: share by which a token takes less time (0.03: 3 % less); fits: whether the
+// strategy then fits in the memory of a GPU.
 struct Sensitivity {
   std::string what;
   double faster = 0;
   bool fits = true;
-  // Share of the step time by which the critical path gets shorter if this rate (of compute, memory, a link) grows by
-  // 10 % and everything else is unchanged. nullopt: the change is not one of a rate.
+  // Share of the step time by which the critical path gets shorter if this rate (of compute, memory, a link) is 10 %
+  // higher and everything else is unchanged; nullopt where the change is not that of a rate.
   std::optional<double> slope{};
 };
 
@@ -37,6 +37,7 @@ Advice advice(const Space& space, const Profile& profile, const SearchResult& re
 //    without tensor parallelism over 8 ranks (as replicas): 1.4 % slower, 238.0 GiB more a GPU, does not fit: 206.8 GiB
 //    over
 std::string advice_text(const Advice& advice, const Style& style);
-std::string advice_json(const Advice& advice);  // {"sensitivities": [...], "techniques": [...], "situations": [...]}
+// The advice as a JSON object {"sensitivities": [...], "techniques": [...], "situations": [...]}.
+std::string advice_json(const Advice& advice);
 
 }  // namespace orrery

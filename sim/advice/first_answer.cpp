@@ -20,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Tokens of the longest sequence that is chosen: Llama 3 was trained on 8,192 tokens a sample before its context was
+// The longest sequence, in tokens, that is chosen: Llama 3 was trained on 8,192 tokens a sample before its context was
 // lengthened (arXiv 2407.21783, section 3.4).
 constexpr std::int64_t kUsualSequence = 8192;
-// Tokens of a batch: Llama 3 8B and 70B began with 4 M (arXiv 2407.21783, section 3.4.1).
+// Tokens of the batch that is chosen: Llama 3 8B and 70B began with 4 M (arXiv 2407.21783, section 3.4.1).
 constexpr std::int64_t kBatchTokens = std::int64_t{4} << 20;
 
-// The path of the config.json that `what` names, itself or as its folder; "" if there is none.
+// The path of the config.json of a model, if `what` is that file or its folder; else "".
 std::string config_of(const std::string& what) {
   const fs::path path = fs::is_directory(what) ? fs::path(what) / "config.json" : fs::path(what);
   if (path.extension() != ".json" || !fs::is_regular_file(path)) return "";

@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// A spec that is made from nothing but a model and a cluster.
+// A spec that is made from nothing but a model and a cluster, and the values that were chosen for it.
 struct FirstAnswer {
   SpecText spec;                    // the complete spec, with the chosen strategy
   std::vector<std::string> chosen;  // values that were chosen, with the reason, one line each: "sequence 8192: ..."
@@ -18,9 +18,9 @@ struct FirstAnswer {
 // or a folder with one.
 bool names_a_model(const std::string& what);
 
-// The spec for a model on machines ("2xdgx-h100"): the sequence and the batch follow the rules that `chosen` states,
-// and the strategy is the first one that fits in a search. overrides: values of --set, which are not chosen. Throws
-// Error where the machines are unknown, or nothing fits.
+// Makes a spec for a model on machines ("2xdgx-h100"): sequence and batch follow the rules that `chosen` states, and
+// the strategy is the first one that a search finds to fit. overrides: values of --set, which are used and not chosen.
+// Throws Error where the machines are unknown, or nothing fits.
 FirstAnswer first_answer(const std::string& model, const std::string& machines,
                          const std::vector<std::string>& overrides, unsigned threads, const std::atomic<bool>* stop);
 

@@ -17,14 +17,14 @@ constexpr std::size_t kPairs = 40;  // greatest number of pairs of changes that 
 
 using Overrides = std::vector<std::string>;
 
-// Adds the change to twice a parallel degree and half the data-parallel degree, if that is even.
+// Adds a change of the spec that doubles a parallel degree and halves the data-parallel degree, if the latter is even.
 void add_twice(std::vector<Overrides>& changes, const Strategy& s, std::string_view key, std::int64_t degree) {
   if (s.data % 2 == 0)
     changes.push_back({fmt::format("strategy.{}={}", key, 2 * degree), fmt::format("strategy.data={}", s.data / 2)});
 }
 
-// Changes of one technique each, those that cost least time first: states are sharded before ops are recomputed or data
-// is offloaded.
+// Changes of the spec by one technique each, those that cost least time first: sharding of states comes before
+// recomputation and offload.
 std::vector<Overrides> small_changes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   std::vector<Overrides> changes;
@@ -61,13 +61,13 @@ Overrides more_nodes(const Spec& spec, std::int64_t times) {
           fmt::format("strategy.data={}", times * spec.strategy.data)};
 }
 
-// Simulates changes of the spec, until enough of them fit in memory to be printed.
+// Simulates changes of a spec and keeps those that fit in memory, until there are enough to print.
 class Tries {
  public:
   Tries(const SpecText& text, const Overrides& overrides, const std::string& profile)
       : text_(text), overrides_(overrides), profile_(profile) {}
 
-  // Simulates the step with a change; returns whether it fits in memory.
+  // Simulates the step with a change of the spec; returns whether the step then fits in memory.
   bool fits(const Overrides& change) {
     Overrides all = overrides_;
     all.insert(all.end(), change.begin(), change.end());
@@ -96,7 +96,7 @@ std::vector<FittingChange> fitting_changes(const SpecText& text, const Overrides
                                            const std::string& profile) {
   const Spec spec = parse_spec(text.text, text.path, overrides);
   Tries tries(text, overrides, profile);
-  std::vector<Overrides> short_of;  // changes that are not enough alone: with them the step still does not fit
+  std::vector<Overrides> short_of;  // changes with which, alone, the step does not fit yet
   for (const Overrides& change : small_changes(spec)) {
     if (!tries.enough() && !tries.fits(change)) short_of.push_back(change);
   }

@@ -15,14 +15,14 @@ struct FittingChange {
   Bytes peak = 0;                // peak memory in bytes of the fullest GPU
 };
 
-// At most three small changes with which a strategy that does not fit in memory does: changes of one technique are
-// tried first, then of two, then more GPUs. Every change is simulated. text: the spec file that was read, to which
+// Finds at most three small changes with which a strategy that does not fit in memory does fit: first changes of one
+// technique are tried, then of two, then more GPUs. Every change is simulated. text: the spec file, to which
 // `overrides` and the changes are applied.
 std::vector<FittingChange> fitting_changes(const SpecText& text, const std::vector<std::string>& overrides,
                                            const std::string& profile);
 
-// A table of the changes with their step times, compared with that of the step that does not fit; "" if there are no
-// changes.
+// A table of the changes with their step times, compared with the time of the step that does not fit (step_s, in
+// seconds); "" if there are no changes.
 std::string fitting_text(const std::vector<FittingChange>& changes, double step_s, const Style& style);
 
 }  // namespace orrery

@@ -19,7 +19,7 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
-// Length of the longest sequence that is tried, as a multiple of the spec's length.
+// The longest sequence that is tried, as a multiple of the spec's sequence length.
 constexpr std::int64_t kMostSequences = 65536;
 
 struct Largest {
@@ -29,8 +29,8 @@ struct Largest {
   bool stopped = false;
 };
 
-// Sizes to try, in ascending order. If one size fits, so do all smaller sizes of the list for which there is any
-// strategy.
+// Sizes (micro-batches, sequence lengths or numbers of layers) to try, in ascending order. If a strategy fits for one
+// of them, one fits for every smaller size of the list for which there is any strategy.
 using Row = std::vector<std::int64_t>;
 
 class Finder {
@@ -63,7 +63,8 @@ class Finder {
       rows.emplace_back();
       for (std::int64_t n = 1; n <= kMostLayers; ++n) {
         if (n > 1 && gpus % (n + 2) == 0)
-          // From this n on the pipeline may have n + 2 stages for n layers (models/load/check.cpp, pipeline_rules).
+          // From this number n of layers on, the pipeline may have n + 2 stages (models/load/check.cpp,
+          // pipeline_rules).
           rows.emplace_back();
         rows.back().push_back(n);
       }
@@ -89,7 +90,8 @@ class Finder {
   }
 
   void climb(const Row& sizes) {
-    std::size_t good = 0, step = 1;  // good: number of sizes, from the first of the list on, that are known to fit
+    // good: how many sizes of the list, counted from the smallest, are known to fit
+    std::size_t good = 0, step = 1;
     while (good < sizes.size() && !largest_.stopped && fits(sizes[std::min(good + step, sizes.size()) - 1])) {
       good = std::min(good + step, sizes.size());
       step *= 2;

@@ -13,8 +13,8 @@ namespace orrery {
 // How far the search for the best strategy on a machine has come.
 enum class Reached : std::uint8_t { proven, not_proven, not_searched };
 
-// One machine, the best strategy on it, and the time and cost of a training run with this strategy. nullopt: not known,
-// or the number of tokens of the run is not given.
+// One machine, the best strategy on it, and the time and cost of a training run with this strategy. A nullopt stands
+// for a figure that is not known, or that needs the number of tokens of the run, which is not given.
 struct Machine {
   std::string name;  // name of the node type: "dgx-h100"
   std::int64_t gpus = 0, nodes = 0;
@@ -29,7 +29,8 @@ struct Machine {
   std::optional<double> power_kW;  // power in kW of the nodes under full load
   std::optional<Price> price;
 };
-// tokens: number of tokens of the training run, 0 if none is given.
+// Makes the entry of one machine from the result of a search. tokens: number of tokens of the training run, 0 if none
+// is given.
 Machine make_machine(const Space& space, const SearchResult& result, const PriceList& prices, double tokens);
 
 // The name of a machine in a table: its node type, or its GPU where the spec describes the nodes in detail.
@@ -41,7 +42,7 @@ double saves_every(const Machine& machine);
 // Tables with a row for every machine, and below them the reasons why some machines cannot be chosen. A sample is in
 // docs/guide.md, "Which strategy, and which machine".
 std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style);
-// a JSON list, for the member `machines` of orrery.search/1
+// The machines as a JSON list, the member `machines` of schema orrery.search/1.
 std::string machines_json(const std::vector<Machine>& machines);
 std::string machines_csv(const std::vector<Machine>& machines);
 

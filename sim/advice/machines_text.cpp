@@ -16,13 +16,13 @@ std::string money(const std::optional<double>& usd) {
                        : fmt::format("{:.2f}", *usd);
 }
 
-// Prints a figure with three significant digits, for figures that may differ a thousandfold from machine to machine.
+// A figure with three significant digits, whatever its size: such figures may differ a thousandfold among machines.
 std::string three_digits(double value) {
   const int whole = static_cast<int>(std::floor(std::log10(value)));
   return fmt::format("{:.{}f}", value, std::clamp(2 - whole, 0, 6));
 }
 
-// A figure, or "-" where it is not known.
+// The value as text with `digits` decimals, or "-" where it is not known.
 std::string figure(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
@@ -36,7 +36,7 @@ std::string price_text(const Price& p) {
   return text + (p.source.empty() ? "" : "; " + p.source) + '\n';
 }
 
-// Notes below the table: figures that the table leaves out, and the prices on which it is based.
+// The notes below the table of machines: figures that the table leaves out, and the prices on which it is based.
 std::string notes_text(const std::vector<Machine>& machines, const PriceList& prices) {
   std::string text;
   std::vector<std::string_view> told;

@@ -18,7 +18,7 @@ struct Price {
   bool uncertain = false;
   std::string source;
 };
-// A list of prices of GPUs, of electricity and of the years over which owners write nodes off. 0: not known.
+// Prices of GPUs and of electricity, and the years over which owners write nodes off. 0: not known.
 struct PriceList {
   std::string date;
   std::vector<Price> rows;
@@ -27,8 +27,8 @@ struct PriceList {
 
   const Price* find(std::string_view gpu) const;
 };
-// The path of a price list ("" = the built-in one), and prices from the command line that replace those of the list (0:
-// not given).
+// file: the path of a price list ("": the built-in one). usd_per_kWh, write_off_years: values from the command line
+// that replace those of the list (0: not given).
 struct PriceOptions {
   std::string file;
   double usd_per_kWh = 0, write_off_years = 0;

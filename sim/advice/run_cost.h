@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// The time and cost of a training run with a given number of tokens on a cluster. nullopt: not known, or no number of
-// tokens given.
+// The time and cost of a training run on a cluster with a given number of tokens. A nullopt stands for a figure that is
+// not known, or for a run whose number of tokens is not given.
 struct RunCost {
   FailurePlan failures;
   double goodput = 1;                    // share of the running time that is spent on steps which no failure undoes
@@ -18,7 +18,7 @@ struct RunCost {
   std::optional<double> usd_per_Mtoken;  // rent of the GPUs per million tokens, US dollars
   std::optional<double> purchase_usd;    // price of all nodes, US dollars
   std::optional<double> energy_MWh;  // electricity in MWh that the nodes under full load need during the training run
-  // The cost of the run to an owner of the nodes: the share of their price that is written off during the run, and
+  // The cost of the run to an owner of the nodes: the part of the nodes' price that is written off during the run, and
   // their electricity. Buildings, cooling, staff and network switches are left out.
   std::optional<double> owned_usd;
 };
@@ -26,7 +26,7 @@ struct RunCost {
 // The purchase price of the nodes of a cluster in dollars, if the price of one node with as many GPUs is known.
 std::optional<double> purchase_usd(const Spec& spec, const PriceList& prices);
 
-// tokens: number of tokens of the run; 0: not given. step: seconds of a step.
+// Finds time and cost of a run. tokens: number of tokens of the run, 0: not given; step: seconds of one step.
 RunCost run_cost(const Spec& spec, double tokens, double tokens_per_s, Seconds step, const PriceList& prices);
 
 }  // namespace orrery

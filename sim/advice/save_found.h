@@ -8,12 +8,12 @@
 
 namespace orrery {
 
-// Writes the spec of a strategy that a search has found, where --save asks for it; of several processes the first one
-// writes. Throws Error if the file cannot be written.
+// Writes the spec of the best strategy that a search has found to the file of --save, if that option is given. If
+// several processes search together, the first one writes. Throws Error if the file cannot be written.
 void save_found(const SearchCommandOptions& options, const Space& space, const Point& point);
 
-// The line that says how to predict the strategy again: the file of --save; else `command`, or on a terminal, where
-// that is too long to be read, that --save writes it.
+// A line that says how to predict the strategy again: from the file of --save; else by `command`; or, on a terminal on
+// which the command would be too long to read, that --save writes the strategy to a file.
 std::string how_to_repeat(const SearchCommandOptions& options, const std::string& command, const Style& style);
 
 }  // namespace orrery

@@ -47,8 +47,8 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   return options;
 }
 
-// The reason why a machine is beyond the user's limits, "" if it is not. Machines on which no strategy fits have their
-// reason from make_machine() already.
+// The reason why a machine exceeds the user's limits (--deadline, --budget), "" if it does not. Where no strategy fits
+// on a machine, make_machine() has set the reason already.
 std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
   if (o.deadline_days > 0 && m.cost.days > o.deadline_days)
     return fmt::format("{:.{}f} days, above --deadline {:.4g}", *m.cost.days, *m.cost.days < 1 ? 3 : 1,
@@ -107,7 +107,8 @@ void search_all(std::vector<SearchCase>& cases, const SearchCommandOptions& o, c
   }
 }
 
-// The figure by which a machine is chosen: the memory, the rent per token, or the time of the run.
+// The figure by which machines are compared, the lowest being the best: memory, rent per token, or time per token,
+// failures included.
 double value_of(const Machine& m, const SearchCommandOptions& o) {
   if (o.objective == "memory") return static_cast<double>(m.memory);
   if (o.objective == "cost") return *m.cost.usd_per_Mtoken;
@@ -161,8 +162,8 @@ FrontRow front_row(const SearchCase& c, const Found& found) {
   return row;
 }
 
-// Adds the best strategies of a machine for ever smaller memory limits, until none fits: strategies that need less
-// memory are slower. Returns whether it got that far.
+// Adds to the Pareto front the best strategies of a machine for ever smaller memory limits, until no strategy fits:
+// those that need less memory are slower. Returns whether this was completed.
 bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
                   std::vector<FrontRow>& front) {
   constexpr std::size_t kMost = 64;
@@ -179,7 +180,7 @@ bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Comm
   return false;
 }
 
-// The results of a search of several machines.
+// The results of a search on one or several machines.
 struct Findings {
   std::vector<SearchCase> cases;
   const SearchCase* best = nullptr;  // the machine with the best strategy; nullptr: no machine can be chosen

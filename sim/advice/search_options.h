@@ -15,9 +15,9 @@
 namespace orrery {
 
 // orrery search: finds the best strategies that fit in memory, proves that no other strategy is better, and tells why
-// other strategies are slower; with several machines, also which machine to choose and what a run costs. The exit
-// status is 1 if no strategy fits, or if the user stopped the search before the proof; the strategies found so far are
-// then printed. Throws Error for bad input.
+// other strategies are slower; with several machines, also which machine to choose and what a training run costs. The
+// exit status is 1 if no strategy fits, or if the user stopped the search before the proof; the strategies found until
+// then are printed. Throws Error for bad input.
 struct SearchCommandOptions {
   std::string spec;
   SpecText text{};  // text of the spec, if the command has read it already

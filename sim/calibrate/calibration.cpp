@@ -14,11 +14,11 @@
 namespace orrery {
 namespace {
 
-// Largest share of a task's time during which another task of its rank may run while the first still counts as alone.
+// A task still counts as having run alone if another task of its rank ran for no more than this share of the time.
 constexpr double kAlone = 0.05;
-// smallest share of a task's time during which another task must run for the first to count as slowed
+// A task counts as slowed if another task ran for at least this share of the time.
 constexpr double kSlowed = 0.9;
-constexpr std::size_t kFewest = 4;  // smallest number of measured repetitions that make a sample
+constexpr std::size_t kFewest = 4;  // measured repetitions that an op needs to have a sample
 
 using Busy = std::pair<Picoseconds, Picoseconds>;
 
@@ -41,7 +41,7 @@ std::vector<Busy>::const_iterator first_after(const std::vector<Busy>& intervals
                           [](const Busy& i, Picoseconds t) { return i.second < t; });
 }
 
-// The share of [begin, end] that the intervals cover.
+// The share of the time from `begin` to `end` that the intervals cover.
 double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picoseconds end) {
   if (end <= begin) return 0;
   Picoseconds sum = 0;
@@ -50,15 +50,15 @@ double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picosecon
   return static_cast<double>(sum) / static_cast<double>(end - begin);
 }
 
-// Busy intervals of a rank's compute, by lane: FSDP casts and copies a unit on the lane that gathers it, beside the
-// layers' compute, and on a GPU each then slows or waits for the other.
+// The busy intervals of a rank's compute, for each lane. FSDP casts and copies a unit on the lane that gathers the
+// unit, beside the layers' compute; on a GPU each of the two then slows or waits for the other.
 class ComputeLanes {
  public:
-  // Adds a task that computes; the tasks of a lane in the order of their begins.
+  // Adds a task that computes. The tasks of a lane must come in the order in which they begin.
   void add(const Op& op, Picoseconds begin, Picoseconds end) {
     if (!moves(op) && !is_host_work(op)) lanes_[op.lane].emplace_back(begin, end);
   }
-  // The share of [begin, end] during which any other lane computes.
+  // The share of the time from `begin` to `end` during which a lane other than `lane` computes.
   double share_of_others(LaneKind lane, Picoseconds begin, Picoseconds end) const {
     std::vector<Busy> others;
     for (const auto& [other, intervals] : lanes_) {
@@ -73,8 +73,8 @@ class ComputeLanes {
   std::map<LaneKind, std::vector<Busy>> lanes_;
 };
 
-// Mean of the middle half of the values: the results can be added up like means, and a single disturbed measurement
-// does not change them.
+// The mean of the middle half of the values. Such means can be added up like plain means, and a single disturbed
+// measurement does not change them.
 double middle(std::vector<Seconds> values) {
   std::sort(values.begin(), values.end());
   const auto cut = static_cast<std::ptrdiff_t>(values.size() / 4);
@@ -86,8 +86,9 @@ double mean(const std::vector<Seconds>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Joins samples whose sizes are in the same half octave, and makes times grow with size: where a larger transfer was
-// measured to be faster, both samples get their mean, because times of transfers scatter.
+// Joins samples of transfers whose sizes are within half an octave (a factor of sqrt(2)), and makes times grow with
+// size: where a larger transfer was measured to be faster, both samples get their mean, because times of transfers
+// scatter.
 void smooth(std::vector<TransferSample>& samples) {
   const auto join = [](const TransferSample& a, const TransferSample& b) {
     const double x = static_cast<double>(a.count), y = static_cast<double>(b.count);
@@ -121,7 +122,8 @@ double spread(std::vector<Seconds> values) {
   return n < kFewest ? 0 : (values[n * 3 / 4] - values[n / 4]) / values[n / 2];
 }
 
-// Indices of the steps whose time is in the middle half, without the first steps, which warm up.
+// The indices of the steps that are neither among the slowest nor the fastest quarter, without the first steps, which
+// warm up.
 std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   const std::vector<Picoseconds> times = step_times(runs);
   const std::size_t skipped = warm_up(times.size());
@@ -138,8 +140,8 @@ std::int64_t rounded_rows(std::int64_t rows) {
   return std::llround(std::exp2(std::round(2 * std::log2(static_cast<double>(rows))) / 2));
 }
 
-// A rounded shape, so that the times of many tasks are collected under it, and the work of one task as a share of the
-// work of that shape.
+// The shape under which the time of a task is collected, rounded so that many tasks share it. part: the task's work as
+// a share of the work of that shape.
 struct CommonShape {
   WorkShape shape;
   double part = 1;
@@ -162,12 +164,11 @@ CommonShape common_shape(const Plan& plan, TaskId t) {
 struct Observations::Step {
   const Plan& plan;
   Trace trace;
-  const std::vector<Bytes>& cleared;  // for each task, the bytes of accumulated gradients that it sets to zero first
+  const std::vector<Bytes>& cleared;  // for each task, the bytes of gradient sums that it sets to zero first
 
-  // Busy intervals of each class of ranks; beside: of the host's copies and updates, which run at the same time as
-  // compute.
+  // For each class of ranks: the intervals in which compute, transfers, or (beside) copies and updates of the host run.
   std::vector<std::vector<Busy>> compute, transfers, beside;
-  std::vector<ComputeLanes> lanes;  // of each class of ranks
+  std::vector<ComputeLanes> lanes;  // for each class of ranks, compute intervals by lane
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
     for (const RankClass& slot : plan.classes) {
@@ -258,8 +259,8 @@ void Observations::add(const Seen& one, Seen& to) {
     (to.*list).insert((to.*list).end(), (one.*list).begin(), (one.*list).end());
 }
 
-// A transfer is counted if it was alone on all its ranks, or slowed on all. A transfer of a batch (grouped sends and
-// receives) is not counted: it ends with the complete batch, so its own time is not known.
+// Counts a transfer's time if the transfer ran alone on all its ranks, or was slowed on all. A transfer that is part of
+// a batch (grouped sends and receives) does not count: it ends with the batch, so its own time is not known.
 void Observations::add_transfer(const Step& step, std::uint32_t match) {
   const auto members = step.plan.members_of(match);
   double least = 1, most = 0;
@@ -280,7 +281,7 @@ void Observations::add_transfer(const Step& step, std::uint32_t match) {
   (most <= kAlone ? seen.alone : seen.slowed).push_back(sum / static_cast<double>(members.size()));
 }
 
-// Adds the wait of a task, from the moment when its dependencies had ended until its thread entered it.
+// Adds the wait of a task: the time from the end of its dependencies until its thread began it.
 void Observations::add_waits(const Step& step, TaskId t) {
   const Plan& plan = step.plan;
   const RankClass& slot = plan.classes[plan.slot_of(t)];
@@ -296,7 +297,7 @@ void Observations::add_waits(const Step& step, TaskId t) {
     host_wake_.push_back(wait);
   else if (!here)
     (there ? wake_ : gap_).push_back(wait);
-  // No task waits for a transfer whose rank computes meanwhile, so such transfers are collected separately.
+  // No task waits for a transfer whose rank computes meanwhile; the waits of such transfers are collected separately.
   if (here && !there && !is_host_work(plan.op_of(s.cause)))
     (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
 }

@@ -15,36 +15,39 @@
 namespace orrery {
 
 // The mean waits in seconds between the tasks of one step (plain means, so that they add up to the total time between
-// tasks). A wait lasts from the moment when a task's dependencies have ended until its thread enters it.
+// tasks). A wait lasts from the moment when a task's dependencies have ended until the task's thread begins the task.
 struct Waits {
-  Seconds gap = 0, transfer_start = 0, wake = 0;  // the means of the waits with the same names in MeasuredTimes
-  Seconds busy_transfer_start = 0;  // the same as transfer_start, for transfers whose rank computes meanwhile
-  // host_start: wait before a copy or update by the host; host_wake: wait of a task after such work has ended.
+  // Mean waits in seconds. gap: between tasks of the compute lane; transfer_start: before a transfer; wake: of a task
+  // that waited for a transfer.
+  Seconds gap = 0, transfer_start = 0, wake = 0;
+  Seconds busy_transfer_start = 0;  // as transfer_start, for transfers whose rank computes meanwhile
+  // host_start: wait before a copy or update by the host; host_wake: wait of a task for the thread after such work has
+  // ended.
   Seconds host_start = 0, host_wake = 0;
   std::vector<bool> busy;  // for each task, whether it is a transfer whose rank computes meanwhile
 };
 
-// Durations of single tasks in executed runs, collected by kind of op and sizes. Of each run only the middle half of
-// the steps by duration is used, without the first third (two at least), which warm up: typical steps, without
-// outliers. A task counts as alone if no other task of its rank runs at the same time. It counts as slowed if a
-// transfer (for a compute task) or compute (for a transfer) runs during nearly all of it; likewise for compute during
-// the copies and updates of the host. Compute beside compute on another lane is not counted: its time says nothing
-// about one alone.
+// Durations of single tasks in executed runs, collected by kind of op and sizes. Only typical steps of a run are used:
+// the first third of the steps (two at least), which warm up, is left out, and of the rest the middle half by duration
+// counts. A task counts as alone if no other task of its rank runs at the same time. A compute task counts as slowed if
+// a transfer runs during nearly all of it, a transfer if compute does; copies and updates of the host beside compute
+// are counted in the same way. Compute beside compute on another lane does not count: its time says nothing about
+// either alone.
 class Observations {
  public:
-  // Adds what the ranks measured. unfolded: the plan with all ranks.
+  // Adds the times that the ranks measured. unfolded: the plan with all ranks.
   void add(const Plan& unfolded, std::span<const RankRun> runs);
   // Adds the compute times of ranks that ran one by one, each alone on the device (compose.h). Such runs say nothing
   // about transfers and waits.
   void add_alone(const Plan& unfolded, std::span<const RankRun> runs);
 
-  // The samples: each is a mean over the middle half of the repetitions, so that samples add up to a typical step. Ops
-  // that were never alone have no sample; transfers of almost the same size share one.
+  // The collected samples. Each is a mean over the middle half of the repetitions, so that samples add up to a typical
+  // step. Ops that never ran alone have no sample; transfers of almost the same size share one.
   MeasuredTimes times() const;
 
-  // Noise of the measured compute times, which tells how reliable one repetition is: quartile distance over median,
-  // averaged over ops by time. Ops whose number of tokens depends on a router, and the work of the host, are not
-  // counted.
+  // How much a compute op's measured time scatters from repetition to repetition: quartile distance over median,
+  // averaged over ops, weighted by time. Ops whose number of tokens depends on a router, and the work of the host, are
+  // left out.
   double noise() const;
 
   static Waits waits(const Plan& unfolded, const Trace& step);
@@ -53,8 +56,8 @@ class Observations {
   struct Seen {
     double amount = 0;
     std::vector<Seconds> alone, slowed;
-    // beside: times of compute during copies or updates of the host; copied: times of such work of the host while the
-    // rank computes.
+    // beside: times of compute while the host copies or updates; copied: times of the host's copies and updates while
+    // the rank computes.
     std::vector<Seconds> beside, copied;
     bool steady = false;  // whether the op is compute whose sizes are the same in every step
   };
@@ -75,27 +78,26 @@ class Observations {
 };
 
 // A spec that `orrery calibrate` runs: the text of a built-in spec, or the path of a user's file with overrides.
-// composed: whether the ranks run one by one.
+// composed: whether the ranks run one after another on the same device.
 struct CalibrationSpec {
   std::string name, text;
   std::string path;
   std::vector<std::string> overrides;
-  std::int64_t steps = 12;  // number of steps to run: enough for the repetitions of a sample
+  std::int64_t steps = 12;  // number of steps to run; gives enough repetitions for samples
   bool composed = false;
 };
 
-// The number of steps in which a rank of a GPU multiplies for `settle` seconds, products at the rate of a Hopper GPU.
-// Under its power limit a GPU needs some tenths of a second to find the clocks that it keeps, and has those of the run
-// before until then.
+// The number of steps for which one GPU rank must run to multiply matrices for `settle` seconds, at the rate of a
+// Hopper GPU. Under its power limit a GPU needs some tenths of a second to settle on a clock rate; until then it has
+// that of the run before.
 std::int64_t settled_steps(const Plan& plan, double settle);
 
-// The specs for a grid of shapes: models of one or two layers with every kind of op that CPU ranks execute, and
-// strategies with every kind of transfer. In most specs each transfer is between tasks that wait for it; in a few,
-// transfers run at the same time as compute.
+// The specs that calibrate CPU ranks, for a grid of shapes: models of one or two layers with every kind of op that CPU
+// ranks execute, and strategies with every kind of transfer. In most specs each transfer is between tasks that wait for
+// it; in a few, transfers run at the same time as compute.
 std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick);
 
-// The calibration specs for one GPU: bf16, one layer in each, with the widths of models of 0.3 to 70 billion
-// parameters.
+// The specs that calibrate one GPU: bf16, one layer in each, with the widths of models of 0.3 to 70 billion parameters.
 std::vector<CalibrationSpec> gpu_calibration_specs(bool quick);
 
 }  // namespace orrery

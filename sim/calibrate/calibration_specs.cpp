@@ -14,20 +14,21 @@ struct Shape {
   std::int64_t head_dim = 0;  // head dimension of the model; 0: hidden / heads
 };
 
-// A grid of shapes over hidden x tokens; MLP widths and numbers of heads vary within it.
+// Shapes whose products of width (hidden) and tokens form a grid; MLP widths and numbers of heads vary among them.
 constexpr Shape kShapes[] = {
     {64, 2, 1, 176, 512, 32, 2},   {64, 4, 4, 256, 256, 64, 4},     {64, 2, 2, 96, 2048, 256, 4},
     {128, 4, 2, 352, 1024, 64, 1}, {128, 2, 2, 512, 384, 128, 2},   {128, 4, 4, 256, 512, 128, 8},
     {256, 8, 4, 704, 256, 32, 2},  {256, 4, 4, 1024, 512, 128, 2},  {256, 8, 2, 640, 1024, 256, 4},
     {512, 8, 8, 1408, 512, 64, 1}, {512, 16, 4, 2048, 1024, 64, 4}, {512, 8, 4, 1024, 256, 256, 3},
 };
-// Indices in kShapes of the two shapes of a quick calibration; their specs have every kind of op and transfer.
+// Indices in kShapes of the two shapes of a quick calibration. The specs made for these shapes have every kind of op
+// and transfer.
 constexpr std::size_t kQuick[] = {3, 4};
-// Number of steps of a quick calibration: three warm up, and the middle half of the others counts.
+// Number of steps of a quick calibration: the first three warm up, and the middle half of the rest counts.
 constexpr std::int64_t kQuickSteps = 10;
 
-// Limits of hidden * tokens, by which the number of steps is chosen: a step below kShortStep takes about a tenth of a
-// second, a step above kLongStep a second or more.
+// Limits of hidden size * tokens of a micro-batch, by which the number of steps is chosen: a step below kShortStep
+// takes about a tenth of a second, a step above kLongStep a second or more.
 constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::int64_t{512} * 512;
 
 // Shapes for GPUs: complete layers, and the parts of larger layers that tensor parallelism gives to one rank.
@@ -43,7 +44,7 @@ constexpr Shape kGpuShapes[] = {
 };
 constexpr std::int64_t kGpuSteps = 14;
 
-// Layer types, as parts of a spec; together they have all ops in which layers differ.
+// Types of layers, as parts of a spec. Together they have every op in which layers of models differ.
 constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
 constexpr std::string_view kGpt =
     "gated: false, norm: layernorm, positions: learned, bias: true, tied_embeddings: true";
@@ -67,13 +68,13 @@ CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view k
   return c;
 }
 
-// The key global_batch of a spec for this number of micro-batches on each of `data` data-parallel ranks.
+// The key global_batch of a spec in which each of `data` data-parallel ranks has this number of micro-batches.
 std::string batch(const Shape& s, std::int64_t data, std::int64_t micro_batches) {
   return fmt::format("global_batch: {}, ", s.micro_batch * data * micro_batches);
 }
 
-// Adds specs with all kinds of compute for a shape. Gradients are reduced in one transfer or in buckets, which overlap
-// with no compute.
+// Adds specs that together have all kinds of compute for a shape. Gradients are reduced in one transfer or in buckets,
+// and no reduction overlaps with compute.
 void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks, std::size_t number) {
   const double buckets[] = {0, 0.25, 1, 4};
   const std::string data =
@@ -83,7 +84,7 @@ void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64
   if (number % 3 == 0) specs.push_back(spec("dropout", s, kDropout, 1, ranks, data));
 }
 
-// Adds specs with transfers of tensor parallelism, of a pipeline, and of sharded states.
+// Adds specs with the transfers of tensor parallelism, of a pipeline, and of sharded states, for a shape.
 void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   if (s.heads % ranks == 0 && s.kv_heads % ranks == 0) {
     const std::string tensor = fmt::format("{}tensor: {}, {}", batch(s, 1, 2), ranks, kExposed);
@@ -122,7 +123,7 @@ void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int6
   specs.push_back(spec("activations", s, kLlama, 3, ranks, data + ", offload: {activations: cpu}"));
 }
 
-// Adds specs of the same shapes in which transfers run at the same time as compute.
+// Adds specs in which transfers run at the same time as compute, for a shape.
 void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}", batch(s, ranks, 2), ranks);
   specs.push_back(spec("overlapped", s, kLlama, 4, ranks, data + ", bucket_MiB: 1"));
@@ -162,7 +163,7 @@ std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
     if (ranks > 1 && i % 3 == 1 && !quick) add_families(specs, kShapes[i], ranks);
     if (ranks > 1 && i % 6 == 4) add_overlapped(specs, kShapes[i], ranks);
   }
-  // A shape with few tokens and many weights, for the largest messages: 64 MiB and beyond.
+  // This shape has few tokens and many weights, for the largest messages: 64 MiB and beyond.
   const Shape wide = {1024, 8, 8, 4096, 2048, 32, 1};
   if (!quick && ranks > 1) {
     const std::string data = fmt::format("{}data: {}, {}", batch(wide, ranks, 1), ranks, kExposed);
@@ -184,8 +185,8 @@ std::vector<CalibrationSpec> gpu_calibration_specs(bool quick) {
     specs.push_back(gpu_spec("llama", s, kLlama, strategy));
     if (i % 3 == 0) specs.push_back(gpu_spec("gpt", s, kGpt, strategy));
     if (i % 6 == 3) specs.push_back(gpu_spec("unfused", s, kGpt, strategy + ", attention: unfused"));
-    // Weight gradients that are written and not accumulated, as those of FSDP units are, and casts of parameters, which
-    // FSDP makes with one rank too; recomputed ops; sums and updates over bf16 gradients; dropout.
+    // These specs have weight gradients that are written and not accumulated, as FSDP units have, and casts of
+    // parameters, which FSDP makes with one rank too; recomputed ops; sums and updates over bf16 gradients; dropout.
     if (i % 3 == 1) specs.push_back(gpu_spec("units", s, kLlama, strategy + ", sharding: fsdp, recompute: full"));
     if (i % 4 == 2) specs.push_back(gpu_spec("narrow", s, kLlama, strategy + ", gradient_precision: bf16"));
     if (i % 6 == 1) specs.push_back(gpu_spec("dropout", s, kDropout, strategy));

@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-// Smallest number of measured times of a collective, from single ranks, that make a sample if some of these ranks may
-// have waited in it.
+// The number of times of a collective that are needed for a sample if each comes from the trace of a single rank, which
+// may have waited in the collective.
 constexpr std::size_t kFewestEnds = 4;
 
 struct SampleSummary {
@@ -38,9 +38,9 @@ void add(TransferTimes& transfers, const TransferRow& row) {
   transfers[{row.kind, row.ranks, row.nodes}][row.bytes].push_back(row.seconds);
 }
 
-// Adds times of transfers from the collectives in traces. If a collective is in the traces of all its ranks, its time
-// is the shortest of theirs, on the rank that arrived last; otherwise its time is the shortest one for that size in any
-// trace.
+// Adds times of transfers from the collectives in traces. If the traces of all ranks of a collective are there, its
+// time is the shortest among the ranks, that of the rank that arrived last; otherwise the time is the shortest one for
+// that size in any trace.
 void add_ends(TransferTimes& transfers, const std::vector<Imported>& files,
               std::map<std::string, std::int64_t>& refused) {
   std::map<std::string, std::vector<TransferRow>> collectives;
@@ -103,7 +103,7 @@ std::vector<OpTable> op_tables(const std::vector<Imported>& files) {
   return tables;
 }
 
-// Adds NCCL's table for each size of communicator; a second table for the same size is left out.
+// Adds NCCL's tuning table for each size of communicator; a second table for the same size is left out.
 void add_nccl(Profile& profile, const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused) {
   for (const Imported& file : files) {
     for (const LoggedNccl& logged : file.nccl) {
@@ -128,8 +128,8 @@ void append(Imported& to, Imported from) {
 struct TestName {
   std::string_view text, kind;
 };
-// Parts of a program's name and the kind of collective. The first match counts, so "allreduce" stands before "reduce",
-// which it contains.
+// Parts of a benchmark program's name, and the kind of collective that it measures. The first match counts, so
+// "allreduce" stands before "reduce", which is a part of it.
 constexpr TestName kTestNames[] = {
     {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
     {"alltoall", "all_to_all"},  {"broadcast", "broadcast"},  {"sendrecv", "message"},
@@ -152,7 +152,7 @@ std::string nccl_tests_kind(std::string_view program) {
 
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes) {
   if (kind != "message") return {kind, ranks, nodes};
-  // each rank sends to the next one, and the time is that of the slowest of these sends
+  // In this test each rank sends to the next one, and the time is that of the slowest send.
   return {kind, 2, std::min<std::int64_t>(nodes, 2)};
 }
 

@@ -12,9 +12,9 @@
 
 namespace orrery {
 
-// One measured transfer, or the mean of many that a benchmark has printed.
+// One measured transfer, or the mean of many transfers that a benchmark has printed.
 struct TransferRow {
-  std::string kind;  // kind of transfer: "all_reduce", "message"
+  std::string kind;  // "all_reduce", ..., or "message" (a send and its receive)
   std::int64_t ranks = 2, nodes = 0;
   Bytes bytes = 0;
   Seconds seconds = 0;
@@ -45,32 +45,32 @@ struct Imported {
   std::map<std::string, std::int64_t> refused;
 };
 
-// Each function reads one kind of file. path names the file in Errors ("path:line: what and what to do") and, if the
-// file does not say which collective it measured, names the collective too. A line without a measurement is refused and
-// counted; for a broken file Error is thrown.
+// Each of these functions reads one kind of file. path: names the file in Errors ("path:line: what and what to do")
+// and, if the file does not say which collective it measured, the collective too. A line without a measurement is
+// refused and counted; for a broken file Error is thrown.
 Imported import_nccl_tests(const std::string& path, std::string_view text);       // nccl-tests: text output of *_perf
 Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // nccl-tests: JSON of *_perf -J
-// NCCL's log with NCCL_DEBUG=INFO, subsystems GRAPH, TUNING
+// Reads NCCL's log, as NCCL_DEBUG=INFO writes it with the subsystems GRAPH and TUNING.
 Imported import_nccl_log(const std::string& path, std::string_view text);
-// A trace of PyTorch's profiler or of orrery run --trace
+// Reads a trace of PyTorch's profiler or of `orrery run --trace`.
 Imported import_kineto(const std::string& path, std::string_view text);
 
-// Imports a file of any kind above; a log may hold the output of several tools.
+// Imports a file of any of the kinds above; a log may hold the output of several tools.
 Imported import_file(const std::string& path);
 Imported import_text(const std::string& path, std::string_view text);
 
-// The profile made from some files: medians and quartile distances over the measurements of the same shape; everything
-// else is taken from the built-in profile (Profile::rest_built_in). A collective in traces takes as long as on the rank
-// that arrived last, which is the shortest time of all ranks; without the traces of all ranks, it takes the shortest of
-// at least four times for that size. Collectives for which this is not possible are counted in `refused`.
+// Makes a profile from measured files: medians and quartile distances over the measurements of the same shape. Whatever
+// the files do not measure is taken from the built-in profile (Profile::rest_built_in). A collective in traces takes as
+// long as on the rank that arrived last, which is the shortest time of all its ranks; without the traces of all ranks
+// it takes the shortest of at least four times for that size. Collectives with fewer are counted in `refused`.
 Profile profile_of(const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused);
 
-// The kind of collective in the name of a program or file: "all_reduce" for "all_reduce_perf", "reduce_scatter" for
-// "/opt/reduce_scatter_perf_mpi", "message" for "sendrecv_perf", "all_reduce" for "all-reduce-8.txt"; "" if there is
-// none.
+// The kind of collective that the name of a program or file contains: "all_reduce" for "all_reduce_perf",
+// "reduce_scatter" for "/opt/reduce_scatter_perf_mpi", "message" for "sendrecv_perf", "all_reduce" for
+// "all-reduce-8.txt"; "" if it contains none.
 std::string nccl_tests_kind(std::string_view program);
-// A row of nccl-tests' output, with the ranks that take part in each transfer: two for a message, however many ranks
-// form the ring.
+// Makes a transfer of a measurement by nccl-tests. A message (sendrecv_perf) is between two ranks, although the test
+// has `ranks` ranks in a ring.
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes);
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
-// Reads a Kineto trace: one of PyTorch, whose kernels are recognised by the operator that launched them ("External id")
-// and the shapes of its inputs, or one of `orrery run --trace`, whose kernels name their kind and sizes ("kind",
-// "sizes"). Times of kernels that ran at the same time as others are not corrected for the slow-down.
+// Reads a trace in the format of Kineto, PyTorch's profiler: one from PyTorch, whose kernels are recognised by the
+// operator that launched them ("External id") and the shapes of the operator's inputs, or one from `orrery run
+// --trace`, whose kernels name their kind and sizes ("kind", "sizes"). Times of kernels that ran beside others are not
+// corrected for the slow-down.
 #include <set>
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ namespace {
 struct TorchCollective {
   std::string_view text, kind;
 };
-// PyTorch's names of collectives ("Collective name" of record_param_comms), and our names for them.
+// PyTorch's names of collectives ("Collective name" of record_param_comms), and the names that Orrery uses.
 constexpr TorchCollective kTorchCollectives[] = {{"allreduce", "all_reduce"},
                                                  {"allreduce_coalesced", "all_reduce"},
                                                  {"_allgather_base", "all_gather"},
@@ -63,7 +64,7 @@ class KinetoTrace {
       kernels.push_back(&e);
       devices.insert(dump_of(e, "pid"));
     }
-    // unknown: a file with several ranks does not tell on which nodes they are
+    // The number of GPUs per node is unknown: a file with several ranks does not say on which nodes they are.
     if (devices.size() > 1) node_gpus_ = 0;
     for (const JsonValue* e : kernels) kernel(*e);
     for (const auto& [id, time] : times_) recognise_operator(id, time);
@@ -84,7 +85,7 @@ class KinetoTrace {
       result_.fingerprint["nccl"] = version->text();
   }
 
-  // Notes the operators that launched kernels, and the threads that autograd runs on.
+  // Records the operators that launched kernels, and the threads that autograd runs on.
   void note_operator(const JsonValue& e) {
     const std::string name = e.text_or("name", ""), category = e.text_or("cat", "");
     const auto args = e.find("args");
@@ -141,7 +142,7 @@ class KinetoTrace {
     if (time > 0) result_.ops.push_back({std::get<WorkShape>(what), time});
   }
 
-  // Counts collectives: the n-th of the same name in the same group is the same collective on every rank.
+  // Records a collective. The n-th one of the same name in the same group is the same collective on every rank.
   void collective(const JsonValue& args, Seconds time, const std::string& device) {
     TransferRow row{std::string(torch_kind(args.at("Collective name").text())),
                     args.whole_or("Group size", 0, 0, sensible::kMostMembers)};
@@ -164,8 +165,8 @@ class KinetoTrace {
     result_.ends.push_back({fmt::format("{} {}", group, count_[{device, group}]++), row});
   }
 
-  // The number of nodes that the listed ranks ("[0, 1, 2, 3]") occupy, by the number of GPUs per node in the trace; 0:
-  // not known.
+  // The number of nodes that the listed ranks (a text such as "[0, 1, 2, 3]") occupy, by the number of GPUs per node in
+  // the trace; 0: not known.
   std::int64_t nodes_of(const std::string& members) const {
     const nlohmann::json list = nlohmann::json::parse(members, nullptr, false);
     if (node_gpus_ < 2 || !list.is_array()) return 0;
@@ -185,9 +186,9 @@ class KinetoTrace {
   std::map<std::int64_t, const JsonValue*> operators_;      // operators by the trace's external id
   std::set<std::pair<std::string, std::string>> autograd_;  // threads that autograd runs on
   Products forward_;
-  std::map<std::int64_t, Seconds> times_;  // for each operator (by external id), the total time of its kernels
+  std::map<std::int64_t, Seconds> times_;  // kernel time of each operator, by external id
 
-  // For each device and group, the number of collectives read so far.
+  // By device and process group: the number of collectives read so far.
   std::map<std::pair<std::string, std::string>, std::int64_t> count_;
 };
 

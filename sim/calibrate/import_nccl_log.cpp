@@ -44,7 +44,7 @@ std::string trimmed(std::string_view text) {
   return first == std::string_view::npos ? "" : std::string(text.substr(first, last - first + 1));
 }
 
-// Splits a table row "a | b | c |" into its cells, without the last one if it is empty.
+// Splits a table row "a | b | c |" into the texts between the bars; an empty last one is left out.
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
   for (std::size_t end = 0; end != std::string_view::npos;) {
@@ -56,11 +56,11 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-// The lines that one thread has logged about the communicator that it sets up.
+// The lines that one thread has logged about the communicator that it is setting up.
 struct OpenCommunicator {
   LoggedNccl logged;
   bool sized = false;  // whether the numbers of ranks and nodes are known
-  // algorithms in the header of the table; each has a group of columns, one for each protocol
+  // The algorithms in the header of the table. Each has a group of columns, one for each protocol.
   std::vector<std::string> algorithms;
   std::vector<std::string> protocols;
 };
@@ -84,7 +84,7 @@ class NcclLogText {
     throw Error(printable(fmt::format("{}:{}: {}", path_, line_, what)));
   }
 
-  // Takes "host:pid:tid" out of the prefix "[0] host:pid:tid [3] " of a line.
+  // Finds the name of a thread, "host:pid:tid", in the prefix "[0] host:pid:tid [3] " of a line.
   static std::string thread_of(std::string_view prefix) {
     LineScanner scan(prefix);
     for (scan.spaces(); !scan.done(); scan.spaces()) {
@@ -110,8 +110,8 @@ class NcclLogText {
       close(c);
   }
 
-  // Reads a graph; patterns are numbered as in src/include/graph.h: 1 to 3 trees, of which 3 is the plain one; 4 ring;
-  // 5 NVLS.
+  // Reads the line of one graph. NCCL numbers the patterns of graphs as in src/include/graph.h: 1 to 3 are trees, of
+  // which 3 is the plain one; 4 is the ring; 5 is NVLS.
   void graph(OpenCommunicator& c, std::string_view text) {
     LineScanner scan(text);
     const auto figure = [&](std::string_view before) {
@@ -130,7 +130,7 @@ class NcclLogText {
     if (!pattern || !across || !count || !intra_rate || !inter_rate || inter_name.empty() || !same)
       fail("a line 'Pattern ...' of a form that is not known");
     const auto intra = find_path(intra_name), inter = find_path(inter_name);
-    // the communicator uses CollNet, or NCCL found no graph of this pattern
+    // A number above 5 is a graph of CollNet; a count of 0 says that NCCL found no graph of this pattern.
     if (*pattern > 5 || *count == 0 || !intra || !inter) return;
     auto& graph = *pattern == 4 ? c.logged.ring : *pattern == 5 ? c.logged.nvls : c.logged.tree;
     graph = NcclGraph{static_cast<int>(*count), *intra_rate, *inter_rate, *intra, *inter, *pattern == 3, *same == 1};
@@ -162,7 +162,7 @@ class NcclLogText {
     return static_cast<int>(*value);
   }
 
-  // Reads the line "24 coll channels, 24 collnet channels, 16 nvls channels, ...".
+  // Reads the numbers of channels from the line "24 coll channels, 24 collnet channels, 16 nvls channels, ...".
   void channels(OpenCommunicator& c, std::string_view text) {
     const std::size_t at = text.find(" coll channels"), nvls = text.find(" nvls channels", at);
     const auto count = figure_before(text, at);
@@ -207,7 +207,8 @@ class NcclLogText {
     }
   }
 
-  // Reads latency and bandwidth from a cell, "  15.2/  43.6"; an algorithm that is switched off has bandwidth 0.
+  // Reads latency (us) and bandwidth (GB/s) from a cell, "  15.2/  43.6". An algorithm that is switched off has
+  // bandwidth 0.
   NcclRow figures_of(const std::string& text) const {
     const std::size_t slash = text.find('/');
     const std::string left = trimmed(text.substr(0, slash)),
@@ -245,8 +246,8 @@ class NcclLogText {
     c = {};
   }
 
-  // Keeps one log for each size of communicator: every rank logs the graphs, but only rank 0 the table; the log with
-  // the table is preferred.
+  // Keeps one log for each size of communicator, preferably one with the tuning table: every rank logs the graphs, but
+  // only rank 0 the table.
   void keep(const LoggedNccl& logged) {
     for (LoggedNccl& known : result_.nccl) {
       if (known.ranks != logged.ranks || known.nodes != logged.nodes) continue;
@@ -259,7 +260,7 @@ class NcclLogText {
   std::string path_;
   std::size_t line_ = 0;
   Imported result_;
-  // communicators that are being set up; the key is the thread that prints the lines
+  // communicators that are being set up, by the thread that logs about them
   std::map<std::string, OpenCommunicator> open_;
 };
 

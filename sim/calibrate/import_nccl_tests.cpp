@@ -44,7 +44,8 @@ std::vector<std::string> split_words(std::string_view line) {
   return words;
 }
 
-// Finds "all_reduce_perf" in "./build/all_reduce_perf -b 8"; "" where no word ends in "_perf".
+// The name of the benchmark in a command line: "all_reduce_perf" in "./build/all_reduce_perf -b 8"; "" where no word
+// ends in "_perf".
 std::string_view program_in(std::string_view line) {
   constexpr std::string_view kEnd = "_perf";
   const auto of_name = [](char c) { return is_letter(c) || c == '_'; };
@@ -57,8 +58,8 @@ std::string_view program_in(std::string_view line) {
   return "";
 }
 
-// Reads "#  Rank  0 Group  0 Pid 123 on node7 device 0 [0x1b] NVIDIA H100": a rank of a test. Old versions have no
-// group.
+// A rank of a test, as a line says: "#  Rank  0 Group  0 Pid 123 on node7 device 0 [0x1b] NVIDIA H100". Old versions of
+// nccl-tests print no group.
 struct TestedRank {
   std::int64_t group = 0;
   std::string_view host, device;
@@ -100,12 +101,13 @@ bool is_integer(const std::string& word) {
 struct TestColumns {
   std::vector<std::string> names;
   std::size_t redop = 0, size = 0;
-  // columns of times, and of numbers of wrong results: first out of place, then in place
+  // Indices of the columns of times, and of the columns that count wrong results: first the out-of-place one, then
+  // in-place.
   std::vector<std::size_t> time, wrong;
 };
 
-// Reads the header "# size count type redop root time algbw busbw #wrong time ..."; old versions have "error", a
-// numerical difference, in place of "#wrong", a count.
+// Reads the header "# size count type redop root time algbw busbw #wrong time ..."; old versions have a column "error",
+// a numerical difference, instead of "#wrong", a count.
 std::optional<TestColumns> test_columns(std::string_view line) {
   if (line.empty() || line[0] != '#') return std::nullopt;
   TestColumns c;
@@ -156,7 +158,8 @@ class NcclTestsOutput {
     }
   }
 
-  // Starts a new test, whose program is named in the header of new versions, or in a command line echoed by a script.
+  // Starts a new test. New versions of nccl-tests name the program in the header; else it is in the command line, if a
+  // script has echoed that.
   void name_program(std::string_view line) {
     const std::string_view program = program_in(line);
     if (program.empty()) return;
@@ -170,9 +173,9 @@ class NcclTestsOutput {
     constexpr std::string_view kVersion = "nccl-tests version ", kLibrary = "nccl-library=";
     LineScanner scan(line);
     if (const auto rank = tested_rank(line)) {
-      // resets what was read of the previous test: the next test of the same file begins
+      // This line begins the next test in the file, so that the ranks and hosts of the test before are discarded.
       if (started_) ranks_ = 0, hosts_.clear(), started_ = false;
-      // only group 0 is counted: all groups run at the same time, each its own collective
+      // Only ranks of group 0 are counted: all groups run at the same time, each with a collective of its own.
       if (rank->group != 0) return;
       ++ranks_;
       hosts_.emplace(rank->host);
@@ -188,7 +191,7 @@ class NcclTestsOutput {
 
   void refuse(const std::string& reason) { ++result_.refused[reason]; }
 
-  // The number in a column; nullopt for N/A. Throws Error for any other text, because the file is then broken.
+  // The number in a column; nullopt for N/A. Throws Error for any other text, because then the file is broken.
   std::optional<double> at(const std::vector<std::string>& words, std::size_t column) const {
     if (words[column] == "N/A") return std::nullopt;
     const auto value = figure_of(words[column]);
@@ -223,7 +226,7 @@ class NcclTestsOutput {
     for (const std::size_t w : c.wrong) {
       if (at(words, w).value_or(0) > 0) return refuse("the result was wrong");
     }
-    // time in microseconds: of the out-of-place run if there was one, else of the in-place run
+    // Time in microseconds: that of the out-of-place run if there was one, else that of the in-place run.
     std::optional<double> us;
     for (const std::size_t t : c.time) {
       if (!us) us = at(words, t);
@@ -241,11 +244,11 @@ class NcclTestsOutput {
   std::size_t line_ = 0;
   Imported result_;
   std::optional<TestColumns> columns_;
-  // program_: the kind of collective that is measured; unknown_: a program that measures none of our kinds.
+  // program_: the kind of collective that the test measures; unknown_: the test's program if it measures no known kind.
   std::string program_, unknown_;
   std::int64_t ranks_ = 0;
   std::set<std::string> hosts_;
-  bool started_ = false;  // whether a row of the test has been read
+  bool started_ = false;  // whether a row of figures of the current test has been read
 };
 
 }  // namespace

@@ -15,10 +15,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kMostOfProcess = 65536;  // greatest number of devices of one process
+constexpr std::int64_t kMostOfProcess = 65536;  // most devices that one process may list
 
-// The time of a result in microseconds: out of place if that was measured, else in place; nullopt if neither was.
-// `wrong` is set if a computed value was wrong.
+// The time of a result in microseconds: that of the out-of-place run if there was one, else of the in-place run;
+// nullopt if there was neither. `wrong` is set if the test found a wrong value.
 std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   std::optional<double> us;
   for (const char* place : {"out_of_place", "in_place"}) {
@@ -35,7 +35,7 @@ std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   return us;
 }
 
-// The ranks and hosts of a test. Each process lists only the first of its devices.
+// The number of ranks of a test, and their hosts. In the file each process lists only the first of its devices.
 struct TestedRanks {
   std::int64_t count = 0;
   std::set<std::string> hosts;

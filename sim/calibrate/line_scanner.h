@@ -23,9 +23,9 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Reads a line from left to right in one pass, however long the line is. If the text asked for is not found, the
-// scanner stays where it was; the digits of a number that is out of range are skipped all the same, and no number is
-// returned.
+// Reads a line from left to right in one pass, however long the line is. Where a function does not find what it is
+// asked for, the position stays as it was; but the digits of a number that is out of range are skipped, and no number
+// is returned.
 class LineScanner {
  public:
   explicit LineScanner(std::string_view line) : rest_(line) {}
@@ -38,14 +38,14 @@ class LineScanner {
     rest_.remove_prefix(text.size());
     return true;
   }
-  // Skips past the next occurrence of a text.
+  // Moves to the end of the next occurrence of `text`; returns false where there is none.
   bool skip_past(std::string_view text) {
     const std::size_t at = rest_.find(text);
     if (at == std::string_view::npos) return false;
     rest_.remove_prefix(at + text.size());
     return true;
   }
-  // Takes the characters that come next as long as is(c) holds; there may be none.
+  // Reads characters for as long as is(c) holds, maybe none.
   template <class Is>
   std::string_view take_while(Is is) {
     std::size_t n = 0;
@@ -58,7 +58,7 @@ class LineScanner {
   std::string_view word() {
     return take_while([](char c) { return !is_space(c); });
   }
-  // Takes a whole number of at most `most`.
+  // Reads a whole number; nullopt if there is none, or if it is greater than `most`.
   std::optional<std::int64_t> whole(std::int64_t most) {
     const std::string_view digits = take_while(is_digit);
     std::int64_t value = 0;
@@ -66,7 +66,7 @@ class LineScanner {
     if (digits.empty() || error != std::errc() || value > most) return std::nullopt;
     return value;
   }
-  // Takes a decimal number, finite and at most `most`.
+  // Reads a decimal number; nullopt if there is none, or if it is not finite or greater than `most`.
   std::optional<double> number(double most) {
     const std::string_view digits = take_while([](char c) { return is_digit(c) || c == '.'; });
     double value = 0;

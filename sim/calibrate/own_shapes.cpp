@@ -15,12 +15,13 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kSteps = 14;  // number of measured steps; the middle half of those after the warm-up counts
+// number of steps to run; those after the warm-up are measured, and the middle half of them counts
+constexpr std::int64_t kSteps = 14;
 
 using ProductShapes = std::set<std::pair<std::string, std::vector<double>>>;
 
-// The shapes of the matrix products and attentions of a plan, which take nearly all of its time and depend on the
-// model's dimensions.
+// The shapes of a plan's matrix products and attentions. They depend on the model's dimensions and take nearly all of a
+// step's time.
 ProductShapes product_shapes(const Plan& plan) {
   ProductShapes shapes;
   for (const Op& op : plan.ops) {
@@ -33,7 +34,7 @@ ProductShapes product_shapes(const Plan& plan) {
   return shapes;
 }
 
-// Whether the spec with these overrides is valid and its plan has all these products.
+// Whether the spec with these overrides is valid and its plan has all the shapes of products in `all`.
 bool holds(const std::string& path, const std::vector<std::string>& overrides, const ProductShapes& all) {
   try {
     const ProductShapes some = product_shapes(make_plan(load_spec(path, overrides)));
@@ -63,7 +64,7 @@ CalibrationSpec own_shapes(const std::string& path, const std::string& device) {
       return result;
     }
   }
-  return result;  // no shorter step has all matrix products, so the complete step is measured
+  return result;  // no shorter step has all matrix products: measure the whole step
 }
 
 }  // namespace orrery

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-// Numbers of fields in the public schema.
+// Field numbers in the public schema of Chakra traces (et_def.proto).
 namespace of_metadata {
 constexpr std::uint32_t kVersion = 1;
 }
@@ -25,7 +25,7 @@ namespace of_attribute {
 constexpr std::uint32_t kName = 1, kInt32 = 7, kInt64 = 9, kUint32 = 11, kUint64 = 13, kBool = 27, kString = 29;
 }
 
-// Values of the schema's NodeType.
+// Values of the enum NodeType in the schema of Chakra traces.
 struct NodeType {
   std::uint64_t number;
   ChakraNode::Kind kind;
@@ -36,7 +36,8 @@ constexpr NodeType kNodeTypes[] = {{4, ChakraNode::Kind::compute},
                                    {7, ChakraNode::Kind::collective}};
 constexpr std::uint64_t kMetadataNode = 1, kMostNodeTypes = 10;
 
-// Values of the schema's CollectiveCommType; a barrier moves nothing, and REDUCE_SCATTER_BLOCK is a reduce-scatter.
+// Values of the schema's enum CollectiveCommType. A barrier moves no data; REDUCE_SCATTER_BLOCK is read as a
+// reduce-scatter.
 struct CommType {
   std::uint64_t number;
   CollectiveKind kind;
@@ -78,7 +79,7 @@ Attribute read_attribute(WireReader reader) {
   return a;
 }
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // of one operation: above any memory
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // most bytes of one operation: more than any memory
 
 std::int64_t count_of(const WireReader& reader, const Attribute& a, std::uint64_t most) {
   if (a.value > most) reader.fail(fmt::format("{}: {} is above {}", a.name, a.value, most));
@@ -103,7 +104,7 @@ void set_attribute(ChakraNode& node, const Attribute& a, const WireReader& reade
   }
 }
 
-// Repeated numbers come one by one, or packed in one field.
+// Appends the numbers of a repeated field: one number, or several that are packed in the field.
 void add_ids(std::vector<std::uint64_t>& ids, const WireField& f, const WireReader& reader) {
   if (f.text.data() == nullptr) return ids.push_back(f.value);
   WireReader packed = reader.inside(f.text);
@@ -230,7 +231,7 @@ ChakraTrace read_chakra(std::string_view bytes, const std::string& path) {
 
 std::string chakra_text(const ChakraTrace& trace) {
   WireWriter metadata, stream;
-  metadata.text(of_metadata::kVersion, "0.0.4");  // the schema's version, as its own generators write it
+  metadata.text(of_metadata::kVersion, "0.0.4");  // the schema's version, as MLCommons' generators write it
   stream.delimited(metadata.bytes());
   for (const ChakraNode& node : trace.nodes) stream.delimited(node_text(node));
   return stream.bytes();

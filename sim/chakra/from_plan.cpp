@@ -15,7 +15,7 @@ LaneKind lane_of(const Plan& plan, TaskId t) { return static_cast<LaneKind>(plan
 
 std::uint64_t whole_us(Picoseconds time) { return static_cast<std::uint64_t>((time + 500'000) / 1'000'000); }
 
-// Lanes of the two ends of a message: what a rank sends in the first, the other receives in the second.
+// Pairs of lanes: what one rank sends in the first lane, the other rank receives in the second.
 constexpr std::array<std::pair<LaneKind, LaneKind>, 3> kEnds = {{{LaneKind::send_next, LaneKind::receive_previous},
                                                                  {LaneKind::send_previous, LaneKind::receive_next},
                                                                  {LaneKind::send_partner, LaneKind::receive_partner}}};
@@ -34,7 +34,8 @@ const Collective* collective_of(const Plan& plan, TaskId t) {
 
 }  // namespace
 
-// How many messages a rank has exchanged with each other rank on each way, for their tags.
+// How many messages a rank has exchanged with each other rank in each direction so far; the count serves as a message's
+// tag.
 struct ChakraWriter::Pairs {
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::int64_t> count;
 };
@@ -62,7 +63,7 @@ std::int64_t ChakraWriter::group_of(Dimension d, LaneKind lane, std::int64_t ran
 void ChakraWriter::set_collective(ChakraNode& node, const Collective& c, LaneKind lane, std::int64_t rank) const {
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(c.group)];
   const auto members = static_cast<Bytes>(table.groups[table.member_of[rank]].size());
-  if (members < 2) return;  // a copy within the rank
+  if (members < 2) return;  // it is a copy within the rank, no collective
   node.kind = ChakraNode::Kind::collective;
   node.collective = c.kind;
   node.group = fmt::format("{}", group_of(c.group, lane, rank));
@@ -101,7 +102,7 @@ ChakraNode ChakraWriter::node_of(TaskId task, std::int64_t rank, Pairs& pairs) c
 
 ChakraTrace ChakraWriter::of_rank(std::int64_t rank) const {
   const RankClass& own = plan_.classes[class_of_[static_cast<std::size_t>(rank)]];
-  std::map<std::uint32_t, TaskId> before;  // last task of each lane
+  std::map<std::uint32_t, TaskId> before;  // last task so far in each lane
   Pairs pairs;
   ChakraTrace trace;
   for (TaskId t = own.begin; t < own.end; ++t) {

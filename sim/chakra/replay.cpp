@@ -15,9 +15,11 @@
 namespace orrery {
 namespace {
 
-using Spread = std::vector<int>;  // members of a group on each node that has some
+// For each node of the cluster that has members of a group, how many members it has: {8, 8} for 16 members on two
+// nodes.
+using Spread = std::vector<int>;
 
-// Seconds of transfers between ranks that fill a cluster's nodes in order.
+// The times in seconds of transfers between ranks, on a cluster whose nodes the ranks fill in order.
 class Links {
  public:
   explicit Links(const Cluster& cluster) : cluster_(cluster), node_gpus_(nccl_node_gpus(cluster)) {}
@@ -28,7 +30,7 @@ class Links {
     const auto ranks = static_cast<Bytes>(members.size());
     constexpr Bytes kBarrier = 4;
     const Bytes bytes = node.barrier ? kBarrier : static_cast<Bytes>(node.bytes);
-    // To or from one rank, which moves what all others put in or take out.
+    // In a broadcast, reduce, gather or scatter, one rank sends or receives the data of all others.
     if (is_star(node.collective)) return nccl_point_to_point(model, one_node(members), bytes * (ranks - 1)).seconds;
     const Bytes whole = node.collective == CollectiveKind::all_gather ? bytes * ranks : bytes;
     return nccl_choose(model, node.collective, whole).seconds + nccl_late_members(model, node.collective);
@@ -64,7 +66,7 @@ class Links {
   std::map<Spread, NcclModel> models_;
 };
 
-// Seconds of compute that a trace gives operations and bytes for, but no time.
+// The times in seconds of compute for which a trace gives operations and bytes, but no duration.
 class Rates {
  public:
   explicit Rates(const Cluster& cluster) : cluster_(cluster) {}
@@ -86,14 +88,15 @@ class Rates {
   std::optional<Profile> profile_;
 };
 
-// A part of the time in which a rank computes or communicates.
+// An interval of time in which a rank computes or communicates.
 struct Busy {
   Seconds begin = 0, end = 0;
 };
 
-// The length of the union of intervals, less those parts that `without` covers.
+// The total length of the time that `intervals` cover, counted once where they overlap, less the time that `without`
+// covers.
 Seconds covered(std::vector<Busy> intervals, std::vector<Busy> without = {}) {
-  std::vector<std::tuple<Seconds, int, int>> edges;  // time, change of `intervals`, change of `without`
+  std::vector<std::tuple<Seconds, int, int>> edges;  // time; change in the numbers of open `intervals`, `without`
   for (const Busy& b : intervals) {
     edges.emplace_back(b.begin, 1, 0);
     edges.emplace_back(b.end, -1, 0);
@@ -116,7 +119,7 @@ Seconds covered(std::vector<Busy> intervals, std::vector<Busy> without = {}) {
 
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
-// The nodes of all ranks, numbered rank by rank, with the nodes that follow each.
+// The nodes of all ranks' traces in one array, rank by rank, and for each node the nodes that wait for it.
 struct Graph {
   explicit Graph(const std::vector<ChakraTrace>& traces) : ranks(traces.size()) {
     for (std::size_t r = 0; r < traces.size(); ++r) {
@@ -144,25 +147,25 @@ struct Graph {
   }
 
   std::size_t ranks;
-  std::vector<std::size_t> first;  // first node of each rank, and the number of all nodes
+  std::vector<std::size_t> first;  // index of the first node of each rank, then the number of all nodes
   std::vector<const ChakraNode*> nodes;
-  std::vector<std::size_t> rank_of, waits;  // waits: how many nodes each still waits for
+  std::vector<std::size_t> rank_of, waits;  // waits: for each node, how many of the nodes before it have not ended
   std::vector<std::vector<std::size_t>> followers;
 };
 
-// Nodes of several ranks that begin and end together: a collective, or both ends of a message.
+// Nodes of several ranks that begin and end together: those of one collective, or the send and receive of one message.
 struct Meeting {
   std::vector<std::size_t> nodes;
   std::size_t expected = 2, arrived = 0;
-  std::size_t group = kNowhere;  // of a collective
+  std::size_t group = kNowhere;  // index of the process group of a collective
 };
 
-// The i-th collective of a rank in a group meets the i-th of the others, and the i-th message of a tag the i-th that
-// its receiver expects.
+// Finds which nodes of different ranks belong together: the i-th collective of every rank in a process group is one
+// collective, and the i-th send with a tag belongs to the i-th receive of that tag.
 struct Meetings {
   explicit Meetings(const Graph& graph) : of(graph.nodes.size(), kNowhere) {
     for (std::size_t r = 0; r < graph.ranks; ++r) {
-      std::map<Key, std::size_t> seen;  // how many of each kind the rank has had
+      std::map<Key, std::size_t> seen;  // by key: number of nodes that the rank has had so far
       for (std::size_t i = graph.first[r]; i < graph.first[r + 1]; ++i) {
         const std::optional<Key> key = key_of(*graph.nodes[i], static_cast<std::int64_t>(r));
         if (key) add(*key, seen[*key]++, i, graph);
@@ -175,12 +178,13 @@ struct Meetings {
   }
 
   std::vector<Meeting> list;
-  std::vector<std::size_t> of;                    // by node: its meeting
-  std::vector<std::vector<std::int64_t>> groups;  // ranks of each group of collectives
-  std::vector<Seconds> free;                      // when each group has made its collectives so far
+  std::vector<std::size_t> of;                    // for each node, the index of its Meeting
+  std::vector<std::vector<std::int64_t>> groups;  // the ranks of each process group
+  // for each process group, the time when its collectives so far have ended
+  std::vector<Seconds> free;
 
  private:
-  // Whether it is a collective, then its group; or the sender, the receiver and the tag of a message.
+  // For a collective (true): its process group. For a message (false): the sender, the receiver and the tag.
   using Key = std::tuple<bool, std::string, std::int64_t, std::int64_t, std::int64_t>;
 
   static std::optional<Key> key_of(const ChakraNode& n, std::int64_t rank) {
@@ -214,7 +218,7 @@ struct Meetings {
   std::map<std::string, std::size_t> group_index_;
 };
 
-// When a rank's device and host are free, and what they have done.
+// The times when a rank's device and host are free again, and the intervals in which the rank computed or communicated.
 struct Clock {
   Seconds device = 0, host = 0;
   std::vector<Busy> computing, moving;
@@ -324,7 +328,7 @@ class Replay {
   Meetings meetings_;
   Links links_;
   Rates rates_;
-  std::vector<Clock> clocks_;  // by rank
+  std::vector<Clock> clocks_;  // one for each rank
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   ChakraReplay result_;
 };

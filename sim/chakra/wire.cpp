@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-// Types of a field's value on the wire.
+// The types of a field's value in the encoding of Protocol Buffers.
 constexpr std::uint64_t kVarint = 0, kEightBytes = 1, kDelimited = 2, kFourBytes = 5;
 
 }  // namespace

@@ -7,19 +7,20 @@
 
 namespace orrery {
 
-// Protocol Buffers' wire format (protobuf.dev/programming-guides/encoding), as far as execution traces need it. Written
-// by hand because traces use three small messages, whereas protoc would add a step and a library to the build.
+// The encoding of Protocol Buffers (protobuf.dev/programming-guides/encoding), as far as Chakra traces need it. It is
+// written by hand because the traces use three small messages, whereas protoc would add a step and a library to the
+// build.
 
-// One field of a message: its number, and the value of a varint or of 4 or 8 bytes, or the text of a string, bytes or
-// message.
+// One field of a message: its number, and as value either a number (a varint, or 4 or 8 bytes), or the text of a
+// string, bytes or inner message.
 struct WireField {
   std::uint32_t number = 0;
   std::uint64_t value = 0;
   std::string_view text;
 };
 
-// Reads fields one after another. Errors are orrery::Error, one line "path: byte N: what, and what to do"; offset:
-// where the bytes begin in the file.
+// Reads the fields of a message one after another. For broken data it throws orrery::Error, one line "path: byte N:
+// what, and what to do". offset: where the bytes begin in the file.
 class WireReader {
  public:
   WireReader(std::string_view bytes, const std::string& path, std::size_t offset = 0)
@@ -28,10 +29,10 @@ class WireReader {
   bool done() const { return at_ == bytes_.size(); }
   std::size_t place() const { return offset_ + at_; }
   std::uint64_t varint();
-  // A message that its length precedes.
+  // Reads a message that is preceded by its length.
   std::string_view delimited();
   WireField field();
-  // The reader of a field's text, which this reader has just returned.
+  // A reader for the text of a field that this reader has just returned.
   WireReader inside(std::string_view text) const;
   const std::string& path() const { return path_; }
   [[noreturn]] void fail(std::string_view what) const;
@@ -44,12 +45,12 @@ class WireReader {
   std::size_t offset_, at_ = 0;
 };
 
-// Appends fields to a message.
+// Appends fields to a message that is being written.
 class WireWriter {
  public:
   void number(std::uint32_t field, std::uint64_t value);
   void text(std::uint32_t field, std::string_view value);
-  // Appends a message of its own, as its length and its bytes (a stream of messages).
+  // Appends a complete message, as its length and its bytes; a file is a stream of such messages.
   void delimited(std::string_view message);
   const std::string& bytes() const { return bytes_; }
 

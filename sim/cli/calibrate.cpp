@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kAttempts = 3;
 
-// The system's load average over one minute, which shows whether other programs use this machine.
+// The system's load average over the last minute; it shows whether other programs use this machine.
 std::string load() {
   double one = 0;
   return ::getloadavg(&one, 1) == 1 ? fmt::format("{:.1f}", one) : "unknown";
@@ -47,7 +47,7 @@ struct Measured {
   }
 };
 
-// The place of a calibration's runs: their folder, and on a GPU the process that makes them all.
+// The surroundings of a calibration's runs: the folder of their files, and on a GPU the process that makes all runs.
 struct Site {
   const std::string& folder;
   RankSession* session;
@@ -64,7 +64,7 @@ Measured measure(const CalibrationSpec& spec, const Site& site, const CalibrateO
              {},
              0};
   if (options.device == "cuda") m.job.steps = std::max(m.job.steps, settled_steps(m.job.plan, options.settle));
-  // This is checked for the user's specs only: the built-in ones have as many ranks as --ranks says.
+  // Only specs that the user gives are checked: built-in ones have as many ranks as --ranks says.
   if (!spec.path.empty()) check_cores(m.job, std::thread::hardware_concurrency());
   m.runs = run_job(m.job, common, site.session);
   Observations seen;
@@ -73,13 +73,13 @@ Measured measure(const CalibrationSpec& spec, const Site& site, const CalibrateO
   return m;
 }
 
-// Thrown when measurements are too noisy to be of use, as when other programs use the machine.
+// Thrown when measurements scatter too much to be of use, as when other programs use the machine.
 struct TooNoisy : Error {
   using Error::Error;
 };
 
-// Measures a spec up to kAttempts times, until one attempt is quiet enough; returns the least noisy. On a GPU a noisy
-// attempt is used and reported as noisy: the user of a rented GPU cannot lock its clocks.
+// Measures a spec up to kAttempts times, until the noise of a measurement is below the limit; returns the least noisy
+// one. On a GPU a noisy one is used and reported as noisy: the user of a rented GPU cannot lock its clocks.
 Measured measure_quietly(const CalibrationSpec& spec, const Site& site, const CalibrateOptions& options,
                          const Common& common) {
   const double limit = options.noise;
@@ -111,7 +111,7 @@ void describe(Profile& profile, const RankRun& run, const CalibrateOptions& opti
                          {"ranks", fmt::format("{}", options.ranks)}};
 }
 
-// Adds what identifies the GPU, and measurements of single kernels where the runs gave none.
+// Adds to a profile what identifies the GPU, and measurements of single kernels that the runs of specs did not give.
 void describe_gpu(Profile& profile, const GpuProbe& probe) {
   profile.fingerprint.insert(profile.fingerprint.end(), probe.fingerprint.begin(), probe.fingerprint.end());
   std::map<std::string, std::string> keys(profile.fingerprint.begin(), profile.fingerprint.end());
@@ -127,23 +127,23 @@ void write_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-// The path of a file beside the profile: for gpu.json and "kernels", gpu.kernels.json.
+// The path of a further file beside the profile: for "gpu.json" and "kernels" it is "gpu.kernels.json".
 std::string beside(const CalibrateOptions& options, std::string_view what) {
   const std::string stem = options.out.ends_with(".json") ? options.out.substr(0, options.out.size() - 5) : options.out;
   return fmt::format("{}.{}.json", stem, what);
 }
 
-// Results of all calibration specs: the accepted measurements, and lines about runs that failed or were noisy.
+// The results of all calibration specs: the accepted measurements, and lines about runs that failed or were noisy.
 struct Outcomes {
   Observations all;
   std::vector<std::string> failed, noisy;
   std::size_t taken = 0;
-  std::vector<Conditions> conditions;  // clocks and power during each run, if a GPU's sensors told them
-  double drift = 1;                    // factor by which the clock under one spec changed until the end
-  bool repeated = false;               // whether all specs were measured a second time because of it
+  std::vector<Conditions> conditions;  // clocks and power of each run, if a GPU's sensors gave them
+  double drift = 1;                    // factor by which the clock changed from the first to a repeated run of a spec
+  bool repeated = false;               // whether all specs were measured again because of that
 };
 
-// The lines of the summary that tell of a GPU's clocks.
+// Adds to the summary the lines about a GPU's clocks.
 void add_clocks(Table& table, const Outcomes& outcomes) {
   const std::vector<Conditions>& all = outcomes.conditions;
   if (all.empty() || !all.front().known()) return;
@@ -186,10 +186,11 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, con
   return text;
 }
 
-// The number of specs that may fail one after the other, before any was measured, until calibration gives up.
+// Calibration gives up when this many specs have failed in a row before any was measured.
 constexpr std::size_t kHopeless = 3;
-// Change of a GPU's clock under the same spec that counts as a drift: two thirds of the accuracy that is wanted (3 %),
-// and more than the median of a second's readings swings between like runs (H200: one or two steps of 15 MHz).
+// A GPU's clock has drifted if it changed by this share under the same spec: two thirds of the accuracy that is wanted
+// (3 %), and more than the difference between like runs in the median of the readings of a second (H200: one or two
+// steps of 15 MHz).
 constexpr double kDrift = 0.02;
 
 // Runs a complete calibration: all specs one after the other, then writes the profile.
@@ -202,7 +203,7 @@ class Calibration {
         specs_(gpu_ ? gpu_calibration_specs(options.quick) : calibration_specs(options.ranks, options.quick)),
         folder_(short_temporary()),
         load_before_(load()) {
-    // The grid's specs are run first, so that the first spec describes the device whatever the user's specs are.
+    // Specs of the grid of shapes run first, so that the first spec describes the device whatever the user's specs are.
     for (const std::string& path : options.own) {
       specs_.push_back(own_shapes(path, options.device));
       if (specs_.back().overrides.empty())
@@ -219,10 +220,11 @@ class Calibration {
     }
     const std::size_t grid = specs_.size() - options_.own.size();
     for (std::size_t i = 0; i < specs_.size(); ++i) {
-      // The profile of the grid alone is kept beside the other: their difference is what --for gains.
+      // The profile made from the grid of shapes alone is also written to a file of its own: comparing it with the
+      // complete profile shows what --for gains.
       if (gpu_ && i == grid && outcomes_.taken > 0) write_profile(beside(options_, "grid"));
       add(i);
-      // written after each spec, as a rented GPU may be taken back at any time
+      // The file is written after each spec, as a rented GPU may be taken back at any time.
       if (gpu_ && outcomes_.taken > 0) write_profile(options_.out);
     }
     if (gpu_) balance_drift();
@@ -234,7 +236,7 @@ class Calibration {
   }
 
  private:
-  // Runs a spec and adds its samples. A spec that fails is left out and reported; calibration gives up if no spec
+  // Runs a spec and adds its measurements. A spec that fails is left out and reported; calibration gives up if none
   // succeeds.
   void add(std::size_t i) {
     const std::string& name = specs_[i].name;
@@ -262,13 +264,13 @@ class Calibration {
     }
   }
 
-  // Index of the spec that shows a drift of the clocks: of the first run in which they were limited, or where there is
-  // none of the first run; the number of specs where no clocks are known.
+  // The index of the spec that is run again to see a drift of the clocks: that of the first run in which the clocks
+  // were limited, else that of the first run; the number of specs where no clocks are known.
   std::size_t shows_drift() const {
     std::size_t first = specs_.size();
     for (const Conditions& c : outcomes_.conditions) {
       const auto spec = std::ranges::find(specs_, c.during, &CalibrationSpec::name);
-      if (spec == specs_.end()) continue;  // the bench
+      if (spec == specs_.end()) continue;  // these are conditions of the kernel benchmark, not of a spec
       const auto index = static_cast<std::size_t>(spec - specs_.begin());
       if (!c.limited_by.empty()) return index;
       if (first == specs_.size()) first = index;
@@ -276,15 +278,15 @@ class Calibration {
     return first;
   }
 
-  // Runs one spec once more. Where the GPU's clock under it has changed since, all specs are measured a second time in
-  // reverse order: a drift that is steady in time then cancels in the means of both.
+  // Runs one spec once more. If the GPU's clock under it has changed since, measures all specs a second time in reverse
+  // order: a drift that is steady in time then cancels in the means of both.
   void balance_drift() {
     const std::size_t runs = outcomes_.conditions.size(), shows = shows_drift();
-    if (shows == specs_.size()) return;  // the sensors could not be read
+    if (shows == specs_.size()) return;  // the GPU's sensors could not be read
     const Conditions then = *std::ranges::find(outcomes_.conditions, specs_[shows].name, &Conditions::during);
     const std::size_t taken = outcomes_.taken;
     add(shows);
-    if (outcomes_.conditions.size() == runs) return;  // it failed this time
+    if (outcomes_.conditions.size() == runs) return;  // the repeated run has failed
     outcomes_.drift = clock_change(then, outcomes_.conditions.back());
     outcomes_.repeated = std::abs(outcomes_.drift - 1) > kDrift;
     for (std::size_t i = specs_.size(); outcomes_.repeated && i-- > 0;) add(i);
@@ -315,7 +317,7 @@ class Calibration {
   std::string load_before_;
   std::optional<RankSession> session_;
   GpuProbe probe_;
-  Profile profile_;  // the profile, still without measured times
+  Profile profile_;  // the profile without measured times
   Outcomes outcomes_;
 };
 

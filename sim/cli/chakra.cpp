@@ -1,4 +1,4 @@
-// Chakra execution traces: `orrery export --to chakra` and `orrery import FILE.et`.
+// The commands for Chakra execution traces: `orrery export --to chakra` and `orrery import FILE.et`.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -24,10 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All files together: more would fill a disk before anybody reads them.
+// The most bytes that an export writes, all files together: more would fill a disk unnoticed.
 constexpr std::uint64_t kMostExported = std::uint64_t{4} << 30;
 
-// The rank in a name such as "trace.12.et"; nothing where it has none.
+// The rank number in a file name such as "trace.12.et"; nullopt where it has none.
 std::optional<std::int64_t> rank_in(const fs::path& path) {
   const std::string stem = path.stem().string();
   const std::size_t dot = stem.find_last_of('.');
@@ -38,7 +38,7 @@ std::optional<std::int64_t> rank_in(const fs::path& path) {
   return begin != end && stop == end && error == std::errc() && rank >= 0 ? std::optional(rank) : std::nullopt;
 }
 
-// Files of one job by rank: those given, or beside a single one the files of the other ranks.
+// The trace files of one job by rank: those given, or, if a single one is given, those of all ranks in the same folder.
 std::map<std::int64_t, fs::path> files_by_rank(const std::vector<std::string>& given) {
   std::vector<fs::path> files(given.begin(), given.end());
   const fs::path only = files.front();

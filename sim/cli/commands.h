@@ -26,63 +26,64 @@ struct SimulateOptions {
 };
 Outcome simulate_command(const SimulateOptions& options, const Common& common);
 
-// Executes the plan and reports the same figures as `simulate`, but measured. Starts the ranks by mpirun and watches
-// them or, if a launcher has started this process as one rank, becomes that rank. Throws Error with status 5
-// (kRankLost) when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; in each case no
+// orrery run: executes the plan, and reports the same figures as `simulate`, but measured. Starts the ranks by mpirun
+// and watches them or, if a launcher has started this process as one rank, becomes that rank. Throws Error with status
+// 5 (kRankLost) if a rank was lost or hung, and Interrupted (processes.h) if the user stopped it; in each case no
 // process and no file remains.
 Outcome run_command(const RunOptions& options, const Common& common);
 
-// Measures single ops and transfers of this machine, on all ranks at the same time, and writes a profile; or makes a
-// profile from measurements by other tools (sim/calibrate/import.h). Throws Error with status 1 where measurements are
-// too noisy to be of use.
+// orrery calibrate: measures single ops and transfers of this machine, on all ranks at the same time, and writes a
+// profile; or makes a profile from measurements by other tools (sim/calibrate/import.h). Throws Error with status 1 if
+// measurements are too noisy to be of use.
 struct CalibrateOptions {
   std::string out;  // path of the profile to write, "" = stdout (imports only)
   std::string device = "cpu";
   std::int64_t ranks = 2;
   bool quick = false;  // whether to measure two small shapes only
-  // greatest accepted noise (quartile distance over median of an op's times), averaged over ops by time
+  // Largest accepted noise: quartile distance over median of an op's times, averaged over ops by time.
   double noise = 0.3;
   std::string date;                  // date to write into the profile, "" = today
   std::vector<std::string> imports;  // files with other tools' measurements to import; then nothing is measured
-  // paths of specs whose exact shapes are measured besides the grid of shapes (own_shapes.h)
+  // paths of specs whose exact shapes are measured too, besides the grid of shapes (own_shapes.h)
   std::vector<std::string> own;
-  double settle = 1;  // seconds that a GPU runs each spec, in which it finds the clocks that it keeps
+  double settle = 1;  // seconds for which a GPU runs each spec, for its clocks to settle
 };
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
 Outcome import_command(const CalibrateOptions& options);
 
-// Predicts every spec with a profile (without a given profile, the machine is first measured briefly if the ranks are
-// CPU ranks), runs the spec, and compares prediction and run: kinds of ops, the engine (measured durations simulated
-// again), step time, memory. The exit status is 4 (kOutOfTolerance) when the error of a step time exceeds `tolerance`.
-// Instead of that, predicts all measured steps in files of published measurements and prints the errors, or does so for
-// the built-in recipes.
+// orrery validate: predicts every spec with a profile, runs the spec, and compares the two: kinds of ops, the engine
+// (the measured durations simulated again), step time, memory. If no profile is given, the machine is first measured
+// briefly (CPU ranks only). The exit status is 4 (kOutOfTolerance) if the error of a step time exceeds `tolerance`.
+// With `published` or `recipes` nothing is run: all measured steps in the files, or the built-in recipes, are
+// predicted, and the errors printed.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
   std::vector<std::string> published;  // files of published measurements of steps to predict; then nothing is run
   bool recipes = false;                // whether to predict the figures of the built-in recipes; then nothing is run
-  // whether to fit the constants of models/data/fitted.json again without each source in turn
+  // Whether to fit the constants of models/data/fitted.json again with each source of measurements left out in turn.
   bool leave_one_out = false;
 
-  // Paths of files to write: scatter plot (SVG), page (Markdown), models/data/intervals.json,
-  // models/data/validated_rows.json; "" = none.
+  // Paths of files to write: scatter plot (SVG), page (Markdown), models/data/intervals.json and
+  // models/data/validated_rows.json; "": none.
   std::string scatter, page, intervals, rows;
   std::string profile;
   std::string device = "cpu";
   std::int64_t ranks = 0;  // number of ranks; 0: the number that each spec states
   std::int64_t steps = 20;
-  std::int64_t mark_every = 1;  // GPU ranks time the tasks of each so many steps; the others tell the whole step's time
+  // GPU ranks time single tasks in every mark_every-th step only; other steps give only the time of the whole step.
+  std::int64_t mark_every = 1;
   double tolerance = 0.25;
   std::string out;        // folder to which the ranks' measurements are written, "" = none
-  bool composed = false;  // whether GPU ranks run one by one, and only their compute and memory are compared
+  bool composed = false;  // whether GPU ranks run one after another; then only compute and memory are compared
 };
 inline constexpr int kOutOfTolerance = 4;
 Outcome validate_command(const ValidateOptions& options, const Common& common);
 Outcome validate_published_command(const ValidateOptions& options, const Common& common);
 Outcome validate_recipes_command(const Common& common);
 
-// Predicts every spec with every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside
-// [] and {} do not separate values. An impossible combination becomes a row with the reason, unless nothing is varied
-// or no combination is possible: then the Error of the combination is thrown.
+// orrery compare: predicts every spec with every combination of the varied values. vary: a key and its values,
+// "strategy.sharding=none,zero1"; commas inside [] and {} do not separate values. An impossible combination becomes a
+// row with the reason, unless nothing is varied or no combination is possible: then its Error is thrown.
 struct CompareOptions {
   std::vector<std::string> specs;
   std::vector<std::string> overrides, vary;
@@ -93,8 +94,8 @@ struct CompareOptions {
 };
 Outcome compare_command(const CompareOptions& options, const Common& common);
 
-// Explains a prediction: first what decides the step, and with `all`, or where no terminal limits the output, every
-// value with its origin, the formulas and what is like it among published steps.
+// orrery explain: explains a prediction. First comes what decides the step; with `all`, or where the output is no
+// terminal, then every value with its origin, the formulas, and similar published steps.
 struct ExplainOptions {
   std::string spec;
   std::vector<std::string> overrides;
@@ -103,7 +104,7 @@ struct ExplainOptions {
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
 
-// Makes a spec from the launch files of a training framework, or from a command line (sim/launch/import.h).
+// orrery import: makes a spec from launch files of a training framework, or from a command line (sim/launch/import.h).
 struct ImportOptions {
   std::vector<std::string> files;
   std::string on;   // the cluster: "2xdgx-h100"; "" = not given
@@ -111,25 +112,26 @@ struct ImportOptions {
 };
 Outcome import_launch_command(const ImportOptions& options, const Common& common);
 
-// Writes the launch options with which a training framework runs the spec (sim/launch/export.h).
+// orrery export: writes the launch options with which a training framework runs the spec (sim/launch/export.h).
 struct ExportOptions {
   std::string spec, to;
   std::vector<std::string> overrides;
   std::string out;  // path of the file to write, "" = stdout
 };
 Outcome export_command(const ExportOptions& options);
-// Execution traces of the spec's step, a file for each rank: OUT.RANK.et (sim/chakra/from_plan.h).
+// Writes the spec's step as Chakra execution traces, one file for each rank: OUT.RANK.et (sim/chakra/from_plan.h).
 Outcome export_chakra_command(const ExportOptions& options);
-// Whether execution traces are imported; these are played on the machines of `on` (sim/chakra/replay.h).
+// Whether the files to import are Chakra execution traces; import then simulates them on the machines of `on`
+// (sim/chakra/replay.h).
 bool is_chakra(const ImportOptions& options);
 Outcome import_chakra_command(const ImportOptions& options, const Common& common);
 
-// Says what is missing or too small on this machine, and how to mend it (sim/runs/doctor.h). Status 1 where something
-// is lacking that every machine needs.
+// orrery doctor: says what is missing or too small on this machine, and how to mend it (sim/runs/doctor.h). The exit
+// status is 1 if something is missing that every machine needs.
 Outcome doctor_command(const Common& common);
 
-// Lists names. what: models, clusters, gpus, schedules, shardings, software, recipes or limits. Throws Error naming
-// these words for anything else. markdown: as a Markdown table.
+// orrery list: lists names. what: models, clusters, gpus, schedules, shardings, software, recipes or limits; for any
+// other word throws Error that names these. markdown: print a Markdown table.
 Outcome list_command(std::string_view what, const Common& common, bool markdown = false);
 std::vector<std::string_view> list_names();
 

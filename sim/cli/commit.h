@@ -9,11 +9,11 @@
 
 namespace orrery {
 
-// The commit of the repository that this program was built from, twelve hexadecimal digits, with a plus sign where
-// files had been changed; "unknown" where it was built without git. cmake/commit.cmake writes it at every build.
+// The commit that this program was built from, twelve hexadecimal digits, with a plus sign if files had been changed;
+// "unknown" if it was built without git. cmake/commit.cmake writes it at every build.
 extern const char* const kCommit;
 
-// "orrery 0.2.0 (commit 1f0c4d2ab93e, data 6b1d03c7f28a)"
+// The program's version as one line, for example "orrery 0.2.0 (commit 1f0c4d2ab93e, data 6b1d03c7f28a)".
 inline std::string version_line(const std::string& program) {
   return fmt::format("{} {} (commit {}, data {})", program, kVersion, kCommit, data_version());
 }

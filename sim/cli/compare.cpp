@@ -38,12 +38,12 @@ struct Case {
   std::vector<std::string> overrides;
   std::string name;
   std::optional<Report> report;
-  std::optional<RunCost> cost;  // time and cost of a training run of as many tokens as --tokens says
+  std::optional<RunCost> cost;  // time and cost of a training run of --tokens tokens
   std::exception_ptr failure;
   std::string reason;  // reason why the combination is impossible, "" if it is possible
 };
 
-// Splits a list at commas outside brackets: "a,[b,c],d" -> a; [b,c]; d.
+// Splits a list at the commas that are outside brackets: "a,[b,c],d" has the items "a", "[b,c]" and "d".
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -75,7 +75,7 @@ std::string stem(const std::string& path) {
 std::shared_ptr<const SpecText> text_of_spec(const std::string& spec) {
   try {
     return std::make_shared<const SpecText>(read_spec_text(spec));
-  } catch (const Error&) {  // left out here: the error is reported when this case is predicted
+  } catch (const Error&) {  // the error is reported when the spec is predicted
     return nullptr;
   }
 }
@@ -181,7 +181,7 @@ std::vector<std::string> figures(const Report& r, const Scales& scales) {
           r.memory.fits ? "yes" : "NO: " + lack_text(r.memory)};
 }
 
-// Days, rent and owner's cost of a training run, as cells of the table; "-" if not known.
+// Days, rent and owner's cost (millions of dollars) of a training run, as cells of the table; "-" where not known.
 std::vector<std::string> run_figures(const RunCost& cost) {
   const auto figure = [](const std::optional<double>& v, double unit) {
     return v ? fmt::format("{:.4g}", *v / unit) : "-";
@@ -195,7 +195,7 @@ std::string quoted(const std::string& text) {
   return '"' + doubled + '"';
 }
 
-// The comparison as CSV; the row of an impossible combination has only its reason.
+// The comparison as CSV. Of an impossible combination the row holds only the reason.
 std::string csv_text(const std::vector<Case>& cases, const std::vector<Axis>& axes) {
   std::string text = "spec";
   for (const Axis& axis : axes) text += ',' + quoted(axis.key);

@@ -13,7 +13,8 @@ constexpr std::string_view kBetween = " | ";
 
 bool is_word(std::string_view text) { return !text.empty() && text.find_first_of(" {}'\"") == std::string_view::npos; }
 
-// Words of a type such as "none | selective | full | list of parts"; names and paths are kinds of values, not words.
+// The words in a key's type such as "none | selective | full | list of parts". Parts like "list of parts", names and
+// paths are kinds of values, not words.
 std::vector<std::string> words_of(const KeyReference& key) {
   if (key.type == "true or false") return {"true", "false"};
   if (key.type.find(kBetween) == std::string::npos) return {};

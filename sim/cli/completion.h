@@ -8,19 +8,20 @@
 
 namespace orrery {
 
-// A key of a spec as shells complete it, and the words that it takes; none where it takes a figure or a path.
+// A key of a spec, and the words that a shell offers as its value; none where the value is a number or a path.
 struct CompletedKey {
   std::string name;
   std::vector<std::string> words;
 };
 std::vector<CompletedKey> completed_keys();
 
-// Scripts that complete a program's commands, options and keys; keys are those of --set and the like.
+// Scripts with which a shell completes the program's commands and options, and the keys of a spec after --set and the
+// like.
 std::string bash_completion(const CommandEntry& program, const std::vector<CompletedKey>& keys);
 std::string zsh_completion(const CommandEntry& program, const std::vector<CompletedKey>& keys);
 std::string fish_completion(const CommandEntry& program, const std::vector<CompletedKey>& keys);
 
-// The script for a shell: bash, zsh or fish. Throws Error naming these for another word.
+// The completion script for a shell: bash, zsh or fish. Throws Error that names these three for any other word.
 std::string completion(std::string_view shell, const CommandEntry& program);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// Completion for bash: one function with tables of words. bash itself splits words at `=`, so that in `--set KEY=VALUE`
-// KEY, = and VALUE are three.
+// Completion for bash: one function with tables of words. bash splits words at `=`, so that the function sees `--set
+// KEY=VALUE` as the option and three words: KEY, = and VALUE.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@ std::string option_names(const std::vector<OptionEntry>& options) {
   return text;
 }
 
-// A branch of a case over "COMMAND OPTION", for an option that takes a value.
+// The branch for one option with a value in the script's case statement over "COMMAND OPTION".
 std::string bash_branch(const std::string& command, const OptionEntry& o) {
   std::string labels;
   for (const std::string& name : o.names)
@@ -34,7 +34,7 @@ std::string bash_branches(const std::string& command, const CommandEntry& entry)
   return text;
 }
 
-// Words of positional arguments, and whether files are meant too.
+// The words that positional arguments of a command may be; "" where there are none.
 std::string positional_words(const CommandEntry& entry) {
   std::string text;
   for (const OptionEntry& o : entry.positionals()) text += fmt::format(" {}", fmt::join(o.words, " "));

@@ -1,4 +1,4 @@
-// Completion for fish: a line for each command, option and key.
+// Completion for fish: the script has one line for each command, option and key.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -31,7 +31,7 @@ std::string fish_value(const OptionEntry& o) {
   }
 }
 
-// A line for an option; condition: when it is offered, "" for always.
+// A line of the script for an option. condition: when fish offers the option; "" for always.
 std::string fish_line(const std::string& program, const std::string& condition, const OptionEntry& o) {
   std::string text = fmt::format("complete -c {}{}", program, condition);
   for (const std::string& name : o.names)

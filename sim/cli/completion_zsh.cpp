@@ -1,4 +1,4 @@
-// Completion for zsh, by its own _arguments.
+// Completion for zsh, by zsh's own function _arguments.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-// Text inside single quotes of a specification of _arguments or _describe.
+// Quotes a text so that it can stand inside single quotes in an argument of _arguments or _describe.
 std::string zsh_quoted(const std::string& text) {
   std::string out;
   for (const char c : text) {

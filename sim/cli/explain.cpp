@@ -28,7 +28,7 @@ constexpr std::size_t kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
-// The reason why a key of the spec has no effect for this strategy; "" if it has one.
+// The reason why a key of the spec has no effect with this strategy; "" if it has an effect.
 std::string_view idle(const Spec& spec, const std::string& key) {
   const bool of_units = key == "strategy.prefetch_units" || key == "strategy.units_in_flight";
   return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
@@ -49,8 +49,8 @@ std::string origins(const Spec& spec, const Style& style) {
   return print(t, kIndented, style.columns);
 }
 
-// The formula of model states with numbers instead of symbols, for a class of ranks: "2·2.18e+09 + 4·2.18e+09 +
-// 12·2.18e+09/2".
+// The formula of a rank's model states (parameters, gradients, optimizer) with numbers instead of symbols: "2·2.18e+09
+// + 4·2.18e+09 + 12·2.18e+09/2".
 std::string with_numbers(const StateFormula& f, double elements) {
   const auto part = [&](Bytes each, bool sharded) {
     return fmt::format("{}·{:.4g}{}", each, elements, sharded ? fmt::format("/{}", f.shards) : "");
@@ -78,8 +78,7 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
   return text + '\n';
 }
 
-// A text about the snapshots that parameter servers write for a restart: weights and optimizer states, that is, all
-// states on servers except gradients.
+// A text about the snapshots that parameter servers write for a restart, which hold weights and optimizer states.
 std::string snapshots(const Spec& spec, const Prediction& p) {
   const auto& servers = spec.strategy.parameter_server;
   if (!servers || servers->snapshot_every == 0) return "";
@@ -91,7 +90,7 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
 }
 
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
-  // The dimensions in which some weights are sharded differently: those of experts and of token embeddings.
+  // Dimensions in which some weights are sharded in another way than most: those of experts and of token embeddings.
   constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};
   const StateFormula all = state_formula(spec, p.plan);
   const StateFormula f = of_slot(all, p.plan, 0);
@@ -121,7 +120,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
     const auto add = [&](StateFormula kept, Dimension copies) {
       const double n = as_double(elements_of(p.plan, s, copies));
       if (n == 0 && copies != Dimension::data) return;
-      // The number of parameters counts all versions of the weights that an asynchronous schedule keeps.
+      // An asynchronous schedule keeps several versions of the weights, which all count as parameters.
       kept.parameters *= p.plan.classes[s].versions;
       elements += n;
       bytes += kept.bytes(n);
@@ -163,8 +162,8 @@ std::string route_text(const Route& route) {
   return text;
 }
 
-// The links over which groups communicate: for each dimension the link between the first two members of rank 0's group,
-// with its bandwidth before any protocol overhead.
+// A table of the links over which groups communicate: for each dimension, the link between the first two members of
+// rank 0's group, with its bandwidth without protocol overhead.
 std::string routes_text(const Spec& spec, const Prediction& p, const Style& style) {
   Table t;
   t.columns = {{"group", "", Align::left},
@@ -201,8 +200,8 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   return text;
 }
 
-// Whether the gradient of a step depends on how the batch is cut into micro-batches. Norms are taken over one token;
-// only routers of experts depend on several samples.
+// A text on whether a step's gradient depends on how the batch is cut into micro-batches. It does where something is
+// computed over several samples: norms are over one token, only routers of experts are over several samples.
 std::string coupling_text(const Spec& spec, const Style& style) {
   if (spec.strategy.micro_batches() == 1) return "";
   std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';
@@ -229,7 +228,7 @@ std::string coupling_text(const Spec& spec, const Style& style) {
   return text;
 }
 
-// The kinds of op on the critical path of the step, those with most time first.
+// A text on the critical path of the step: the kinds of ops on it, those with most time first.
 std::string critical_text(const Prediction& p, const Style& style) {
   std::map<std::string, Picoseconds> by_name;
   Picoseconds busy = 0, before = 0, late = 0;
@@ -256,7 +255,8 @@ std::string critical_text(const Prediction& p, const Style& style) {
   return '\n' + heading("Critical path", style) + '\n' + print(t, kIndented, style.columns);
 }
 
-// Bytes and exposed time of a technique's transfers: "; here 378.2 GB a step leave a GPU, 0.80 s of it exposed".
+// A text on the bytes and exposed time of a technique's transfers: "; here 378.2 GB a step leave a GPU, 0.80 s of it
+// exposed".
 std::string spent_text(const Report& report, const std::string& group) {
   double bytes = 0, exposed = 0;
   for (const CommunicationRow& row : report.communication) {
@@ -268,7 +268,8 @@ std::string spent_text(const Report& report, const std::string& group) {
   return fmt::format("; here {} a step leave a GPU, {} exposed", orrery::volume_text(bytes), time_text(exposed));
 }
 
-// The savings and costs of the techniques in use, and the effects of leaving each of them out and of adding others.
+// A text on techniques: what those in use save and cost, what the step would be without each, and what others would
+// change.
 std::string advice_text(const Spec& spec, const Prediction& p, const Common& common) {
   std::string used, others;
   for (const Effect& e : effects(p.profile, p.report, techniques(spec), common.threads)) {
@@ -286,7 +287,7 @@ std::string advice_text(const Spec& spec, const Prediction& p, const Common& com
   return text;
 }
 
-// A table of published steps that are similar to this one, with the errors of their predictions.
+// A table of published steps that are similar to this step, with the errors of their predictions.
 std::string validated_text(const Spec& spec, const Style& style) {
   Table t;
   t.columns = {{"published row", "", Align::left},
@@ -327,7 +328,7 @@ std::string parameters_text(const Spec& spec) {
 
 namespace {
 
-// The part that decides the step: what limits it, the critical path, and what each technique does for it.
+// A text on what decides the step time: what limits the step, its critical path, and what each technique does for it.
 std::string deciding_text(const Spec& spec, const Prediction& p, const Common& common) {
   return fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", common.style), kIndented,
                      time_text(p.report.step_time_s), p.report.limit) +

@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// Prints a line such as "simulate: 6 s" whenever a command that is still working has printed nothing for an interval.
-// It does so from a thread of its own, until the object is destroyed; nothing is printed in the first interval.
+// Prints a line such as "simulate: 6 s" whenever a command that is still working has printed nothing for an interval,
+// from a thread of its own, until the object is destroyed. In the first interval nothing is printed.
 class Heartbeat {
  public:
   Heartbeat(Progress progress, std::string command, std::chrono::milliseconds interval = std::chrono::seconds(3));
@@ -20,7 +20,7 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // Prints a line of the command itself, after which the interval starts anew.
+  // Prints a line for the command; the interval then starts anew.
   void say(std::string_view line);
 
  private:

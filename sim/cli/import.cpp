@@ -23,7 +23,7 @@ SampleCounts samples_of(const MeasuredTimes& times) {
   return counts;
 }
 
-// Adds to a profile its origin (names of files, number of refused measurements), beyond the data in the files.
+// Adds to an imported profile what it was made of: the names of the files, and how many measurements were refused.
 void describe_import(Profile& profile, const std::vector<std::string>& files,
                      const std::map<std::string, std::int64_t>& refused) {
   std::string names;

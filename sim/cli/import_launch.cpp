@@ -16,8 +16,8 @@
 namespace orrery {
 namespace {
 
-// Reads a launch file. A folder stands for the config.json in it; an argument with options ("torchrun --nnodes 2 ...")
-// is itself the command line.
+// Reads a launch file. A folder stands for the config.json in it; an argument that contains options, such as "torchrun
+// --nnodes 2 ...", is itself the command line to read.
 LaunchText read_launch(const std::string& path) {
   if (path.find(" -") != std::string::npos && !std::filesystem::exists(path)) return {"command line", path};
   const std::string file = std::filesystem::is_directory(path) ? path + "/config.json" : path;
@@ -34,7 +34,7 @@ std::vector<std::string> missing_keys(const LaunchImport& imported) {
   return keys;
 }
 
-// The reason why load_spec() would refuse the imported spec; "" if it would not, or if keys are missing from the spec.
+// The reason why load_spec() would refuse the imported spec; "" if it would not, or if keys are still missing.
 std::string refusal(const LaunchImport& imported, const std::vector<std::string>& missing) {
   if (!missing.empty()) return "";
   try {
@@ -45,7 +45,7 @@ std::string refusal(const LaunchImport& imported, const std::vector<std::string>
   }
 }
 
-// The number of the model's parameters; nullopt if its shapes are incomplete.
+// The number of the model's parameters; nullopt if too few of the model's shapes are known.
 std::optional<std::int64_t> parameters(const LaunchImport& imported) {
   SpecValues model;
   for (const SpecValue& v : imported.values.all) {

@@ -121,7 +121,7 @@ Table recipes() {
   return t;
 }
 
-// A table of the options that do not work together (combinations.h).
+// A table of options that do not work together (combinations.h), for `orrery list limits`.
 Table limits() {
   Table t;
   t.columns = {{"limit", "", Align::left},
@@ -162,14 +162,14 @@ constexpr NamedList kLists[] = {{"models", models},       {"clusters", clusters}
                                 {"recipes", recipes},     {"limits", limits},       {"keys", keys},
                                 {"aliases", aliases}};
 
-// A cell of a table as JSON: a number where it is one, "-" as null.
+// A cell of a table as a JSON value: a number if the cell holds a number, null for "-", else a text.
 ordered_json value_of(const std::string& cell) {
   if (cell == "-") return nullptr;
   ordered_json value = ordered_json::parse(cell, nullptr, false);
   return value.is_number() ? value : ordered_json(cell);
 }
 
-// A table as JSON: one object for each row, with the names of the columns as keys: {"gpu": "h100-sxm", "bf16
+// A table as JSON: one object for each row, with the columns' names and units as keys: {"gpu": "h100-sxm", "bf16
 // (TFLOP/s)": 989.4, ...}.
 std::string to_json(const Table& table) {
   ordered_json list = ordered_json::array();

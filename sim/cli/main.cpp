@@ -1,4 +1,4 @@
-// orrery: reads the command line, runs one command, prints what it returns.
+// The program orrery: reads the command line, runs one command, and prints what the command returns.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -58,7 +58,7 @@ struct Options {
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
-// Adds an option that may be given several times, with one value each time.
+// Adds an option to a command that may be given several times, with one value each time.
 void add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& about) {
   app.add_option(name, values, about)->allow_extra_args(false)->type_name("KEY=VALUE");
 }
@@ -69,7 +69,7 @@ void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string&
       ->type_name("FILE");
 }
 
-// Specs: where no file has the name, one of the installed examples may.
+// Makes an option take the name of a spec file; if no such file exists, an installed example may have that name.
 CLI::Option* specs(CLI::Option* option) {
   const auto read = [](std::string& path) {
     path = orrery::or_installed_example(path);
@@ -78,8 +78,8 @@ CLI::Option* specs(CLI::Option* option) {
   return option->transform(CLI::Validator(read, ""))->type_name("");
 }
 
-// Makes an option take a positive number. unit: the unit of a number given without one; name: the value's name in the
-// help.
+// Makes an option take a positive number. name: what the help calls the number; unit: the unit of a number that is
+// given without one; most: the largest number accepted.
 void positive(CLI::Option* option, const char* name, std::string_view unit = "", double most = 1e18) {
   const auto read = [=](std::string& text) { return orrery::read_figure(text, {name, unit, most}); };
   option->transform(CLI::Validator(read, ""))->type_name(name);
@@ -165,8 +165,8 @@ void add_search(CLI::App& app, Options& o) {
       "          orrery search examples/search-gpt3-175b.yaml --gpus 512,1024,2048 --tokens 300G");
 }
 
-// On Ctrl-C, or SIGTERM from a scheduler, a search ends with the best strategy found so far; a second signal ends the
-// program.
+// Handles Ctrl-C, or SIGTERM from a scheduler: the search ends with the best strategy found so far. A second signal
+// ends the program.
 std::atomic<bool> stop_search = false;
 void on_interrupt(int) {
   stop_search = true;
@@ -330,7 +330,7 @@ void set_up(CLI::App& app, Options& o) {
   app.add_option("--threads", o.threads, "workers; results do not depend on it")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  app.allow_extras();  // check_extras() refuses superfluous words with a message of its own
+  app.allow_extras();  // check_extras() refuses extra words with its own message
   app.fallthrough();
   app.require_subcommand(0, 1);
   add_simulate(app, o);
@@ -354,7 +354,7 @@ void set_up(CLI::App& app, Options& o) {
       "(validate), 5 a rank was lost or hung");
 }
 
-// Throws Error for words on the command line that belong to no command.
+// Throws Error if the command line has words that belong to no command or option.
 void check_extras(const CLI::App& app) {
   const std::vector<std::string> extras = app.remaining(true);
   const std::vector<CLI::App*> chosen = app.get_subcommands();
@@ -377,8 +377,8 @@ void check_extras(const CLI::App& app) {
   if (chosen.empty()) throw Error(fmt::format("no command; known: {}; orrery -h says more", fmt::join(known, ", ")));
 }
 
-// Whether a file descriptor is a terminal that a user sees. Under mpirun the answer is no: mpirun gives every process a
-// terminal of its own and forwards the output to a terminal or a file.
+// Whether a file descriptor is a terminal that a user sees. Under mpirun it counts as none: mpirun gives every process
+// a terminal of its own and forwards the output to a terminal or a file.
 bool is_terminal(int descriptor) {
   const char* kind = std::getenv("TERM");
   return ::isatty(descriptor) != 0 && orrery::launched_rank() < 0 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
@@ -386,7 +386,7 @@ bool is_terminal(int descriptor) {
 
 orrery::Common common_of(const Options& o) {
   orrery::Common common;
-  // (no-color.org) colours are off if this variable is set and not empty
+  // Colours are off if this variable is set and not empty (no-color.org).
   const char* no_color = std::getenv("NO_COLOR");
   common.style.bars = is_terminal(STDOUT_FILENO);
   common.style.columns = orrery::terminal_columns(common.style.bars);
@@ -400,8 +400,8 @@ orrery::Common common_of(const Options& o) {
   return common;
 }
 
-// Prints progress where a launcher forwards stderr, so that there is no terminal to draw on: one line every ten
-// seconds.
+// Prints progress on stderr where a launcher forwards stderr, so that no terminal line can be redrawn: at most one line
+// every ten seconds.
 orrery::Progress progress_in_lines() {
   using Clock = std::chrono::steady_clock;
   const auto last = std::make_shared<Clock::time_point>(Clock::now());
@@ -412,8 +412,8 @@ orrery::Progress progress_in_lines() {
   };
 }
 
-// Runs a search. Under mpirun or srun all processes search together, and the first one reports while the other
-// processes still run, because mpirun ends the processes about a second after Ctrl-C, which it forwards as SIGTERM.
+// Runs a search. Under mpirun or srun all processes search together. The first one reports while the rest still run,
+// because mpirun, which forwards Ctrl-C as SIGTERM, ends the processes about a second later.
 orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<orrery::Peers>& peers) {
   peers = orrery::peers_of_environment();
   orrery::SearchCommandOptions options = o.search;
@@ -425,7 +425,8 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
     return orrery::search_command(options, common);
-  } catch (const Error&) {  // all processes get the same error: the first one reports it, and the others wait for that
+    // All processes get the same error. The process of rank 0 reports it, while the other processes wait for that.
+  } catch (const Error&) {
     if (peers->first() != peers->rank()) return {};
     peers->gather("failed");
     throw;
@@ -505,7 +506,8 @@ int main(int argc, char** argv) {
     return run_command_line(argc, argv);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code);
-    // At this point everything is cleaned up; the program ends by the same signal, as its parent process expects.
+    // Everything is cleaned up by now. The program ends by the signal that interrupted it, as its parent process
+    // expects.
   } catch (const orrery::Interrupted& stop) {
     std::signal(stop.signal, SIG_DFL);
     std::raise(stop.signal);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kProgramAbout = "predict, search, explain and execute training steps of large models";
 
-// Text as man(7) takes it: no character is read as a request, and a dash stays the dash of an option.
+// Escapes a text for man(7), so that no character is read as a formatting request, and a dash stays the dash of an
+// option.
 std::string troff(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -77,7 +78,8 @@ std::string options_section(const CommandEntry& command) {
   return text;
 }
 
-// The footer of the help: "example: ..." or "examples:" with a line each, and "exit status: ..." behind them.
+// The footer of a command's help as sections of a manual page: "example: ..." or "examples:" with a line each, then
+// "exit status: ...".
 std::string footer_section(std::string footer) {
   std::string text;
   if (const std::size_t status = footer.find("exit status: "); status != std::string::npos) {

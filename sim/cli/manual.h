@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// A page of the manual as man(7) reads it. name: without the section, "orrery-simulate".
+// A page of the manual in the format of man(7). name: the page's name without section, "orrery-simulate".
 struct ManualPage {
   std::string name;
   int section = 1;
@@ -17,13 +17,13 @@ struct ManualPage {
   std::string file() const { return name + "." + std::to_string(section); }
 };
 
-// The page of a program without commands, and those of a program with them: its own, one for each command, and
-// orrery-spec(5) with every key of a spec.
+// program_page(): the page of a program without commands. manual_pages(): the pages of a program with commands: its
+// own, one for each command, and orrery-spec(5) with every key of a spec.
 ManualPage program_page(const CommandEntry& program);
 std::vector<ManualPage> manual_pages(const CommandEntry& program);
 
-// One page by its name; or, with a folder, all of them as files man1/NAME.1, man5/NAME.5 there. Throws Error naming the
-// pages for another name.
+// Prints the manual page with this name or, if a folder is given, writes all pages there as files man1/NAME.1 and
+// man5/NAME.5. Throws Error that names the pages for any other name.
 Outcome manual_command(const CommandEntry& program, const std::string& page, const std::string& folder);
 
 }  // namespace orrery

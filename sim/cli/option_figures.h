@@ -5,18 +5,18 @@
 
 namespace orrery {
 
-// The range of a command-line option's value: above 0 and at most `most`. unit: the unit of a value that is given
-// without one ("" = none).
+// The values that a command-line option accepts: above 0, and at most `most`. unit: the unit of a value that is given
+// without one ("": none).
 struct FigureRange {
   const char* name;  // name of the value in the help text: "GiB", "DAYS"
   std::string_view unit;
   double most;
 };
 
-// Reads an option's value, which may have the units and suffixes that a spec may have: "15T", "80 GB", "36 h". Replaces
-// `text` by the plain number; returns the reason why that is not possible, "" if it is.
+// Reads an option's value, which may have the units and suffixes that values in a spec may have: "15T", "80 GB", "36
+// h". Replaces `text` by the plain number; returns "", or the reason why that is not possible.
 std::string read_figure(std::string& text, const FigureRange& range);
-// does what read_figure() does, for a whole number
+// As read_figure(), for whole numbers.
 std::string read_count(std::string& text, const FigureRange& range);
 
 }  // namespace orrery

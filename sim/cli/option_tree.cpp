@@ -25,7 +25,8 @@ bool means_file(const OptionEntry& o) {
   return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
 }
 
-// Finds out how a value is completed from its name in the help: "cpu|cuda" are words, KEY=VALUE is a key of the spec.
+// Sets how a shell completes an option's value, by the value's name in the help: "cpu|cuda" means words, KEY=VALUE a
+// key of the spec.
 void set_kind(OptionEntry& o) {
   if (o.value.find('|') != std::string::npos) {
     o.kind = ValueKind::words;
@@ -48,7 +49,7 @@ OptionEntry entry_of(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) o.names.push_back("--" + name);
   if (o.names.empty()) o.names.push_back(option.get_name(true));
   const bool flag = option.get_items_expected_max() == 0;
-  // CLI11 adds what its checks accept behind a colon: "N:INT in [1 - 64]".
+  // CLI11 appends what its checks accept to the name of a value, after a colon: "N:INT in [1 - 64]".
   if (!flag) o.value = option.get_type_name().substr(0, option.get_type_name().find(':'));
   o.about = option.get_description();
   o.required = option.get_required();

@@ -9,7 +9,7 @@ class App;
 
 namespace orrery {
 
-// The kind of a value on the command line, which says how a shell completes it.
+// The kinds of values on a command line, by which a shell chooses how to complete them.
 enum class ValueKind : unsigned char { none, words, keys, file, other };
 
 // An option, a flag (no value), or a positional argument (name without dashes).
@@ -18,23 +18,23 @@ struct OptionEntry {
   std::string value;               // name of the value in the help: "FILE", "cpu|cuda"; "" for a flag
   std::string about;
   ValueKind kind = ValueKind::none;
-  std::vector<std::string> words;  // values that it takes, where it takes no others
+  std::vector<std::string> words;  // the only values accepted; empty: any
   bool required = false, repeats = false;
 
   bool positional() const { return !names.front().starts_with('-'); }
 };
 
-// A program or one of its commands as a value: what man pages and completions are made of.
+// A program or one of its commands, with options. Manual pages and shell completions are made from it.
 struct CommandEntry {
   std::string name, about, footer;
   std::vector<OptionEntry> options;
   std::vector<CommandEntry> commands;
 
   std::vector<OptionEntry> positionals() const;
-  std::vector<OptionEntry> flags() const;  // options, with a value or without
+  std::vector<OptionEntry> flags() const;  // all options, with or without a value
 };
 
-// The tree of CLI11's options; what its help hides (group "") is left out.
+// Reads the options and commands of CLI11's tree, without those that the help hides (group "").
 CommandEntry option_tree(const CLI::App& app);
 
 }  // namespace orrery

@@ -38,7 +38,7 @@ Outcome report_run(const Job& job, const std::vector<RankRun>& runs, Seconds sta
   return {common.json ? to_json(report) : report_text(job.spec, report, common.style)};
 }
 
-// Waits for the result files of the other ranks, which may be complete a moment after rank 0 has ended.
+// Waits for the result files of all other ranks, which may be complete a moment after rank 0 has ended.
 void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree) {
   Witnesses witnesses(folder, job.plan.ranks, false, now());
   const Seconds start = now();
@@ -53,12 +53,12 @@ void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree
   }
 }
 
-// smallest status of a killed program: ProcessTree::status() is kSignalled + n if signal n killed it
+// The exit status of a program that signal n killed is this number plus n (ProcessTree::status()).
 constexpr int kSignalled = 128;
 
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 
-// The folder for the files of a launched job, which rank 0 removes in every case when the job ends.
+// The folder for the files of a launched job. Rank 0 removes it when the job ends, however it ends.
 class JobFolder {
  public:
   JobFolder(std::string path, bool owner) : path_(std::move(path)), owner_(owner) {
@@ -67,7 +67,7 @@ class JobFolder {
     check_owner();
   }
   ~JobFolder() {
-    std::error_code ignored;  // errors are ignored, since there is nobody to report them to
+    std::error_code ignored;  // nobody is left to whom an error could be reported
     if (owner_) fs::remove_all(path_, ignored);
   }
   JobFolder(const JobFolder&) = delete;
@@ -75,8 +75,8 @@ class JobFolder {
   const std::string& path() const { return path_; }
 
  private:
-  // Throws Error if the folder belongs to another user. Its name can be guessed: another user who creates it first
-  // could put links there, or read the ranks' files.
+  // Throws Error if the folder belongs to another user. The folder's name can be guessed: another user who creates it
+  // first could put links into it, or read the ranks' files.
   void check_owner() const {
     struct stat status {};
     const bool there = ::lstat(path_.c_str(), &status) == 0;
@@ -94,7 +94,7 @@ std::vector<std::string> launched_arguments(const Job& job, const std::string& f
   return rank_arguments(find_rank_program(job.options.device), arguments);
 }
 
-// Turns this process into one of the ranks: the user's own launcher has started the process, and ends all ranks when
+// Turns this process into one of the ranks. The user's own launcher has started the process, and ends all ranks when
 // one fails.
 [[noreturn]] void become_rank(const Job& job) {
   const JobFolder folder(job_folder(), false);
@@ -107,7 +107,7 @@ std::vector<std::string> launched_arguments(const Job& job, const std::string& f
   throw Error(fmt::format("{}: cannot be started: {}", words[0], std::strerror(errno)), 1);
 }
 
-// Runs rank 0 of a launched job as a child of this process, which itself reports the result and cleans up.
+// Runs rank 0 of a launched job as a child process. This process reports the result and cleans up.
 Outcome run_launched(const Job& job, const Common& common) {
   const Seconds started = now();
   const HeldSignals signals;

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// The spec to simulate: the given one, or one that is made from a model and machines.
+// The spec to simulate: the one that is given, or one made from a given model and machines (--on).
 FirstAnswer spec_of(const SimulateOptions& o, const Common& common) {
   const bool model = names_a_model(o.spec);
   if (!o.on.empty() && !model)
@@ -33,7 +33,7 @@ void save(const std::string& path, const FirstAnswer& made, const std::vector<st
   save_spec(path, comment, made.spec, overrides);
 }
 
-// The choices that were made for the user, printed before the report that is based on them.
+// The lines on what was chosen for the user, printed before the report.
 std::string chosen_text(const FirstAnswer& made, const Style& style) {
   if (made.chosen.empty()) return "";
   std::string text = heading("chosen", style) + "\n";

@@ -23,10 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostHere = 64;  // greatest number of ranks with which this machine is measured
+constexpr std::int64_t kMostHere = 64;  // most ranks that are run to measure this machine
 
-// The largest noise that is accepted: a busy machine should give a bad prediction rather than none, and the noise is
-// printed.
+// Any noise is accepted: on a busy machine a bad prediction is better than none, and the noise is printed with it.
 constexpr double kAnyNoise = 1e9;
 
 // Writes the measurements of each rank into the folder that the user has named (--out), one file per rank.
@@ -69,12 +68,13 @@ void write(const ValidateOptions& options, const std::string& name, const std::s
   file.commit();
 }
 
-// The table's rows for all specs that are run. A spec that fails gives a row with the reason, unless it is the only
-// spec; the output file is rewritten after each row, so that measurements are kept even if a later run fails.
+// The rows of the result's table, one for each spec that is run. A spec that fails gives a row with the reason, unless
+// it is the only spec. The output file is rewritten after each row, so that measurements are kept even if a later run
+// fails.
 template <class Row>
 struct Rows {
   std::vector<Row> rows;
-  int status = 0;  // exit status of the first comparison that failed
+  int status = 0;  // exit status of the first spec whose comparison failed
 
   template <class Compare>
   void run(const ValidateOptions& options, const Common& common, const std::string& file, const Compare& compare) {
@@ -126,7 +126,7 @@ Outcome validate_composed(const ValidateOptions& options, const Common& common) 
   return outcome;
 }
 
-// The number of ranks of the first readable spec; errors of other specs are reported in their own rows.
+// The number of ranks of the first spec that can be read. Errors of specs are reported in their own rows.
 std::int64_t ranks_to_measure(const ValidateOptions& options) {
   for (const std::string& path : options.specs) {
     try {
@@ -139,7 +139,7 @@ std::int64_t ranks_to_measure(const ValidateOptions& options) {
   return 2;
 }
 
-// Validates without a given profile, after the machine has been measured.
+// Validates without a given profile: measures the machine first.
 Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
   const TemporaryFolder folder(short_temporary());
   options.profile = folder.path() + "/machine.json";

@@ -14,7 +14,8 @@
 namespace orrery {
 namespace {
 
-// A function that calls `body` for 0 .. n-1 on several threads: each thread takes the next number until none is left.
+// Returns a function that calls `body` for 0 to n - 1 on several threads; each thread takes the next number until none
+// is left.
 ForEach on_threads(unsigned threads) {
   return [threads](std::size_t n, const std::function<void(std::size_t)>& body) {
     std::vector<std::exception_ptr> failures(n);
@@ -39,7 +40,7 @@ ForEach on_threads(unsigned threads) {
   };
 }
 
-// Predicts published steps on several threads; the result of each step is stored at its index.
+// Predicts published steps on several threads. Element i of the result is for rows[i].
 std::vector<PublishedCase> predict_rows(const std::vector<PublishedRow>& rows, const std::string& profile,
                                         const Common& common) {
   std::vector<PublishedCase> cases(rows.size());
@@ -71,7 +72,7 @@ void save(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-// Output is printed at the end only, so that a user who stops the command leaves no half-written files.
+// All output is printed at the end, so that no half-written files remain if the user stops the command.
 Outcome validate_published_command(const ValidateOptions& options, const Common& common) {
   std::vector<PublishedRow> rows;
   for (const std::string& path : options.published) {

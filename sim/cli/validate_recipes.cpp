@@ -19,7 +19,7 @@ struct Row {
   NamedRecipe recipe;
   Spec spec;
   Report report;
-  double predicted = 0;  // predicted value of the figure that the recipe's paper gives
+  double predicted = 0;  // predicted value of the figure that the recipe's source gives
 
   double error() const { return predicted / recipe.value - 1; }
 };
@@ -42,7 +42,8 @@ std::string figure_text(const std::string& figure, double value) {
   return fmt::format("{:.0f} TFLOP/s", value);
 }
 
-// The prediction of a recipe's figure, counted as in the recipe's paper: attention over all s x s pairs of tokens.
+// The predicted value of a recipe's figure. MFU and TFLOP/s count attention over all s x s pairs of tokens, as papers
+// do.
 double predicted_figure(const Report& r, const std::string& figure) {
   if (figure == "mfu") return r.mfu_full_attention;
   if (figure == "model_tflops_per_gpu") return r.model_tflops_full_attention;

@@ -27,11 +27,11 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// The number of a group's members on each node: {8, 8} for eight on each of two nodes. Classes of ranks with equal
-// lists of such vectors have equal times. A list has the spread of the class's group for each dimension; then 0 or 1
-// for whether the stages to which the class sends (Transfer::offset, in order) are on its node (kHops), whether they
-// are in another pod (kHopCrossings), and whether its group of each dimension spans several pods (kCrossings); then the
-// slow-down of the ranks and whether they are servers (kSlowdown).
+// For each node that has members of a group, how many it has: {8, 8} for 16 members on two nodes. Classes of ranks
+// whose lists of such vectors are equal have equal op times. The list of a class has one vector for each dimension;
+// then vectors of 0/1 flags for each stage that the class sends to (Transfer::offset): on the same node (kHops), in
+// another pod (kHopCrossings); for each dimension: the group spans pods (kCrossings); last slow-down and server or not
+// (kSlowdown).
 using Spread = std::vector<int>;
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
@@ -85,7 +85,7 @@ class CostModel {
   Spread spread(const GroupTable& table, std::int64_t rank) const {
     Spread result;
     std::int64_t last = -1;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // ranks rise, so node by node
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // ranks ascend, node by node
       const std::int64_t node = node_of(r);
       if (node != last) result.push_back(0);
       ++result.back();
@@ -94,7 +94,7 @@ class CostModel {
     return result;
   }
 
-  // For each dimension: 1 if the rank's group spans several pods, else 0.
+  // For each dimension: 1 if the rank's group spans several pods (joined by oversubscribed uplinks), else 0.
   Spread crossings(std::int64_t rank) const {
     Spread result;
     for (std::size_t d = 0; d < kDimensions; ++d)
@@ -118,7 +118,7 @@ class CostModel {
     return group[(at + offset + size) % size];
   }
 
-  // Bytes of NCCL's buffers: one connection per channel of every communicator that these ranks use.
+  // Bytes of NCCL's buffers on a rank of class s: one connection per channel of every communicator that the rank uses.
   Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
     std::set<Dimension> used;
     for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
@@ -141,12 +141,12 @@ class CostModel {
         .first->second;
   }
 
-  // Whether `orrery calibrate` measured the profile, with waits between tasks; an imported one has durations alone.
+  // Whether the profile is from `orrery calibrate`, with waits between tasks; an imported profile has durations alone.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // The same transfer with another duration, and with shares of its links for which it moves as many bytes as before.
+  // The same transfer with another duration, and shares of its links with which it still moves the same bytes.
   static NcclChoice lasting(NcclChoice choice, Seconds time) {
     choice.nic_share *= choice.seconds / time;
     choice.nvlink_share *= choice.seconds / time;
@@ -154,7 +154,7 @@ class CostModel {
     return choice;
   }
 
-  // The transfer with its measured time where the profile has one for its ranks and bytes; else the transfer as
+  // The transfer with its measured time, where the profile has one for as many ranks and bytes; else the transfer as
   // modelled.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
     const TransferTable* table =
@@ -183,7 +183,7 @@ class CostModel {
     return result;
   }
 
-  // Adds the time in which a measured host finishes a step before it issues the first task of the next.
+  // Adds the time for which a measured host is busy with the end of a step before it issues the next step's first task.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s)
@@ -206,8 +206,8 @@ class CostModel {
     return false;
   }
 
-  // Number of ranks of a tensor group, times the cube root of the number of nodes that it spans; 0 for a group of one
-  // rank.
+  // The number of ranks of a tensor group times the cube root of the number of nodes that the group spans; 0 for a
+  // group of one rank.
   double tensor_reach() const {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
     const Spread lie = spread(tensor, plan_.classes.front().representative);
@@ -215,10 +215,10 @@ class CostModel {
     return ranks == 1 ? 0 : static_cast<double>(ranks) * std::cbrt(static_cast<double>(lie.size()));
   }
 
-  // Microseconds of host time per layer and pass that are added where neighbouring stages are on different nodes.
+  // Microseconds of host time per layer and pass to add where neighbouring pipeline stages are on different nodes.
   double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
-  // Finds the share of the time to issue a layer's ops that the host itself needs (Costs::host_part).
+  // Finds what share of the time to issue a layer's ops the host itself needs (Costs::host_part).
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host.host_layer_us;
     if (far == 0 && own == 0) return;
@@ -226,8 +226,8 @@ class CostModel {
     if (whole <= far) return;
     const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
     costs_.host_part = (far + mine) / whole;
-    // The time that is added for stages on different nodes is the host's too, except while a pipeline fills: then the
-    // host waits for nobody, and the device waits for the other stages.
+    // The time added for stages on different nodes is the host's too, but not while a pipeline fills: then the host
+    // waits for nobody, and the device waits for other stages.
     costs_.filling_part = mine / whole;
   }
 
@@ -238,10 +238,10 @@ class CostModel {
 
   void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
-    // Samples are measured from the end of one kernel to the end of the next, so they include the gaps.
+    // Samples in a profile are measured from the end of one kernel to the end of the next, so they include the gaps.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
-    // GPUs of one model differ in speed where the clock limits the work, hardly where memory bandwidth does.
+    // GPUs of one model differ in speed where the clock limits the work, but hardly where memory bandwidth does.
     const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
                          std::holds_alternative<FlashAttention>(op.work);
     const Seconds time = (compute_[i] * (clocked ? slowest_ : 1) + gap) * slowdown;
@@ -257,8 +257,8 @@ class CostModel {
       t.host = t.host || t.ports[p] > 0;
     }
     t.memory = memory_share(work.device_bytes_per_s);
-    // The measured slow-down of compute beside a copy includes the effect of shared memory bandwidth, so that is not
-    // added again.
+    // The measured slow-down of compute beside a copy includes the effect of shared memory bandwidth, which is
+    // therefore not added again.
     if (work.device_bytes_per_s > 0 && profile_.measured.beside_slowdown > 1) {
       t.pressure = static_cast<std::uint32_t>(kPressureUnit * (profile_.measured.beside_slowdown - 1) + 0.5);
       t.memory = 0;
@@ -292,7 +292,7 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
   }
 
-  // The cost of a collective of a single rank, which copies in its own memory.
+  // The cost of a collective of a single rank, which copies within the device's own memory.
   NcclChoice copied(const Collective& c) const {
     NcclChoice choice;
     choice.seconds = choice.nccl_seconds =
@@ -307,8 +307,8 @@ class CostModel {
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
 
-  // The cost of a send between two pipeline stages, neighbours or not: modelled inside a node, or between two nodes
-  // with one rank on each.
+  // The cost of a send between two pipeline stages: that of a pair of ranks on one node, or of a pair on two nodes with
+  // one rank on each.
   NcclChoice send(std::string_view kind, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
@@ -331,7 +331,7 @@ class CostModel {
     return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
   }
 
-  // Whether the device's own kernels add up what a collective moves, which no library of collectives runs then.
+  // Whether the device's own kernels add up the data that a collective moves: no communication library runs it then.
   static bool sums_by_moves(const Collective& c) {
     const bool adds = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
                       c.kind == CollectiveKind::reduce;
@@ -380,7 +380,7 @@ class CostModel {
   std::vector<Seconds> compute_;
   std::set<std::int64_t> offsets_;  // the different values of Transfer::offset in the plan
   std::int64_t node_gpus_ = 1;
-  double slowest_ = 1;  // time of an op on the slowest GPU of the job over its time on a typical GPU
+  double slowest_ = 1;  // the op time of the job's slowest GPU over that of a typical GPU
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
   Costs costs_;

@@ -11,49 +11,52 @@
 
 namespace orrery {
 
-// NCCL's buffers of one connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (2.28.9, device.h).
+// Bytes of NCCL's buffers per connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (NCCL 2.28.9, device.h).
 inline constexpr Bytes kNcclConnectionBytes = 9'646'899;
 
-// The link over which the transfers of an op go, and the algorithm: for the report.
+// The link over which the transfers of an op go, and their algorithm, as the report names them.
 struct TransferNote {
   std::string link;       // kind of link: "nvlink", "pcie", "network"
   std::string algorithm;  // algorithm and protocol: "ring/ll128", "send"
 };
 
 // The costs of a plan's ops on a cluster: compute times from the profile, times of collectives from NCCL's own choice
-// of algorithm, protocol and channels for the nodes on which the members of the group are, and the host's time from the
-// software stack's figures.
+// of algorithm, protocol and channels for the nodes that the members of the group are on, and host times from the
+// figures of the software stack.
 struct Costs {
   Timing timing;
-  std::vector<TransferNote> notes;  // for each op, the note of the first class of ranks that runs it
-  // for each class of ranks, the bytes of NCCL's buffers, which are outside the caching allocator
+  // for each op of the plan, the link and algorithm of its transfers on the first class of ranks that runs the op
+  std::vector<TransferNote> notes;
+  // for each class of ranks, the bytes of NCCL's buffers, which lie outside the caching allocator
   std::vector<Bytes> nccl_bytes;
 
-  // Share of the time to issue a layer's ops that the host itself needs; the rest is time that the device needs to
-  // launch them.
+  // The share of the time to issue a layer's ops that the host itself needs; the rest is the device's, to launch them.
   double host_part = 1;
-  double filling_part = 1;  // the same share while the pipeline fills
+  // The share as in host_part for the time in which the pipeline fills, that is, before the first backward.
+  double filling_part = 1;
 };
 
-// Costs of a plan's ops. With a profile of measured transfers and no formulas, every cost is a measurement
-// (measured_costs). With a profile of both, a transfer takes the time of samples with as many ranks and nodes where
-// these cover its bytes, and a communicator chooses its algorithm by the table in NCCL's log where the profile has one.
+// Finds the costs of a plan's ops. With a profile of measured transfers and no formulas, every cost is a measurement
+// (measured_costs). With a profile of both, a transfer takes the time of samples with as many ranks and nodes where the
+// samples cover its bytes, and a communicator chooses its algorithm by the table in NCCL's log where the profile has
+// one.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile);
-// Costs of a plan that covers only a part of a job of `job_gpus` GPUs: a step waits for the slowest GPU of the complete
-// job.
+// The costs of a plan that covers only a part of a job of `job_gpus` GPUs. Its steps wait for the slowest GPU of the
+// complete job.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus);
 
-// Takes all costs from a profile's samples: compute tasks by shape, transfers by kind, number of ranks and bytes. The
-// waits between tasks are added: a compute task waits for its thread, a transfer for the thread that moves it and for
-// the thread that it wakes. A rank's threads share one core, so that compute and a transfer of the same rank slow each
-// other as measured. Throws Error for a kind of op that was not measured, or not with so many ranks.
+// Takes all costs from a profile's samples: compute tasks by shape, transfers by kind, number of ranks and bytes.
+// Measured waits between tasks are added: that of a compute task for its thread, that of a transfer for the thread that
+// moves it and for the thread that the transfer wakes. A rank's threads share one core, so compute and a transfer of
+// the same rank slow each other as measured. Throws Error for a kind of op that was not measured, or not with as many
+// ranks.
 Costs measured_costs(const Plan& plan, const Spec& spec, const Profile& profile);
 
-// For each task, the bytes of gradient buffers to which the task is the first to add, so that the buffers must hold
-// zeros before. CPU ranks clear the buffers as a part of the task.
+// For each task of the plan, the bytes of gradient buffers that the task is the first to add to, so that the buffers
+// must hold zeros before. CPU ranks clear the buffers as a part of the task.
 std::vector<Bytes> cleared_bytes(const Plan& plan);
 
-// The name of a collective or message in a table of transfers: "all_reduce", "message".
+// The name of a collective or message in a profile's table of transfers: "all_reduce", "message".
 std::string transfer_kind(const Op& op);
 
 }  // namespace orrery

@@ -8,10 +8,9 @@
 
 namespace orrery {
 
-// Adds to the ops' issue times the time of the host's work besides launching kernels. Such work comes once per layer
-// and pass, with `far_us` microseconds more; once per micro-batch in forward of a stage's first block and in backward
-// of its last; and once per step, divided over the parts in which a rank updates the weights. row: times of every op on
-// one class of ranks.
+// Adds to the ops' issue times what the host does besides launching kernels. Such work comes once per layer and pass
+// (with `far_us` microseconds more); once per micro-batch, in forward of a stage's first block and in backward of its
+// last; and once per step, divided among the ops that update the weights. row: times of every op on one class of ranks.
 void add_host_overheads(const Plan& plan, const Software& software, double far_us, std::vector<OpTiming>& row);
 
 }  // namespace orrery

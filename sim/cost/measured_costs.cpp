@@ -45,7 +45,8 @@ class MeasuredCosts {
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(slot, i);
     }
-    // Between steps the host finishes one step before it issues the first task of the next; that time is added here.
+    // Between steps the host finishes one step before it issues the first task of the next; that time is added to the
+    // first task.
     result[plan_.tasks[plan_.classes[slot].begin].op].issue += picoseconds(times_.step);
     return result;
   }
@@ -91,7 +92,7 @@ class MeasuredCosts {
   const Spec& spec_;
   const Profile& profile_;
   const MeasuredTimes& times_;
-  std::vector<Bytes> cleared_;  // for each op, the bytes of gradient sums that it must set to zero first
+  std::vector<Bytes> cleared_;  // for each op, the bytes of gradient sums that the op must set to zero first
   Costs costs_;
 };
 

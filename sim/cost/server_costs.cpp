@@ -10,14 +10,14 @@ NcclModel pair_on(const Spec& spec, const Profile& profile, std::vector<int> mem
   return nccl_model(spec.cluster, members, {spec.software.communication.nccl_minor, spec.gpus}, profile.nccl);
 }
 
-// Bandwidth of a machine's host memory in GB/s; 0: not known.
+// Bandwidth of the memory of a machine's host, in GB/s; 0: not known.
 double memory_GBps(const Spec& spec) {
   const auto& host = spec.cluster.host;
   return host && host->dram_GBps > 0 ? host->dram_GBps : 0;
 }
 
-// The cost of a push to servers, or of a pull, on a single machine. at_once: number of workers that push or pull at the
-// same time.
+// The cost of a push to parameter servers, or of a pull from them, where workers and servers are all on one machine.
+// at_once: number of workers that push or pull at the same time.
 NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& spec, const Profile& profile) {
   NcclModel pair = pair_on(spec, profile, {2});
   pair.topology.nvlink_GBps = 0;
@@ -27,8 +27,8 @@ NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& sp
   return nccl_point_to_point(pair, true, std::max(c.bytes, static_cast<Bytes>(held)));
 }
 
-// The cost of the messages between all workers and the first servers of chains (push) or the last servers of chains
-// (pull).
+// The cost of the messages between all workers and the servers that they exchange data with: of each chain of parameter
+// servers the first one (push) or the last one (pull).
 NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), workers = plan.workers(), node = std::min(gpus, workers);
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus), nodes = ceil_div(workers, node);
@@ -37,8 +37,7 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
   const std::int64_t near = beside ? c.servers / nodes : 0;  // number of servers on each worker's machine
   const std::int64_t on_nic = beside ? ceil_div(ceil_div(c.servers, nodes), nics) : 1;
   const double each = static_cast<double>(c.bytes) / static_cast<double>(c.servers);
-  // The cost is that of one worker's messages alone: other workers send at other times, or share the NICs in the
-  // simulation.
+  // Only one worker's messages are counted: other workers send at other times, or share the NICs in the simulation.
   if (plan.asynchronous_workers) {
     return nccl_point_to_point(pair_on(spec, profile, {1, 1}), false,
                                static_cast<Bytes>(each * static_cast<double>(c.servers - near)));
@@ -49,12 +48,12 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
                              static_cast<Bytes>(std::max(of_workers, of_servers)));
 }
 
-// The time in which all chains, at the same time, pass the sums of gradients from one server to the next.
+// The time in which all chains of parameter servers, at the same time, pass the sums of gradients on by one server.
 Seconds hop(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), node = std::min(gpus, plan.workers());
   const std::int64_t nodes = plan.servers_beside ? ceil_div(plan.workers(), node) : c.servers;
   const double memory = memory_GBps(spec) * 1e9;
-  // On one node the sums are read from memory and written to it.
+  // On a single node, the sums are read from memory and written to it.
   if (nodes == 1 && memory > 0) return 2 * static_cast<double>(c.bytes) / memory;
   if (nodes == 1) return served_here(c, 1, spec, profile).seconds;
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus);

@@ -10,12 +10,12 @@
 namespace orrery {
 namespace {
 
-// The number of ranks on a NIC or port, by stage or class: in a folded plan (one rank of each class), NICs or ports
-// with equal numbers are one link. In an unfolded plan the only key is the index of the NIC or port itself.
+// The number of ranks on a NIC or port, by stage or by class of ranks. In a folded plan (one rank of each class), NICs
+// or ports with equal numbers are one link. In an unfolded plan the only key is the index of the NIC or port.
 using Mix = std::map<std::int64_t, std::int64_t>;
 
 struct Lanes {
-  // Lanes (streams) whose transfers use the NIC, each with the dimension of its transfers.
+  // The lanes (streams) whose transfers use the NIC, each with the dimension of parallelism of its transfers.
   std::set<std::pair<std::uint32_t, Dimension>> nic;
   std::uint32_t nvlink = 0;  // bit mask: a bit for each lane whose transfers use NVLink
   std::array<bool, kPorts> ports{};
@@ -70,8 +70,8 @@ class NicFinder {
     return result;
   }
 
-  // The index of the port that a rank uses; the link to the host has one for each PCIe switch, other ports one for each
-  // node.
+  // The index of the port that a rank uses. The link to the host has one port for each PCIe switch, other ports exist
+  // once per node.
   std::int64_t port_of(std::int64_t rank, Port port) const {
     const bool link = port == Port::d2h || port == Port::h2d;
     const std::int64_t seat = plan_.seat_of(rank), node = seat / gpus_, at = seat % gpus_ / on_switch_;
@@ -91,19 +91,18 @@ class NicFinder {
     return result;
   }
 
-  // The number of ranks of each class on a rank's NIC. By class, not by stage, since classes of one stage may use
-  // different NICs.
+  // For each class of ranks, the number of its ranks on the same NIC as `rank`. Classes of one stage are counted apart,
+  // since they may use different NICs.
   Mix slots(std::int64_t rank) const {
     Mix result;
     for (const std::int64_t r : ranks_beside(rank)) ++result[slot_of_[r]];
     return result;
   }
 
-  // The number of different groups of a dimension among the ranks of the same stage on the NIC, and whether this rank
-  // is the first of its group on the NIC.
+  // Groups of one dimension among those ranks of one stage that share a NIC.
   struct Groups {
-    std::int64_t all = 0;  // number of different groups on the NIC
-    // Number of groups on the NIC whose first rank on it is of the same class as this rank (a stage may have several
+    std::int64_t all = 0;  // number of different groups of the dimension on the NIC
+    // The number of groups on the NIC whose first rank there is of the same class as `rank` (a stage may have several
     // classes).
     std::int64_t own = 0;
     bool first = true;
@@ -122,7 +121,7 @@ class NicFinder {
     return result;
   }
 
-  // Whether more than one flow can be on the NIC at a time.
+  // Whether transfers of more than one flow can be on the NIC at the same time.
   bool contested(std::int64_t rank, const Lanes& lanes) const {
     const Mix users = mix(rank);
     std::int64_t flows = lanes.nic.empty() ? 0 : static_cast<std::int64_t>(users.size()) - 1;
@@ -137,8 +136,8 @@ class NicFinder {
   std::vector<std::uint32_t> slot_of_;
 };
 
-// The link for each port. In a folded plan (one rank of each class) ports that serve the same number of ranks of each
-// class are one link.
+// The link id of each port, by port and by the ranks that it serves. In a folded plan (one rank of each class), ports
+// that serve the same number of ranks of each class are one link.
 using PortIds = std::map<std::pair<std::size_t, Mix>, LinkId>;
 
 void find_ports(const NicFinder& nics, const Lanes& lanes, std::int64_t rank, bool folded, PortIds& ids,

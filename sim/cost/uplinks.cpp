@@ -29,15 +29,15 @@ void Uplinks::count_edges(std::size_t dimension) {
     };
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
       leave(group[i], group[i + 1]);
-      // in a pipeline, gradients go back while activations go forward
+      // In a pipeline, gradients go back while activations go forward.
       if (dimension == kPipeline) leave(group[i + 1], group[i]);
     }
     if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front());
   }
 }
 
-// Counts pairs of ranks: a group of n members with k inside a pod or a node has k (n - k) pairs that cross the
-// boundary.
+// Finds for each pod how many pairs of ranks cross its boundary: of a group of n members, k of them inside a pod (or
+// node), k (n - k) pairs do.
 void Uplinks::count_pairs(std::size_t dimension, std::int64_t node_gpus) {
   std::map<std::int64_t, double> leaving;
   for (const auto& group : plan_.dimensions[dimension].groups) {

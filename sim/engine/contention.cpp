@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::int64_t kCapacity = 1 << 20;  // capacity of every link, in units of flow weight
 
-// The weight of a flow on a link (NIC, NVLink or port). The flow's rate is its share of the link that it loads most, so
-// its weight there is the link's full capacity, and on another link less, in the ratio of its shares of the two links.
+// The weight of a flow (a transfer) on a link (NIC, NVLink or port). share: the share of the link's bandwidth that the
+// flow would use at full speed; busiest: the largest such share among its links. On that link the weight is the link's
+// full capacity, on the others less, in proportion to the shares.
 std::int64_t weight(Rate share, Rate busiest) {
   return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
 }
@@ -27,7 +28,7 @@ Contention::Contention(const Plan& plan, const Timing& timing)
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
 }
 
-// Changes the share of the rank's multiprocessors that running transfers take away from compute.
+// Changes by `pressure` the slow-down that running transfers cause to compute of the ranks of class `slot`.
 void Contention::press(std::uint32_t slot, std::uint32_t pressure) {
   Rank& rank = ranks_[slot];
   rank.pressure += pressure;
@@ -92,8 +93,8 @@ void Contention::start_flow(TaskId task, End& end) {
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
   Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
   for (const Rate share : t.ports) busiest = std::max(busiest, share);
-  // One flow stands for all groups of a class of ranks on the NIC; on NVLink it counts as one rank, and on a port as
-  // many times as the class has ranks on that port.
+  // On the NIC, one flow stands for the transfers of all groups of a class of ranks; on NVLink it counts as one rank,
+  // on a port as many times as the class has ranks on that port.
   std::array<LinkUse, FairShare::kMaxUses> uses;
   std::size_t count = 0;
   const auto use = [&](LinkId link, Rate share, std::int64_t times) {
@@ -138,8 +139,8 @@ TaskId Contention::lead_of(TaskId end) const {
   return match == kNone ? end : plan_.members_of(match).front();
 }
 
-// Notes that the speed of a transfer may have changed, if the rank of this lane slows it more or less than before. A
-// transfer is noted once, on however many of its ranks this has changed.
+// Lists the transfer in this lane among those whose speed may have changed, if this rank now slows it more or less than
+// before. A transfer is listed once, on however many of its ranks this has changed.
 void Contention::look_at(std::uint32_t lane) {
   End& end = ends_[lane];
   const Stretch now = end_stretch(end, ranks_[lane / kLanes]);

@@ -10,17 +10,20 @@
 
 namespace orrery {
 
-// The slow-down of running tasks by each other, as a stretch: the time that a task takes now over the time that it
-// takes alone, in units of 1/65536. The class knows rates, never times. Tasks share four things:
-//   multiprocessors   a transfer's channels take some from compute of the same rank: stretch 1 + pressure of compute
-//   a CPU's core      a transfer yields to compute of the same rank where ranks are CPUs: stretch 1 + yield
-//   device memory     compute and transfers of a rank that together want more than its bandwidth: one stretch for all
-//   NICs and NVLink   max-min fair shares for the transfers on a link; a transfer is as fast as its slowest rank
+// How running tasks slow each other down, as a stretch: the time that a task takes now over the time that it takes
+// alone, in units of 1/65536. The class knows rates, never times. Tasks share four things:
+//   multiprocessors   a transfer's channels occupy some that compute of the same rank would use: compute's stretch is 1
+//                     + pressure
+//   a CPU's core      where ranks are CPUs, a transfer yields to compute of the same rank: the transfer's stretch is 1
+//                     + yield
+//   device memory     if compute and transfers of a rank together want more than its bandwidth, all have the same
+//                     stretch
+//   NICs and NVLink   transfers on a link get max-min fair shares; a transfer is as fast as its slowest rank
 class Contention {
  public:
   using Stretch = std::uint32_t;
   static constexpr Stretch kAlone = 65536;
-  // stands for the stretch of a task whose speed settle() has yet to compute
+  // The stretch of a task whose speed settle() has yet to compute.
   static constexpr Stretch kUnsettled = 0;
 
   struct Change {
@@ -30,7 +33,7 @@ class Contention {
 
   Contention(const Plan& plan, const Timing& timing);
 
-  // Notes that a compute task starts. Returns the task's stretch until the next settle().
+  // Must be called when a compute task starts. Returns the task's stretch until the next settle().
   Stretch start_compute(TaskId task) {
     const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
     Rank& rank = ranks_[slot];
@@ -46,20 +49,20 @@ class Contention {
     load(slot, -timing_of(task).memory);
   }
 
-  // Notes that a transfer starts on all its ranks. `members`: the transfer's tasks, one per rank; the first one stands
-  // for the transfer. Returns the transfer's stretch until the next settle().
+  // Must be called when a transfer starts on all its ranks. members: the transfer's tasks, one per rank, of which the
+  // first stands for the transfer. Returns the transfer's stretch until the next settle().
   Stretch start_transfer(std::span<const TaskId> members);
   void stop_transfer(std::span<const TaskId> members);
 
-  // Whether tasks that started or stopped since the last settle() may have changed the speed of other tasks. One
-  // settle() handles all starts and stops of one moment.
+  // Whether tasks have started or stopped since the last settle(), so that the speed of other tasks may have changed.
+  // One settle() handles all starts and stops of one moment.
   bool unsettled() const { return !dirty_.empty() || share_.stale(); }
   const std::vector<Change>& settle();
 
  private:
   struct Rank {
-    std::uint32_t pressure = 0;  // sum of OpTiming::pressure over the transfers that run on the rank
-    // share of the rank's memory bandwidth that its running tasks want together, in 1/65536
+    std::uint32_t pressure = 0;  // sum of OpTiming::pressure over the rank's running transfers
+    // share of the rank's memory bandwidth that its running tasks together would use, in 1/65536
     std::uint32_t memory = 0;
     std::uint32_t lanes = 0;     // bit mask: a bit for each lane (stream) of the rank in which a transfer runs
     std::uint32_t yielding = 0;  // number of running transfers that the rank's compute slows
@@ -70,20 +73,20 @@ class Contention {
     Stretch crowding() const { return std::max(kAlone, memory); }
   };
 
-  // One rank's part in the transfer that runs in a lane (stream) of the rank, or ran there last.
+  // One rank's part in the transfer that runs in one of its lanes (streams), or that ran in the lane last.
   struct End {
     TaskId task = kNone;
-    Stretch stretch = kAlone;  // slow-down of the transfer as far as this rank causes it
+    Stretch stretch = kAlone;  // slow-down of the transfer by this rank
     FlowId flow = kNone;
     bool listed = false;  // whether changes_ already holds the transfer; kept in the transfer's first member only
-    Rate limit = 0;       // rate of the flow where no other flow slows it
+    Rate limit = 0;       // rate of the flow when no other flow slows it
   };
 
   const OpTiming& timing_of(TaskId t) const { return rows_[plan_.tasks[t].lane / kLanes][plan_.tasks[t].op]; }
   bool on_contested_link(TaskId end) const;
   void start_flow(TaskId task, End& end);
   void touch(std::uint32_t slot);
-  // Adds to the share of memory bandwidth that the tasks of a rank want. Where they want more than there is, the speed
+  // Adds to the share of memory bandwidth that the tasks of a rank would use. If that is more than there is, the speed
   // of all tasks of the rank changes.
   void load(std::uint32_t slot, std::uint32_t memory) {
     Rank& rank = ranks_[slot];
@@ -102,7 +105,7 @@ class Contention {
   const Timing& timing_;
   std::vector<const OpTiming*> rows_;  // for each class of ranks, the times of every op
   std::vector<Rank> ranks_;
-  std::vector<End> ends_;  // for each lane, its rank's part in the transfer that runs in it
+  std::vector<End> ends_;  // for each lane, its rank's part in the transfer that runs in the lane
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
   std::vector<std::uint32_t> lane_of_flow_;

@@ -12,15 +12,15 @@
 
 namespace orrery {
 
-// Pending events, taken in the order of time, then id, then serial. Time only goes on: nothing is pushed before now().
-// Ranks that do the same work act at the same instants, so the heap holds instants rather than events, each with a
-// linked list (chain) of the events due then. A small table, recent_, remembers the chains to which events were added
-// last; an instant whose chain it has forgotten gets a second chain, and all chains of an instant are taken together.
+// Pending events of a simulation, taken in the order of time, then id, then serial. Nothing may be pushed before now().
+// Many ranks act at the same instants, so the heap holds instants rather than events, each with a linked list (chain)
+// of the events due then. A small table, recent_, remembers the chains to which events were added last; an instant that
+// is no longer in the table gets a second chain, and all chains of an instant are taken together.
 class EventQueue {
  public:
   struct Event {
     std::uint32_t id = 0;
-    std::uint32_t serial = 0;  // number that tells an outdated event of an id from the event that replaced it
+    std::uint32_t serial = 0;  // tells an outdated event from the event of the same id that replaced it
 
     friend bool operator<(const Event& a, const Event& b) { return a.order() < b.order(); }
     friend bool operator==(const Event&, const Event&) = default;
@@ -31,7 +31,7 @@ class EventQueue {
 
   Picoseconds now() const { return now_; }
 
-  // Whether events whose time is now() are still to be taken.
+  // Whether events at the current time now() remain to be taken.
   bool due() const { return taken_ < due_.size() || !late_.empty(); }
 
   Event take() {
@@ -91,8 +91,8 @@ class EventQueue {
 
   Event late_event() const { return {late_.top().id, late_.top().serial}; }
 
-  // Index of a time in recent_, by multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, section
-  // 6.4).
+  // The index at which the table recent_ keeps a time, by multiplicative hashing (Knuth, The Art of Computer
+  // Programming, volume 3, section 6.4).
   static std::size_t place(Picoseconds time) {
     return (static_cast<std::uint64_t>(time) * 0x9e3779b97f4a7c15ULL) >> (64 - kRecentBits);
   }
@@ -131,7 +131,7 @@ class EventQueue {
   std::size_t taken_ = 0;   // number of events of due_ that take() has returned
   Heap late_;               // events pushed for now() after the clock had reached it
   Heap instants_;           // times later than now(), each with its chain of events
-  bool spent_ = false;      // whether all events at the first time of instants_ are taken; a new time may replace it
+  bool spent_ = false;      // whether all events at the first time of instants_ are taken
   std::vector<Link> links_;
   std::uint32_t spare_ = kNone;
   std::array<Recent, std::size_t{1} << kRecentBits> recent_;

@@ -55,7 +55,7 @@ void FairShare::remove_flow(FlowId id) {
   spare_.push_back(id);
 }
 
-// Takes a flow off the list of its link; the last flow of the list moves to the free position.
+// Removes a flow from the list of flows of one of its links; the last flow of the list moves to the free position.
 void FairShare::detach(const Use& use) {
   auto& list = links_[use.link].flows;
   const FlowId moved = list.back();
@@ -81,8 +81,8 @@ std::span<const FlowId> FairShare::update() {
   return changed_;
 }
 
-// Computes, by progressive filling, the rates of all flows that share links with a flow, directly or through other
-// flows, unless this update() has done so already.
+// Computes, by progressive filling, the max-min fair rates of all flows that share links with `seed`, directly or
+// through other flows, unless this update() has computed them already.
 void FairShare::fill_from(FlowId seed) {
   if (marks_[seed] >= growing_mark()) return;
   gather(seed);
@@ -96,8 +96,8 @@ void FairShare::fill_from(FlowId seed) {
   }
 }
 
-// Collects the flows connected with the seed through tight links (links that can fill up), and these links. The rates
-// of these flows grow from 0.
+// Collects the flows that share tight links (links that can fill up) with `seed`, directly or through other flows, and
+// these links. The rates of the collected flows start from 0.
 void FairShare::gather(FlowId seed) {
   region_flows_.clear();
   region_links_.clear();
@@ -126,8 +126,8 @@ void FairShare::see(FlowId id) {
   region_flows_.push_back(id);
 }
 
-// Returns the lowest rate at which any of the collected links fills, and notes in full_ all links that fill at this
-// rate, before the rate of any flow is fixed. Links are dropped when the rates of all their flows are fixed.
+// Returns the lowest rate at which any of the collected links becomes full, and puts all links that are full at this
+// rate into full_, before any flow's rate is fixed. Links whose flows all have fixed rates are dropped.
 Rate FairShare::find_full_links() {
   Rate lowest = std::numeric_limits<Rate>::max();
   std::size_t kept = 0;
@@ -145,7 +145,8 @@ Rate FairShare::find_full_links() {
   return lowest;
 }
 
-// Fixes the rates of flows that reach their own limits before any link fills; this can only make links fill later.
+// Fixes the rates of flows that reach their own limits at or below `level`, before any link is full; that can only make
+// links fill up later.
 void FairShare::stop_limited(Rate level) {
   lowest_limit_ = kFullRate + 1;
   for (const FlowId id : region_flows_) {

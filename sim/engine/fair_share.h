@@ -13,8 +13,8 @@ using Rate = std::int64_t;  // rate of a flow, in units of 1/2^24 of its full sp
 
 inline constexpr Rate kFullRate = Rate{1} << 24;
 
-// The share of a link's capacity, in the link's units, that a flow takes at full rate; where a flow stands for several
-// equal flows, the sum over these.
+// How much of a link's capacity, in units of the capacity, a flow takes at full rate. If a flow stands for several
+// equal flows, weight is their sum.
 struct LinkUse {
   LinkId link = 0;
   std::int64_t weight = 0;
@@ -65,8 +65,8 @@ class FairShare {
     std::int64_t demand = 0;  // sum of weight times limit over the link's flows
     std::vector<FlowId> flows;
     std::uint64_t seen = 0;
-    // The fields below are used while rates are computed:
-    std::int64_t left = 0;     // capacity that stopped flows (flows with a fixed rate) leave, times kFullRate
+    // The fields below are used while update() computes rates.
+    std::int64_t left = 0;     // capacity, times kFullRate, that flows with a fixed rate leave free
     std::int64_t growing = 0;  // sum of the weights of the flows whose rate still grows
     Rate level = 0;            // rate at which the link fills
 
@@ -89,8 +89,8 @@ class FairShare {
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
 
-  // The value in marks_ of a flow that the current update() has visited and whose rate still grows; one more when its
-  // rate is fixed.
+  // The value in marks_ for a flow that the current update() has visited and whose rate still grows. The mark is one
+  // more once the rate is fixed.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 
@@ -105,7 +105,7 @@ class FairShare {
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
-  // for each flow its mark; outside flows_ so that skipping a visited flow is cheap
+  // for each flow its mark (growing_mark()); outside flows_, so that skipping a visited flow is cheap
   std::vector<std::uint64_t> marks_;
   std::vector<FlowId> spare_;
   std::vector<FlowId> new_flows_;    // flows added since the last update
@@ -116,7 +116,7 @@ class FairShare {
   std::vector<LinkId> region_links_;
   std::vector<LinkId> full_;  // links that are full at the rate that the growing flows have reached
   std::size_t stopped_ = 0;   // number of flows in region_flows_ whose rates are fixed
-  Rate lowest_limit_ = 0;     // a rate that no limit of a growing flow is below
+  Rate lowest_limit_ = 0;     // lower bound of the limits of all flows whose rate still grows
 };
 
 }  // namespace orrery

@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// The key of an event, 16 bytes, ordered by time, id and serial. id: number of the task, or of the list of events, that
-// is due at the time. serial: tells an outdated event of an id from the event that replaced it.
+// The key of an event, 16 bytes, ordered by time, then id, then serial. id: number of the task, or of the list of
+// events, that is due at this time. serial: tells an outdated event from the event of the same id that replaced it.
 struct TimedId {
   Picoseconds time = 0;
   std::uint32_t id = 0;
@@ -29,15 +29,15 @@ struct TimedId {
 
 // A queue that returns the least key first; equal keys come in any order. It is a heap with four children per key, half
 // as deep as a binary heap (LaMarca and Ladner, The influence of caches on the performance of heaps, 1996). pop() moves
-// the hole that the first key leaves at the root down to a leaf, puts the last key there and lifts it, which is seldom
-// far. Keys inside are never changed or removed: users of the heap skip outdated keys as they come up.
+// the hole at the root down to a leaf, puts the last key there and moves it up as far as needed, which is seldom far.
+// Keys are never changed or removed: users skip outdated keys when these come first.
 class Heap {
  public:
   bool empty() const { return keys_.empty(); }
   std::size_t size() const { return keys_.size(); }
   const TimedId& top() const { return keys_.front(); }
-  // Whether another key has the same time as the first. Only the children of the root are compared, since the second
-  // least key is one of them.
+  // Whether a second key has the same time as the least key. Only the children of the root are compared, since the
+  // second least key is among them.
   bool tied() const {
     bool found = false;
     for (std::size_t i = 1; i < std::min(keys_.size(), kChildren + 1); ++i) found |= keys_[i].time == keys_[0].time;
@@ -60,7 +60,7 @@ class Heap {
     return first;
   }
 
-  // Does pop() and push() at once, which is cheaper, since the queue keeps its size.
+  // Does the work of pop() and push() at once, which is cheaper, since the number of keys stays the same.
   TimedId replace_top(TimedId key) {
     assert(!empty());
     const TimedId first = keys_.front();
@@ -71,7 +71,8 @@ class Heap {
  private:
   static constexpr std::size_t kChildren = 4;
 
-  // Fills the hole at the root with the least child, level by level; returns the index of the leaf that becomes free.
+  // Moves the hole at the root down, filling it with the least child on each level; returns the index of the leaf that
+  // becomes free.
   std::size_t sink_hole() {
     TimedId* const keys = keys_.data();
     const std::size_t size = keys_.size();
@@ -92,7 +93,7 @@ class Heap {
     }
   }
 
-  // Puts a key into the free position `hole`, or above it where parents are greater.
+  // Puts a key into the free position `hole`, or higher up where the parents' keys are greater.
   void lift(std::size_t hole, TimedId key) {
     TimedId* const keys = keys_.data();
     while (hole > 0) {

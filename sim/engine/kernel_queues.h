@@ -7,13 +7,13 @@
 
 namespace orrery {
 
-// One hardware queue for all kernels of a rank, as CUDA_DEVICE_MAX_CONNECTIONS=1 gives: a kernel begins when all
-// kernels launched before it have begun, whatever their lanes (streams). Each class of ranks has a queue. A plan that
-// passes check_plan() does not deadlock in these queues, since its transfers could be made one after another in issue
-// order, and compute tasks wait only for earlier tasks of the same rank.
+// One hardware queue for all kernels of a rank, as CUDA_DEVICE_MAX_CONNECTIONS=1 gives: a kernel begins only when all
+// kernels launched before it on the rank have begun, whatever their lanes (streams). A plan that passes check_plan()
+// does not deadlock in such queues, since its transfers could be made one after another in issue order, and compute
+// tasks wait only for earlier tasks of the same rank.
 class KernelQueues {
  public:
-  // one: whether ranks have one queue; else no kernel waits for the launches before it
+  // one: whether each rank has a single queue; if false, no kernel waits for the launches before it.
   KernelQueues(const Plan& plan, bool one) : plan_(plan) {
     if (!one) return;
     for (const RankClass& slot : plan.classes) fronts_.push_back(first_kernel(slot.begin));
@@ -23,8 +23,9 @@ class KernelQueues {
   // Whether a task has to wait until the kernels launched before it have begun.
   bool takes(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
 
-  // Called when a kernel (a task for which takes() is true) waits for nothing but this queue. Calls begin(task), in
-  // launch order, for this kernel and the kernels behind it that may now begin, as all kernels before them have begun.
+  // Must be called when a kernel (a task for which takes() is true) waits for nothing but this queue. Calls
+  // begin(task), in launch order, for this kernel if it may begin, and for the kernels behind it that may then begin
+  // too.
   template <typename Begin>
   void arrive(TaskId t, Begin begin) {
     const std::uint32_t slot = plan_.slot_of(t);
@@ -37,9 +38,9 @@ class KernelQueues {
   }
 
  private:
-  // Copies to and from the host or disks and the host's own work have queues of their own. A receive delays no kernel
-  // either: real frameworks post it an action or more earlier than the plan, which issues it at the point where its
-  // data arrives.
+  // Not counted as kernels are copies to and from the host or disks and the host's own work, which have queues of their
+  // own; and receives: real frameworks post a receive an action or more earlier than the plan, which issues it where
+  // its data arrives.
   bool is_kernel(TaskId t) const {
     switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
       case LaneKind::receive_previous:
@@ -56,8 +57,8 @@ class KernelQueues {
     }
   }
 
-  // The first kernel from task t on. Behind the last kernel of a class of ranks it returns a kernel of the next class,
-  // or the number of tasks; either ends the loop in arrive().
+  // The first kernel from task t on. After the last kernel of a class of ranks it is a kernel of the next class, or the
+  // number of all tasks; both end the loop in arrive().
   TaskId first_kernel(TaskId t) const {
     while (t < plan_.task_count() && !is_kernel(t)) ++t;
     return t;

@@ -16,10 +16,10 @@ namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
-constexpr std::uint32_t kIssued = 0;  // serial of the events that tell that a host has issued a task
-// number of event times between two checks of `stop`: some milliseconds
+constexpr std::uint32_t kIssued = 0;  // serial of the events that say that a host has issued a task
+// Number of event times between two looks at the flag `stop`, some milliseconds apart.
 constexpr std::uint32_t kTurnsToLook = 1U << 14;
-// number of tasks whose data is fetched ahead; 6 to 24 are equally fast on 1.3 M tasks of 64 ranks
+// How many tasks ahead the data is prefetched; 6 to 24 are equally fast on 1.3 M tasks of 64 ranks.
 constexpr TaskId kFetchAhead = 8;
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
@@ -30,35 +30,35 @@ Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
   return static_cast<Picoseconds>((static_cast<Wide>(a) * b + c / 2) / c);
 }
 
-// A lane (stream), or a host thread, that waits for a task to end. It waits for one dependency at a time, the last of
-// the task's list first.
+// A lane (stream) or a host thread that waits for the dependencies of a task to end. It waits for one dependency at a
+// time, the last in the task's list first.
 struct Waiter {
   TaskId awaited = kNone;
   std::uint32_t dependency = 0;  // index of the awaited task in Plan::dependencies
   std::uint32_t next = kNone;    // index of the next waiter in the list of the awaited task's lane
 };
 
-// A lane is an in-order queue, as a CUDA stream is: the first task (head) runs, or waits to run.
+// A lane is an in-order queue, as a CUDA stream is. Its first task (head) runs, or waits to run.
 struct Lane {
-  // left: time that the running task still needed at the moment `since`, if nothing slowed it.
+  // left: time that the running task needed at the moment `since` to its end, if nothing slowed it.
   Picoseconds left = 0, since = 0;
   Stretch stretch = kUnit;
   std::uint32_t serial = 0;  // serial of the latest event of the lane's first task
   TaskId head = kNone;
-  std::uint32_t waiters = kNone;  // first of the list of waiters for tasks of this lane, in the order of the tasks
+  std::uint32_t waiters = kNone;  // first waiter in the list of those that wait for a task of this lane
   bool unissued = false;          // whether the lane's first task waits only for its host to issue it
 };
 
-// The host thread of a class of ranks, which issues their tasks in order, up to a task before which it waits for others
-// to end. The times of issue up to there depend on nothing else, so each is computed only when the task's lane comes to
-// the task: then the task's data is still in the cache.
+// The host thread of a class of ranks. It issues the tasks of these ranks in order, up to a task before which it must
+// wait for other tasks to end. The issue times up to there depend on nothing else, so each is computed only when the
+// task becomes the first of its lane: then the task's data is still in the cache.
 struct HostThread {
-  const OpTiming* row = nullptr;  // times of every op on the ranks of this class
+  const OpTiming* row = nullptr;  // times of every op on the ranks of the class
   TaskId next = 0;                // the next task to be issued
-  // The task before which the host waits next, or the end of its tasks.
+  // The next task before which the host waits; if there is none, the end of the class's tasks.
   TaskId wait = 0;
   Picoseconds clock = 0;
-  std::vector<TaskId> waits;  // tasks still to be issued before which the host waits; the next one is the last entry
+  std::vector<TaskId> waits;  // tasks still to be issued before which the host waits, the next one last
 };
 
 class Engine {
@@ -98,11 +98,11 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      // Outdated events, of tasks that ended earlier than first computed, may come after the last task has ended, so
-      // that a time after `latest` means a late step only while tasks remain.
+      // Outdated events, of tasks that ended earlier than first computed, may be left after the last task has ended. So
+      // a time after `latest` means that the step is late only while tasks remain.
       if (now() > latest && done_ < count_) return {std::move(trace_), true};
     }
-    // Only a plan for which check_plan() was not called can deadlock: check_plan() refuses plans that do.
+    // Only a plan on which check_plan() was not called can deadlock: check_plan() refuses plans that do.
     if (done_ < count_) throw Error("plan: deadlock: its tasks wait for each other in a circle");
     return {std::move(trace_), false};
   }
@@ -111,7 +111,7 @@ class Engine {
   std::uint32_t lane_of(TaskId t) const { return plan_.tasks[t].lane; }
   Picoseconds now() const { return queue_.now(); }
 
-  // Puts the tasks of every lane in issue order, and notes the tasks before which hosts wait.
+  // Puts the tasks of every lane in issue order, and lists the tasks before which hosts wait.
   void line_up() {
     for (const Op& op : plan_.ops) op_waits_.push_back(op.host_waits);
     for (std::uint32_t s = 0; s < hosts_.size(); ++s) {
@@ -132,13 +132,15 @@ class Engine {
       finish(e.id);
   }
 
-  // Whether the host, not the lane, waits for the task's dependencies: it issues the task only after they have ended.
+  // Whether the host waits for the dependencies of task t, and issues t only after these have ended; else the lane
+  // waits.
   bool held_by_host(TaskId t) const {
     return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
            t != plan_.classes[plan_.slot_of(t)].begin;
   }
 
-  // Lets the host issue tasks up to its next wait, and past waits whose tasks have all ended.
+  // Lets the host of the ranks of class `slot` issue tasks up to its next wait, and past waits for tasks that have all
+  // ended.
   void resume(std::uint32_t slot, TaskId cause) {
     HostThread& host = hosts_[slot];
     const TaskId end = plan_.classes[slot].end;
@@ -178,7 +180,7 @@ class Engine {
     });
   }
 
-  // Called when a task has become the first of its lane.
+  // Must be called when a task has become the first of its lane.
   void come_up(std::uint32_t lane, TaskId cause) {
     const TaskId t = lanes_[lane].head;
     if (held_by_host(t) || await(lane, t, dependencies_end(t))) ready(lane, cause);
@@ -186,8 +188,8 @@ class Engine {
 
   std::uint32_t dependencies_end(TaskId t) const { return plan_.tasks[t + 1].first_dependency; }
 
-  // Whether t's dependencies before index `end` have ended. If not, the waiter waits for the last of them that has not
-  // ended; go_on() then looks at the earlier ones.
+  // Whether the dependencies of task t before index `end` have ended. If not, the waiter is listed to wait for the last
+  // of those that have not; go_on() then looks at earlier dependencies.
   bool await(std::uint32_t waiter, TaskId t, std::uint32_t end) {
     for (std::uint32_t i = end; i > plan_.tasks[t].first_dependency; --i) {
       const TaskId before = plan_.dependencies[i - 1];
@@ -236,9 +238,9 @@ class Engine {
       arrive(t);
   }
 
-  // Called when the host has issued a task and the tasks that it depends on have ended. With one queue for all of a
-  // rank's kernels, a kernel is held back until the kernels launched before it begin; host copies and receives are not
-  // held back (KernelQueues).
+  // Must be called when the host has issued a task and the task's dependencies have ended. With one queue for all
+  // kernels of a rank, a kernel is held back until the kernels launched before it begin; host copies and receives are
+  // not held back (KernelQueues).
   void arrive(TaskId t) {
     if (!queues_.takes(t)) return enter(t);
     queues_.arrive(t, [&](TaskId next) {
@@ -276,7 +278,7 @@ class Engine {
     queue_.push(lane.since + length, {lane.head, ++lane.serial});
   }
 
-  // Lets the running task continue at another speed.
+  // Lets a running task continue at another speed: from now on it takes `stretch` times as long as alone.
   void restretch(const Contention::Change& change) {
     Lane& lane = lanes_[lane_of(change.task)];
     if (lane.stretch == change.stretch) return;
@@ -302,7 +304,7 @@ class Engine {
     complete(t);
   }
 
-  // Prefetches the data of later tasks into the cache: the tasks of each class of ranks are visited in order, but there
+  // Prefetches the data of later tasks into the cache. The tasks of each class of ranks are visited in order, but there
   // are too many classes for the processor's own prefetching.
   void fetch_ahead(TaskId t) const {
     const TaskId ahead = std::min(t + kFetchAhead, count_ - 1);
@@ -315,7 +317,7 @@ class Engine {
     fetch_ahead(t);
     ++done_;
     trace_.spans[t].ended = now();
-    trace_.step_time = now();  // at the end, this is the end time of the last task
+    trace_.step_time = now();  // the end time of the step, if this is the last task
     ended_[t] = true;
     const std::uint32_t lane = lane_of(t);
     lanes_[lane].head = next_in_lane_[t];
@@ -334,10 +336,10 @@ class Engine {
   std::vector<char> op_waits_;     // for each op, whether the host waits before tasks of the op
   std::vector<HostThread> hosts_;  // for each class of ranks, its host thread
   std::vector<Lane> lanes_;
-  std::vector<Waiter> waiters_;  // waits of tasks of all lanes, then waits of all hosts
+  std::vector<Waiter> waiters_;  // the waits of tasks in all lanes, then the waits of all hosts
   std::unique_ptr<TaskId[]> next_in_lane_;
   std::vector<bool> ended_;
-  // for each match (the tasks of one transfer), the number of ranks that have entered it
+  // for each match (the plan's record of the tasks of one transfer), the number of ranks that have entered it
   std::vector<std::uint32_t> entered_;
 };
 

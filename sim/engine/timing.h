@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// Ports are the resources, besides NICs and NVLink, that ranks of a node share: the link between the devices on one
-// PCIe switch and the host, one port per direction; the host's processors and memory; and, from first_store on, two for
-// each memory tier behind the host (the node's disks), for reads and for writes.
+// Ports are what ranks of a node share besides NICs and NVLink: the link between the devices on one PCIe switch and the
+// host, one port per direction (d2h, h2d); the host's processors and memory; and, from first_store on, two ports for
+// each memory tier behind the host (the node's disks), one for reads and one for writes.
 enum class Port : std::uint8_t { d2h, h2d, processors, host_memory, first_store };
 inline constexpr std::size_t kPorts = static_cast<std::size_t>(Port::first_store) + 2 * kTiersBehindHost;
 constexpr Port read_port(MemoryTier tier) {
@@ -20,23 +20,24 @@ constexpr Port read_port(MemoryTier tier) {
 }
 constexpr Port write_port(MemoryTier tier) { return static_cast<Port>(static_cast<std::size_t>(read_port(tier)) + 1); }
 
-// Times of one task of an op, and the load that it puts on shared links, when nothing else runs.
+// The times of one task of an op when nothing else runs, and the load that the task puts on links that ranks share.
 struct OpTiming {
   Picoseconds duration = 0;
   Picoseconds issue = 0;  // time that the host thread takes to launch the op
 
-  // For a transfer: added time of compute of the same rank while the transfer runs, in 1/65536 of compute's time alone.
+  // For a transfer: how much longer compute of the same rank takes while the transfer runs, in 1/65536 of compute's
+  // time alone.
   std::uint32_t pressure = 0;
-  // For a transfer: added time of the transfer while its rank computes, in 1/65536 of the transfer's time alone.
+  // For a transfer: how much longer it takes while its rank computes, in 1/65536 of the transfer's time alone.
   std::uint32_t yield = 0;
   // Share of the rank's memory bandwidth that the task uses while it runs, in 1/65536.
   std::uint32_t memory = 0;
-  // For a transfer: shares of the bandwidth of its rank's NIC and NVLink that it uses at full speed.
+  // For a transfer: the shares of its rank's NIC and NVLink bandwidth that the transfer uses at full speed.
   Rate nic = 0, nvlink = 0;
   bool out = true, in = true;        // whether the transfer uses NIC and NVLink to send (out) and to receive (in)
-  bool host = false;                 // whether any of `ports` is above 0
+  bool host = false;                 // whether the transfer uses any of `ports`
   std::array<Rate, kPorts> ports{};  // for each port, the share of its bandwidth that the task uses at full speed
-  // For a transfer: the group dimension (tensor, data, ...) whose ranks make it together.
+  // For a transfer: the dimension of parallelism (tensor, data, ...) whose groups make this transfer.
   Dimension group = Dimension::pipeline;
 };
 
@@ -46,27 +47,28 @@ constexpr std::array<LinkId, kPorts> all_ports(LinkId link) {
   return ports;
 }
 
-// Links that the transfers of one class of ranks use: ids of Timing's links, one per direction; kNone where no other
-// traffic can be on the link. OpTiming::nic of a collective covers all its members on one NIC, so these members make
-// one flow. flows[d]: number of different groups of dimension d among the ranks of this class on one NIC. In a plan of
-// all ranks (unfolded), it is 1 for the first member of a group on the NIC, which carries the flow, and 0 for the other
-// members.
+// The links that the transfers of one class of ranks use, as link ids of Timing, one per direction; kNone where no
+// other traffic can be on the link. OpTiming::nic of a collective covers all its members on one NIC, so that these
+// members make one flow. flows[d]: number of different groups of dimension d among the ranks of this class on one NIC.
+// In a plan of all ranks (unfolded), it is 1 for the first member of a group on the NIC, which carries the flow, and 0
+// for the other members.
 struct SlotLinks {
   LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
   std::array<std::int64_t, kDimensions> flows{};
-  // port: link of each port, kNone where no task of these ranks uses the port. on_port: number of these ranks on each
-  // port.
+  // port: the link id of each port, kNone where no task of these ranks uses the port. on_port: number of ranks of this
+  // class on each port.
   std::array<LinkId, kPorts> port = all_ports(kNone);
   std::array<std::int64_t, kPorts> on_port{};
 };
 
-// Durations of every op of a plan, and the links that its transfers share. Classes of ranks whose groups are spread
-// over nodes in the same way share a row of times; a stage whose tensor group spans two nodes has another row than a
-// stage whose group is on one.
+// The time of every op of a plan, and the links that transfers share. Classes of ranks whose groups lie on nodes in the
+// same way share a row of times: a stage whose tensor group spans two nodes has another row than a stage whose tensor
+// group is on one node.
 struct Timing {
+  // for each class of ranks, the index of its row in `rows`
   std::vector<std::uint32_t> row_of_slot;
-  std::vector<std::vector<OpTiming>> rows;  // for each row, the times of each op
-  std::vector<SlotLinks> links;             // for each class of ranks, its links; empty: no links are shared
+  std::vector<std::vector<OpTiming>> rows;  // times of ops, by row and op of the plan
+  std::vector<SlotLinks> links;             // the links of each class of ranks; empty: none are shared
   LinkId link_count = 0;
   bool one_queue = false;  // whether a rank's kernels begin in the order of their launches, whatever their lanes
 

@@ -28,7 +28,8 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
   return sum;
 }
 
-// The bytes of collectives in recomputed parts of layers, as a multiple of the bytes in forward, for one dimension.
+// For one dimension of parallelism: the bytes of collectives in recomputed parts of layers, as a multiple of those in
+// forward.
 double run_again(const Plan& plan, Dimension group) {
   double forward = 0, again = 0;
   for (const Frame& f : plan.frames) {
@@ -47,25 +48,25 @@ double run_again(const Plan& plan, Dimension group) {
   return forward > 0 ? again / forward : 0;
 }
 
-// Bytes of one micro-batch's hidden states on a rank of the tensor group, not yet divided by sequence parallelism.
+// Bytes of the hidden states of one micro-batch on a tensor rank, before sequence parallelism divides them.
 double hidden_bytes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   return real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.hidden) *
          real(storage_bytes(s.precision));
 }
 
-// Communication volume of Megatron's tensor parallelism (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer
-// all-reduces its hidden states S twice in forward and twice in backward, or moves as many bytes in reduce-scatters and
-// all-gathers. Two all-gathers are added where backward gathers its inputs again; full recomputation repeats the
-// transfers of forward. In fp8 an all-gather moves half the bytes.
+// The bytes that Megatron's tensor parallelism moves (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer
+// all-reduces its hidden states (S bytes) twice in forward and twice in backward, or moves as many bytes in
+// reduce-scatters and all-gathers. Two all-gathers are added where backward gathers its inputs again; full
+// recomputation repeats the transfers of forward. In fp8 an all-gather moves half the bytes.
 Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.communication.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
-  // With r replicas of a stage each replica computes 1/r of a micro-batch. In the mean over all ranks, p is therefore
-  // the sum of the numbers of replicas over the stages.
+  // With r replicas of a stage, each replica computes 1/r of the micro-batches. In the mean over all ranks, the p of
+  // the formula is therefore the number of replicas summed over stages.
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
@@ -75,11 +76,11 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
           .bytes = per_layer * hidden_bytes(spec) * m * layers * (t - 1) / t};
 }
 
-// Communication volume of matrix products on a grid of ranks, with blocks X of the input, W of the weight and Z of the
-// output; T of the token embeddings, Y of the logits, H of the hidden states. SUMMA (Optimus, algorithms 1 to 3) passes
-// two of the three matrices of a product, panel by panel, in forward and for each of the two gradients; a cube passes
-// all three, except for the part that a rank holds already. An embedding lookup passes the token embeddings twice. Full
-// recomputation runs forward once more. Norms, loss and biases are left out.
+// The bytes that matrix products on a grid of ranks move. The formula's letters are bytes of blocks: X of the input, W
+// of the weight, Z of the output, T of the token embeddings, Y of the logits, H of the hidden states. SUMMA (Optimus,
+// algorithms 1 to 3) passes two of the three matrices of a product, panel by panel, in forward and for each of the two
+// gradients; a cube passes all three, except for the part that a rank holds already. An embedding lookup passes the
+// token embeddings twice. Full recomputation runs forward once more. Norms, loss and biases are left out.
 Volume grid_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
@@ -107,10 +108,10 @@ Volume grid_volume(const Spec& spec) {
       .bytes = per_micro_batch * real(s.micro_batches()) / real(s.pipeline)};
 }
 
-// Communication volume of context parallelism: a ring passes the keys and values K of a block on n - 1 times in forward
-// and n - 1 times in backward, and their gradients n times; an all-gather moves the keys and values of all blocks
-// twice, and a reduce-scatter moves their gradients once. Inside a block of u ranks (Ulysses) queries, keys, values and
-// results A are exchanged once in each direction. Recomputed parts are moved once more.
+// The bytes that context parallelism moves. A ring of n ranks passes a block's keys and values (K bytes) on n - 1 times
+// in forward and n - 1 times in backward, and their gradients n times. An all-gather moves the keys and values of all
+// blocks twice, and a reduce-scatter moves their gradients once. Among the u ranks of a block (Ulysses), queries, keys,
+// values and results (A bytes) are exchanged once in each direction. Recomputed parts are moved once more.
 Volume context_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const bool gathers = s.context_kind == "allgather";
@@ -121,7 +122,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
                       real(storage_bytes(s.precision));  // bytes of one head, for all tokens of a rank
 
-  // Keys and values of latent attention (MLA) are moved expanded to all heads; value heads have fewer dimensions.
+  // Keys and values of latent attention (MLA) are moved expanded to all heads; heads of values have fewer dimensions.
   const auto& mla = spec.model.mla;
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
@@ -135,8 +136,8 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
           .bytes = (passes * block + (2 + swapped_again) * all * (u - 1) / u) * m * layers};
 }
 
-// The number of boundaries between virtual stages that lie on different stages. A vocabulary that all stages share
-// counts as two more boundaries on each stage, for hidden states, embeddings, and the gradients of both.
+// How many boundaries between virtual stages lie between different pipeline stages. If all stages share the vocabulary,
+// each stage counts as two more boundaries, for hidden states, embeddings, and the gradients of both.
 std::int64_t crossings(const Strategy& s) {
   const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
   const Schedule schedule = s.schedule == "file" ? parse_schedule(s.schedule_text, s.schedule_file, shape)
@@ -147,8 +148,8 @@ std::int64_t crossings(const Strategy& s) {
   return count;
 }
 
-// Bytes of activations of a micro-batch that a class of ranks lends to a partner stage (BPipe), taken from the first
-// such transfer in the plan.
+// Bytes of activations that a class of ranks lends to its partner stage for one micro-batch (BPipe), taken from the
+// first such transfer in the plan.
 double moved_bytes(const Plan& plan, const RankClass& slot) {
   std::int32_t first = -1;
   double bytes = 0;
@@ -162,7 +163,7 @@ double moved_bytes(const Plan& plan, const RankClass& slot) {
   return bytes;
 }
 
-// The mean of the bytes lent (moved_bytes) over all such transfers of a step; stages may have different layers.
+// The mean of moved_bytes() over all such loans of activations in a step; stages may have different layers.
 double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   std::map<std::int64_t, double> by_stage;
   for (const RankClass& slot : plan.classes) {
@@ -173,10 +174,10 @@ double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   return moves.empty() ? 0 : sum / real(std::ssize(moves));
 }
 
-// Communication volume of the pipeline: across each boundary between stages, the hidden states S pass in forward and
-// their gradient in backward. There are p·v - 1 boundaries where virtual stages are interleaved, and (p - 1)·v in a V.
-// Replicas of a stage share a micro-batch, copies of the model share the micro-batches. Activations that stages lend
-// each other (BPipe) pass twice.
+// The bytes that pipeline parallelism moves: over each boundary between stages, the hidden states (S bytes) in forward
+// and their gradient in backward. With p stages of v virtual stages there are p·v - 1 boundaries where these are
+// interleaved, and (p - 1)·v in a V-shaped placement. Replicas of a stage share each micro-batch; two copies of the
+// model share the number of micro-batches. Activations that stages lend each other (BPipe) are moved twice.
 Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
@@ -198,8 +199,8 @@ Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   return v;
 }
 
-// Communication volume of a vocabulary that is split over ranks: the maximum of each row of logits, then the sum of
-// exponentials and the label's logit, are all-reduced over the ranks that hold parts of the row.
+// The bytes moved for a vocabulary that is split over ranks: for each row of logits, the ranks that hold parts of it
+// all-reduce the row's maximum, then the sum of exponentials and the label's logit.
 Volume vocabulary_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const double rows = real(s.micro_batch * (spec.sequence / s.context)), n = real(s.pipeline * s.tensor);
@@ -209,15 +210,15 @@ Volume vocabulary_volume(const Spec& spec) {
           .bytes = 24 * rows * real(s.micro_batches()) * (n - 1) / n};
 }
 
-// Communication volume of experts: the hidden state of each token (row) is sent to its experts and back, in forward and
-// in backward, with an fp32 weight in one direction each.
+// The bytes that expert parallelism moves: the hidden state of each token is sent to the token's experts and back, in
+// forward and in backward, with an fp32 router weight in one direction of each.
 Volume expert_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
   const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
   const double tokens = real(s.micro_batch) * real(spec.sequence / s.context) / cut;
   const bool predicts_with_experts =
-      has_experts(m, m.layers - 1);  // a multi-token-prediction layer has the same parts as the last layer
+      has_experts(m, m.layers - 1);  // a multi-token-prediction layer is like the last layer
   double layers = predicts_with_experts ? real(m.mtp_layers) / real(s.pipeline) : 0, rows = 0;
   for (std::int64_t l = 0; l < m.layers; ++l) {
     if (!has_experts(m, l)) continue;

@@ -10,43 +10,43 @@
 
 namespace orrery {
 
-// Textbook formulas with the numbers of a spec, to compare with the plan and its simulation. They are only printed; no
-// other figure is computed from them.
+// Textbook formulas with the numbers of a spec, printed for comparison with the plan and its simulation. No other
+// figure is computed from them.
 
-// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3), and which of these states are
-// sharded: a rank holds 1/shards of a sharded state.
+// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3), and which states are sharded: of a
+// sharded state a rank holds 1/shards.
 struct StateFormula {
   Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes per parameter, on the device or offloaded
-  Bytes whole = 0;  // bytes of the optimizer that every rank keeps for all parameters, unsharded
+  Bytes whole = 0;                                     // bytes of optimizer states that each rank keeps unsharded
   Bytes whole_gradients =
       0;  // bytes of gradients that every rank keeps whole until they are reduced, beside its shards
-  // Bytes per parameter that only some have: Muon's second moments, those without which Adafactor does; scales of
-  // eight-bit moments
+  // Mean bytes per parameter of states that only some parameters have: second moments with Muon or Adafactor, and
+  // scales of eight-bit moments.
   double some = 0;
-  Bytes copies = 0;  // bytes of copies of gradients that the host's update reads, sharded as the optimizer
+  Bytes copies = 0;  // bytes of gradient copies for the host's update, sharded like the optimizer
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
   std::int64_t shards = 1;
 
   double bytes(double elements) const;
 };
-// The formula for one group of weights: weights of experts (copies: expert_data), token embeddings whose gradients the
-// first and last stage reduce together (embedding), or all other weights (data).
+// The formula for one kind of weights. copies: expert_data for weights of experts; embedding for token embeddings whose
+// gradients the first and last stage reduce together; data for all other weights.
 StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies = Dimension::data);
-// The formula for one class of ranks, if not all ranks update weights: parameter servers hold shards of all states,
-// ranks that update nothing hold no optimizer states.
+// The formula for one class of ranks, where not all ranks update weights: parameter servers hold shards of all states,
+// and ranks that update nothing hold no optimizer states.
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot);
 std::string term(Bytes per_parameter, bool sharded);  // one term of the formula as text: "12Ψ/N"
-std::string text_of(const StateFormula& f);           // the formula as text, the sum of its terms: "6Ψ + 12Ψ/N"
+std::string text_of(const StateFormula& f);           // the formula, for example "6Ψ + 12Ψ/N"
 
-// Number of ranks in the group of dimension d to which the first rank of a class of ranks belongs.
+// Number of ranks in a group of dimension d. slot: the class of ranks whose group counts.
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 
-// Elements of weights that a class of ranks holds before sharding, by the dimension whose ranks have copies of them
-// (copies, as in state_formula). again: only weights that are gathered a second time, for backward. frozen: those that
-// do not train, else those that do.
+// Number of weights (elements) that a class of ranks holds before sharding, of one kind (copies, as in state_formula).
+// again: only weights that are gathered a second time, for backward; frozen: only weights that do not train, else only
+// weights that do.
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false,
                          bool frozen = false);
-// Bytes of a class's weights that do not train.
+// Bytes of the weights of a class of ranks that do not train.
 double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot);
 Bytes states_in_plan(const Plan& plan,
                      // Bytes of model states (parameters, gradients, optimizer states) that a class of ranks has in the
@@ -63,13 +63,13 @@ struct Volume {
 };
 std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& report);
 
-// Idle share of the step of a pipeline with equal stages, without transfers, launches and optimizer.
+// The share of a step in which a pipeline with equal stages idles, without transfers, launches and optimizer.
 struct Bubble {
   std::string formula;  // the share as a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   double share = 0;
 };
-// The bubble of a schedule; nullopt for schedules without a closed form here. post_update_validation: whether each
-// stage begins a step as soon as it has ended the previous one (software.post_update_validation).
+// The bubble of a schedule; nullopt for schedules for which no closed formula is listed here. post_update_validation:
+// whether each stage begins a step as soon as it has ended the previous one (software.post_update_validation).
 std::optional<Bubble> bubble_formula(const Strategy& strategy, bool post_update_validation = false);
 
 }  // namespace orrery

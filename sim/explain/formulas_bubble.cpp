@@ -1,4 +1,4 @@
-// Closed forms for the pipeline bubbles of the schedules in the table of schedules.
+// Closed formulas for the pipeline bubbles of schedules.
 #include <string>
 
 #include "models/schedule/schedules.h"

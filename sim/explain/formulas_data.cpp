@@ -1,4 +1,4 @@
-// Bytes that data parallelism moves, by formulas.
+// Textbook formulas for the bytes that data parallelism moves.
 #include "sim/explain/formulas_data.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 
 double figure(std::int64_t n) { return static_cast<double>(n); }
 
-// Elements of weights on a rank, on average; with `sent`, those that a rank sends in a ring of the ranks that hold
-// copies of them: (n - 1) / n.
+// Mean number of weights (elements) on a rank. sent: only those that a rank sends in a ring of the n ranks that hold
+// copies of them, which is the share (n - 1) / n.
 double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false,
                         bool frozen = false) {
   double sum = 0;
@@ -35,12 +35,12 @@ bool holds_word_table(const Block& block) {
   return block.role == BlockRole::embedding && std::any_of(block.parameters.begin(), block.parameters.end(), is_table);
 }
 
-// Elements of tied token embeddings on a stage that has both ends of the model, averaged over all ranks: other
-// micro-batches come between the embedding lookup and the logits of one micro-batch, so that each of the two reduces
-// the gradients of the unit (FSDP unit) by itself.
+// Mean number of elements, over all ranks, of tied token embeddings on stages that have both ends of the model. The
+// embedding lookup and the logits of a micro-batch are far apart in time there, so that the gradients of that FSDP unit
+// are reduced twice, once for each of the two.
 double table_used_twice(const Spec& spec, const Plan& plan) {
   if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
-  // Elements of the token embeddings, and whether the stage computes logits; by class of ranks.
+  // For each class of ranks: the elements of its token embeddings, and whether its stage computes logits.
   std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
@@ -57,7 +57,7 @@ double table_used_twice(const Spec& spec, const Plan& plan) {
 
 }  // namespace
 
-// Group sizes as text: "4", or "2, 1" where stages differ.
+// The sizes of the groups of ranks that hold the same weights, as text: "4", or "2, 1" where stages differ.
 std::string group_sizes(const Plan& plan, Dimension copies) {
   std::vector<std::int64_t> sizes;
   for (std::size_t s = 0; s < plan.classes.size(); ++s) sizes.push_back(group_size(plan, copies, s));
@@ -65,15 +65,15 @@ std::string group_sizes(const Plan& plan, Dimension copies) {
   return fmt::format("{}", fmt::join(sizes, ", "));
 }
 
-// Communication volume of data parallelism: reductions in the gradients' width g, gathers in the parameters' width w.
+// The bytes that data parallelism moves: reductions with g bytes per gradient, gathers with w bytes per parameter.
 Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
   const double n = figure(group_size(plan, copies)), r = figure(group_size(plan, Dimension::replicate));
   const double g = figure(storage_bytes(s.gradient_precision)), w = figure(storage_bytes(s.precision));
   const bool eight_bit = spec.software.communication.gathers_eight_bit && is_eight_bit(s.precision);
-  // With several copies of the model in the pipeline, micro-batches are divided over them, and a rank has a part of
-  // each.
+  // With several copies of the model in the pipeline, the micro-batches are divided among the copies, and a rank holds
+  // a part of each copy.
   const double m = figure(s.micro_batches()) / figure(model_copies(s.schedule)),
                elements = average_elements(plan, copies);
   const double all = average_elements(plan, copies, true), again = average_elements(plan, copies, true, true);
@@ -101,7 +101,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
                                        : "m(Ψ+A)·w");
     v.bytes = reductions * g * all + m * w * (all + again);
   }
-  // Frozen weights are gathered by themselves, in forward and where backward reads them.
+  // Frozen weights have gathers of their own, in forward and where backward reads them.
   const double frozen = row.shards_parameters ? average_elements(plan, copies, true, false, true) : 0;
   if (frozen > 0) {
     v.formula += " + m(F+G)·w";
@@ -130,8 +130,8 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   return v;
 }
 
-// Communication volume of torch's DataParallel: weights to every rank and gradients back, each passed on by all but one
-// rank of a ring; token ids, logits and their gradients between rank 0 and the other ranks.
+// The bytes that torch's DataParallel moves: weights to every rank and gradients back, each passed on by all but one
+// rank of a ring; and token ids, logits and their gradients between rank 0 and every other rank.
 Volume master_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double n = figure(group_size(plan, Dimension::data)), elements = average_elements(plan, Dimension::data);
@@ -146,8 +146,8 @@ Volume master_volume(const Spec& spec, const Plan& plan) {
           .bytes = (g + w) * elements + m * rows * (8 + 2 * vocab * w) * (n - 1) / n};
 }
 
-// Communication volume of a parameter server: every worker pushes gradients and pulls weights. Where each
-// range of the weights has a chain of R servers, the summed gradients go on from server to server R - 1 times.
+// The bytes that parameter servers move: every worker pushes gradients and pulls weights. If a chain of R servers holds
+// each range of the weights, the summed gradients are also passed on from server to server R - 1 times.
 Volume server_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double g = figure(storage_bytes(s.gradient_precision)), w = figure(storage_bytes(s.precision));

@@ -6,8 +6,9 @@
 
 namespace orrery {
 
-// The parts of volumes() that come from data parallelism: replicas and shards of the weights with these copies, a
-// master rank, or parameter servers.
+// The bytes that data parallelism moves (parts of volumes()): among replicas and shards of weights, between a master
+// rank and all others (DataParallel), or between workers and parameter servers. copies: the dimension whose ranks hold
+// the same weights.
 Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies);
 Volume master_volume(const Spec& spec, const Plan& plan);
 Volume server_volume(const Spec& spec, const Plan& plan);

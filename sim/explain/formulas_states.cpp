@@ -15,8 +15,8 @@ namespace orrery {
 namespace {
 
 // Whether all ranks of the first and last stage reduce the gradients of tied token embeddings in one collective, as
-// they do where the two stages have different numbers of ranks. Otherwise each stage first reduces its own gradients,
-// and then pairs of ranks of the two stages sum them.
+// they do if the two stages have different numbers of ranks. Otherwise each stage first reduces its own gradients, and
+// then each pair of a first-stage and a last-stage rank sums the two.
 bool sums_table_apart(const Plan& plan, std::size_t slot) {
   if (group_size(plan, Dimension::embedding, slot) <= 2) return false;
   for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
@@ -50,7 +50,8 @@ double StateFormula::bytes(double elements) const {
 
 namespace {
 
-// Bytes per parameter of moments that are not whole numbers of bytes.
+// Bytes of optimizer moments per parameter that are not whole numbers: scales of eight-bit moments, and moments that
+// only some parameters have.
 double some_moments(const Optimizer& o, const Plan& plan) {
   if (o.eight_bit) return 4.0 * o.moments() / static_cast<double>(kMomentBlock);
   if (o.kind != OptimizerKind::muon) return 0;
@@ -131,7 +132,7 @@ static bool gives_up_unit(const Plan& plan, const std::vector<std::uint32_t>& pa
   return std::ranges::any_of(pass, [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, is_unit); });
 }
 
-// The number of times that backward gathers a tile of a weight; the tile is freed after each use.
+// How many times backward gathers a tile of a weight; the tile is freed after each use.
 static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::uint16_t tile) {
   const auto of_tile = [&](const Operand& o) {
     return o.scope == Scope::unit && o.slot == kGathered && o.tile == tile;
@@ -143,13 +144,13 @@ static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again, bool frozen) {
   const bool apart = sums_table_apart(plan, slot);
   struct Unit {
-    // together: number of elements that are gathered at once; tiles: number of elements that are gathered tile by tile.
+    // together: elements of the unit that are gathered at once; tiles: elements that are gathered tile by tile.
     std::int64_t together = 0, tiles = 0;
-    // number of times that a micro-batch frees the weights, after each of which they are gathered again
+    // how often a micro-batch frees the unit's weights; each time they have to be gathered again
     std::int64_t gathers = 0;
   };
   std::map<std::uint32_t, Unit> units;  // by the frame's id
-  // Blocks by unit and place: a tied output has the unit and the place of the embedding, which comes first.
+  // Weights that were counted, by unit and position in the model: a tied output shares those of the embedding.
   std::set<std::tuple<std::uint32_t, std::int64_t, std::int64_t>> seen;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
@@ -165,7 +166,7 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, b
           p.out * p.in * (tile && again ? uses_in_backward(plan, block, p.tile) : 1);
     }
   }
-  // Units of several blocks are freed by ops of their own.
+  // A unit of several blocks is freed by an op of its own ("release unit").
   std::map<std::uint32_t, std::int64_t> released;
   for (TaskId t = plan.classes[slot].begin; t < plan.classes[slot].end; ++t) {
     const std::uint32_t frame = plan.tasks[t].frame;
@@ -184,8 +185,7 @@ double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {
   const Bytes width = storage_bytes(spec.strategy.precision);
   const auto shards = static_cast<double>(
       row_of(spec.strategy.sharding).shards_parameters ? group_size(plan, Dimension::data, slot) : 1);
-  std::map<std::pair<std::uint32_t, std::int64_t>, Bytes>
-      blocks;  // by state and place: a tied output's is counted once
+  std::map<std::pair<std::uint32_t, std::int64_t>, Bytes> blocks;  // by (state, position): a tied output counts once
   for (const Frame& f : plan.frames) {
     if (f.slot != slot || f.state == kNone || f.micro_batch != 0) continue;
     for (const LocalParameter& p : plan.blocks[f.block].parameters) {

@@ -20,7 +20,7 @@ using List = std::vector<Technique>;
 
 std::string ranks(std::int64_t n) { return fmt::format("{} ranks", n); }
 
-// Resets the options that belong to techniques which the changed strategy no longer uses.
+// Resets the options of techniques that the changed strategy no longer uses.
 void drop_options(const Strategy& before, Strategy& s) {
   if (s.tensor == 1) {
     s.sequence_parallel = s.partition_activations = false;
@@ -63,7 +63,7 @@ Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change) {
 
 namespace {
 
-// The savings and costs of a sharding in words, by the fields of the sharding's row in the table of shardings.
+// A text that says what a sharding saves.
 std::string saved_by(const ShardingRow& row, std::int64_t shards) {
   if (row.shards_parameters)
     return fmt::format("parameters, gradients and optimizer states of a rank are 1/{} of the model's", shards);
@@ -78,7 +78,7 @@ std::string cost_of(const ShardingRow& row) {
   return "no more bytes: a reduce-scatter and an all-gather of weights in the place of an all-reduce";
 }
 
-// Adds the techniques of parameter servers: servers that hold the weights, and protection of the weights against loss.
+// Adds parameter servers as a technique, and, as another, how the weights on servers are protected against loss.
 void add_servers(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.parameter_server) return;
@@ -110,8 +110,8 @@ void add_sharding(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t copies = s.data * s.context * s.tensor_depth;
   const std::int64_t shards = s.shard_group > 0 ? s.shard_group : copies;
-  // Sharding the weights ends the overlap of a forward with a backward pass op by op (overlap.micro_batches): one of
-  // the two passes would free gathered weights that the other still reads.
+  // With sharded weights a forward and a backward cannot overlap op by op (overlap.micro_batches): one of the two
+  // passes would free gathered weights that the other still reads.
   const auto weaves = [&](Sharding kind) { return s.overlap.micro_batches && row_of(kind).shards_parameters; };
   const auto as = [&](Sharding kind) {
     return changed(spec, [&](Strategy& x) {
@@ -144,7 +144,8 @@ void add_sharding(const Spec& spec, List& list) {
   }
 }
 
-// Adds the grids of Optimus, Tesseract and 3D tensor parallelism, with the parts that each rank holds and transfers.
+// Adds tensor parallelism on grids (Optimus, Tesseract) and cubes (3D), with the parts that each rank holds and
+// transfers.
 void add_grid(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t q = grid_side(s);

@@ -1,4 +1,4 @@
-// Finds the effects of techniques by simulating the step without each of them.
+// Finds what techniques are worth, by simulating the step without each of them.
 #include <atomic>
 #include <thread>
 
@@ -23,7 +23,7 @@ Effect effect_of(Technique technique, const Profile& profile, const Report& repo
     check(e.technique.other);
     const Report other = predict_report(e.technique.other, profile);
     e.step_s = other.step_time_s;
-    // Steps are compared by time per token: the other spec may have another batch and another number of GPUs.
+    // Steps are compared by time per token, since the changed spec may have another batch and another number of GPUs.
     e.slower = report.tokens_per_s_per_gpu / other.tokens_per_s_per_gpu - 1;
     e.more = other.memory.peak_device - report.memory.peak_device;
     e.fits = other.memory.fits;

@@ -7,16 +7,18 @@
 
 namespace orrery {
 
-// The spec after a change of its strategy, made consistent: ranks that the new degrees do not need become replicas, and
-// options of techniques that are no longer used are dropped.
+// A spec with a changed strategy, made consistent: ranks that the new parallel degrees do not need become replicas, and
+// options of techniques that are no longer used are reset.
 Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change);
 
-// Resets what only the sharding before had: shard groups, units, when gradients are reduced and how wide.
+// Resets the options that belong to the sharding used before: shard groups, units, when gradients are reduced and how
+// many bits they have.
 void drop_sharding_options(Strategy& s);
-// Adds to the list what changes which gradients and weights travel, what trains, and what samples consist of.
+// Adds to the list the techniques that change which gradients and weights are transferred, which weights train, and
+// what samples consist of.
 void add_training(const Spec& spec, std::vector<Technique>& list);
 
-// Adds to the list the techniques that spend time or bytes to save memory: ZeRO-R, tiling, the kind of attention.
+// Adds to the list the techniques that spend time or bytes to save memory: ZeRO-R, tiling, kinds of attention.
 void add_memory(const Spec& spec, std::vector<Technique>& list);
 
 }  // namespace orrery

@@ -1,4 +1,5 @@
-// Techniques of training: when gradients are reduced, units, adapters, packed samples, optimizers with other states.
+// Techniques of training: when gradients are reduced, FSDP units, adapters, packed samples, optimizers with other
+// states.
 #include <fmt/format.h>
 
 #include "models/spec/gradients.h"

@@ -14,14 +14,14 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 18;  // number of bytes that are collected before they are written to the file
+constexpr std::size_t kPiece = 1 << 18;  // bytes of text that are collected before they are written to the file
 
-// The thread id of the host thread. A lane's thread id is also its stream, which must be above 0 for Holistic Trace
-// Analysis.
+// The thread id of the host thread. A lane's thread id is also its CUDA stream in the trace, which must be above 0 for
+// Holistic Trace Analysis.
 constexpr std::uint32_t kHost = 0;
 std::uint32_t thread_of(std::uint32_t lane) { return lane % kLanes + 1; }
 
-// Rounds to nearest; rounding keeps the order, so that spans which touch still touch.
+// Rounds picoseconds to the nearest nanosecond. Rounding keeps the order, so that spans that touch still touch.
 std::int64_t nanoseconds(Picoseconds t) { return t >= 0 ? (t + 500) / 1000 : -((499 - t) / 1000); }
 
 struct Microseconds {
@@ -31,7 +31,7 @@ struct ExactMicroseconds {
   Picoseconds time = 0;
 };
 
-// A buffer in which the text of the file is collected.
+// Collects the text of the trace file, and writes it to the file piece by piece.
 class Text {
  public:
   explicit Text(OutputFile& file) : file_(file) {}
@@ -41,7 +41,7 @@ class Text {
     (add(parts), ...);
   }
 
-  // Begins the next element of the JSON array of events.
+  // Begins the next element of the JSON array of events; `parts` are its first texts.
   template <class... Parts>
   void event(const Parts&... parts) {
     if (text_.size() >= kPiece) pass_on();
@@ -62,7 +62,7 @@ class Text {
   void add(Microseconds t) { add_fraction(t.nanoseconds, 1000); }
   void add(ExactMicroseconds t) { add_fraction(t.time, 1000000); }
 
-  // Writes value / unit with as many decimals as unit has zeros, in integers: no rounding error.
+  // Writes value / unit (a power of ten) as a decimal number, in integer arithmetic and so without rounding error.
   void add_fraction(std::int64_t value, std::int64_t unit) {
     if (value < 0) text_.push_back('-');
     const std::int64_t size = value < 0 ? -value : value;
@@ -93,7 +93,7 @@ class Writer {
     for (std::uint32_t m = 0; m < plan.matches.size(); ++m) last_in_.push_back(last_to_enter(plan, trace, m));
   }
 
-  // Writes one file, with the classes of ranks from `first` to before `end`.
+  // Writes one trace file with the classes of ranks from number `first` to `end` - 1.
   void write(const std::string& path, std::uint32_t first, std::uint32_t end, std::string_view members = {}) {
     OutputFile file(path);
     Text text(file);
@@ -107,7 +107,8 @@ class Writer {
   }
 
  private:
-  // Writes the head of the file, a line per key: Holistic Trace Analysis looks for "rank": N on a line of its own.
+  // Writes the head of the file, one key on each line: Holistic Trace Analysis looks for "rank": N on a line of its
+  // own.
   void write_head(Text& text) {
     text.put("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
     for (std::uint32_t s = first_; s < end_; ++s) {
@@ -140,8 +141,8 @@ class Writer {
     }
   }
 
-  // The file shows several steps. at(): the time in the file of a moment in the current step; number_of(): the number
-  // of a task or match of the current step, counted over all steps.
+  // The file may repeat the simulated step. at(): the time in the file of a moment within the current repetition;
+  // number_of(): the number of a task or match in the current repetition, counted over all repetitions.
   Picoseconds at(Picoseconds time) const { return step_ * trace_.step_time + time; }
   std::uint64_t number_of(std::uint64_t id, std::size_t in_a_step) const {
     return static_cast<std::uint64_t>(step_) * in_a_step + id;
@@ -172,8 +173,8 @@ class Writer {
     thread(kHost, "host", kLanes);
   }
 
-  // The name of a class of ranks: "stage 0 (ranks 0, 1, ... x16)". A class consists of the ranks at the same position
-  // in every pipeline group, or of a part of these ranks; the plan holds only one rank of the class.
+  // The name of a class of ranks: "stage 0 (ranks 0, 1, ... x16)". These are the ranks at one position of all pipeline
+  // groups, or some of these ranks; the plan holds only one of them.
   std::string process_name(std::uint32_t s) const {
     const RankClass& slot = plan_.classes[s];
     if (slot.multiplicity == 1) return fmt::format("{} (rank {})", slot.name, slot.representative);
@@ -226,7 +227,7 @@ class Writer {
     text.put(",\"chunk\":", frame.chunk, ",", arguments, ",\"issued\":", ExactMicroseconds{at(span.issued)},
              ",\"entered\":", ExactMicroseconds{at(span.entered)}, ",\"matched\":", ExactMicroseconds{at(span.matched)},
              ",\"ended\":", ExactMicroseconds{at(span.ended)}, ",\"cause\":");
-    // If the task waited for nothing after its launch, its cause is the launch.
+    // If all that the task waited for had ended when it was launched, the launch is the cause.
     if (span.cause == kNone || trace_.spans[span.cause].ended < span.issued) {
       text.put("\"launch\"}}");
     } else {
@@ -245,8 +246,8 @@ class Writer {
     text.put(",\"args\":{\"task\":", task_number(t), ",\"for task\":", task_number(last), "}}");
   }
 
-  // Writes an arrow from a send to its receive. Both run from the moment they match; the head of the arrow is half-way
-  // through the receive, so that viewers draw it inside the receive's slice wherever the slice is in the file.
+  // Writes an arrow from a send to the matching receive. Both run from the moment of the match; the arrow ends in the
+  // middle of the receive, so that viewers draw it to the receive's slice wherever that is in the file.
   void write_arrow(Text& text, TaskId send) const {
     if (!std::get<Transfer>(plan_.op_of(send).work).send) return;
     const std::uint32_t match = plan_.tasks[send].match;
@@ -286,16 +287,16 @@ class Writer {
   const Plan& plan_;
   const Trace& trace_;
   std::span<const MemorySample> samples_;
-  std::int64_t steps_ = 1, step_ = 0;  // step_: index of the step that is being written
+  std::int64_t steps_ = 1, step_ = 0;  // step_: index of the repetition that is being written
   std::string device_;
-  // names as JSON strings, by index of the op, kernel, block or kind of wait
+  // Names as JSON strings; the index is that of the op, kernel, block or kind of wait.
   std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;
-  std::vector<std::string> arguments_;  // for each op, its "args" for the current class of ranks
+  std::vector<std::string> arguments_;  // for each op, its "args" in the current class of ranks
   std::vector<TaskId> last_in_;         // for each match (the tasks of one transfer), the task that entered last
   std::uint32_t first_ = 0, end_ = 0;   // first class of ranks in the current file, and the one after the last
 };
 
-// Adds the rank to a file name: "out.json.gz", 8 -> "out_rank8.json.gz".
+// The file name with a rank added: "out_rank8.json.gz" for "out.json.gz" and rank 8.
 std::string path_of_rank(const std::string& path, std::int64_t rank) {
   const std::size_t name = path.find_last_of('/') + 1;  // position after the last slash, or 0: npos + 1 is 0
   const std::size_t json = path.rfind(".json");

@@ -16,8 +16,8 @@ namespace {
 struct CollectiveNames {
   std::string_view torch, nccl;
   bool sums = false;  // whether NCCL has a separate function for each reduction operator and data type
-  // in_is_part, out_is_part: whether a rank's input, or output, is one of n parts of the collective's buffer, with n
-  // the number of ranks in the group.
+  // in_is_part, out_is_part: whether a rank's input, or output, is only 1/n of the collective's buffer, with n the
+  // number of ranks in the group.
   bool in_is_part = false;
   bool out_is_part = false;
 };
@@ -66,7 +66,7 @@ Group group_of(const Plan& plan, Dimension dimension, std::int64_t rank) {
   return {index, table.groups[index]};
 }
 
-// A list of ranks as text; like Kineto, at most 30 elements of it.
+// A list of ranks as text, such as "[0, 1]"; of more than 30 only some are written, as Kineto does.
 std::string list_of(GroupList::Group ranks) {
   constexpr std::size_t kMost = 30;
   if (ranks.size() <= kMost) return fmt::format("[{}]", fmt::join(ranks, ", "));

@@ -10,18 +10,19 @@ namespace {
 
 using TorchShape = std::vector<std::int64_t>;
 
-// Reasons why operators are not recognised; the user is shown the number of operators for each reason.
+// Reasons for which operators are not recognised. The user is shown how many operators there are for each reason.
 constexpr char kNoShapes[] = "operators without shapes: record with record_shapes=True";
 constexpr char kOther[] = "operators that are no op of a plan, or one that is not told from the trace";
 constexpr char kRole[] = "products of which forward or backward cannot be told";
 constexpr char kMask[] = "attention that is not causal";
 constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wide";
 
-// greatest number of elements along one dimension of a tensor
+// Most elements along one dimension of a tensor.
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
-constexpr double kMostTensor = 1e15;  // greatest number of elements of a tensor
+constexpr double kMostTensor = 1e15;  // most elements of a tensor
 
-// The shape of an input; empty if the input has none, if it was not recorded, or if no GPU could hold it.
+// The shape of an operator's input; empty if that input has none, if the shape was not recorded, or if no GPU could
+// hold it.
 TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
   const auto args = op.find("args");
   if (args == op.end() || !args->is_object() || !args->contains("Input Dims")) return {};
@@ -30,7 +31,7 @@ TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
   TorchShape shape;
   double elements = 1;
   for (const nlohmann::json& d : dims[input]) {
-    if (!d.is_number_integer()) return {};  // unknown: the input is a list of tensors
+    if (!d.is_number_integer()) return {};  // the shape is unknown: the input is a list of tensors
     shape.push_back(d.get<std::int64_t>());
     elements *= static_cast<double>(shape.back());
     if (shape.back() < 1 || shape.back() > kMostExtent || elements > kMostTensor) return {};
@@ -49,17 +50,17 @@ std::int64_t leading_rows(const TorchShape& s) {
   return std::accumulate(s.begin(), s.end() - 1, std::int64_t{1}, std::multiplies<>());
 }
 
-// An operator of a PyTorch trace to be recognised, and what is known about it.
+// An operator of a PyTorch trace that is to be recognised, and what is known about it.
 struct SeenOperator {
   const nlohmann::json& op;
   bool backward;
   const Products& forward;
-  TorchShape first;  // shape of the operator's input that the table kOperators names
+  TorchShape first;  // shape of the operator's input that table kOperators names
 };
 
 using Meant = std::variant<Work, const char*>;
 
-// The index of a matrix product's first factor among the operator's inputs; 0 also for operators that are no product.
+// Which input of the operator is the first factor of its matrix product; 0 for operators that are no product.
 std::size_t first_factor(const std::string& name) { return name == "aten::addmm" ? 1 : 0; }
 
 std::optional<TorchShape> torch_product_of(const nlohmann::json& op) {
@@ -82,13 +83,13 @@ Meant torch_product(const SeenOperator& s) {
   if (s.forward.count({m, k, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::input_gradient);
   if (s.forward.count({k, m, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::weight_gradient);
   if (s.forward.count({k, n, m}) > 0) return torch_gemm({n, m, k}, Gemm::Role::weight_gradient);
-  // forward had this shape too, so this product recomputes it
+  // A forward product had the same sizes, so this product in backward recomputes it.
   if (s.forward.count({m, n, k}) > 0) return torch_gemm({m, n, k}, Gemm::Role::output);
   return kRole;
 }
 
-// Recognises attention: q has the shape (batch, sequence, heads, head_dim), or (batch, heads, sequence, head_dim); k is
-// the next input.
+// Recognises attention. The input q_input, the queries, has the shape (batch, sequence, heads, head_dim) or, with
+// heads_first, (batch, heads, sequence, head_dim); the keys are the next input.
 Meant torch_attention(const SeenOperator& s, std::size_t q_input, std::size_t causal, bool heads_first,
                       Direction direction) {
   const TorchShape k = torch_shape(s.op, q_input + 1);
@@ -121,15 +122,16 @@ Meant torch_gelu(const SeenOperator& s) {
   return Activation{.rows = leading_rows(s.first), .columns = s.first.back(), .gated = false, .direction = direction};
 }
 
-// Recognises a sum of two activations of the same shape: the residual stream, or a gradient with two contributions.
+// Recognises the sum of two activations of the same shape: an addition to the residual stream or, in backward, a
+// gradient with two contributions.
 Meant torch_sum(const SeenOperator& s) {
   if (s.first.size() < 2 || s.first != torch_shape(s.op, 1)) return kOther;
   if (s.backward) return Add{leading_rows(s.first) * s.first.back()};
   return Residual{.rows = leading_rows(s.first), .columns = s.first.back()};
 }
 
-// The recognised operators by name, with the index of the input whose shape is read. The indices of is_causal are from
-// the operators' signatures (native_functions.yaml; flash_attn/flash_attn_interface.py).
+// The operators that are recognised, each with the index of the input whose shape is read. Where is_causal is among the
+// inputs is known from the operators' signatures (native_functions.yaml; flash_attn/flash_attn_interface.py).
 struct Operator {
   std::string_view name;
   std::size_t input;
@@ -187,7 +189,7 @@ Recognised recognise(const nlohmann::json& op, bool backward, const Products& fo
     Meant meant = o.meant(seen);
     if (const auto* reason = std::get_if<const char*>(&meant)) return std::string(*reason);
     Work& work = std::get<Work>(meant);
-    // PyTorch's results have the inputs' type.
+    // The results of PyTorch's products have the data type of the inputs.
     if (auto* product = std::get_if<Gemm>(&work)) product->result_bytes = width;
     return shape_of(work, width);
   }

@@ -12,23 +12,24 @@
 
 namespace orrery {
 
-// The functions below read an operator of PyTorch as its profiler recorded it with record_shapes: {"name": "aten::mm",
-// "args": {"Input Dims", "Input type", "Concrete Inputs"}}.
+// The functions below read one operator of a PyTorch trace, as the profiler records it with record_shapes: {"name":
+// "aten::mm", "args": {"Input Dims", "Input type", "Concrete Inputs"}}.
 
-// Sizes (m, n, k) of a trace's forward matrix products; they tell which gradient a backward product of the same sizes
-// computes.
+// Sizes (m, n, k) of the forward matrix products (m x k by k x n) in a trace. They tell which gradient a product of the
+// same sizes in backward computes.
 using Products = std::set<std::vector<std::int64_t>>;
-// Adds the sizes of the matrix product that an operator does, if it does one.
+// Adds the sizes of the operator's matrix product, if the operator is one.
 void add_product(const nlohmann::json& op, Products& products);
 
-// The work of an operator, in the plan's terms, or the reason why it is not recognised. backward: the operator runs on
-// autograd's thread. Matrix products get their role from their shape: dy (m, k) W (k, n) belongs to a forward product
-// (m, k, n), dy^T x to (k, m, n), and x^T dy, the transpose of dy^T x, to (k, n, m).
+// The work of an operator in the plan's terms, or the reason why the operator is not recognised. backward: whether it
+// runs on autograd's thread. The sizes (m, n, k) of a matrix product in backward (an m x k by a k x n matrix) tell its
+// role: if a forward product has sizes (m, k, n), it computes the gradient of that product's input; if one has sizes
+// (k, m, n) or (k, n, m), it computes the gradient of the weight or that gradient's transpose.
 using Recognised = std::variant<WorkShape, std::string>;
 Recognised recognise(const nlohmann::json& op, bool backward, const Products& forward);
 
-// Bytes of an element, by PyTorch's name of its data type as operators ("c10::BFloat16") or collectives ("BFloat16")
-// state it; 0 for an unknown type.
+// Bytes of one element. type: PyTorch's name of the data type, as operators ("c10::BFloat16") or collectives
+// ("BFloat16") write it; 0 for an unknown type.
 Bytes element_bytes(const std::string& type);
 
 }  // namespace orrery

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Endings of the keys that a spec may shorten: "software: NAME" stands for the map "software: {profile: NAME}".
+// Endings of keys for which a spec has a short form: "software: NAME" stands for "software: {profile: NAME}".
 constexpr std::string_view kWordEnds[] = {".base", ".profile", ".device", ".window"};
 
 std::string word_key(const std::string& key) {

@@ -9,10 +9,10 @@
 
 namespace orrery {
 
-// The keys and values of a spec, as texts.
+// All keys of a spec with their values as texts.
 SpecValues values_of(const Spec& spec);
 
-// The options of a framework that express a spec (options), and the spec's keys for which the framework has no option
+// A spec translated to a framework's options (options), and the spec's keys for which the framework has no option
 // (unsaid).
 struct Exported {
   std::vector<Setting> options;
@@ -20,8 +20,8 @@ struct Exported {
 };
 Exported export_options(SpecValues values, const Framework& framework);
 
-// The options as a launch file in the framework's syntax. head: lines for a comment at its beginning (not written in
-// JSON, which has no comments).
+// The text of a launch file with these options, in the framework's syntax. head: comment lines at the beginning (left
+// out in JSON, which has no comments).
 std::string launch_text(const Exported& exported, Syntax syntax, const std::vector<std::string>& head = {});
 
 }  // namespace orrery

@@ -27,7 +27,7 @@ bool is_number_text(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Turns numbers such as "2e8" and "512.0" into whole numbers; other numbers stay as they are.
+// Writes numbers such as "2e8" and "512.0" as whole numbers; other numbers stay as they are.
 std::string plain_number(const std::string& text) {
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -39,8 +39,8 @@ bool begins_with_one(const std::string& name, std::span<const std::string_view> 
   return std::ranges::any_of(starts, [&](std::string_view start) { return name.starts_with(start); });
 }
 
-// Whether an option belongs to a launcher (torchrun, Slurm) and is ignored. Options of one letter are compared by the
-// complete name, others by the beginning.
+// Whether an option belongs to a launcher (torchrun, Slurm) and is ignored. One-letter options are compared by the
+// whole name, longer ones by their beginning.
 bool is_launchers(const std::string& name) {
   return std::ranges::any_of(launcher_ignored(), [&](std::string_view word) {
     return word.size() == 1 ? name == word : name.starts_with(word);
@@ -100,7 +100,7 @@ class LaunchImporter {
     name_the_rest(settings, framework, seen);
   }
 
-  // Finds the last setting for the option of a row of the table, and marks all settings for this option as seen.
+  // Finds the last setting in a file for the option of a table row, and marks all settings for that option as seen.
   const Setting* find(const Settings& settings, const Framework& framework, const OptionRow& row,
                       std::vector<bool>& seen) {
     const Setting* found = nullptr;
@@ -122,7 +122,7 @@ class LaunchImporter {
     out_.not_translated.push_back({s.from, s.name, s.value, std::move(why)});
   }
 
-  // Notes that a row of the table has translated a setting, so that no other row with the same option refuses it.
+  // Records that a table row has translated a setting, so that no other row with the same option refuses it.
   void accept(const Setting& s, std::string_view key, std::string value) {
     said_.push_back(&s);
     std::erase_if(out_.not_translated, [&](const Untranslated& u) { return u.from == s.from && u.option == s.name; });
@@ -142,13 +142,12 @@ class LaunchImporter {
     }
     if (silent || (theirs == "-1" && row.key != "launch.shard")) return;
     if (!row.text && !is_number_text(theirs)) return refuse(s, unset.empty() ? "is no number" : unset);
-    // A zero as a count of the model means that the model has none ("num_experts: 0")
+    // A count of zero means that the model has no such part ("num_experts: 0").
     const bool none = theirs == "0" && row.key.starts_with("model.");
     accept(s, row.key, none ? "" : row.text ? theirs : plain_number(theirs));
   }
 
-  // If the options themselves are in another file that the script sources, their values are taken from the script's
-  // variables.
+  // If the options are in another file that the script sources, takes their values from the script's variables.
   void translate_variable(const Settings& settings, const Framework& framework, const OptionRow& row) {
     for (const OptionWord& variable : framework.variables) {
       if (variable.ours != row.option) continue;
@@ -171,7 +170,7 @@ class LaunchImporter {
     shapes_ = shapes_ || (has_model && framework.name == "megatron");
   }
 
-  // Adds the keys from the current launch file to the keys from earlier files.
+  // Adds the keys that the current launch file gives to those of the files read before.
   void merge() {
     for (SpecValue& v : now_.all) {
       const SpecValue* old = out_.values.find(v.key);
@@ -203,7 +202,7 @@ class LaunchImporter {
   bool shapes_ = false;
 };
 
-// Adds, as missing, the keys that a spec needs and no launch file states.
+// Adds, marked as missing, the keys that a spec needs and no launch file states.
 void add_missing(SpecValues& values) {
   const bool named = values.find("model") != nullptr;
   for (const std::string_view key : kNeededKeys) {

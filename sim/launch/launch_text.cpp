@@ -1,4 +1,4 @@
-// Writes options in the syntaxes of launch files.
+// Writes framework options as launch files: shell scripts, YAML, JSON and TOML.
 #include <algorithm>
 #include <charconv>
 
@@ -31,7 +31,8 @@ std::string comment_lines(const std::vector<std::string>& head) {
   return out;
 }
 
-// A flag with the value false is left out: a flag without a value would mean true.
+// Writes the options as a shell command. A flag with the value false is left out, since a flag without a value means
+// true.
 std::string shell_text(const std::vector<Setting>& options) {
   constexpr std::string_view kLaunchers[] = {"nnodes", "nproc_per_node"};
   std::string launcher = "torchrun", rest;
@@ -73,7 +74,8 @@ std::string toml_text(const std::vector<Setting>& options) {
   std::string out, table;
   const OptionsJson root = nested_options(options);
   for (const auto& [section, keys] : root.items()) {
-    // skipped if the framework has no table for launcher options: torchtitan's files do not state them
+    // TOML options outside sections would be launcher options, which this framework's files do not state; they are
+    // skipped.
     if (!keys.is_object()) continue;
     out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", section);
     for (const auto& [key, value] : keys.items())

@@ -224,8 +224,8 @@ constexpr std::string_view kIgnored[] = {"lr",
                                          "local_rank",
                                          "rank",
                                          "eval_global_batch"};
-// Names of shell variables and the options to which scripts pass them, in the scripts of Narayanan et al. and many
-// later ones; the options themselves may be in another file.
+// Shell variables, and the options to which scripts pass them, in the scripts of Narayanan et al. and many later ones.
+// The commands with the options may be in another file.
 constexpr OptionWord kVariables[] = {{"TP", "tensor_model_parallel_size"},
                                      {"PP", "pipeline_model_parallel_size"},
                                      {"CP", "context_parallel_size"},

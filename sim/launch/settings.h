@@ -6,17 +6,17 @@
 
 namespace orrery {
 
-// One option of a launch file as the file states it: its dotted name with underscores ("tensor_model_parallel_size",
-// "zero_optimization.stage"), its value as text ("true" for a flag without a value, items of a list separated by
-// blanks), and its source line ("train.sh:12").
+// One option as a launch file gives it: its name, dotted and with underscores ("tensor_model_parallel_size",
+// "zero_optimization.stage"), its value as text ("true" for a flag without a value, blanks between the items of a
+// list), and its file and line ("train.sh:12").
 struct Setting {
   std::string name, value, from;
   bool null = false;  // whether the file names the option without a value (YAML's null)
 };
 
-// All options of one launch file in the order of the file. remarks: notes for the reader of the result (a key given
-// twice, a condition that was not decided), each with its source line. refers: some options are in another file that
-// this file names, so that the absence of an option means nothing.
+// All options of one launch file in the order of the file. remarks: notes for the user (a key given twice, a condition
+// that could not be decided), each with file and line; refers: whether some options are in another file that this one
+// names, so that the absence of an option means nothing.
 struct Settings {
   std::vector<Setting> all;
   std::vector<std::string> remarks;
@@ -28,8 +28,8 @@ struct Settings {
   const Setting* find(std::string_view name) const;  // the last setting with this name
 };
 
-// Readers of launch files, one for each syntax. path: name of the file for messages. Nothing in a file is ever
-// executed. Each throws Error with one line "file:line: what, and what to do" for text that it cannot read.
+// The functions below read launch files, one function for each syntax. path: name of the file for messages. Nothing in
+// a file is ever executed. Text that cannot be read gives an Error with one line "file:line: what, and what to do".
 
 // Reads a shell script, a Slurm file or a command line: assignments, ${X:-default}, arrays, $(( )), and if, elif and
 // case on variables that are assigned. A variable that the text does not set stays as it is spelled.
@@ -38,7 +38,7 @@ Settings read_shell(std::string_view text, const std::string& path);
 Settings read_tree(std::string_view text, const std::string& path);
 Settings read_toml(std::string_view text, const std::string& path);
 
-// Reads a launch file in the syntax that its name shows or, if the name does not, its first lines.
+// Reads a launch file in the syntax that the file's name shows or, if the name shows none, the first lines.
 Settings read_settings(std::string_view text, const std::string& path);
 
 }  // namespace orrery

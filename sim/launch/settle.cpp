@@ -11,7 +11,7 @@ namespace {
 
 using Remarks = std::vector<std::string>;
 
-// number of ranks of one replica, limited to 1e9 as the degrees in a file may be any numbers
+// Number of ranks of one replica; at most 1e9, since a file may hold any numbers.
 std::int64_t ranks_of_replica(const SpecValues& v) {
   double product_text = 1;
   for (const char* key : {"strategy.tensor", "strategy.pipeline", "strategy.context"})
@@ -19,7 +19,7 @@ std::int64_t ranks_of_replica(const SpecValues& v) {
   return product_text < 1e9 ? static_cast<std::int64_t>(product_text) : 1'000'000'000;
 }
 
-// Number of data-parallel ranks: as stated, or number of GPUs over ranks of a replica; 0: not known.
+// Number of data-parallel ranks: as stated, or the number of GPUs over the ranks of a replica; 0: not known.
 std::int64_t data_of(const SpecValues& v) {
   if (const auto data = v.number("strategy.data")) return *data;
   const std::int64_t gpus = v.number_or("gpus", 0);
@@ -44,7 +44,7 @@ void settle_gpus(SpecValues& v, Remarks& remarks) {
       return remarks.push_back(fmt::format("{}: {} is no number of GPUs", each.from, each.value));
     v.fill("gpus", total, Said::derived, fmt::format("{}: {} of each of {} nodes", each.from, gpus, count));
   } else if (!nodes.key.empty() && cluster.key.empty()) {
-    // Keeps the number of nodes for settle_batch(), which reports that the GPUs per node are missing
+    // Keeps the number of nodes for settle_batch(), which reports that the number of GPUs per node is missing.
     v.set("launch.nodes", nodes.value, nodes.said, nodes.from);
   }
   if (cluster.key.empty()) return;
@@ -64,14 +64,14 @@ void settle_shards(SpecValues& v) {
   const bool hybrid = copies > 1 && shards != 1;
   v.fill("strategy.sharding", !sharded ? "none" : hybrid ? "hsdp" : "fsdp", Said::stated, from);
   if (hybrid && v.text("strategy.sharding") == "fsdp") v.set("strategy.sharding", "hsdp", Said::stated, from);
-  if (shards < 1) return;  // -1 as the number of shards means: as many as there are data-parallel ranks
+  if (shards < 1) return;  // as a number of shards, -1 means all data-parallel ranks
   v.fill("strategy.data", product_text(copies, shards), Said::stated,
          fmt::format("{}: {} replicas x {} shards", from, copies, shards));
   if (hybrid) v.fill("strategy.shard_group", fmt::format("{}", shards), Said::stated, from);
 }
 
-// Translates torchtitan's local batch, the number of sequences of one data-parallel rank in a step; with a pipeline it
-// is cut into micro-batches.
+// Translates torchtitan's local batch: the sequences of one data-parallel rank in a step, which a pipeline cuts into
+// micro-batches.
 void settle_local_batch(SpecValues& v) {
   const SpecValue local = v.take("launch.local_batch"), micro = v.take("launch.pipeline_micro_batch");
   if (local.key.empty()) return;
@@ -112,7 +112,7 @@ void settle_accumulation(SpecValues& v, Remarks& remarks) {
   }
 }
 
-// Number of layers of the model, as stated or as the built-in model of its name has.
+// Number of layers of the model, as stated, or as the built-in model with the stated name has.
 std::int64_t layers_of(const SpecValues& v) {
   const SpecValue* name = v.find("model");
   return name == nullptr ? v.number_or("model.layers", 0) : find_model(name->value).layers;
@@ -133,7 +133,7 @@ void settle_stages(SpecValues& v, Remarks& remarks) {
          fmt::format("{}: {} layers / ({} stages x {} layers)", each.from, layers, pipeline, stage));
 }
 
-// Megatron-LM's names of recomputed modules, and the names of the same parts of a layer in a spec.
+// Megatron-LM's names of recomputed modules, and a spec's names of the same parts of a layer.
 constexpr OptionWord kModules[] = {
     {"core_attn", "attention"},    {"layernorm", "norm"}, {"mlp", "mlp"},
     {"moe_act", "moe_activation"}, {"moe", "moe"},        {"mla_up_proj", "mla_up_proj"}};
@@ -167,8 +167,8 @@ void settle_recompute(SpecValues& v, Remarks& remarks) {
     v.set("strategy.recompute", "[" + parts + "]", Said::stated, modules.from);
 }
 
-// Translates the pattern of layers with experts: "([0]*3+[1]*58)" means that the first three layers have no experts,
-// "2" that every second layer has.
+// Translates the option that says which layers have experts: "([0]*3+[1]*58)" means that the first three layers have
+// none and the next 58 have, "2" that every second layer has.
 void settle_experts(SpecValues& v, bool shapes, Remarks& remarks) {
   const SpecValue freq = v.take("launch.moe_layer_freq");
   if (!freq.key.empty()) {
@@ -191,8 +191,8 @@ void settle_experts(SpecValues& v, bool shapes, Remarks& remarks) {
            "Megatron-LM's default: ffn_hidden_size");
 }
 
-// Sets the width of an MLP where a Megatron-LM file gives none: 4 x hidden or, with a gate, two thirds of 4 x hidden
-// rounded down to a multiple of 64.
+// Sets the width of an MLP where a Megatron-LM file gives none: 4 x the hidden size or, for a gated MLP, two thirds of
+// that, rounded down to a multiple of 64.
 void settle_shapes(SpecValues& v, bool shapes) {
   const SpecValue positions = v.take("launch.max_positions");
   if (!positions.key.empty() && v.text("model.positions") == "learned")
@@ -205,7 +205,7 @@ void settle_shapes(SpecValues& v, bool shapes) {
          gated ? "Megatron-LM: two thirds of 4 x hidden" : "Megatron-LM: 4 x hidden");
 }
 
-// torchtitan's names of the models that are built in here, and our names for them.
+// torchtitan's names (name, flavor) of models that Orrery has built in, and Orrery's names of these models.
 struct ModelFlavor {
   std::string_view name, flavor, model;
 };
@@ -263,14 +263,15 @@ void settle_batch(SpecValues& v, Remarks& remarks) {
                                   v.find("strategy.global_batch")->from, global, data, micro));
 }
 
-// Adds FSDP's number of shards and of replicas, for frameworks whose options express the sharding by these degrees.
+// Adds FSDP's number of shards and of replicas, for frameworks whose options express the sharding by these two degrees.
 template <class Add>
 void unsettle_shards(SpecValues& v, std::int64_t data, const Add& add) {
   const std::string sharding = v.text("strategy.sharding");
   const bool whole = sharding == "none" && v.number_or("strategy.context", 1) == 1, hybrid = sharding == "hsdp";
   const std::int64_t group = hybrid ? v.number_or("strategy.shard_group", 0) : whole ? 1 : data;
   const bool split = group > 1 && group < data && data % group == 0;
-  // named so because no option expresses uneven groups
+  // No option of a framework expresses uneven groups, so a value that no table has is set: the key is then reported as
+  // unsaid.
   if (hybrid && !split) v.set("strategy.sharding", "hsdp of uneven groups", Said::stated, "");
   if (data < 1 || group < 1 || data % group != 0 || (hybrid && !split) ||
       !(whole || sharding.find("sd") != std::string::npos))
@@ -279,7 +280,7 @@ void unsettle_shards(SpecValues& v, std::int64_t data, const Add& add) {
   add("launch.replicate", fmt::format("{}", data / group));
 }
 
-// Adds numbers of nodes, GPUs per node and micro-batches as the launchers count them.
+// Adds the numbers of nodes, GPUs per node and micro-batches, in the way in which launchers and frameworks count them.
 template <class Add>
 void unsettle_counts(SpecValues& v, const Add& add) {
   const std::int64_t gpus = v.number_or("gpus", 0), each = v.number_or("cluster.gpus_per_node", 8);
@@ -297,7 +298,7 @@ void unsettle_counts(SpecValues& v, const Add& add) {
   unsettle_shards(v, data, add);
 }
 
-// Adds the options that frameworks need for a model besides the options of its shapes.
+// Adds the options that frameworks need for a model besides its shapes.
 template <class Add>
 void unsettle_model(SpecValues& v, const Add& add) {
   const std::int64_t layers = v.number_or("model.layers", 0), heads = v.number_or("model.heads", 0);
@@ -318,7 +319,7 @@ void unsettle_model(SpecValues& v, const Add& add) {
   }
 }
 
-// Translates a list of recomputed parts of a layer to Megatron-LM's module names.
+// Translates the recomputed parts of a layer to Megatron-LM's module names.
 template <class Add>
 void unsettle_recompute(SpecValues& v, const Add& add) {
   if (v.find("strategy.recompute_layers") != nullptr && v.text("strategy.recompute") == "full") {
@@ -372,7 +373,7 @@ void unsettle(SpecValues& v, const Framework& framework) {
   constexpr std::int64_t kMost = 1'000'000;
   const std::int64_t layers = v.number_or("model.layers", 0), chunks = v.number_or("strategy.virtual_stages", 1);
   const std::int64_t stages = std::min(v.number_or("strategy.pipeline", 1), kMost) * std::min(chunks, kMost);
-  // Leaves out a value of 1, because stating it switches interleaving on in some frameworks
+  // A value of 1 is left out, because stating it switches interleaving on in some frameworks.
   if (chunks == 1) v.take("strategy.virtual_stages");
   if (stages > 0 && layers % stages == 0 && chunks > 1 && !asks("strategy.virtual_stages"))
     add("launch.layers_per_virtual_stage", fmt::format("{}", layers / stages));

@@ -9,13 +9,13 @@
 
 namespace orrery {
 
-// Turns the quantities that frameworks count differently than a spec (keys "launch.*") into keys of a spec, and removes
-// all launch.* keys: nodes times GPUs of a node, accumulated micro-batches, layers of a virtual stage, shards and
-// replicas, recomputed modules, named models. Contradictions, and values that cannot be used, are added to remarks.
-// shapes: whether Megatron-LM's rule for widths that the file leaves out applies (feed_forward is four times hidden).
+// Turns quantities that frameworks count differently than a spec (keys "launch.*") into keys of a spec, and removes all
+// launch.* keys: nodes times GPUs of a node, accumulated micro-batches, layers of a virtual stage, shards and replicas,
+// recomputed modules, named models. Contradictions and unusable values are added to remarks. shapes: whether an MLP
+// width that the file leaves out follows Megatron-LM's rule (feed_forward is four times hidden).
 void settle(SpecValues& values, bool shapes, std::vector<std::string>& remarks);
 
-// The reverse of settle(): adds the launch.* keys that occur in the framework's tables of options.
+// The reverse of settle(): adds those launch.* keys that occur in the framework's tables of options.
 void unsettle(SpecValues& values, const Framework& framework);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// Reads the options in shell scripts: follows assignments and conditions, and collects the options that commands are
-// given.
+// Reads the options in a shell script: follows assignments and conditions, and collects the options of commands that
+// the script reaches.
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -30,7 +30,7 @@ bool is_shell_option(const std::string& field) {
          field[1] != '.';
 }
 
-// The length of NAME in a word NAME=value or NAME+=value; 0 for other words.
+// The length of NAME in a word "NAME=value" or "NAME+=value"; 0 for any other word.
 std::size_t assigned_name(const std::string& word) {
   std::size_t end = 0;
   while (end < word.size() && (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) ++end;
@@ -91,7 +91,7 @@ class ShellScript {
     flow_.leave(command);
   }
 
-  // Removes an assignment from the beginning of a command, and sets the variable.
+  // Removes the assignment at the beginning of a command, and sets the variable that it assigns.
   void assign(ShellCommand& command) {
     const ShellWord first = command.words[0];
     const std::size_t end = assigned_name(first.text);
@@ -132,7 +132,7 @@ class ShellScript {
     add_options(fields);
   }
 
-  // Splits a field into words if it is a complete command line within quotes, as after `bash -c`.
+  // Splits a quoted field that holds a whole command line, as after `bash -c`, into words.
   static void add_words(ShellWord field, std::vector<ShellWord>& out) {
     if (field.text.find(" --") == std::string::npos || field.text.starts_with("--"))
       return out.push_back(std::move(field));
@@ -145,7 +145,7 @@ class ShellScript {
     }
   }
 
-  // Reads a configuration that the script writes by a here-document, such as cat <<EOT > ds_config.json.
+  // Reads a configuration that the script writes to a file, as in cat <<EOT > ds_config.json.
   void add_document(const ShellCommand& command) {
     const std::size_t first = command.document.find_first_not_of(" \t\r\n");
     if (first == std::string::npos || command.document[first] != '{') return;
@@ -178,8 +178,8 @@ class ShellScript {
     }
   }
 
-  // Collects the script's variables; if the script states no options itself but sources a file, the options within the
-  // variables are added too.
+  // Collects the script's variables. If the script itself states no options but sources a file, the options in the
+  // variables' values are collected too.
   void add_variables() {
     const bool none = settings_.all.empty() && settings_.refers;
     for (const auto& [name, items] : values_.all()) {

@@ -36,7 +36,7 @@ WholeResult apply_sign(std::string_view sign, WholeResult a, WholeResult b) {
   return sign == "/" ? *a / *b : *a % *b;
 }
 
-// Evaluates an arithmetic expression by the precedence (rank) of its operators.
+// Evaluates an arithmetic expression of the shell by the precedence (rank) of operators.
 class SumReader {
  public:
   SumReader(std::string_view text, const ShellValues& values) : text_(text), values_(values) {}

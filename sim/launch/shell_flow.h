@@ -7,14 +7,15 @@
 
 namespace orrery {
 
-// Finds which commands of a script are reached: follows if, elif, else and case. A condition on files or on a command's
-// result is undecided, and its branch is left out. The body of a loop is reached once, with the first item.
+// Finds which commands of a script are reached, by following if, elif, else and case. A condition on files or on a
+// command's result cannot be decided; its branch counts as not reached. The body of a loop is read once, with the first
+// item.
 class ShellFlow {
  public:
-  // Called with each command before it is read: removes the words of control flow from its front, and all words of a
-  // condition.
+  // Must be called with each command before it is read: removes control-flow words from the command's beginning, and
+  // all words of a condition.
   void enter(ShellCommand& command, ShellValues& values, const std::string& path);
-  // Called with each command after it was read.
+  // Must be called with each command after it was read.
   void leave(const ShellCommand& command);
   bool active() const;  // whether the script reaches the command that is being read
   void stop() { ended_ = true; }
@@ -25,7 +26,7 @@ class ShellFlow {
  private:
   struct Frame {
     bool is_case = false;
-    // whether the script reaches this branch, and whether it reached an earlier branch
+    // active: whether the script reaches this branch of a condition; taken: whether it has reached an earlier branch
     bool active = true, taken = false;
     bool testing = false;     // whether the commands being read are a condition, between if and then
     bool at_pattern = false;  // in a case: whether the next word is a pattern

@@ -10,12 +10,12 @@ namespace orrery {
 namespace {
 
 constexpr int kDeepestVariable = 16;  // greatest nesting depth of ${A:-${B:-...}}
-// greatest number of characters in one variable; limits a script that doubles it in a loop
+// Most characters in one variable, in case a script doubles it in a loop.
 constexpr std::size_t kMostVariable = 1 << 20;
 
 bool in_variable(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The position of the bracket `close` that matches a bracket `open` before `at`.
+// The position at which `close` closes the bracket that was opened before position `at`.
 std::size_t closing_bracket(std::string_view text, std::size_t at, char open, char close) {
   for (int depth = 1; at < text.size(); ++at) {
     if (text[at] == open) ++depth;
@@ -43,7 +43,7 @@ const std::vector<ShellWord>* ShellValues::find(const std::string& name) const {
   return found == variables_.end() ? nullptr : &found->second;
 }
 
-// Expands the inside of ${}: "NAME", "NAME:-default", "NAME[@]" and the like.
+// Expands what is inside of ${...}: "NAME", "NAME:-default", "NAME[@]" and the like.
 void ShellValues::expand(std::string_view inside, std::string_view spelled, bool quoted, int line, int depth,
                          std::vector<Piece>& out) {
   std::size_t end = 0;

@@ -10,8 +10,9 @@
 
 namespace orrery {
 
-// The variables of a script, and the expansion of words by them. A variable that the script does not set stays as it is
-// spelled ("$DATA_PATH"), and so does a command substitution ("$(nproc)"), because nothing is executed.
+// The variables of a shell script, and the replacement of variables in words by their values. A variable that the
+// script does not set stays as it is spelled ("$DATA_PATH"), and so does a command substitution ("$(nproc)"), because
+// nothing is executed.
 class ShellValues {
  public:
   // Sets a variable to its items: one, or any number for an array. append: NAME+=value.
@@ -20,11 +21,11 @@ class ShellValues {
   const std::map<std::string, std::vector<ShellWord>>& all() const { return variables_; }
 
   // The fields to which a word expands: an unquoted variable may give several, or none. Each field keeps the line
-  // number of its text.
+  // number of the text that it comes from.
   std::vector<ShellWord> fields(const ShellWord& word);
   // The text to which a word expands as one field, as in an assignment.
   std::string text(const ShellWord& word);
-  // Replaces variables in the text of a here-document by their values.
+  // The text of a here-document with variables replaced by their values.
   std::string document(const std::string& text);
 
  private:

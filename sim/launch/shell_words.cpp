@@ -66,7 +66,7 @@ class ShellLexer {
     }
   }
 
-  // Copies text up to the closing character, including nested brackets.
+  // Copies text up to the character that closes a bracket or quote, nested brackets included.
   void copy_until(char close, std::string& word) {
     const int begun = line_;
     const char open = close == ')' ? '(' : close == '}' ? '{' : '\0';

@@ -12,7 +12,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Keys of a spec whose value is either a map or, in short, one word: the value of this member of the map.
+// A key of a spec whose value is a map or, in short form, a word. The word is then the value of the map's key `member`.
 struct ShortKey {
   std::string_view key, member;
 };
@@ -20,7 +20,7 @@ constexpr ShortKey kShortKeys[] = {
     {"model", "base"}, {"cluster", "node"}, {"software", "profile"}, {"strategy.optimizer", "name"}};
 constexpr std::string_view kSectionOrder[] = {"model", "sequence", "cluster", "gpus", "software", "strategy"};
 
-// The key to print: "software" becomes "software.profile" if the software section has further keys.
+// The key as it is printed: "software" becomes "software.profile" if further keys begin with "software.".
 std::string long_key(const SpecValues& values, const std::string& key) {
   for (const ShortKey& s : kShortKeys) {
     if (key != s.key) continue;

@@ -8,13 +8,13 @@
 
 namespace orrery {
 
-// The origin of a value in a spec: the launch file states it (stated), it follows from stated values (derived), it is
-// the framework's default (assumed), or it is not known (missing).
+// The origin of a value of a spec: a launch file states it (stated), it follows from stated values (derived), it is the
+// framework's default (assumed), or it is not known (missing).
 enum class Said : unsigned char { stated, derived, assumed, missing };
 
-// A key of a spec with its value as text ("strategy.tensor", "8") and the source of the value ("train.sh:12
-// --tensor-model-parallel-size"). Keys that begin with "launch." are no keys of a spec: they hold quantities that
-// frameworks count differently than a spec; settle() turns them into keys of a spec, and unsettle() does the reverse.
+// A key of a spec and its value as text ("strategy.tensor", "8"), with the source ("train.sh:12
+// --tensor-model-parallel-size"). Keys that begin with "launch." are not keys of a spec: they hold quantities that
+// frameworks count differently, which settle() turns into keys of a spec, and unsettle() the other way round.
 struct SpecValue {
   std::string key, value;
   Said said = Said::stated;
@@ -27,7 +27,7 @@ struct SpecValues {
 
   const SpecValue* find(std::string_view key) const;
   std::string text(std::string_view key) const;  // value of a key; "" if the key is absent
-  // value of a key as a number; nullopt if it is absent or not a whole number
+  // Value of a key as a number; nullopt if the key is absent or the value is not a whole number.
   std::optional<std::int64_t> number(std::string_view key) const;
   std::int64_t number_or(std::string_view key, std::int64_t absent) const;
   void set(std::string_view key, std::string value, Said said, std::string from);
@@ -36,8 +36,8 @@ struct SpecValues {
   SpecValue take(std::string_view key);  // removes a key and returns its value; an empty value if the key is absent
 };
 
-// The spec as the text of a spec file: YAML with a comment on every line that names the source of the value, or JSON
-// with null for missing values. head: lines of a comment at the beginning.
+// The text of a spec file: YAML in which a comment on every line names the source of the value, or JSON with null for
+// missing values. head: comment lines at the beginning.
 std::string spec_yaml(const SpecValues& values, const std::vector<std::string>& head);
 std::string spec_json(const SpecValues& values);
 

@@ -1,6 +1,6 @@
-// Reads the options in TOML files (toml.io, 1.0). Written by hand: of the libraries that Debian has, toml++ aborts on
-// some inputs and toml11 reads beyond its buffer on others (a key with an unclosed quote) and clamps numbers of more
-// than 64 bits.
+// Reads the options in TOML files (toml.io, 1.0). The parser is written by hand: of the libraries that Debian has,
+// toml++ aborts on some inputs and toml11 reads beyond its buffer on others (a key with an unclosed quote) and clamps
+// numbers of more than 64 bits.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -51,7 +51,7 @@ class TomlReader {
     while (peek() == '#' && at_ < text_.size() && text_[at_] != '\n')
       at_ = std::min(text_.find('\n', at_), text_.size());
   }
-  // Skips empty lines and comments; returns whether something follows.
+  // Skips empty lines and comments; returns whether any text is left.
   bool skip_to_word() {
     for (;;) {
       skip_blanks();
@@ -71,7 +71,7 @@ class TomlReader {
     if (at_ < text_.size() && peek() != '\n') fail("a line has more than its value");
   }
 
-  // Reads a header: [table], or [[list of tables]], whose tables all get the same name.
+  // Reads a table's header: [table], or [[table]] for one of a list of tables, which then all have the same name.
   void read_header() {
     const bool list = looking_at("[[");
     at_ += list ? 2 : 1;
@@ -123,7 +123,7 @@ class TomlReader {
     if (peek() == '"' || peek() == '\'') return read_string();
     if (peek() == '[') return read_list(depth);
     if (peek() == '{') {
-      read_inline_table("", depth + 1);  // a table within a list is no option by itself, so it is skipped
+      read_inline_table("", depth + 1);  // a table within a list is no option, so it is skipped
       return "";
     }
     std::string word = read_bare("");

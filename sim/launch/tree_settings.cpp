@@ -13,7 +13,7 @@ bool is_plain_list(const SpecNode& node) {
   return std::ranges::all_of(node.items, [](const SpecNode& i) { return i.kind == SpecNode::Kind::scalar; });
 }
 
-// Replaces YAML's other spellings of true and false by these two.
+// Writes YAML's other spellings of true and false ("True", "FALSE") as true and false.
 std::string plain_word(const std::string& text) {
   for (const char* word : {"True", "TRUE"}) {
     if (text == word) return "true";
@@ -24,7 +24,7 @@ std::string plain_word(const std::string& text) {
   return text;
 }
 
-// The name of an option; some files spell their keys like command-line options ("--num-layers").
+// The name of an option for a key of the file; some files spell keys like command-line options ("--num-layers").
 std::string option_name(std::string_view key) {
   if (!key.starts_with("--")) return std::string(key);
   std::string name(key.substr(2));
@@ -74,7 +74,7 @@ void add_tree(const SpecNode& node, const std::string& name, const std::string& 
   }
 }
 
-// Replaces tabs by blanks, because YAML refuses tabs that JSON allows.
+// Replaces tabs by blanks, because the YAML parser refuses tabs, which JSON allows.
 std::string without_tabs(std::string_view text) {
   std::string out(text);
   const std::size_t first = text.find_first_not_of(" \t\r\n");

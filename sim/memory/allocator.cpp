@@ -20,7 +20,7 @@ constexpr Bytes kSegmentRounding = 2 * kMebibyte;
 constexpr Bytes round_up(Bytes bytes, Bytes unit) { return ceil_div(bytes, unit) * unit; }
 constexpr bool is_large(std::uint32_t pool) { return pool % 2 != 0; }
 
-// PyTorch's get_allocation_size: the size of the segment to allocate for a block.
+// PyTorch's get_allocation_size: the bytes of the segment to allocate for a block of this size.
 Bytes segment_size(Bytes block) {
   if (block <= kLargestSmall) return kSmallSegment;
   if (block < kSharedSegmentBelow) return kSharedSegment;
@@ -109,7 +109,7 @@ void CachingAllocator::reset_peaks() {
   }
 }
 
-// The page size by which an expandable segment of the pool grows.
+// Bytes of a page, in which an expandable segment of the pool grows.
 Bytes CachingAllocator::page(std::uint32_t pool) const { return is_large(pool) ? kSharedSegment : kSmallSegment; }
 
 BlockId CachingAllocator::new_block(Bytes address, Bytes size, std::uint32_t pool, State state) {
@@ -133,8 +133,8 @@ void CachingAllocator::link_after(BlockId left, BlockId right) {
   if (next != kNone) blocks_[next].prev = right;
 }
 
-// PyTorch's get_free_block: finds the smallest free block that is large enough. With expandable segments, a block that
-// can grow into unmapped pages behind it is passed over for the next larger block where that can grow to less.
+// PyTorch's get_free_block: finds the smallest free block of at least `size` bytes. With expandable segments, a block
+// may grow into the unmapped pages behind it; the next larger block is then preferred where that can grow less.
 BlockId CachingAllocator::find_free(std::uint32_t pool, Bytes size) const {
   const FreeSet& set = pools_[pool].free;
   const FreeBlock* best = set.at_least(size);
@@ -168,8 +168,8 @@ BlockId CachingAllocator::new_segment(std::uint32_t pool, Bytes size) {
   return id;
 }
 
-// PyTorch's try_allocate_expandable_block: maps pages in the lowest address range that is long enough. Pages that were
-// mapped before the device ran out of memory stay mapped, and free.
+// PyTorch's try_allocate_expandable_block: maps pages in the lowest address range that is long enough. If the device
+// runs out of memory, the pages mapped until then stay mapped, and are free.
 BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
   BlockId id = find_range(pool, size);
   if (blocks_[id].state == State::unmapped && !map(id, std::min(size, blocks_[id].size))) return kNone;
@@ -182,9 +182,8 @@ BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
   return id;
 }
 
-// PyTorch's find_expandable_block: finds the first free or unmapped block that starts a sequence of adjacent free or
-// unmapped blocks of at least `size` bytes together. A new range of addresses is 9/8 times as large as the device's
-// memory.
+// PyTorch's find_expandable_block: finds the first of adjacent free or unmapped blocks that together have at least
+// `size` bytes. Where there are none it makes a new address range, 9/8 times as large as the device's memory.
 BlockId CachingAllocator::find_range(std::uint32_t pool, Bytes size) {
   const auto usable = [&](BlockId id) {
     return id != kNone && (blocks_[id].state == State::free || blocks_[id].state == State::unmapped);
@@ -222,8 +221,8 @@ bool CachingAllocator::map(BlockId id, Bytes size) {
   return true;
 }
 
-// PyTorch's unmap_block: complete pages inside a free block go back to the device. A range without mapped pages is
-// dropped.
+// PyTorch's unmap_block: gives the complete pages inside a free block back to the device. An address range without
+// mapped pages is dropped.
 void CachingAllocator::unmap(BlockId id) {
   const std::uint32_t pool = blocks_[id].pool;
   const Bytes start = blocks_[id].address;
@@ -260,8 +259,8 @@ void CachingAllocator::unmap(BlockId id) {
   }
 }
 
-// PyTorch's should_split and alloc_found_block: the remainder of a block becomes a free block of its own, unless it is
-// so small that it stays in the block.
+// PyTorch's should_split and alloc_found_block: cuts a block to `size` bytes. The remainder becomes a free block of its
+// own, unless it is so small that it stays in the block.
 void CachingAllocator::cut(BlockId id, Bytes size) {
   const Block block = blocks_[id];
   const Bytes rest = block.size - size;
@@ -283,12 +282,12 @@ void CachingAllocator::release(BlockId id) {
   merge(id, blocks_[id].prev);
   merge(id, blocks_[id].next);
   insert(id);
-  // A segment that is completely free does not count as inactive and split.
+  // A completely free segment does not count as inactive split (memory_stats()).
   if (!split(blocks_[id])) inactive -= blocks_[id].size;
   if (!options_.expandable_segments) stats_.inactive_split.add(inactive);
 }
 
-// PyTorch's try_merge_blocks: a neighbour of the same state, if there is one, becomes a part of the block.
+// PyTorch's try_merge_blocks: joins a block with a neighbour of the same state, if it has one.
 void CachingAllocator::merge(BlockId id, BlockId neighbour) {
   if (neighbour == kNone || blocks_[neighbour].state != blocks_[id].state) return;
   remove(neighbour);

@@ -12,7 +12,7 @@ namespace orrery {
 using BlockId = std::uint32_t;
 
 struct AllocatorOptions {
-  // greatest number of bytes of all segments: the device's memory less the CUDA context and libraries
+  // the most bytes that all segments may have: the device's memory less the CUDA context and libraries
   Bytes capacity = 0;
   bool expandable_segments = false;  // whether segments can grow (PYTORCH_ALLOC_CONF=expandable_segments:True)
 };
@@ -27,53 +27,56 @@ struct Gauge {
   }
 };
 
-// The figures that torch.cuda.memory_stats() prints, in bytes. reserved >= active >= allocated, and active >=
-// requested.
+// The figures of torch.cuda.memory_stats(), in bytes. Always reserved >= active >= allocated, and active >= requested.
 struct AllocatorStats {
   Gauge allocated;       // bytes of blocks handed out, rounding and unsplit remainders included
-  Gauge requested;       // bytes that were asked for, of blocks handed out or waiting for events
+  Gauge requested;       // bytes asked for, of blocks handed out or waiting for events
   Gauge active;          // bytes of blocks that are handed out or that wait for events
   Gauge reserved;        // bytes of segments, or of mapped pages of expandable segments
   Gauge inactive_split;  // free bytes in segments that are partly in use; expandable segments are not counted
   std::int64_t device_allocations = 0;  // number of calls of cudaMalloc, and of mappings of pages
   std::int64_t device_frees = 0;
-  std::int64_t retries = 0;            // number of times that cached blocks were released because a segment did not fit
-  std::int64_t out_of_memory = 0;      // number of times that a segment did not fit even after such a release
-  Picoseconds synchronized_until = 0;  // time of the latest event that a release of cached blocks waited for
+  // number of times that cached blocks were given back because a segment did not fit
+  std::int64_t retries = 0;
+  // Number of times that a segment did not fit although cached blocks had been given back.
+  std::int64_t out_of_memory = 0;
+  Picoseconds synchronized_until = 0;  // time of the latest event that giving cached blocks back waited for
 };
 
-// A replay of PyTorch's CUDA caching allocator without a device: addresses are integers that only rise. Blocks are
-// rounded to 512 bytes and cut from segments of 2 MiB (up to 1 MiB), 20 MiB (below 10 MiB) or their size rounded to 2
-// MiB; a request takes the smallest free block of its own stream that is large enough, and among equals the lowest
-// address. Freed blocks merge with free neighbours and stay cached until a segment does not fit. With expandable
-// segments, each stream and pool has one range of addresses whose pages (2 MiB or 20 MiB) are mapped as it grows.
-// Options that are off by default (max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold) and the
-// private pools of CUDA graphs are not replayed. The allocator has no clock beyond the times that it is given.
-// Source: c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.x, whose rules are named beside each step in allocator.cpp.
+// A replay of PyTorch's CUDA caching allocator without a device: addresses are numbers that only grow. Sizes of blocks
+// are rounded up to 512 bytes. Blocks are cut from segments, which have 2 MiB (for blocks up to 1 MiB), 20 MiB (below
+// 10 MiB) or the block's size rounded up to 2 MiB. A request gets the smallest free block of its own stream that is
+// large enough, and among equals the one of lowest address. Freed blocks merge with free neighbours and stay cached
+// until a new segment does not fit. With expandable segments, each stream and pool has one range of addresses whose
+// pages (2 MiB or 20 MiB) are mapped as it grows. Options that are off by default (max_split_size_mb,
+// roundup_power2_divisions, garbage_collection_threshold) and the private pools of CUDA graphs are not replayed. The
+// allocator has no clock; callers pass the time. Source: c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.x, whose
+// functions are named beside each step in allocator.cpp.
 class CachingAllocator {
  public:
   explicit CachingAllocator(AllocatorOptions options);
 
-  // Allocates bytes > 0 on a stream (small numbers from 0); events up to now have completed. Returns nullopt when out
-  // of memory: then every unused segment has been given back to the device and nothing else has changed.
+  // Allocates a block of `bytes` > 0 on a stream (small numbers from 0). Events up to `now` count as completed. Returns
+  // nullopt when out of memory: then every unused segment has been given back to the device, and nothing else has
+  // changed.
   std::optional<BlockId> malloc(Bytes bytes, int stream, Picoseconds now = 0);
 
-  // Frees a block. The id may be handed out again.
+  // Frees a block. A later malloc may return the same id.
   void free(BlockId id);
 
-  // Frees a block that other streams use (record_stream): the block stays active until the events of these streams, the
-  // last at `until`, have completed and malloc looks at them.
+  // Frees a block that other streams use (record_stream): the block stays active until a malloc after the time `until`,
+  // when the last event of these streams completes.
   void free_after(BlockId id, Picoseconds until);
 
-  // Frees blocks whose events have completed, as every malloc does first.
+  // Frees blocks whose events have completed by `now`, as every malloc does first.
   void process_events(Picoseconds now);
 
-  // torch.cuda.empty_cache(): waits for events and gives unused segments (pages) back to the device.
+  // torch.cuda.empty_cache(): waits for events and gives unused segments, or pages, back to the device.
   void empty_cache();
 
   void reset_peaks();
 
-  // Sets the greatest number of bytes of all segments together, from now on.
+  // Sets the most bytes that all segments together may have from now on.
   void set_capacity(Bytes capacity) { options_.capacity = capacity; }
 
   const AllocatorStats& stats() const { return stats_; }

@@ -17,10 +17,10 @@ struct FreeBlock {
   std::uint32_t id = 0;
 };
 
-// Free blocks of memory in the order (size, address), in which CachingAllocator searches them. Blocks are sorted into
-// bins, eight per power of two of their size in units of 512 bytes; a bin is a short vector in descending order, so
-// that the best fit is taken from the back. A bitmap finds the next bin in use. The set never looks at the state or the
-// neighbours of a block. Pointers that it returns last until the next insert or erase.
+// The free blocks of a pool in the order (size, address), in which CachingAllocator searches them. Blocks are sorted
+// into bins, eight per power of two of the size in units of 512 bytes. A bin is a short vector in descending order, so
+// that the best fit is taken from the back; a bitmap finds the next bin that has blocks. The set never looks at the
+// state or the neighbours of a block. Pointers that it returns are valid until the next insert or erase.
 class FreeSet {
  public:
   void insert(FreeBlock block) {
@@ -42,11 +42,11 @@ class FreeSet {
   // The smallest block of at least `size` bytes (among equals the one of lowest address), or null.
   const FreeBlock* at_least(Bytes size) const { return from(size, 0); }
 
-  // The next block in the order (size, address), or null.
+  // The block that follows `block` in the order (size, address), or null.
   const FreeBlock* after(const FreeBlock& block) const { return from(block.size, block.address + 1); }
 
  private:
-  // number of words with 64 bits: one bit for each of 320 bins, for sizes below 2^49 bytes
+  // Number of 64-bit words of the bitmap: one bit for each of 320 bins, for sizes below 2^49 bytes.
   static constexpr std::size_t kWords = 5;
 
   static std::size_t bin_of(Bytes size) {
@@ -57,8 +57,7 @@ class FreeSet {
     return (power - 2) * 8 + ((units >> (power - 3)) & 7);
   }
 
-  // The position in a bin behind all blocks that are equal to or greater than (size, address); bins are in descending
-  // order.
+  // The position in a bin (in descending order) after all blocks that are equal to or greater than (size, address).
   template <class Blocks>
   static auto place(Blocks& blocks, Bytes size, Bytes address) -> decltype(blocks.begin()) {
     return std::partition_point(blocks.begin(), blocks.end(), [=](const FreeBlock& b) {

@@ -16,7 +16,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLargest = 6;
-// Number of steps replayed after the first, to see which memory a steady step takes again.
+// How many steps are replayed after the first, at most, until a step's use of memory is steady.
 constexpr std::ptrdiff_t kReplayedSteps = 12;
 constexpr int kNotHeld = -1;
 constexpr int kBeyond = -2;  // marks a buffer that is on the host or on disks
@@ -25,25 +25,27 @@ constexpr int kPlaced = -3;  // marks a buffer in a preallocated range, which is
 struct Held {
   BlockId block = 0;
   int stream = kNotHeld;
-  Picoseconds used_until = 0;  // end of the last collective that used the buffer, where collectives keep their tensors
+  // end time of the last collective that used the buffer, if collectives hold their tensors
+  Picoseconds used_until = 0;
 };
 
 constexpr Bytes kWithoutEnd = Bytes{1} << 60;
 
-// The number of entries that a task puts into the device's launch queue: its kernels; for a collective on another
-// stream PyTorch also records two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream and
-// WorkNCCL::synchronize).
+// The number of entries that a task puts into the device's launch queue: one for each kernel; for a collective on
+// another stream PyTorch also records two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream
+// and WorkNCCL::synchronize).
 TaskId launches(const Op& op) {
   constexpr TaskId kEvents = 4;
   return static_cast<TaskId>(std::max(1, kernels_of(op.work))) + (moves(op) ? kEvents : 0);
 }
 
-// Whether a collective is ZeRO-1's all-gather of weights after each rank has updated a part of them.
+// Whether a collective is the all-gather of weights at the end of a ZeRO-1 step, when each rank has updated a part of
+// them.
 bool gathers_parameters(const Op& op, const Collective& c) {
   return c.kind == CollectiveKind::all_gather && op.phase == Phase::step && op.lane == LaneKind::data_gather;
 }
 
-// Whether an op is a gradient reduction or weight gather among data ranks that runs once a step.
+// Whether an op is a gradient reduction, or a weight gather, among data ranks that runs once at the end of a step.
 bool ends_step(const Op& op) {
   return op.phase == Phase::step && (reduces_gradients(op.lane) || op.lane == LaneKind::data_gather);
 }
@@ -87,9 +89,9 @@ class Replay : BlockSource {
   }
 
  private:
-  // Replays steps until memory is steady. Optimizer moments appear at the end of the first step. Later steps give
-  // cached segments back to the device to make space for the moments. Memory is steady when a step gives nothing back,
-  // or calls cudaMalloc and cudaFree as often as the step before. If neither happens, the mean number of calls over the
+  // Replays steps until memory is steady. Optimizer moments appear at the end of the first step, and later steps give
+  // cached segments back to the device to make space for them. Memory is steady when a step gives nothing back, or
+  // calls cudaMalloc and cudaFree as often as the step before. If that never happens, the mean number of calls over the
   // last half of the steps counts.
   void play_to_rest(const RankClass& slot) {
     std::vector<std::int64_t> calls;
@@ -104,7 +106,7 @@ class Replay : BlockSource {
     result_.device_calls = std::accumulate(first, calls.end(), std::int64_t{0}) / (calls.end() - first) / plan_.steps;
   }
 
-  // Replays the complete plan once more. Returns whether cached segments had to be given back to the device.
+  // Replays one more step. Returns whether the allocator had to give cached segments back to the device.
   bool play(const RankClass& slot) {
     const AllocatorStats before = allocator_.stats();
     if (curve_ != nullptr) curve_->emplace_back();
@@ -160,15 +162,15 @@ class Replay : BlockSource {
     curve_->back().push_back({clock_, slot_, now_});
   }
 
-  // Finds the forward passes that fill a pipeline, from the third on. The output of the first forward of a stage is
-  // sent at once; the output of the second waits until the next stage has ended its first forward, and the device,
-  // whose stream waits for the sends, waits too, while the host runs on. This, and that the third forward is the first
-  // to wait, was inferred from the peak memory of nanotron's first stages.
+  // Finds the forward passes that fill a pipeline, from the third on. A stage sends the output of its first forward at
+  // once. The output of its second forward waits until the next stage has ended its first forward; the device, whose
+  // stream waits for the sends, waits too, while the host runs on. This, and that the third forward is the first to
+  // wait, was inferred from the peak memory of nanotron's first stages.
   void find_filling(const RankClass& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
     const std::int64_t fill =
-        plan_.classes.back().stage - slot.stage + 1;  // number of forward passes before the first backward pass may run
+        plan_.classes.back().stage - slot.stage + 1;  // forward passes before the first backward can run
     TaskId end = slot.begin;
     while (end < slot.end && plan_.op_of(end).phase != Phase::backward && micro_batch(end) < fill) ++end;
     TaskId third = slot.begin;
@@ -182,8 +184,8 @@ class Replay : BlockSource {
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
 
-  // The time when the host issues a task, if since its last wait it needs only its own share (host_part) of the issue
-  // times.
+  // The time when the host would issue a task if, since its last wait, it needed only its own share (host_part) of the
+  // issue times.
   Picoseconds host_at(TaskId t) const {
     const Picoseconds issued = trace_.spans[t].issued;
     if (options_.host_part == 1 && options_.filling_part == 1) return issued;
@@ -200,9 +202,10 @@ class Replay : BlockSource {
     return from(waited, fills, options_.host_part) + from(0, issued - fills, options_.filling_part);
   }
 
-  // An allocation that has to be retried waits until the device has ended the work that cached blocks wait for. The
-  // host issues all later tasks later by as much, up to the next point where it waits anyway: it then runs less far
-  // ahead of the device, so that fewer buffers are allocated at the same time.
+  // How much later than in the trace the host issues task t. An allocation that has to be retried waits until the
+  // device has ended the work that cached blocks wait for. The host issues all later tasks later by that time, up to
+  // the next point where it waits anyway: it then runs less far ahead of the device, so that fewer buffers are
+  // allocated at the same time.
   Picoseconds lag_at(TaskId t) const {
     const std::vector<HostResume>& waits = trace_.host[slot_];
     const bool waited = lag_ > 0 && std::any_of(waits.begin(), waits.end(), [&](const HostResume& w) {
@@ -218,8 +221,8 @@ class Replay : BlockSource {
     lagging_since_ = visited_;
   }
 
-  // The weights that each rank of the group has updated are gathered into one buffer, and copied from there into one
-  // tensor for each rank.
+  // Gathers the weights that each rank of the group has updated: into one buffer, and from there into one tensor for
+  // each rank.
   void gather_lists(TaskId t, const Collective& gather, Picoseconds now, Picoseconds ended) {
     const auto ranks =
         static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(gather.group)].groups.front().size());
@@ -228,8 +231,8 @@ class Replay : BlockSource {
     pass_through(copies, t, now, ended);
   }
 
-  // The gradients of a bucket are copied into one flat tensor before the reduction, unless they are contiguous in
-  // memory already, and gathered weights arrive in one flat buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
+  // Copies tensors into a flat buffer for a collective: the gradients of a bucket before their reduction, unless they
+  // are contiguous already; gathered weights arrive in such a buffer (ProcessGroupNCCL::allgather, newLikeFlat).
   void copy_flat(TaskId t, const Collective& of, Picoseconds now, Picoseconds ended) {
     const bool reduces = reduces_gradients(plan_.op_of(t).lane);
     if (reduces && !states_.has_gradients()) return;
@@ -238,8 +241,8 @@ class Replay : BlockSource {
     pass_through(copies, t, now, options_.blocking_launches ? 0 : ended);
   }
 
-  // Replays the update of a chunk with gradients in 16 bits: frees the gradients of parameters that other ranks update,
-  // copies the gradients of this rank's part into one tensor, and converts it into a tensor in the data type of the
+  // Replays the update of a chunk with 16-bit gradients: frees the gradients of parameters that other ranks update,
+  // copies the gradients of this rank's part into one tensor, and converts that into a tensor in the data type of the
   // master weights (DeepSpeed stage_1_and_2.py, step()).
   void widen_gradients(TaskId t, const Update& update, Picoseconds now) {
     if (!states_.has_gradients()) return;
@@ -255,8 +258,8 @@ class Replay : BlockSource {
     }
   }
 
-  // Takes the memory block of a gradient that a task adds to a sum from the gradient's buffer, so that it can become
-  // the sum.
+  // If task t adds a gradient to a sum, takes the memory block of that gradient from the gradient's buffer, so that the
+  // block can become the sum.
   std::optional<BlockId> added_gradient(TaskId t) {
     for (const Operand& o : plan_.op_of(t).operands) {
       if (o.scope != Scope::own || o.access != Access::read) continue;
@@ -271,8 +274,8 @@ class Replay : BlockSource {
     return std::nullopt;
   }
 
-  // Allocates temporary tensors that a collective needs until it has ended. ended = 0: they are freed when the host
-  // goes on.
+  // Allocates temporary tensors that a collective needs until it has ended, at the time `ended`; where that is 0, they
+  // are freed when the host goes on.
   void pass_through(const std::vector<Bytes>& copies, TaskId t, Picoseconds now, Picoseconds ended) {
     std::vector<BlockId> blocks;
     blocks.reserve(copies.size());
@@ -297,8 +300,8 @@ class Replay : BlockSource {
 
   Bytes size(BlockId block) const override { return allocator_.size(block); }
 
-  // Notes until when the tensors of a collective are used. The output of a gather of weights is not included: it lies
-  // in buffers that the framework keeps.
+  // Records until when the tensors of a collective are used, except the output of a weight gather, which is in buffers
+  // that the framework keeps.
   void note_uses(TaskId t, Picoseconds ended) {
     const bool gathers = std::get<Collective>(plan_.op_of(t).work).kind == CollectiveKind::all_gather;
     for (const Operand& o : plan_.op_of(t).operands) {
@@ -332,8 +335,8 @@ class Replay : BlockSource {
     count(what.category, allocator_.size(held.block));
   }
 
-  // Allocates a block. If it does not fit even after the allocator's retry, the device is taken to be larger from then
-  // on: the figures then say how much memory the device would have needed.
+  // Allocates a block. If it does not fit even after the allocator's retry, the device counts as larger from then on:
+  // the figures then say how much memory it would have needed.
   BlockId allocate(Bytes bytes, int stream, Picoseconds now) {
     const std::int64_t retries = allocator_.stats().retries;
     const auto block = allocator_.malloc(bytes, stream, now);
@@ -383,7 +386,7 @@ class Replay : BlockSource {
     result_.tier_peak[t] = std::max(result_.tier_peak[t], beyond_[t]);
   }
 
-  // Notes the allocated memory after a task has allocated all its buffers, since it may be the peak.
+  // Must be called when a task has allocated all its buffers: the allocated memory may then be at its peak.
   void note_most(TaskId t) {
     sample();
     if (allocated_ <= result_.peak) return;
@@ -401,7 +404,7 @@ class Replay : BlockSource {
   CachingAllocator allocator_;
   StateTensors states_;
   std::vector<Held>& held_;   // for each buffer, its allocated block
-  std::vector<char>& named_;  // for each buffer, whether name_largest() counts it as alive
+  std::vector<char>& named_;  // for each buffer, whether name_largest() counts it as alive now
   SlotMemory result_;
   CategoryBytes now_{};
   Bytes allocated_ = 0;
@@ -417,13 +420,13 @@ class Replay : BlockSource {
   TaskId update_ = 0;
   // Peak of the reserved bytes up to the latest update.
   Bytes reserved_before_ = 0;
-  // queued_: number of launches that may wait in the device's queue when the host makes the next one; oldest_: the
-  // first task of these launches.
+  // queued_: number of launches that may be waiting in the device's queue when the host makes the next one; oldest_:
+  // the first task with such launches.
   TaskId queued_ = 0, oldest_ = 0;
 };
 
-// Finds the buffers that were alive at the peak, by repeating up to the peak which buffers tasks allocate and free, and
-// counts them by name.
+// Finds the buffers that were alive at the peak, and counts them by name: repeats, up to the peak, which buffers tasks
+// allocate and free.
 void Replay::name_largest() {
   if (result_.peak_task == kNone) return;
   const RankClass& slot = plan_.classes[plan_.slot_of(result_.peak_task)];

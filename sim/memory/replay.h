@@ -15,15 +15,15 @@ namespace orrery {
 
 using CategoryBytes = std::array<Bytes, kCategories>;
 
-// The memory of one class of ranks over two steps, or more if the second still gives cached segments back. As in
-// PyTorch, the host's time counts: a buffer is allocated when its first task is issued and freed when its last user is
-// issued, or, if that user runs on another stream, when the user's event has completed.
+// The memory of one class of ranks over two steps, or more if the second still gives cached segments back to the
+// device. As in PyTorch, memory follows the host's time: a buffer is allocated when the first task that uses it is
+// issued and freed when the last one is issued, or, if that one runs on another stream, when its event has completed.
 struct SlotMemory {
   Bytes first_step_peak = 0;  // greatest number of bytes allocated up to the end of the first step
   Bytes peak = 0;             // greatest number of bytes allocated in all steps
   Bytes peak_reserved = 0;    // greatest number of bytes that the caching allocator reserves
 
-  // Greatest number of bytes that the caching allocator reserves from the last pass of the last step on; fewer than
+  // The most bytes that the caching allocator reserves from the last pass of the last step on. They are fewer than
   // peak_reserved where cached segments were given back before.
   Bytes update_reserved = 0;
   CategoryBytes at_peak{};  // bytes of each category at the peak; they sum to `peak`
@@ -32,12 +32,12 @@ struct SlotMemory {
   std::vector<std::string> alive;  // the largest buffers at the peak, as texts: "38.5 GiB logits x 2"
   std::int64_t retries = 0;        // number of times that the allocator had to give cached segments back
 
-  // Number of calls of cudaMalloc and cudaFree in a steady step, 0 if the allocator needs none or runs out of memory.
-  // Expandable segments have none: the time to map their pages is not known.
+  // Number of calls of cudaMalloc and cudaFree in a steady step; 0 if the allocator needs none or runs out of memory,
+  // and for expandable segments, since the time to map their pages is not known.
   std::int64_t device_calls = 0;
   bool out_of_memory = false;
-  // The first request that did not fit. refused: bytes that it asked for; free_then: free bytes at that moment. If
-  // free_then is as much or more, the memory was fragmented.
+  // The first request that did not fit: the bytes that it asked for (refused) and the bytes that were free then
+  // (free_then). If free_then is not less than refused, the memory was fragmented.
   Bytes refused = 0, free_then = 0;
   TierBytes tier_peak{};  // greatest number of bytes in each memory tier beyond the device
 };
@@ -46,27 +46,29 @@ struct MemoryOptions {
   Bytes capacity = 0;   // greatest number of bytes of the allocator's segments together
   Bytes workspace = 0;  // bytes of the cuBLAS workspace, taken through the allocator at the first task
   bool expandable_segments = false;
-  // The input and output of a collective are freed only when the host sees that the collective has ended.
+  // Whether the input and output of a collective are freed only when the host sees that the collective has ended.
   bool collectives_hold_tensors = false;
   bool gathers_lists = false;  // whether ZeRO-1 copies gathered weights into one tensor per rank
 
-  // Optimizer states that otherwise appear at the first update exist from the start.
+  // Whether the optimizer states exist from the start, rather than from the first update on.
   bool moments_at_start = false;
-  // Optimizer moments are one tensor for each weight, not one flat buffer.
+  // Whether the optimizer moments are one tensor for each weight, rather than one flat buffer.
   bool moments_by_weight = false;
-  // Gradients are one tensor for each weight, allocated at the first contribution in a step and freed at the update.
+  // Whether gradients are one tensor for each weight, allocated when a step first adds to it and freed at the update.
   bool gradients_by_weight = false;
   std::int64_t flat_copies = 0;    // number of flat buffers to which gradients are copied for a reduction
   Bytes flat_copy = 0;             // greatest number of bytes of one such flat buffer
   bool blocking_launches = false;  // whether the host waits for the end of every kernel
 
-  // Share of the issue times that the host itself needs; the device needs the rest to launch ops, and by that time the
-  // host runs ahead of the device.
+  // The share of the time to issue ops that the host itself needs; the rest is the device's, to launch them, by which
+  // the host runs ahead of the device.
   double host_part = 1;
-  double filling_part = 1;  // the same share while the pipeline fills (warm-up), before its first backward
+  // The share as in host_part for the time in which the pipeline fills, that is, before the first backward.
+  double filling_part = 1;
 };
 
-// Replays the allocations of every class of ranks through the caching allocator. curves: if given, gets one per class.
+// Replays the allocations of every class of ranks through the caching allocator. curves: if given, gets a memory curve
+// for each class.
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
                                       std::vector<MemoryCurve>* curves = nullptr);
 

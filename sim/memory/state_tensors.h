@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// An interface that hands out the memory blocks of a replay and counts their bytes by category.
+// An interface that hands out memory blocks during a replay of allocations and counts their bytes by category.
 class BlockSource {
  public:
   BlockSource() = default;
@@ -24,14 +24,14 @@ class BlockSource {
   virtual Bytes size(BlockId block) const = 0;
 };
 
-// Gradients and optimizer moments of one class of ranks that the framework keeps as one tensor for each weight, where
-// the plan has one buffer for all weights of a chunk: torch.optim's moments, made at the first update among the blocks
-// that the first step has freed, and autograd's gradients, each made by the first backward of its weight in a step and
+// The gradients and optimizer moments of one class of ranks that the framework keeps as one tensor for each weight,
+// where the plan has one buffer for all weights of a chunk. torch.optim makes moments at the first update, in memory
+// that the first step has freed; autograd makes each gradient in the first backward of its weight in a step, and it is
 // freed at the update. Where these tensors lie decides how much of its segments the allocator can use again.
 class StateTensors {
  public:
-  // frames: sets of buffers (frames of the plan) of these ranks. Gradients are kept by weight only where they have the
-  // precision of the weights; gradients summed in a data type of more bits have one buffer.
+  // frames: the sets of buffers (frames of the plan) of one class of ranks. Gradients are one tensor for each weight
+  // only if they have the precision of the weights; sums in a data type of more bits are one buffer.
   StateTensors(const Plan& plan, const std::vector<std::uint32_t>& frames, bool moments, bool gradients,
                BlockSource& blocks);
 
@@ -40,8 +40,8 @@ class StateTensors {
   void take_moments(std::uint32_t state, Picoseconds now);
 
   bool has_gradients() const { return gradient_width_ > 0; }
-  // Allocates or frees the gradients that task t makes or discards. made: called when the task adds to a gradient sum
-  // that does not exist yet; returns the block of a gradient that can become the sum, if there is one.
+  // Allocates or frees the gradients that task t makes or discards. made: is called when the task adds to a gradient
+  // sum that does not exist yet; returns the block of a gradient that can become the sum, if there is one.
   void change_gradients(TaskId t, const std::function<std::optional<BlockId>()>& made, Picoseconds now);
   // Frees gradients of a chunk, the last ones first, until at most `left` bytes of them are allocated.
   void give_gradients(std::uint32_t state, Bytes left);
@@ -51,10 +51,10 @@ class StateTensors {
   BlockSource& blocks_;
   const bool moments_;
   Bytes gradient_width_ = 0;
-  // Number of elements of each weight, by the frame of the chunk's states.
+  // Number of elements of each weight of a chunk; the key is the frame of the chunk's states.
   std::map<std::uint32_t, std::vector<std::int64_t>> weights_;
 
-  // Block of each gradient, by the frame of the chunk's states and index of the weight in the chunk.
+  // Memory block of each gradient, by the frame of the chunk's states, then by the index of the weight in the chunk.
   std::map<std::uint32_t, std::map<std::int64_t, BlockId>> gradients_;
 };
 

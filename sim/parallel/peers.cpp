@@ -13,8 +13,8 @@
 namespace orrery {
 namespace {
 
-// Environment variables that hold the number of processes started together. They are set by Open MPI's mpirun, by
-// MPICH's mpirun and others that use PMI, and by srun (Slurm).
+// Environment variables that hold the number of processes started together: of Open MPI's mpirun, of MPICH's mpirun and
+// other launchers that use PMI, and of srun (Slurm).
 constexpr const char* kSizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
 
 long launched() {
@@ -30,8 +30,8 @@ std::unique_ptr<Peers> peers_of_environment() {
   const long processes = launched();
   if (processes < 2) return nullptr;
   const std::string path = companion(kPeersPlugin);
-  // The plugin's symbols are global (RTLD_GLOBAL), because MPI libraries load components of their own that need them;
-  // it is never unloaded, because those components cannot be.
+  // The plugin is loaded with RTLD_GLOBAL, because MPI libraries load components that need its symbols. It is never
+  // unloaded, because those components cannot be.
   void* const plugin = path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   void* const make = plugin == nullptr ? nullptr : ::dlsym(plugin, kMakePeers);
   if (make == nullptr)
@@ -68,7 +68,7 @@ void together(Peers* peers, const std::function<void()>& f) {
   share(mine);
   WireNames names;
   for (const std::string& bytes : peers->gather(mine.take())) {
-    if (bytes.empty()) continue;  // no answer, because the process was lost
+    if (bytes.empty()) continue;  // no answer: the process was lost
     Wire wire(bytes, names);
     share(wire);
     wire.end();
@@ -83,7 +83,7 @@ void said_by_one(Peers& peers, const std::function<void()>& say) {
       say();
       said = true;
     }
-    // A process that ends by an error sends another word than kWaits, after it has reported the error.
+    // A process that fails reports its error, and then sends another word than kWaits.
     for (const std::string& word : peers.gather(std::string(said ? kSaid : kWaits)))
       said = said || (!word.empty() && word != kWaits);
   }

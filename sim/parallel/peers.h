@@ -9,17 +9,17 @@ namespace orrery {
 
 inline constexpr const char* kPeersPlugin = "orrery-peers.so";
 
-// The processes that mpirun or srun started together with this one; nullptr where it was started alone. They talk
-// through the plugin orrery-peers.so beside this program (exec/mpi/peers.cpp), the only thing here that needs MPI.
-// Throws Error where the plugin is missing, or knows fewer processes than the launcher started.
+// The processes that mpirun or srun started together with this one; nullptr if it was started alone. They communicate
+// through the plugin orrery-peers.so beside this program (exec/mpi/peers.cpp), the only part of the program that needs
+// MPI. Throws Error if the plugin is missing, or knows fewer processes than the launcher started.
 std::unique_ptr<Peers> peers_of_environment();
 
-// Runs f() in every process; if it throws Error in some of them, all throw the Error of the lowest rank among these.
-// peers: nullptr if this process is alone.
+// Runs f() in every process. If it throws Error in some of them, all processes throw the Error of the lowest rank among
+// these. peers: nullptr if this process is alone.
 void together(Peers* peers, const std::function<void()>& f);
 
-// Runs say() in the first process only, or in the next if the first is lost before say() has returned. Returns in all
-// processes once say() has returned in one.
+// Runs say() in the first process only or, if that process is lost before say() has returned, in the next one. Returns
+// in all processes once say() has returned in one.
 void said_by_one(Peers& peers, const std::function<void()>& say);
 
 }  // namespace orrery

@@ -11,15 +11,16 @@
 
 namespace orrery {
 
-// Names that were read from another process's bytes; views of them are valid as long as this set lives.
+// Names read from another process's bytes. String views of these names are valid as long as the set lives.
 using WireNames = std::set<std::string, std::less<>>;
 
-// Writes values as bytes, and reads them on the same machine architecture: a type lists its parts once, in share(wire,
-// value), for both directions. Throws Error where the bytes were not written by the same calls. No library is used for
-// this: cereal allocates whatever size the bytes state, and cannot read into names that are string views.
+// Writes values as bytes, and reads them from bytes written on the same machine architecture. A type lists its members
+// once, in a function share(wire, value), for both directions. Throws Error if the bytes were not written by the same
+// calls. No library is used: cereal allocates whatever size the bytes state, and cannot read into names that are string
+// views.
 class Wire {
  public:
-  Wire() = default;  // makes an empty wire to write to
+  Wire() = default;  // makes an object to write values to
   Wire(std::string_view bytes, WireNames& names) : left_(bytes), names_(&names) {}
 
   bool reads() const { return names_ != nullptr; }

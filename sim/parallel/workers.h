@@ -15,10 +15,10 @@
 namespace orrery {
 
 // The workers of a search: threads of this process, and other processes that make the same search in the same steps.
-// Items are dealt to processes by cost, and to threads as they become free. Every process gets all results, in the
-// order of the items: the outcome depends neither on the number of threads nor of processes. Items of a lost process
-// are done by the others: each process does every item whose result it has not received, since the processes need not
-// agree on which of them is lost.
+// Work items are distributed to processes by cost, and to threads as these become free. Every process gets all results,
+// in the order of the items, so that the outcome depends neither on the number of threads nor of processes. If a
+// process is lost, every other process computes each result that it has not received, since the processes need not
+// agree on which one is lost.
 class SearchWorkers {
  public:
   // peers: nullptr if this process is alone. stop: set when the user stops the search; nullptr: never stopped.
@@ -27,13 +27,14 @@ class SearchWorkers {
 
   std::size_t threads() const { return threads_; }
   bool has_peers() const { return peers_ != nullptr; }
-  // Whether the user stopped the search; all processes learn it at the end of the same call of each().
+  // Whether the user stopped the search. All processes get to know it at the end of the same call of each().
   bool stopped() const { return stopped_; }
-  // Whether the user stopped the search, as soon as this process knows; items may be left undone then.
+  // Whether the user stopped the search, as far as this process knows. Work items may then be left undone.
   bool hurries() const { return stop_ != nullptr && *stop_; }
 
-  // Calls f(thread, i) for every i below count. cost(i): cost of item i, in any unit. share(wire, i): sends or receives
-  // the result of f for item i. If f threw Error, all processes throw the Error of the lowest i.
+  // Calls f(thread, i) for every item i below `count`, in some process and thread. cost(i): cost of item i, in any
+  // unit; share(wire, i): sends or receives the result of item i. If f threw Error, all processes throw the Error of
+  // the lowest such i.
   template <class F, class Cost, class Share>
   void each(std::size_t count, F f, Cost cost, Share share) {
     const std::vector<int> owners = owners_of(count, cost);
@@ -52,7 +53,8 @@ class SearchWorkers {
   }
 
  private:
-  // Deals the items, in descending order of cost, each to the process with the lowest load.
+  // For each work item, the process that computes it: in descending order of cost, each item goes to the process with
+  // the lowest load so far.
   template <class Cost>
   std::vector<int> owners_of(std::size_t count, Cost cost) const {
     std::vector<int> owners(count);
@@ -87,13 +89,13 @@ class SearchWorkers {
     work(0);
   }
 
-  // Exchanges results with the other processes. Returns whether any process was stopped. Exceptions other than Error
-  // are thrown in this process only.
+  // Exchanges results with all other processes; returns whether the user stopped any of them. Exceptions other than
+  // Error are thrown in this process only.
   template <class F, class Share>
   bool exchange(std::vector<std::size_t> mine, bool stop, F& f, std::vector<std::exception_ptr>& errors, Share& share) {
     std::vector<bool> known(errors.size());
-    // Sends or receives results together with the items' numbers, since other processes may have dealt the items
-    // differently.
+    // Sends or receives results together with the numbers of their items, since other processes may have distributed
+    // the items differently.
     const auto pass = [&](Wire& wire, std::vector<std::size_t>& items) {
       bool its_stop = stop;
       wire.share(its_stop);

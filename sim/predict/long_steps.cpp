@@ -16,10 +16,10 @@
 namespace orrery {
 namespace {
 
-// kPeriod: number of micro-batches per stage in a period, which is compared with the next period; kLong: number of
-// micro-batches per stage from which on simulating three short steps is less work than simulating the complete step.
+// A period is kPeriod micro-batches per stage; successive periods of a step are compared. From kLong micro-batches per
+// stage on, simulating three short steps is less work than simulating the complete step.
 constexpr std::int64_t kPeriod = 4, kLong = 32;
-// The difference, relative to the step, below which the times of two periods count as equal.
+// The times of two periods count as equal if they differ by less than this share of the step time.
 constexpr double kSame = 1e-9;
 
 struct ShortSteps {
@@ -31,8 +31,8 @@ bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
   if (asynchronous_workers(s) || spec.software.communication.post_update_validation) return false;
-  // Schedules that split backward or have barriers for the vocabulary fit their order to the stages' times: passes fill
-  // idle times as these come, not in the same way in every period.
+  // Schedules that split backward, or that have barriers for the vocabulary, choose their order by the stages' times:
+  // passes fill idle times where these arise, not in the same way in every period.
   const ScheduleRow& row = find_schedule(s.schedule);
   return row.updates == Updates::flush && !row.splits && row.vocabulary_barriers == 0;
 }
@@ -52,8 +52,8 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
 }
 
-// Simulates three short steps whose numbers of micro-batches leave the same remainder, divided by the period, as the
-// complete step's number. Returns nullopt where the first two differ in memory.
+// Simulates three short steps, each one period longer than the one before. Divided by the period, their numbers of
+// micro-batches leave the same remainder as the complete step's. Returns nullopt if the first two differ in memory.
 std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   ShortSteps steps;
   steps.period = kPeriod * spec.strategy.pipeline;
@@ -70,7 +70,7 @@ bool same_rows(const CommunicationRow& a, const CommunicationRow& b) {
   return a.group == b.group && a.op == b.op && a.link == b.link && a.algorithm == b.algorithm;
 }
 
-// Calls a function with each figure of a report that grows with the number of micro-batches.
+// Calls a function with each figure of a report that is a sum over micro-batches.
 template <class Function>
 void for_each_sum(Report& r, Function function) {
   for (double& time : r.time_s) function(time);
@@ -131,7 +131,7 @@ Report predict_report(const Spec& spec, const Profile& profile, const std::atomi
   std::optional<ShortSteps> steps;
   try {
     if (may_repeat(spec)) steps = play(spec, profile, stop);
-    // The schedule does not allow so few micro-batches; any other error is thrown again when the complete step is
+    // The schedule does not allow so few micro-batches. Any other error is thrown again when the complete step is
     // simulated.
   } catch (const Error&) {
   }

@@ -19,11 +19,12 @@
 namespace orrery {
 namespace {
 
-// Bounds of the number of steps of every worker, and of all tasks, that are simulated where parameter servers update in
-// order of arrival: enough steps for the first ones not to count for much, few enough to compute in a second.
+// How many steps of each worker are simulated where parameter servers update in order of arrival: between kLeastSteps
+// and kMostSteps, with kMostTasks tasks in all if possible; enough that the first steps count for little, and few
+// enough to compute in a second.
 constexpr std::int64_t kMostSteps = 32, kLeastSteps = 4, kMostTasks = 1'000'000;
 
-// The part of a trace up to `end`: later times are set to `end`.
+// A trace cut off at the time `end`: all later times are set to `end`.
 Trace cut_off(Trace trace, Picoseconds end) {
   for (Span& s : trace.spans) {
     for (Picoseconds* t : {&s.issued, &s.entered, &s.matched, &s.ended}) *t = std::min(*t, end);
@@ -32,8 +33,8 @@ Trace cut_off(Trace trace, Picoseconds end) {
   return trace;
 }
 
-// Sets the report's figures for asynchronous workers, which are in different steps at the same time. The step time
-// is the average time per step of a worker over many simulated steps. Memory is that of a single step.
+// Sets the report's figures for asynchronous workers, which are in different steps at the same time. The step time is a
+// worker's mean time per step over many simulated steps; memory is that of a single step.
 void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, const std::atomic<bool>* stop) {
   const Plan all = unfold(folded);
   const auto tasks = static_cast<std::int64_t>(all.task_count());
@@ -68,8 +69,8 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
-// The seconds that rolling back an update adds to a step: the difference between three simulated steps of which the
-// middle one rolls back the update before it, and three that roll back none.
+// The seconds by which rolling back an update lengthens a step: the time of three simulated steps of which the middle
+// one rolls back the update before it, minus that of three steps without roll-back.
 double roll_back_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool sets_right) {
     return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;
@@ -80,7 +81,8 @@ double roll_back_time(const Plan& folded, const Timing& timing, const std::atomi
 }  // namespace
 
 void add_interval(Report& report, const Spec& spec, const Profile& profile) {
-  // All times of the profile were measured on this machine.
+  // In this case all times of the profile were measured on this machine, and the interval from published steps does not
+  // apply.
   if (!profile.measured.empty() && !profile.rest_built_in) return;
   const Interval interval = interval_of(spec);
   report.step_time_low_s = report.step_time_s * interval.low;
@@ -121,7 +123,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   if (unfolded) p.plan = unfold(p.plan);
   try {
     p.costs = costs_of(p.plan, spec, p.profile);
-  } catch (const Error& e) {  // errors of costs do not name the spec file, so it is added here
+  } catch (const Error& e) {  // errors of costs do not name the spec file
     throw Error(with_place(spec, e.what()), e.exit_code);
   }
   go_on();
@@ -135,7 +137,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
         roll_back_time(folded, unfolded ? costs_of(folded, spec, p.profile).timing : p.costs.timing, stop);
   }
   add_interval(p.report, spec, p.profile);
-  // A plan is named by the hash of its folded form (one rank of each class).
+  // The hash that names a plan is that of the folded plan (one rank of each class).
   if (unfolded) p.report.plan_hash = hash;
   p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return p;

@@ -28,7 +28,7 @@ class Builder {
     p.ops = from.ops;
     p.frames = from.frames;
     p.buffers = from.buffers;
-    // A worker and the rank that stands for the servers' work for it (its service) form a group of two.
+    // A worker and its service (a rank that stands for the servers' work for this worker) form a group of two.
     GroupTable& pairs = p.dimensions[static_cast<std::size_t>(Dimension::world)];
     pairs = {};
     for (std::int32_t w = 0; w < workers_; ++w) {
@@ -67,8 +67,8 @@ class Builder {
     return static_cast<TaskId>(p.tasks.size() - 1);
   }
 
-  // Adds the steps of a worker. The pull of a step waits for the last computation of the step before, which still reads
-  // the older weights.
+  // Adds the tasks of all steps of a worker. The pull of weights for a step waits for the last compute of the step
+  // before, which still reads the older weights.
   void add_worker(std::int64_t w) {
     const RankClass& slot = slot_of_rank(w);
     Plan& p = made_.plan;
@@ -93,8 +93,8 @@ class Builder {
                          .frame = slot.frame});
   }
 
-  // Finds the ids of the update tasks for each worker in the new plan: the service of a worker (servers' work for it)
-  // has the tasks of a server, once for each step.
+  // Finds, for each worker, the update tasks in the new plan. The worker's service (a rank that stands for the servers'
+  // work for it) has the tasks of a server, once for each step.
   void find_updates() {
     const RankClass& server = slot_of_rank(workers_);
     auto next = static_cast<TaskId>(made_.plan.tasks.size());
@@ -112,7 +112,7 @@ class Builder {
     const RankClass& server = slot_of_rank(workers_);
     Plan& p = made_.plan;
     const auto begin = static_cast<TaskId>(p.tasks.size());
-    bool early = false;  // whether a step begins with the pull of its weights
+    bool early = false;  // whether a step begins with pulling the weights
     for (std::int64_t k = 0; k < made_.steps; ++k) {
       TaskId pushed = kNone;
       for (TaskId t = server.begin; t < server.end; ++t) {
@@ -138,8 +138,8 @@ class Builder {
                          .server = true});
   }
 
-  // Bounded staleness: step `clock` of a worker begins when all other workers' gradients of step clock - staleness - 1
-  // have updated the weights.
+  // Adds, under bounded staleness, the updates that a pull has to wait for: step number `clock` of a worker begins when
+  // the gradients that all other workers computed in step clock - staleness - 1 have updated the weights.
   void add_bound(std::int64_t w, std::int64_t clock, std::vector<TaskId>& after) {
     if (!bounded_staleness(spec_.strategy)) return;
     const std::int64_t oldest = clock - spec_.strategy.parameter_server->staleness - 1;
@@ -148,12 +148,12 @@ class Builder {
     }
   }
 
-  // Matches transfers: the n-th push of a worker is matched with the n-th push of its service (servers' work for it),
-  // and pulls likewise.
+  // Matches transfers: the n-th push of a worker with the n-th push of its service (the servers' work for this worker),
+  // and the n-th pull with the n-th pull.
   void link() {
     Plan& p = made_.plan;
     for (std::int64_t w = 0; w < workers_; ++w) {
-      std::vector<TaskId> ends[2][2];  // last tasks of transfers: [0: worker, 1: its service][0: pushes, 1: pulls]
+      std::vector<TaskId> ends[2][2];  // last tasks of transfers: [0: worker, 1: service][0: push, 1: pull]
       for (const int side : {0, 1}) {
         const RankClass& slot = p.classes[static_cast<std::size_t>(w + side * workers_)];
         for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -171,8 +171,8 @@ class Builder {
     }
   }
 
-  // Sets the times of tasks and the links that they share: a transfer alone has the full rate of its worker's NIC, and
-  // of the servers' NIC it uses the share that one server needs.
+  // Sets the times of tasks, and the links that tasks share. A transfer that runs alone has the full rate of its
+  // worker's NIC; of the servers' NIC it uses the share that one server needs.
   void time() {
     const ParameterServer& servers = *spec_.strategy.parameter_server;
     Timing& t = made_.timing;

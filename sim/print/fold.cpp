@@ -11,12 +11,12 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kNarrowest = 40;  // narrower terminals get lines for this width
+constexpr std::size_t kNarrowest = 40;  // for narrower terminals, text is folded to this width
 constexpr std::string_view kBreaks = "-/,._=:|";
 constexpr std::string_view kCommand = ": orrery ";
 
-// The length in bytes of the longest beginning of a word that is no wider than `columns` and ends behind a mark, or
-// anywhere where no mark lies in its second half.
+// The number of bytes of a long word to print on the line: the longest beginning no wider than `columns` that ends
+// after a mark such as - or /; any beginning, if there is no mark in its second half.
 std::size_t piece_of(std::string_view word, std::size_t columns) {
   std::size_t whole = 0, marked = 0;
   for (std::size_t i = 0; i < word.size(); ++i) {
@@ -29,7 +29,7 @@ std::size_t piece_of(std::string_view word, std::size_t columns) {
   return marked * 2 > whole ? marked : std::max<std::size_t>(whole, 1);
 }
 
-// The column at which lines behind the first one begin.
+// The column at which the second and further lines of a folded line begin.
 std::size_t hanging(std::string_view line, std::size_t columns) {
   const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t gap = line.find("  ", first);

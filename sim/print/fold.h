@@ -7,17 +7,17 @@
 
 namespace orrery {
 
-// Text over lines of at most so many columns, broken at blanks, or else within a long word, behind a mark such as - / ,
-// where there is one.
+// Splits a text into lines of at most `columns` columns, at blanks, or else within a long word after a mark such as -
+// or /, if there is one.
 std::vector<std::string> wrapped(std::string_view text, std::size_t columns);
 
-// The text with every line that is wider than `columns` (0: no limit) over several lines. The later ones begin below
-// the first word behind a gap of two blanks ("step time   5.32 s ..."), or two columns further in than the line. A
-// command (": orrery ...") is continued by backslashes, as a shell reads it.
+// The text with every line that is wider than `columns` (0: no limit) split into several lines. The second and further
+// ones begin below the word after the first gap of two blanks ("step time   5.32 s ..."), else two columns further in
+// than the first. A command (": orrery ...") is continued with backslashes, as a shell needs.
 std::string fold(std::string_view text, std::size_t columns);
 
-// The width of the terminal that text goes to: the environment's COLUMNS, else what the terminal says; 0 where it is no
-// terminal.
+// The width in columns of the terminal that text goes to: the environment variable COLUMNS, else what the terminal
+// reports; 0 where the text does not go to a terminal.
 std::size_t terminal_columns(bool terminal);
 
 }  // namespace orrery

@@ -8,19 +8,20 @@
 
 namespace orrery {
 
-// The output of a command for stdout, printed in one piece when the command has succeeded, and the exit status.
-// Commands write nothing to the terminal themselves; long commands report through `Progress`, one line at a time.
-// Commands throw Error for bad input.
+// The result of a command: what it prints on stdout, in one piece after it has succeeded, and the exit status. Commands
+// write nothing to the terminal themselves; long commands report through `Progress`, one line at a time. Commands throw
+// Error for bad input.
 struct Outcome {
   std::string text;
   int status = 0;
-  std::string log{};      // a line for stderr, for output that differs from run to run
-  double spread = 0;      // spread of the measurements of a calibration: quartile distance over median, by time
-  bool verbatim = false;  // the text is for a program: its lines are not folded to the terminal's width
+  std::string log{};  // a line for stderr, for what differs from run to run
+  // For a calibration: how much measurements scatter, as quartile distance over median, averaged by time.
+  double spread = 0;
+  bool verbatim = false;  // whether the text is read by a program, so that its lines are not folded
 };
 using Progress = std::function<void(std::string_view)>;
 
-// Options that all commands share. threads: number of worker threads; results do not depend on it.
+// Options that all commands have. threads: number of worker threads; results do not depend on it.
 struct Common {
   Style style;
   unsigned threads = 1;

@@ -11,8 +11,8 @@ namespace {
 using Cells = std::vector<std::string>;
 
 constexpr std::size_t kGap = 2;        // blanks between columns
-constexpr std::size_t kNarrow = 14;    // columns of text are not made narrower than this
-constexpr unsigned char kEscape = 27;  // begins the code of a colour, which ends in m
+constexpr std::size_t kNarrow = 14;    // least width in characters to which columns of text are narrowed
+constexpr unsigned char kEscape = 27;  // escape character, which begins a colour's code
 
 std::vector<std::size_t> widths_of(const std::vector<Cells>& lines, std::size_t columns) {
   std::vector<std::size_t> widths(columns);
@@ -32,7 +32,7 @@ bool says_something(const Cells& cells) {
   return std::any_of(cells.begin(), cells.end(), [](const std::string& cell) { return !cell.empty(); });
 }
 
-// One row, over as many lines as the cell that takes most.
+// One row of a table as text; it has as many lines as the cell that needs most.
 std::string row_of(const Cells& cells, const Table& table, const std::vector<std::size_t>& widths,
                    std::string_view indent) {
   std::vector<Cells> parts;
@@ -56,7 +56,8 @@ std::string row_of(const Cells& cells, const Table& table, const std::vector<std
   return text;
 }
 
-// Makes columns of text narrower, the widest first, until the table has room; returns whether it has.
+// Makes columns of text narrower, always the widest one, until the table is at most `room` columns wide; returns
+// whether it is.
 bool narrow(const Table& table, std::vector<std::size_t>& widths, std::size_t room) {
   while (total(widths) > room) {
     std::size_t widest = widths.size();
@@ -77,7 +78,7 @@ Cells chosen(const Cells& cells, const std::vector<std::size_t>& columns) {
   return some;
 }
 
-// The columns that have room side by side, group by group, the first column in each.
+// Divides a table's columns into groups that fit side by side in `room`; the first column is in every group.
 std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::size_t>& widths, std::size_t room) {
   std::vector<std::vector<std::size_t>> groups;
   std::size_t width = 0;

@@ -11,32 +11,31 @@ enum class Align : unsigned char { left, right };
 
 struct Column {
   std::string name;
-  // unit, printed below the name; this line is left out if no column has a name, or none has a unit
+  // unit, printed below the name; that line is left out if no column has a name, or none has a unit
   std::string unit;
   Align align = Align::right;
 };
 
-// Text in columns two spaces apart, for people. A sample of print():
+// A table of texts for people, with columns two spaces apart. A sample of what print() makes of it:
 //   stage       peak  fits
 //                GiB
 //   stage 0    61.25  yes
 struct Table {
   std::vector<Column> columns;
-  // cells of each row, by column; a short row leaves its last cells empty
+  // [row][column]: text of the cell; cells that are missing at the end of a row are empty
   std::vector<std::vector<std::string>> rows;
 };
 
-// The table as text, with a line break after every line and no blanks at line ends. columns: the width of the terminal;
-// 0: no limit. Where the table is wider, cells of text go over several lines; where that does not do either, the
-// columns that have no room stand in further tables below, each with the first column again. No figure is cut or left
-// out.
+// The table as text, with a line break after every line and no blanks at line ends. columns: width of the terminal; 0:
+// no limit. If the table is wider, text in cells is split into several lines; if that is not enough, the columns that
+// do not fit follow in further tables below, each beginning with the first column again. No figure is cut or left out.
 std::string print(const Table& table, std::string_view indent = "", std::size_t columns = 0);
 
-// Columns that a terminal needs: code points of UTF-8, each one column wide (true of the symbols printed here, Ψ × ≤ █,
-// not of Chinese or of combining marks), and none for the codes of a colour.
+// The number of terminal columns that a text needs: one for each code point of UTF-8 (right for the symbols printed
+// here, Ψ × ≤ █, not for Chinese or combining marks), and none for colour codes.
 std::size_t width_of(std::string_view text);
 
-// A share between 0 and 1 as a bar of at most `columns` blocks, rounded.
+// A bar of at most `columns` block characters for a share between 0 and 1, rounded.
 std::string bar(double share, std::size_t columns);
 
 }  // namespace orrery

@@ -17,7 +17,7 @@ int decimals_of(const Scale& scale, double value) {
   return scale.size == 1 && scale.unit != "s" ? 0 : value >= 99.95 ? 1 : 2;
 }
 
-// Chooses the largest unit that is at most the figure, else the smallest unit.
+// Chooses the largest unit that is no larger than the figure, else the smallest unit.
 template <std::size_t N>
 Scale choose(const Scale (&scales)[N], double largest) {
   Scale chosen = scales[N - 1];

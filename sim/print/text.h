@@ -14,7 +14,7 @@ struct Scale {
   int decimals = 2;
 };
 
-// Scales that fit the largest figure of a column: three to four digits of it are printed.
+// The scale for a column of figures whose largest is given: three to four digits of that figure are printed.
 Scale time_scale(double largest_s);  // units s, ms, us
 Scale memory_scale(double largest);  // units of memory: GiB, MiB
 Scale volume_scale(double largest);  // units of links: GB, MB, KB
@@ -30,7 +30,7 @@ std::string count_text(double count);    // a count with its unit: "70.6 B"
 std::string percent_text(double share);  // a share in percent: "38.2 %"
 std::string grouped(double value);       // the number, rounded and with commas between thousands: "106,700"
 
-// The style of a terminal. In a pipe the text is plain: no colour, no bars, no limit of width.
+// The abilities of a terminal. Text for a pipe is plain: no colour, no bars, no limit of width.
 struct Style {
   bool bars = false;
   bool colour = false;

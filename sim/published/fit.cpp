@@ -20,24 +20,27 @@
 namespace orrery {
 namespace {
 
-// The greatest number of measured steps of one publication that the fit uses: with more, the largest publication would
-// decide the result.
+// The most measured steps of one publication that the fit uses: with more, the largest publication would decide the
+// result.
 constexpr std::size_t kSample = 40;
-constexpr double kNudge = 1.05;  // factor by which a number is multiplied to find the slope of a prediction
+constexpr double kNudge = 1.05;  // factor by which a constant is changed to find how predictions depend on it
 constexpr double kNoise = 0.05;  // standard deviation of one step's ln(predicted / measured)
 
 // Standard deviation of the error that all steps of a publication share, whatever the fitted numbers are: with one set
-// of constants, one 175B layer comes out at -1, +2 and +4.5 to +6.7 % in three publications. Without this term the fit
-// would change a number that hardly affects a step by much to remove that difference.
+// of constants, the time of one and the same layer of a 175B model is off by -1, +2 and +4.5 to +6.7 % in three
+// publications. Without this term the fit would greatly change a number that hardly affects a step, to remove that
+// difference.
 constexpr double kSourceNoise = 0.035;
-// Size of a residual, in ln(predicted / measured), above which it counts linearly instead of quadratically (Huber).
+// A residual, ln(predicted / measured), above this size counts linearly instead of quadratically (Huber).
 constexpr double kHuber = 0.08;
 constexpr double kFarthest =
-    0.7;  // greatest change of a number's logarithm from the built-in value: beyond it the slopes are wrong
+    // The fit changes the natural logarithm of a number by this much at most: farther from the built-in value, the
+    // derivatives that the fit uses are wrong.
+    0.7;
 constexpr int kRounds = 12;
 
-// Whether a number belongs to this kernel profile or to this software profile; its holders are names such as "profile
-// ampere" or "software nanotron".
+// Whether a number belongs to the kernel profile `profile` or to the software profile `software`. FittedNumber::holders
+// has names such as "profile ampere" or "software nanotron".
 bool holds(const FittedNumber& n, const std::string& profile, const std::string& software) {
   return std::any_of(n.holders.begin(), n.holders.end(),
                      [&](const std::string& h) { return h == "profile " + profile || h == "software " + software; });
@@ -58,11 +61,12 @@ struct FitRow {
   const PublishedRow* row = nullptr;
   bool usable = false;
   double residual = 0;  // ln(predicted / measured) with the built-in values
-  // derivatives of the residual by ln(number), each with the index of the number
+  // (index of a fitted number, derivative of the residual by that number's logarithm)
   std::vector<std::pair<Eigen::Index, double>> slopes;
 };
 
-// Predicts a step time with some numbers changed: the plan is made once, the costs of its ops for every prediction.
+// Predicts the time of a step with changed values of some numbers. The plan is made once, only the costs of ops anew
+// for each prediction.
 class Priced {
  public:
   explicit Priced(const PublishedRow& row)
@@ -73,7 +77,7 @@ class Priced {
 
   bool has(const FittedNumber& n) const { return holds(n, profile_.name, spec_.software.name); }
 
-  // The step time in seconds; shifts: changes of the numbers' logarithms, by number.
+  // The step time in seconds. shifts: for each number, the change of its natural logarithm.
   double step_time(const std::vector<FittedNumber>& numbers, const std::vector<double>& shifts) const {
     Spec spec = spec_;
     Profile profile = profile_;
@@ -93,7 +97,7 @@ class Priced {
   Spec spec_;
   Profile profile_;
   Plan plan_;
-  // number of calls of cudaMalloc and cudaFree with the built-in numbers; not changed by the fit
+  // Number of calls of cudaMalloc and cudaFree with the built-in numbers; the fit takes it as constant.
   std::int64_t calls_ = 0;
 };
 
@@ -113,13 +117,12 @@ FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& num
       if (slope != 0) r.slopes.emplace_back(static_cast<Eigen::Index>(i), slope);
     }
     r.usable = true;
-  } catch (const Error&) {  // left out: the step cannot be predicted, and predict_published() reports why
+  } catch (const Error&) {  // the step cannot be predicted; predict_published() reports why
   }
   return r;
 }
 
-// The index of the number that another number resembles (FittedNumber::like): the one with the same key in that
-// profile.
+// The index of the number that `number` resembles (FittedNumber::like): the one with the same key in another profile.
 std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>& numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::vector<std::string>& holders = numbers[i].holders;
@@ -129,7 +132,8 @@ std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>&
   throw Error(fmt::format("fitted.json: '{}' has no '{}' to be like", number.like, number.key));
 }
 
-// Adds to the normal equations, for every number, its distance from its prior in units of its spread.
+// Adds to the normal equations, for every number, the distance from the number's prior in units of its standard
+// deviation.
 void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double stiffness = 1 / (numbers[i].spread * numbers[i].spread);
@@ -145,16 +149,16 @@ void add_priors(const std::vector<FittedNumber>& numbers, Eigen::MatrixXd& a, Ei
   }
 }
 
-// The terms on which the residual of a step depends: the fitted numbers, and the offset that all steps of its
-// publication share.
+// The terms that a step's residual depends on: the fitted numbers, and the offset that all steps of the publication
+// share. own: index of that offset.
 std::vector<std::pair<Eigen::Index, double>> terms_of(const FitRow& r, Eigen::Index own) {
   std::vector<std::pair<Eigen::Index, double>> terms = r.slopes;
   terms.emplace_back(own, 1.0);
   return terms;
 }
 
-// Adds to the normal equations a step's residual and its slopes; residuals that are larger than kHuber at x count
-// linearly.
+// Adds a step's residual and slopes to the normal equations. A residual that is larger than kHuber at the solution x
+// counts linearly.
 void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen::MatrixXd& a, Eigen::VectorXd& b) {
   const auto terms = terms_of(r, own);
   double residual = r.residual;
@@ -167,9 +171,9 @@ void add_row(const FitRow& r, Eigen::Index own, const Eigen::VectorXd& x, Eigen:
   }
 }
 
-// The changes of the numbers' logarithms with which the predictions fit the measured steps best.
+// For each number, the change of its natural logarithm with which predictions fit the measured steps best.
 std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
-  // for each publication, the index of its offset in the solution, after the indices of the numbers
+  // By publication: the index of its offset in the solution; these indices follow those of the numbers.
   std::map<std::string, Eigen::Index> own;
   const auto count = static_cast<Eigen::Index>(numbers.size());
   for (const FitRow* r : rows) own.try_emplace(r->row->source, count + static_cast<Eigen::Index>(own.size()));
@@ -186,7 +190,7 @@ std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::ve
   return {x.data(), x.data() + count};
 }
 
-// A sample of the measured steps, evenly spaced over the steps of each publication, in their order.
+// A sample of the measured steps, evenly spaced over the steps of each publication, in the order of `rows`.
 std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& rows) {
   std::map<std::string, std::vector<const PublishedRow*>> by_source;
   for (const PublishedRow& r : rows) {
@@ -200,13 +204,13 @@ std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& ro
   return result;
 }
 
-// The two predictions by which a measured step is judged: with numbers fitted without all steps of its publication, and
-// without the half of its publication that contains it.
+// Two predictions by which a measured step is judged: one with numbers fitted without the step's publication (whole),
+// one with numbers fitted without that half of the publication which contains the step (half).
 struct Judgement {
   std::size_t row = 0;
   const std::vector<double>* whole = nullptr;
   const std::vector<double>* half = nullptr;
-  double without_source = 0, without_half = 0;  // errors of the two predictions: predicted / measured - 1
+  double without_source = 0, without_half = 0;  // errors of the two predictions of the step: predicted / measured - 1
 };
 
 void judge(Judgement& j, const FitRow& row, const std::vector<FittedNumber>& numbers) {
@@ -250,8 +254,8 @@ std::vector<FittedNumber> fitted_numbers() {
 
 namespace {
 
-// Pointers to all values of a profile that belong to a key; the first one is the value that number_of() returns for the
-// key.
+// Pointers to all values of a profile that belong to a key, such as the efficiencies of all tiles; the first is the one
+// that number_of() returns.
 std::vector<double*> places(Profile& p, std::string_view key) {
   std::vector<double*> result;
   if (key == "gemm.efficiency") {
@@ -305,8 +309,8 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
     }
     return fitted(kept, numbers);
   };
-  // For each publication, the numbers fitted without it, without its even-numbered steps, and without its odd-numbered
-  // steps.
+  // By publication: changes of the numbers' logarithms fitted [0] without it, [1] without its even-numbered steps, [2]
+  // without its odd-numbered steps.
   std::map<std::string, std::array<std::vector<double>, 3>> without;
   for (const FitRow& r : rows) without.try_emplace(r.row->source);
   for (auto& [source, shifts] : without) {

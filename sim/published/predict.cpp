@@ -23,19 +23,19 @@
 namespace orrery {
 namespace {
 
-// The smallest number of measured steps in a grid (a publication's strategies for one model on one number of GPUs) for
-// which the choice of the fastest is judged: choosing among fewer says little.
+// The choice of the fastest strategy is judged only in grids (a publication's strategies for one model on one number of
+// GPUs) with at least this many measured steps: choosing among fewer says little.
 constexpr std::size_t kSmallestGrid = 4;
 
-// A fact about the spec of a published step that follows from words in its row of the file
+// Something that certain words in the row of a published step imply about the step's spec
 // (models/data/published_facts.json).
 struct Fact {
-  // words that must all be in the row for the fact to hold
+  // The words that must all be in the row for the fact to hold.
   std::vector<std::string> says;
-  // keys of the spec to set, such as "strategy.attention", and their values
+  // The keys of the spec that the fact sets, such as "strategy.attention", and their values.
   std::vector<std::pair<std::string, nlohmann::json>> fills;
-  // {"strategy.sharding": {"from": ..., "to": ...}}: the fact holds for rows that state every `from`, and changes it to
-  // `to`.
+  // {"strategy.sharding": {"from": ..., "to": ...}}: the fact holds for rows that state the value `from` for each such
+  // key, and changes it to `to`.
   nlohmann::json corrects;
 };
 
@@ -53,7 +53,7 @@ std::vector<Fact> known_facts() {
   return facts;
 }
 
-// The text of a row in which the words of facts are looked for: id, notes, source, framework and model.
+// The text of a row that is searched for the words of facts: id, notes, source, framework and model.
 std::string words_of(const nlohmann::json& entry) {
   std::string words = text_in(entry, "id") + ' ' + text_in(entry, "notes") + ' ';
   for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';
@@ -61,13 +61,13 @@ std::string words_of(const nlohmann::json& entry) {
   return words + (model.is_object() ? text_in(model, "name") : model.dump());
 }
 
-// Sets a key of a row's spec. key: "section.name" or "section.part.name"; nothing is set if the section lacks the part
-// (experts of a dense model).
+// Sets a key ("section.name" or "section.part.name") of a row's spec. Nothing is set where the section lacks the part
+// (such as experts in a dense model).
 void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& value, bool unstated) {
   std::size_t begin = 0, dot = key.find('.');
   nlohmann::json* section = &spec[key.substr(0, dot)];
   if (section->is_string() && key.starts_with("software.")) *section = {{"profile", *section}};
-  // nothing to fill: a model or node given by its name is complete
+  // A model or node that is given by its name is complete, so that nothing is filled in.
   if (!section->is_null() && !section->is_object()) return;
   for (begin = dot + 1; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
     const std::string part = key.substr(begin, dot - begin);
@@ -79,7 +79,7 @@ void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& va
   if (unstated || !section->contains(name)) (*section)[name] = value;
 }
 
-// The JSON path, in a spec, of a key like "strategy.sharding".
+// The JSON pointer to a key of a spec: "/strategy/sharding" for "strategy.sharding".
 nlohmann::json::json_pointer path_of(std::string key) {
   std::replace(key.begin(), key.end(), '.', '/');
   return nlohmann::json::json_pointer('/' + key);
@@ -98,7 +98,7 @@ bool is_of(const Fact& fact, const std::string& words, const nlohmann::json& spe
   return true;
 }
 
-// A row with the facts that its words state filled into its spec.
+// A row whose spec is completed with the facts that the row's words imply.
 nlohmann::json completed(const nlohmann::json& entry, const std::vector<Fact>& facts) {
   nlohmann::json filled = entry;
   name_stack(filled);
@@ -156,8 +156,8 @@ double memory_of(const Report& r, const Software& software, const std::string& k
   return static_cast<double>(kind == "reserved" ? reserved : kind == "device" ? m.peak_device : m.peak);
 }
 
-// The time of a pass (forward or backward) of micro-batch 0 through a layer in the middle of the first stage, from the
-// begin of its first task to the end of its last.
+// Seconds that a pass (forward or backward) of micro-batch 0 takes in a layer in the middle of the first stage, from
+// the begin of the pass's first task to the end of its last.
 double layer_time(const Prediction& p, bool forward) {
   std::vector<std::uint32_t> layers;
   for (std::uint32_t f = 0; f < p.plan.frames.size(); ++f) {
@@ -184,7 +184,7 @@ const RankMemory& fullest(const MemoryReport& memory) {
                            [](const RankMemory& a, const RankMemory& b) { return a.memory.peak < b.memory.peak; });
 }
 
-// The bubble fraction of a step in which launches, transfers and calls of cudaMalloc take no time.
+// The bubble fraction of the step, simulated again with launches, transfers and calls of cudaMalloc that take no time.
 double bubble_of(Spec spec, const Prediction& p) {
   spec.software.host.segment_us = 0;
   Costs costs = p.costs;
@@ -214,7 +214,7 @@ void fill(PublishedCase& c, const Spec& spec, const Report& r) {
   c.tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
 }
 
-// Fills in the prediction of rows that state more than a step time; bubble and layer times are taken from the trace.
+// Sets the predicted figures of rows that have more than a step time; bubble and layer times are taken from the trace.
 void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
   fill(c, spec, p.report);
   if (c.row.bubble_fraction) c.bubble_fraction = bubble_of(spec, p);
@@ -222,7 +222,7 @@ void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
   if (c.row.backward_s) c.backward_s = layer_time(p, false);
 }
 
-// The null model, with which predictions are compared: one constant FLOP/s per publication and GPU model, the median
+// The null model, with which predictions are compared: a constant FLOP/s for each (publication, GPU model), the median
 // over the measured steps.
 std::map<std::pair<std::string, std::string>, double> null_rates(const std::vector<PublishedCase>& cases) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> rates;

@@ -13,32 +13,32 @@
 
 namespace orrery {
 
-// One measured step of somebody else's cluster, from a file of published measurements (a JSON list; docs/figures.md).
-// Figures that the publication does not print are nullopt. A row never contains a prediction.
+// One step that others have measured on their cluster, from a file of published measurements (a JSON list;
+// docs/figures.md). Figures that the publication does not give are nullopt. A row never contains a prediction.
 struct PublishedRow {
   std::string id;
-  // publication (a paper or data set): name of the file, or of the group in a file with several groups
+  // The publication (paper or data set): the name of the file, or of a group of rows in the file.
   std::string source;
   std::string spec;      // the spec of the step, as JSON
-  std::string doubtful;  // reason to check the row against its publication, "" = nothing is known against it
-  // forward_s, backward_s: seconds of one layer.
+  std::string doubtful;  // reason to doubt the row, "": none is known
+  // Seconds: of the step, and (forward_s, backward_s) of one layer.
   std::optional<double> step_time_s, forward_s, backward_s;
   std::optional<double> peak_memory_bytes;
   std::optional<double> bubble_fraction;
-  // allocated | reserved | device | unstated; in a PublishedCase: the kind of memory that the software of the step
-  // prints in its log
+  // The kind of memory that the figure counts: allocated, reserved, device or unstated. In a PublishedCase it is the
+  // kind that the software of the step prints in its log.
   std::string memory_kind;
   bool out_of_memory = false;
-  // Whether the figure is a sum of parts that were measured one by one, so that no GPU ran the complete step.
+  // Whether the figure is a sum of parts that were measured one by one; no GPU then ran the complete step.
   bool composed = false;
 };
 
-// Reads a list of measured steps. Throws Error "file: row 3: what" for anything else.
+// Reads a file of measured steps. Throws Error "file: row 3: what" if the file is anything else.
 std::vector<PublishedRow> read_published(const std::string& path);
 std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path);
 
-// The prediction for a published step, in seconds, bytes and shares like the measured figures. If the step cannot be
-// predicted, only `reason` is set.
+// The prediction of a published step, in the units of the measured figures (seconds, bytes, shares). If the step cannot
+// be predicted, only `row` and `reason` are set.
 struct PublishedCase {
   PublishedRow row;
   std::string reason;  // reason why the step was not predicted, "" = it was
@@ -46,13 +46,15 @@ struct PublishedCase {
   std::int64_t gpus = 0, nodes = 0;
   double tokens = 0, model_flops = 0;  // number of tokens and of model FLOPs in a step
   std::string software, architecture;
-  ValidatedRow like;  // properties of the step by which similar steps are found; the field `error` is not set
+  // The properties by which similar steps are found; the field `error` is not set.
+  ValidatedRow like;
   std::vector<std::string> techniques;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
-  double peak_memory_bytes = 0;  // predicted peak of the kind of memory that the row's memory_kind names
+  // Predicted peak bytes, of the kind of memory that the row's memory_kind names.
+  double peak_memory_bytes = 0;
 
-  // Bubble fraction, for rows that state one: without launches and transfers, as the authors of such figures compute
+  // Predicted bubble fraction, if the row has one: without launches and transfers, as authors of such figures compute
   // it.
   double bubble_fraction = 0;
   bool fits = true;
@@ -61,62 +63,65 @@ struct PublishedCase {
   std::string limit;
 };
 
-// Predicts a published step: its spec is planned, and simulated on one thread. If the spec asks for something
-// unsupported, this does not throw: `reason` then says why there is no prediction.
+// Predicts a published step: makes a plan from its spec and simulates it, on one thread. If the spec asks for something
+// that is not supported, this throws nothing, and `reason` says why there is no prediction.
 PublishedCase predict_published(const PublishedRow& row, const std::string& profile);
 
-// The error of one predicted figure: predicted / measured - 1; for bubble fractions, which may be 0, predicted -
+// The error of one predicted figure: predicted / measured - 1; for bubble fractions, which may be 0, it is predicted -
 // measured.
 struct Miss {
   const PublishedCase* of = nullptr;
   double error = 0;
-  // Error of a prediction that assumes one constant FLOP/s per publication and GPU model; 0: not computed, for memory
-  // and single layers.
+  // Error of the null model, which assumes one constant FLOP/s per publication and GPU model; 0: not computed, for
+  // memory and single layers.
   double null_error = 0;
 };
 enum class Judged : std::uint8_t { step, layer, memory, bubble };
 std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, bool doubtful);
 
-// Summary of |error| over the published steps of one publication or with one technique.
+// Statistics of |error| over the published steps of one publication, or over those that use one technique.
 struct ErrorSummary {
-  std::string source;  // publication, "all" for the last summary; in summarize_by_technique the technique's name
+  // The publication, "all" for the last summary; in summarize_by_technique() the technique.
+  std::string source;
   std::size_t rows = 0;
   std::size_t sources = 1;
   double bias = 0, median = 0, mean = 0, p90 = 0, worst = 0, null_mean = 0;
 };
 std::vector<ErrorSummary> summarize(const std::vector<Miss>& misses);
-// Summaries by technique: a published step counts for every technique that it uses ("zero1", "pipeline, 1f1b",
-// "experts"), so that the summary shows on how many steps a technique was validated.
+// Statistics by technique: a published step counts for every technique that it uses ("zero1", "pipeline, 1f1b",
+// "experts"), so that they show on how many steps a technique was validated.
 std::vector<ErrorSummary> summarize_by_technique(const std::vector<Miss>& misses);
 std::vector<std::string> techniques_in(const Spec& spec);
 
-// The regret of choosing a strategy by prediction in a measured grid (the steps of a publication with one model on one
-// number of GPUs): how much longer the step takes, as measured, with the strategy predicted to be the fastest than with
-// the fastest one.
+// The cost of choosing a strategy by prediction. A grid is a set of measured steps of one publication with one model on
+// one number of GPUs. The regret of a grid is how much longer the measured step with the strategy that is predicted to
+// be fastest takes than the fastest measured step (a share).
 struct GridRegret {
   std::string source;
   std::size_t grids = 0;
-  double mean = 0, worst = 0, right = 0;  // right: share of the grids in which the fastest strategy is chosen
+  // mean, worst: regrets of the grids; right: share of the grids in which the strategy predicted to be fastest is it.
+  double mean = 0, worst = 0, right = 0;
 };
 std::vector<GridRegret> regrets(const std::vector<PublishedCase>& cases);
 
-// The number of measured steps whose time lies in the predicted interval, doubtful rows included, and the number of
-// all.
+// How many measured steps have a time within the predicted interval (inside), of how many (rows), doubtful rows
+// included.
 struct Coverage {
   std::size_t inside = 0, rows = 0;
 };
 Coverage coverage(const std::vector<PublishedCase>& cases);
 
-// Measured over predicted time of every published step that is not doubtful, from which intervals of predictions are
-// derived.
+// The ratio of measured to predicted time of every published step that is not doubtful. Intervals of predictions are
+// derived from these ratios.
 std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases);
-// The same steps with their errors, for users who ask how far off predictions of steps like theirs were.
+// Every published step that is not doubtful, with its error, for users who ask how far off predictions of similar steps
+// were.
 std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases);
 
 std::string published_text(const std::vector<PublishedCase>& cases, const Style& style = {});
 std::string published_json(const std::vector<PublishedCase>& cases);
 std::string scatter_svg(const std::vector<PublishedCase>& cases);
-// The results as a Markdown page. fit: nullptr if no fit was made; picture: link to the scatter plot, "" = none.
+// The results as a Markdown page. fit: result of a fit, or nullptr; picture: link to the scatter plot ("": none).
 struct Refit;
 std::string published_page(const std::vector<PublishedCase>& cases, const Refit* fit, const std::string& picture);
 

@@ -18,7 +18,7 @@ constexpr double kWidth = kLeft + kSide + 210, kHeight = kTop + kSide + 60;
 constexpr std::array<std::string_view, 10> kColours = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e",
                                                        "#17becf", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22"};
 
-// The range of seconds on both axes, which are logarithmic: wide enough for all steps.
+// The range of seconds that both axes show; the axes are logarithmic.
 struct Axis {
   double first = 0.1, last = 10;
 
@@ -48,7 +48,7 @@ std::string label(double x, double y, std::string_view style, std::string_view w
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, words);
 }
 
-// The ticks of an axis: powers of ten; if they are few, also 2 and 5 times each.
+// The ticks of an axis in seconds: powers of ten and, if these are few, 2 and 5 times each power.
 std::vector<double> ticks(const Axis& s) {
   std::vector<double> result;
   for (double decade = std::pow(10, std::floor(std::log10(s.first))); decade <= s.last; decade *= 10) {
@@ -60,7 +60,7 @@ std::vector<double> ticks(const Axis& s) {
   return result;
 }
 
-// Draws the grid, the diagonal, and lines 10 % above and below it.
+// Draws the lines of the ticks, the diagonal (predicted = measured), and lines 10 % above and below the diagonal.
 std::string axes(const Axis& s) {
   std::string svg;
   for (const double tick : ticks(s)) {

@@ -16,16 +16,17 @@
 namespace orrery {
 namespace {
 
-// The age of a software stack, determined by the GPU on which it ran: V100, A100, later ones.
+// The GPU generation on which a step ran, from which the age of its software is guessed: V100, A100, or later.
 enum class Era : std::uint8_t { volta, ampere, later };
 
 struct Stack {
-  std::string_view word;  // word that names the stack in the framework or software of a row, in lower case
-  // the stack's software profiles for steps on V100, on A100 and on later GPUs
+  // Word that names the stack in the row's framework or software, in lower case.
+  std::string_view word;
+  // software profiles of the stack, for steps on V100, on A100 and on later GPUs
   std::array<std::string_view, 3> profiles;
 };
-// The software stacks in order of precedence: the first one whose word is found is used. The last one is used for
-// unknown stacks that keep unsharded parameters.
+// The software stacks: of those whose word is found the first counts. The last one stands for unknown stacks with
+// unsharded parameters.
 constexpr Stack kStacks[] = {
     {"nanotron", {"nanotron", "nanotron", "nanotron"}},
     {"torchtitan", {"torchtitan", "torchtitan", "torchtitan"}},
@@ -55,8 +56,8 @@ Era era_of(const nlohmann::json& spec) {
   return has(cluster, "a100") || has(cluster, "p4d") ? Era::ampere : Era::later;
 }
 
-// The word of the stack that is assumed for an unknown one, by its sharding; "" (Megatron's) if parameters are
-// unsharded.
+// The stack assumed for a row that names no known one, guessed from the row's sharding; "" (Megatron's stack) if
+// parameters are unsharded.
 std::string word_of_sharding(const nlohmann::json& spec) {
   const std::string sharding = text_in(spec.value("strategy", nlohmann::json()), "sharding");
   const auto named = [&](const ShardingRow& row) { return row.name == sharding; };
@@ -91,7 +92,7 @@ void name_stack(nlohmann::json& row) {
   };
   auto stack = stack_for(words);
   if (stack->word.empty()) stack = stack_for(word_of_sharding(spec));
-  if (!software.is_object()) software = nlohmann::json::object();  // the section's other keys are kept
+  if (!software.is_object()) software = nlohmann::json::object();  // keep the other keys of the section
   software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
 }
 

@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// Gives a row of published measurements one of the built-in software profiles. A row that names another software, or
-// only a framework, gets the profile that its words and the age of its GPU suggest; a row whose words are unknown or
-// absent gets the profile that its sharding and the age of its GPU suggest.
+// Sets the software profile in the spec of a row of published measurements to a built-in one. If the row names other
+// software, or only a framework, its words and the age of its GPU decide; if the words are unknown or absent, the
+// sharding and the age of the GPU.
 void name_stack(nlohmann::json& row);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Summarizes the errors of published steps, for each publication, and for each technique that the steps used.
+// Statistics of the errors of predicted published steps, for each publication and for each technique that steps use.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,4 +1,4 @@
-// Prints predictions of published steps: a line per step, then a summary.
+// Prints the predictions of published steps: a line for each step, then a summary.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -108,7 +108,8 @@ std::string regret_text(const std::vector<PublishedCase>& cases, const Style& st
   return t.rows.empty() ? "" : print(t, "", style.columns) + '\n';
 }
 
-// A line on how often predictions are right about steps that ran out of memory and about steps that did not.
+// A line on how often it was predicted rightly whether a step fits in memory: for published steps that ran out of
+// memory, and for those that did not.
 std::string fit_text(const std::vector<PublishedCase>& cases) {
   int called = 0, missed = 0, wrong = 0, ran = 0;
   for (const PublishedCase& c : cases) {

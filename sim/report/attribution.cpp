@@ -75,15 +75,16 @@ class Walker {
   }
 
  private:
-  // Charges a span of time to a kind of time and returns the part of it within the reported step, which alone counts.
+  // Adds the time from `begin` to `end`, as far as it lies within the reported step, to this kind of time; returns the
+  // time added.
   Picoseconds charge(TimeKind kind, Picoseconds begin, Picoseconds end) {
     const Picoseconds time = std::max<Picoseconds>(0, std::min(end, period_.end) - std::max(begin, period_.begin));
     result_.by_slot[slot_][static_cast<std::size_t>(kind)] += time;
     return time;
   }
 
-  // On a real device a task begins a little after everything that it waits for is ready: that delay is charged to
-  // launch.
+  // On a real device a task begins a little after everything that it waits for is ready: that delay counts as launch
+  // time.
   Picoseconds charge_delay(Picoseconds ready, Picoseconds until) {
     const Picoseconds since = std::max(from_, ready);
     if (since >= until) return until;
@@ -91,7 +92,7 @@ class Walker {
     return since;
   }
 
-  // Charges the time [from_, until] to the causes for which task t, which entered its lane at `until`, waited.
+  // Charges the idle time from from_ to `until` to what task t, which entered its lane at `until`, waited for.
   void why(TaskId t, Picoseconds until) {
     while (until > from_) {
       const Span& span = trace_.spans[t];
@@ -126,8 +127,8 @@ class Walker {
     Picoseconds until = 0;
   };
 
-  // Charges the part of the gap, up to `until`, in which the task `busy` ran, and returns the task whose waiting
-  // explains the time before that, if any time is left.
+  // Charges the last part of an idle gap, up to `until`, to the task `busy`, which ran during it. Returns the task
+  // whose waiting explains the rest of the gap, if any is left.
   Step through(TaskId busy, Picoseconds until) {
     const Op& op = plan_.op_of(busy);
     const Span& span = trace_.spans[busy];
@@ -148,7 +149,7 @@ class Walker {
     return {last_member(busy), since};
   }
 
-  // The task of a transfer whose rank entered last: the other ranks waited for it.
+  // The task, of the tasks of one transfer (one per rank), that entered its lane last: the other ranks waited for it.
   TaskId last_member(TaskId t) const {
     const auto last = [&](TaskId m) { return trace_.spans[m].entered == trace_.spans[t].matched; };
     if (last(t) || plan_.tasks[t].match == kNone) return t;
@@ -157,8 +158,8 @@ class Walker {
     return it == members.end() ? t : *it;
   }
 
-  // The last moment at which the host that issued t waited: since then it has been issuing. A wait for an event that
-  // came before the host waited for it does not count.
+  // The last wait of the host before it issued task t; it has been issuing tasks since then. A wait for an event does
+  // not count if the event had come before the host waited.
   const HostResume& waited_at(TaskId t) const {
     const auto& host = trace_.host[plan_.slot_of(t)];
     auto at = std::prev(
@@ -173,7 +174,7 @@ class Walker {
   Attribution result_;
   TaskId last_ = kNone;
   std::uint32_t slot_ = 0;
-  Picoseconds from_ = 0;  // start of the gap that is being explained
+  Picoseconds from_ = 0;  // start of the idle time of a compute lane that is being explained
 };
 
 }  // namespace

@@ -9,19 +9,20 @@
 
 namespace orrery {
 
-// The time that the compute lane (stream) of every class of ranks spends on each TimeKind in the step that is reported
+// For every class of ranks, how long its compute lane (stream) spends on each TimeKind within the reported step
 // (period_of), in whole picoseconds.
 struct Attribution {
-  // for each class of ranks, the time of each TimeKind; the times sum to the step time
+  // [class of ranks][TimeKind]: picoseconds; over all kinds they sum to the step time
   std::vector<std::array<Picoseconds, kTimeKinds>> by_slot;
-  // For each op, the time in which compute waited for the op's transfers, summed over ranks.
+  // For each op of the plan, the time in which compute waited for the op's transfers, summed over ranks.
   std::vector<Picoseconds> exposed_by_op;
 };
 
-// Busy time counts as recompute, optimizer or compute, by its op. A gap is charged by walking back from the task that
-// ended the gap along what that task waited for, moment by moment: while the host was issuing, to launch; while a
-// transfer was on its way (matched to ended), to the transfer's group; once the wait is for compute of another rank,
-// the rest of the gap is charged to bubble (a rank of another stage) or imbalance (a rank of the same stage).
+// Splits the time of each rank's compute lane by kind. Busy time is recompute, optimizer or compute, by its op. An idle
+// gap is explained backwards from the task that ended it, along what that task waited for: time while the host was
+// issuing is launch; time while a transfer was under way (matched to ended) is exposed time of the transfer's group;
+// once the wait is for compute of another rank, the rest of the gap is bubble (a rank of another stage) or imbalance
+// (same stage).
 Attribution attribute(const Plan& plan, const Trace& trace);
 
 }  // namespace orrery

@@ -13,8 +13,9 @@ using Node = std::uint32_t;
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
                                                  boost::no_property, Node, std::uint32_t>;
 
-// A graph whose nodes are tasks and launches. The tasks of one transfer are one node, with the number of the first; the
-// launch of task t has the number of tasks + t. Edges lead back, from a node to the nodes that it waits for.
+// A graph of what waits for what. Its nodes are tasks and their launches: the tasks of one transfer are one node, with
+// the number of the transfer's first task; the launch of task t is the node (number of tasks + t). Edges lead from a
+// node to the nodes that it waits for.
 struct Network {
   std::vector<Picoseconds> start, end;  // start time and end time of each node
   Graph graph;
@@ -37,7 +38,7 @@ std::vector<std::pair<Node, Node>> edges_of(const Plan& plan, const Trace& trace
     TaskId& previous = last[plan.tasks[t].lane];
     if (previous != kNone) edges.emplace_back(node, task_node(plan, previous));
     previous = t;
-    // the cause is another kernel if all kernels of a rank share one queue
+    // if all kernels of a rank share one hardware queue, a kernel may also have waited for another kernel
     const TaskId cause = trace.spans[t].cause;
     if (cause != kNone) edges.emplace_back(node, task_node(plan, cause));
     edges.emplace_back(node, launch);
@@ -69,8 +70,8 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
   if (count == 0) return path;
   const Network n = network_of(plan, trace);
-  // Among the nodes that a node waited for, the one that ended last delayed it; among several that ended together a
-  // task is preferred to a launch, since it says more.
+  // A node was delayed by the one that ended last among those it waited for. Of several that ended together a task is
+  // preferred to a launch, since it says more.
   const auto ends_later = [&](Node a, Node b) { return n.end[a] != n.end[b] ? n.end[a] > n.end[b] : a < b; };
   Node node = 0;
   for (Node t = 1; t < count; ++t) node = ends_later(t, node) ? t : node;
@@ -93,7 +94,7 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
 std::vector<Picoseconds> slack(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
   const Network n = network_of(plan, trace);
-  std::vector<Node> order;  // nodes in an order in which each comes after all nodes that it waits for
+  std::vector<Node> order;  // the nodes of the graph, each after all nodes that it waits for
   order.reserve(n.end.size());
   boost::topological_sort(n.graph, std::back_inserter(order));
   std::vector<Picoseconds> latest_end(n.end.size(), trace.step_time);

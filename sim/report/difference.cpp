@@ -10,7 +10,8 @@
 namespace orrery {
 namespace {
 
-constexpr double kWorthSaying = 0.01;  // smallest difference that is reported, as a share of the best step's time
+// Smallest difference in a kind of time that is reported, as a share of the best step's time.
+constexpr double kWorthSaying = 0.01;
 
 std::string words(std::string_view name) {
   std::string text(name);
@@ -18,7 +19,7 @@ std::string words(std::string_view name) {
   return text;
 }
 
-// Describes the transfer, a row of the report's table of communication, that has most of a kind of exposed time.
+// Describes the transfer that accounts for most of this kind of exposed time: "all_reduce over nvlink, 8.1 GB a step".
 std::string exposed_transfer(const Report& r, TimeKind kind) {
   const std::string_view name = name_of(kind);
   constexpr std::string_view prefix = "exposed_";

@@ -8,7 +8,8 @@ namespace orrery {
 
 namespace {
 
-// Number of elements of a layer's matrices by which a token is multiplied; a matrix of experts counts top_k times.
+// The number of elements of a layer's matrices that one token is multiplied with; matrices of experts count top_k
+// times.
 double met_by_a_token(const Model& m, std::int64_t layer) {
   double sum = 0;
   for (const Parameter& p : layer_parameters(m, layer)) {
@@ -19,13 +20,14 @@ double met_by_a_token(const Model& m, std::int64_t layer) {
   return sum;
 }
 
-// Products of numbers that a token of one head needs in a recurrence: with a state (key_dim, value_dim), one to read
-// it, one to add to it, and one for the delta rule's prediction.
+// The number of multiplications per token and head with the recurrent state, a key_dim x value_dim matrix: one per
+// element to read the state, one to add to it, and one more for the delta rule's prediction.
 double with_state(RecurrenceRule rule, std::int64_t key_dim, std::int64_t value_dim) {
   return (row_of(rule).corrects ? 3 : 2) * static_cast<double>(key_dim * value_dim);
 }
 
-// Products that a recurrence has for every token besides its matrices: the convolution's, and those with the states.
+// The number of multiplications per token that a recurrent layer needs besides its weight matrices: those of the
+// convolution, and those with the recurrent states.
 double of_recurrence(const Model& m, std::int64_t layer) {
   if (layer_kind(m, layer).mixer != Mixer::recurrence) return 0;
   const Recurrence& r = *m.recurrence;
@@ -33,17 +35,19 @@ double of_recurrence(const Model& m, std::int64_t layer) {
          static_cast<double>(r.heads) * with_state(r.rule, r.key_dim, r.value_dim);
 }
 
-// Pairs of a query and an earlier key, the query's own included, where a query has at most so many keys.
+// The number of (query, key) pairs in causal attention over s tokens, if a query attends to itself and to earlier
+// tokens, to `most` keys in all at most.
 double causal_pairs(double s, double most) { return most * (most + 1) / 2 + (s - most) * most; }
 
-// Products of an index over all earlier tokens, which only forward computes, as a third of a product that backward has
-// too.
+// The number of multiplications with which the indexer of sparse attention scores all earlier tokens for every query of
+// s tokens, over 3: callers count a product three times (forward and two in backward), and the indexer runs in forward
+// only.
 double of_index(const Model& m, double s) {
   if (!m.indexer) return 0;
   return causal_pairs(s, s) * static_cast<double>(m.indexer->heads * m.indexer->head_dim) / 3;
 }
 
-// Pairs of a query and a key that one head of one sequence has in a layer.
+// The number of (query, key) pairs that attention computes for one head of one layer in one sequence.
 double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
   const Model& m = spec.model;
   const auto s = static_cast<double>(spec.sequence);
@@ -53,8 +57,8 @@ double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
   return spec.documents ? document_pairs(spec, window, false).mean : pairs_of_document(s, window);
 }
 
-// Sums the pairs of all layers that have attention, each counted as often as `times` says; layers for multi-token
-// prediction count like the last layer. These layers have at most two kinds of masks.
+// Sums the (query, key) pairs of all layers with attention. times: a function that says how often a layer counts.
+// Layers for multi-token prediction count like the last layer. Layers have at most two kinds of masks (window or none).
 template <class Times>
 double pairs_of_layers(const Spec& spec, AttentionPairs pairs, const Times& times) {
   const Model& m = spec.model;
@@ -79,11 +83,11 @@ double attention_flops(const FlashAttention& a, AttentionPairs pairs) {
   return 2.0 * static_cast<double>(a.batch * a.heads * a.query * (a.head_dim + a.value_dim)) * keys;
 }
 
-// The products of a token with a model that is frozen in part: forward everywhere; the gradient of a weight that
-// trains; and an input's gradient where something trains before it.
+// The matrix products that a partly frozen model needs. Every weight has the forward product; a weight that trains also
+// has that of its gradient; and where a weight before it trains, there is the product of the input's gradient.
 struct Needed {
-  double products = 0;         // elements that a token is multiplied with, once for each product
-  std::vector<double> scores;  // passes of each layer's attention, backward counted twice
+  double products = 0;         // multiplications per token, over all products
+  std::vector<double> scores;  // for each layer: 3 if attention has a backward, else 1
 };
 
 Needed needed_products(const Spec& spec) {
@@ -94,7 +98,8 @@ Needed needed_products(const Spec& spec) {
     const bool trains = !is_frozen(m, p.name);
     const double used = p.in == 1 ? 0 : p.experts > 0 ? static_cast<double>(m.moe->top_k) : 1;
     needed.products += (1.0 + (trains ? 1 : 0) + (below ? 1 : 0)) * used * static_cast<double>(p.out * p.in);
-    // An adapter's first matrix stands behind the frozen one, whose input is its own: only its second matrix sees it.
+    // An adapter (LoRA) is listed after its frozen matrix but reads the same input: of the adapter, only the second
+    // matrix comes after a weight that trains (the first one), so that its input needs a gradient.
     below = below || trains;
   };
   for (std::int64_t layer = 0; layer < m.layers; ++layer) {

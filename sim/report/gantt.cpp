@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// letters of the kinds of work; idle (.) comes first and gets the time that no other kind takes
+// The letter for each kind of work (see gantt.h). Idle (.) comes first and gets the time that no other kind takes.
 constexpr std::string_view kLetters = ".FBRUW";
 
 std::size_t letter_of(const Op& op) {

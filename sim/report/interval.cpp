@@ -11,10 +11,10 @@
 namespace orrery {
 namespace {
 
-// Quantiles of measured over predicted time. The interval is for 80 % of new steps; it covers a little more of the
-// published steps, because constants were chosen with these steps known.
+// The quantiles of (measured step time / predicted step time) that bound the interval. It is meant to hold 80 % of new
+// steps, and holds a little more of the published steps, because constants were chosen with these steps known.
 constexpr double kLow = 0.085, kHigh = 0.915;
-constexpr std::size_t kEnough = 10;  // smallest number of published steps in a class for an interval of its own
+constexpr std::size_t kEnough = 10;  // published steps that a class needs for an interval of its own
 
 constexpr std::string_view kAbout =
     "80 % intervals of a step's time as multiples of the prediction: quantiles (8.5 and 91.5 %) of measured / "
@@ -33,7 +33,7 @@ struct Weighted {
   double ratio, weight;
 };
 
-// The ratio below which a given share of the total weight is, interpolated between neighbours.
+// The ratio below which this share of the total weight is, interpolated (geometrically) between neighbouring ratios.
 double quantile(const std::vector<Weighted>& sorted, double share) {
   double total = 0, below = 0;
   for (const Weighted& w : sorted) total += w.weight;
@@ -78,7 +78,7 @@ Interval interval_of(const Spec& spec) {
 }
 
 std::string intervals_json(const std::vector<StepResidual>& residuals) {
-  // for each GPU architecture and publication, the number of steps
+  // number of steps, by (GPU architecture, publication)
   std::map<std::pair<std::string, std::string>, double> of_source;
   for (const StepResidual& r : residuals) ++of_source[{r.gpu, r.source}];
   std::map<Class, std::vector<Weighted>> classes;

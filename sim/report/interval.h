@@ -8,14 +8,15 @@
 
 namespace orrery {
 
-// The multiples of a prediction between which a measured step lies in eight cases of ten.
+// The factors low and high such that a measured step time lies between low and high times its prediction in 80 % of
+// cases.
 struct Interval {
   double low = 1, high = 1;
 };
 
-// The interval from models/data/intervals.json: residuals of published steps of the same software on the same GPU
-// architecture and about as many nodes, else of the most similar steps that there are (the file's key `about` says
-// how). {1, 1} for a GPU architecture that is not known.
+// The interval for a spec, from models/data/intervals.json: from published steps of the same software on the same GPU
+// architecture and about as many nodes, else from the most similar published steps (the file's key `about` says how).
+// {1, 1} for a GPU architecture without published steps.
 Interval interval_of(const Spec& spec);
 
 // A published step: its measured time over the predicted time, and the properties by which similar steps are found.
@@ -26,7 +27,7 @@ struct StepResidual {
   double ratio = 1;  // measured step time / predicted step time
 };
 
-// The contents of models/data/intervals.json, made from these residuals.
+// The contents of models/data/intervals.json, made from the published steps in `residuals`.
 std::string intervals_json(const std::vector<StepResidual>& residuals);
 
 }  // namespace orrery

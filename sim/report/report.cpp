@@ -18,7 +18,8 @@ namespace {
 
 constexpr double kMiB = 1048576.0;
 
-// A mean over ranks, summed in integers so that its bits are the same whether eight equal ranks are one class or eight.
+// A mean over ranks, summed in integers, so that it is the same to the bit whether eight equal ranks are one class or
+// eight.
 struct RankMean {
   __extension__ using Wide = __int128;
   Wide sum = 0;
@@ -29,16 +30,15 @@ struct RankMean {
 void add_time(Report& r, const Plan& plan, const Attribution& a) {
   std::array<RankMean, kTimeKinds> means;
   for (std::size_t s = 0; s < plan.classes.size(); ++s) {
-    if (plan.classes[s].server) continue;  // a server computes on the host
+    if (plan.classes[s].server) continue;  // a parameter server computes on the host
     for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.classes[s].multiplicity);
   }
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
 
-// The time from step to step where stages do not wait for each other between steps. It is the time of the stage that is
-// busy longest, from its first forward to its last update, including work before its first forward. Stages that begin
-// later also end later; the part of the gradient norm that a stage sends on reaches the next stage while the next stage
-// is still busy.
+// The time from step to step where stages do not wait for each other between steps: the time of the stage that is busy
+// longest, from its first forward (and work before that) to its last update. Stages that begin later also end later;
+// the part of the gradient norm that a stage sends on arrives while the next stage is still busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
   for (const RankClass& slot : plan.classes) {
@@ -59,8 +59,8 @@ Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   return std::min(longest, trace.step_time);
 }
 
-// Shortens the step by the time in which neighbouring steps overlap: that time is subtracted from the kinds of time in
-// which ranks wait for each other, first from those at the start and end of a step.
+// Shortens the step time by `overlap`, the seconds for which a step overlaps with the next. That time is subtracted
+// from the kinds of time in which ranks wait for each other, first from those at the start and end of a step.
 void overlap_steps(Report& r, double overlap) {
   r.step_time_s -= overlap;
   for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other,
@@ -72,7 +72,7 @@ void overlap_steps(Report& r, double overlap) {
   }
 }
 
-// Adds the bytes in tiers beyond the device that the ranks of the fullest node hold together, as a sum of the peaks of
+// Adds the bytes on the host and on disks that the ranks of the fullest node hold together. It is a sum of the peaks of
 // single ranks, which may come at different moments.
 void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, const std::vector<SlotMemory>& slots) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
@@ -91,14 +91,13 @@ void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, cons
   }
 }
 
-// Whether ranks are CPUs, which have no CUDA context outside the allocator and no library workspace.
+// Whether ranks are CPUs, which have neither a CUDA context outside the allocator nor a library workspace.
 bool on_cpu(const Spec& spec) { return spec.cluster.gpu.memory_bytes == 0; }
 Bytes context_bytes(const Spec& spec) {
   return static_cast<Bytes>(on_cpu(spec) ? 0 : spec.software.memory.context_MiB * kMiB);
 }
 
-// Bytes of the device's memory; for CPU ranks, which have no GPU, bytes of the machine's memory, which the profile
-// states.
+// Bytes of the GPU's memory; for CPU ranks, bytes of the machine's memory, which the profile states.
 Bytes capacity_of(const Spec& spec, const Profile& profile) {
   return on_cpu(spec) ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
 }
@@ -109,9 +108,9 @@ Bytes usable_bytes(const Spec& spec, const Costs& costs, const Profile& profile)
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
-// The greatest number of bytes of gradients that are copied at one moment for a reduction. Gradients are copied bucket
-// by bucket; where each parameter has a bucket of its own, its complete gradient is copied; where all gradients are
-// reduced together, they are contiguous in memory already.
+// The most bytes of gradients that are copied at one moment for a reduction. Gradients are copied bucket by bucket; if
+// each parameter has a bucket of its own, its complete gradient is copied; if all gradients are reduced together, they
+// are contiguous already and nothing is copied.
 Bytes largest_copy(double bucket_MiB) {
   if (bucket_MiB >= kOneBucket_MiB) return 0;
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
@@ -119,8 +118,8 @@ Bytes largest_copy(double bucket_MiB) {
 
 MemoryOptions memory_options(const Spec& spec, const Plan& plan, const Costs& costs, const Profile& profile) {
   const Software& software = spec.software;
-  // Sharded gradients have a permanent flat buffer; unsharded gradients are copied into a flat buffer when they are
-  // reduced.
+  // Sharded gradients have a permanent flat buffer; unsharded gradients are copied into a flat buffer for the
+  // reduction.
   const std::int64_t copies = plan.shards_gradients ? 0 : software.memory.flat_copies;
   const double buffers = plan.shards_optimizer && copies == 0 ? software.memory.buffers_MiB : 0,
                bucket = spec.strategy.bucket_MiB;
@@ -164,7 +163,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& co
 
 using CommunicationKey = std::tuple<Dimension, std::string, std::string, std::string>;
 
-// A row of the report's table of communication, as sums over ranks.
+// One row of the report's table of communication, as means over ranks.
 struct Traffic {
   RankMean count, bytes, time, exposed;
 };
@@ -175,12 +174,13 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
   return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
 }
 
-// Bytes that one rank of a class sends. For gathers, scatters, pushes and pulls they depend on the rank.
+// Bytes that one rank of a class sends in a task of this op. In gathers, scatters, pushes and pulls they differ from
+// rank to rank.
 Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c.group)];
-  // found for each class of ranks, since groups may differ between stages
+  // The group is found for each class of ranks, since groups may differ between stages.
   const auto& group = table.groups[table.member_of[slot.representative]];
   const auto n = static_cast<std::int64_t>(group.size());
   const bool root = slot.representative == group.front();
@@ -200,8 +200,8 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   }
 }
 
-// Adds the table of communication, which sums transfers by group, kind of transfer, link and algorithm; a send and its
-// receive count once, at the sender.
+// Adds the table of communication to the report: transfers summed by group, kind of transfer, link and algorithm. A
+// send and the matching receive count once, at the sender.
 void add_communication(Report& r, const Plan& plan, std::span<const TransferNote> notes, const Trace& trace,
                        const Attribution& a) {
   const Period period = period_of(plan, trace);
@@ -238,7 +238,7 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
   }
 }
 
-// Adds the weight versions and staleness of an asynchronous schedule, stage by stage.
+// Adds, for each stage of an asynchronous schedule, how many weight versions it keeps and how stale its gradients are.
 void add_weights(Report& r, const Plan& plan) {
   for (const RankClass& s : plan.classes) {
     if (plan.steps > 1) r.weights.push_back({s.name, s.versions, s.staleness});
@@ -316,7 +316,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   add_time(r, plan, a);
   r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
   if (plan.steps_overlap && plan.steps == 1) overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
-  r.step_time_low_s = r.step_time_s;  // initial values: predict() sets the interval from errors of similar steps
+  r.step_time_low_s = r.step_time_s;  // initial values; predict() later sets the interval
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
   r.memory = std::move(memory);

@@ -69,7 +69,7 @@ std::string fit_text(const Report& r, const Style& style) {
   return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
 }
 
-// Adds rows for the bytes that the ranks of a node have allocated on the host and on disks.
+// Adds rows for the peak bytes that the ranks of one node have allocated on the host and on disks.
 void add_beyond(Table& t, const Report& r) {
   for (const MemoryTier tier : kTiersBeyond) {
     const Bytes peak = r.memory.tier_peak[index_of(tier)], capacity = r.memory.tier_capacity[index_of(tier)];
@@ -79,8 +79,8 @@ void add_beyond(Table& t, const Report& r) {
   }
 }
 
-// MFU is printed in both conventions (pairs within the mask, all s x s pairs) if the two differ by more than this
-// share.
+// MFU is printed twice, counting attention over the pairs within the mask and over all s x s pairs, if the two figures
+// differ by more than this share.
 constexpr double kConventionsDiffer = 0.02;
 
 std::string headline(const Report& r, const Style& style) {
@@ -106,7 +106,7 @@ std::string headline(const Report& r, const Style& style) {
   return print(t, kIndent, style.columns);
 }
 
-// The width of the longest bar, where figures and names take some forty columns of a terminal.
+// The width of the longest bar in characters: figures and names take some forty columns of the terminal.
 std::size_t bar_columns(const Style& style) {
   return style.columns == 0
              ? kBarColumns
@@ -120,7 +120,7 @@ std::string time_table(const Report& r, const Style& style) {
   if (style.bars) t.columns.push_back({"", "", Align::left});
   for (int k = 0; k < kTimeKinds; ++k) {
     const double share = r.step_time_s > 0 ? r.time_s[k] / r.step_time_s : 0;
-    if (share < 0.0005) continue;  // prints as 0.0 %
+    if (share < 0.0005) continue;  // it would print as 0.0 %
     std::string name(name_of(static_cast<TimeKind>(k)));
     std::replace(name.begin(), name.end(), '_', ' ');
     t.rows.push_back({name, number(r.time_s[k], scale), fmt::format("{:.1f}", 100 * share)});
@@ -135,7 +135,7 @@ std::string memory_table(const Report& r, const Style& style) {
   const std::string unit(scale.unit);
   t.columns = {
       {"memory per rank", "", Align::left}, {"ranks"}, {"device", unit}, {"reserved", unit}, {"allocated", unit}};
-  std::vector<std::size_t> shown;  // memory categories of which some rank has enough bytes to print
+  std::vector<std::size_t> shown;  // categories of memory of which some rank has enough bytes to print
   for (std::size_t c = 0; c < kCategories; ++c) {
     const auto prints = [&](const RankMemory& rank) { return as_double(rank.memory.at_peak[c]) >= 0.005 * scale.size; };
     if (std::none_of(r.memory.ranks.begin(), r.memory.ranks.end(), prints)) continue;
@@ -153,7 +153,7 @@ std::string memory_table(const Report& r, const Style& style) {
   return print(t, kIndent, style.columns);
 }
 
-// Tells when the fullest class of ranks has its peak, and the largest buffers at that moment.
+// A line that says when the fullest class of ranks has its peak, and names the largest buffers at that moment.
 std::string peak_text(const Report& r) {
   const auto worst =
       std::max_element(r.memory.ranks.begin(), r.memory.ranks.end(),

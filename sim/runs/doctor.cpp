@@ -22,7 +22,8 @@ std::string size_text(Bytes bytes) {
   return size > kNoLimit ? "unlimited" : fmt::format("{:.0f} MiB", size / kMiB);
 }
 
-// A limit of the room for ranks: most ranks that it lets start, against as many as a run may have here.
+// Checks one resource that limits the number of ranks. ranks: most ranks that the resource lets start; wanted: as many
+// as a run may have on this machine.
 Finding room_check(const char* name, const std::string& found, std::int64_t ranks, std::int64_t wanted,
                    const char* mend) {
   const std::string text = fmt::format("{}: {} rank{} at most", found, ranks, ranks == 1 ? "" : "s");
@@ -56,7 +57,7 @@ Finding plugin(const MachineFacts& f) {
           "build it where libopenmpi-dev is installed, or install the package again"};
 }
 
-// The most ranks that one of the limits lets start.
+// The most ranks that can start together as far as this one resource (limit) is concerned.
 std::int64_t ranks_by(const Room& room, std::int64_t Room::*limit) {
   constexpr std::int64_t kEnough = std::int64_t{1} << 60;
   Room alone{kEnough, kEnough, kEnough, kEnough};

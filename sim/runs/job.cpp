@@ -30,18 +30,18 @@
 namespace orrery {
 namespace {
 
-// Seconds to wait after a fault until the other ranks have come to wait for the lost rank, so that the error can name
-// them.
+// Seconds to wait after a fault: by then the other ranks have come to wait for the lost rank, so that the error message
+// can name them.
 constexpr Seconds kSettle = 0.5;
 constexpr Seconds kLinger = 5;  // seconds that mpirun may take to end after its ranks, before it is killed
-// Seconds for which mpirun may be suspended before the run ends with an error; a rank has the same limit.
+// Seconds for which mpirun may be suspended before the run ends with an error; for a rank the limit is the same.
 constexpr Seconds kStopped = 3;
 constexpr char kShared[] = "/dev/shm";
-// greatest number of characters kept of the last output of mpirun and its ranks
+// Most characters of the last output of mpirun and its ranks that are kept.
 constexpr std::size_t kMostLog = 4000;
 
-// The patience with each rank: the timeout (--hang-timeout), and the predicted time of each op, of which a multiple may
-// pass before the rank counts as hung. Without a profile that fits, only the timeout holds.
+// How long each rank may take for an op before it counts as hung: the timeout (--hang-timeout), and a multiple of the
+// op's predicted time. If no profile fits, only the timeout counts.
 Patience patience_for(const Job& job) {
   Patience patience{.hang = job.options.hang_timeout};
   Profile profile;
@@ -60,8 +60,8 @@ Patience patience_for(const Job& job) {
   return patience;
 }
 
-// Throws the Error for a launcher (mpirun, or the program that starts GPU ranks) that has ended while no rank has
-// reported why.
+// Throws the Error for a launcher (mpirun, or the program that starts GPU ranks) that has ended before any rank
+// reported a reason.
 [[noreturn]] void ended_early(const Witnesses& witnesses, int status, const std::string& log) {
   std::fputs(tail_of(log).c_str(), stderr);
   std::int64_t first = 0;
@@ -75,20 +75,20 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
-// smallest status of a killed program: ProcessTree::status() is kKilled + n if signal n killed it
+// The exit status of a program that signal n killed is this number plus n (ProcessTree::status()).
 constexpr int kKilled = 128;
 
-// A part of an error message that says that the launcher was killed, "" if it was not: ranks die with their launcher.
+// A part of an error message that says that the launcher was killed; "" if it was not. Ranks die with their launcher.
 std::string launcher_end(const ProcessTree& tree) {
   const std::optional<int> status = tree.status();
   if (!status || *status <= kKilled) return "";
   return fmt::format("; the launcher was killed by {}", signal_name(*status - kKilled));
 }
 
-constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // a line that Open MPI prints for every rank that is lost
+constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // Open MPI prints such a line for every lost rank
 
-// The last line that the launcher, or a rank through it, has printed. Lines of only '-' and '=', and Open MPI's lines
-// about lost ranks, are skipped.
+// The last line that the launcher, or a rank through it, has printed. Lines of '-' and '=' only, and Open MPI's lines
+// about lost ranks, do not count.
 std::string last_words(const std::string& log) {
   std::istringstream in(tail_of(log));
   std::string last;
@@ -100,8 +100,8 @@ std::string last_words(const std::string& log) {
   return last.empty() ? "" : fmt::format("; the launcher's last line: {}", printable(last));
 }
 
-// The error of a failed run. Waits kSettle seconds first, so that the error can name the ranks that wait for the lost
-// rank; then kills all processes.
+// Makes the Error of a failed run. Waits kSettle seconds first, so that the message can name the ranks that wait for
+// the lost rank; then kills all processes.
 Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& witnesses, ProcessTree& tree,
               const std::string& log) {
   for (const Seconds start = now(); now() < start + kSettle;) tree.wait(kLook);
@@ -113,8 +113,8 @@ Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& 
   return Error(fault.line, fault.exit_code);
 }
 
-// Handles the loss of parameter servers while other servers of the same chain hold replicas of the lost states: the
-// remaining servers are told, take over the work of the lost ones, and the run goes on.
+// Handles lost parameter servers for which another server of the same chain holds a replica of the states: the
+// remaining servers of the chain are told and take over, and the run goes on.
 void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& folder) {
   while (const auto lost = lost_replica(job.plan, witnesses.ranks())) {
     witnesses.spare(*lost);
@@ -126,8 +126,8 @@ void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& fol
   }
 }
 
-// Notices a suspended launcher, or a suspended process that the launcher has forked and that has not become a rank yet:
-// the ranks may go on, but a suspended launcher would not notice their end.
+// Detects that the launcher, or a process that the launcher has forked and that is not a rank yet, is suspended: the
+// ranks may go on, but a suspended launcher would not see their end.
 class LauncherWatch {
  public:
   // Throws Error once a process has been suspended for kStopped seconds.
@@ -146,7 +146,7 @@ class LauncherWatch {
 
  private:
   std::optional<pid_t> process_;
-  Seconds since_ = 0;  // time when this process was first seen stopped
+  Seconds since_ = 0;  // time when the process was first seen suspended
 };
 
 // Watches the ranks until all have finished. Throws Error for the fault that ended the run.
@@ -157,7 +157,7 @@ void watch(ProcessTree& tree, const Job& job, const std::string& folder, const s
                       by_mpirun ? [&] { return tree.ranks(); } : std::function<RankProcesses()>());
   LauncherWatch launcher;
   for (;;) {
-    // The launcher's status is read before the ranks' files, so that the files of an ended run are complete.
+    // The launcher's status is read before the ranks' files, so that these files are complete if the run has ended.
     const bool ended = tree.status().has_value();
     witnesses.look(now());
     spare_replicas(witnesses, job, folder);
@@ -180,7 +180,7 @@ Job make_job(const RunOptions& given) {
   if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
   job.spec = load_spec(given.spec, job.options.overrides);
   const Plan folded = make_plan(job.spec);
-  // job.steps is the number of times that the plan runs: one plan may hold several training steps.
+  // job.steps counts runs of the plan; one plan may hold several training steps.
   job.steps = ceil_div(given.steps > 0 ? given.steps : job.spec.steps, folded.steps);
   job.hash = plan_hash(folded);
   job.plan = unfold(folded);
@@ -188,7 +188,7 @@ Job make_job(const RunOptions& given) {
 }
 
 std::int64_t most_ranks_unasked(std::int64_t cores) {
-  constexpr std::int64_t kAlways = 8;  // so few ranks may share cores: the run is slow, but correct
+  constexpr std::int64_t kAlways = 8;  // so few ranks may share cores: the run is then slow, but correct
   return std::max(cores, kAlways);
 }
 
@@ -231,7 +231,7 @@ std::int64_t snapshot_every(const Job& job) {
   return servers && job.options.device != "cuda" ? servers->snapshot_every : 0;
 }
 
-// The last step of which every rank has written a snapshot; 0: none.
+// The last step for which every rank has written a snapshot; 0: there is none.
 std::int64_t last_snapshot(const Job& job, const std::string& folder) {
   const std::int64_t every = snapshot_every(job);
   for (std::int64_t step = (job.steps - 1) / every * every; step > 0; step -= every) {
@@ -284,8 +284,8 @@ std::vector<RankRun> run_in(RankSession& session, const Job& job, const Common& 
 
 }  // namespace
 
-// Runs the plan. After a fault, if parameter servers write snapshots, the run starts again from the last snapshot; the
-// Error of the fault is thrown if there is no later snapshot than the one from which the failed run had started.
+// Runs the plan. If parameter servers write snapshots, the run starts again after a fault from the last snapshot. If
+// there is no later snapshot than the one that the failed run began with, the Error of the fault is thrown.
 std::vector<RankRun> run_job(const Job& job, const Common& common, RankSession* session) {
   if (session != nullptr) return run_in(*session, job, common);
   if (snapshot_every(job) == 0) return run_from(job, "", 0, common);

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestTemporary = 24;
-// start of the folder's name; the id of the process that made the folder follows
+// The beginning of the folder's name; the id of the process that made the folder follows it.
 constexpr char kFolderPrefix[] = "orrery-";
 
 std::string variable(const char* name) {
@@ -35,9 +35,9 @@ std::string variable(const char* name) {
 
 bool is_program(const fs::path& path) { return fs::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0; }
 
-// Flags for mpirun in containers: ranks may not read each other's memory there (vader's single copy), there is no
-// network to look for, and there may be more ranks than cores, so that waiting ranks must yield and none is bound to a
-// core.
+// Flags of mpirun for use in containers: ranks may not read each other's memory (vader's single copy), there is no
+// network to look for, and there may be more ranks than cores, so that waiting ranks must yield and no rank is bound to
+// a core.
 constexpr std::string_view kMpirunFlags[] = {"--oversubscribe",
                                              "--enable-recovery",
                                              "--bind-to",
@@ -134,21 +134,21 @@ TemporaryFolder::TemporaryFolder(const std::string& parent)
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;  // errors are ignored, since there is nobody to report them to
+  std::error_code ignored;  // nobody is left to whom an error could be reported
   fs::remove_all(path_, ignored);
   if (lock_ >= 0) ::close(lock_);
 }
 
 namespace {
 
-// The id of the process that made a folder, from the folder's name; 0: the name has none. The folder of a launched job
-// has the user's id in that position.
+// The id of the process that made a folder, as the folder's name says; 0: the name says none. In the name of a launched
+// job's folder, the user's id stands in that position.
 pid_t maker_of(const std::string& name) {
   int length = 0;
   long pid = 0;
   const std::string form = fmt::format("{}%ld-%n", kFolderPrefix);
   if (std::sscanf(name.c_str(), form.c_str(), &pid, &length) != 1 || length == 0) return 0;
-  // whether the name ends with the six random characters of mkdtemp(3)
+  // Whether the name ends with the six random characters that mkdtemp(3) appends.
   const bool six = name.size() == static_cast<std::size_t>(length) + 6;
   return six && pid > 0 && pid != static_cast<long>(::geteuid()) ? static_cast<pid_t>(pid) : 0;
 }

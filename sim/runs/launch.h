@@ -6,48 +6,49 @@
 
 namespace orrery {
 
-// A program to start, with its arguments and the environment variables that it gets in addition to those of this
-// process.
+// A program to start, with arguments and with environment variables ("KEY=VALUE") beyond those of this process.
 struct Command {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
 };
 
-// The arguments of orrery-rank (models/trace/trace_file.h describes their use).
+// The command-line arguments of orrery-rank (models/trace/trace_file.h says how they are used).
 struct RankArguments {
   std::string spec;
   std::vector<std::string> overrides;
   std::string folder;
   std::int64_t steps = 1;
-  double hang_timeout = 0;      // 0: ranks do not watch each other for hangs
-  std::int64_t mark_every = 1;  // GPU ranks time the tasks of each so many steps
-  bool turns = false;           // whether the ranks run one by one
-  std::int64_t first_step = 0;  // index of the first step to run, from the snapshots in the folder `snapshots`
-  std::string snapshots;        // path of the folder with snapshots; "": none
+  // Seconds in an op after which a rank counts as hung; 0: ranks do not watch each other for that.
+  double hang_timeout = 0;
+  std::int64_t mark_every = 1;  // GPU ranks time single tasks in every mark_every-th step
+  bool turns = false;           // whether the ranks run one after another
+  // Index of the first step to run; it starts from the snapshots in the folder `snapshots`.
+  std::int64_t first_step = 0;
+  std::string snapshots;  // path of the folder with snapshots; "": none
 };
 std::vector<std::string> rank_arguments(const std::string& program, const RankArguments& arguments);
 
-// The program that executes ranks on a device ("cpu", "cuda"): $ORRERY_RANK, else orrery-rank or orrery-rank-cuda
-// beside this program or in ../exec. Throws Error if it is not there.
+// The path of the program that executes ranks on a device ("cpu", "cuda"): $ORRERY_RANK, else orrery-rank or
+// orrery-rank-cuda in the folder of this program or in ../exec. Throws Error if there is no such file.
 std::string find_rank_program(const std::string& device);
 
-// The path of a program on PATH; "" where there is none.
+// The path of the program `name` in a folder of PATH; "" where there is none.
 std::string find_on_path(const std::string& name);
 
-// The command of Open MPI's mpirun with n ranks on this machine. mpirun and its ranks keep all their files in
-// `temporary` and `shared` ("": in their default folders). A rank that dies does not end the other ranks: the process
-// that watches the ranks does. Throws Error if there is no mpirun on PATH.
+// The command with which Open MPI's mpirun starts n ranks on this machine. rank: the command of one rank. mpirun and
+// the ranks keep all their files in `temporary` and `shared` ("": in their default folders). A rank that dies does not
+// end the other ranks; the process that watches the ranks does that. Throws Error if PATH has no mpirun.
 Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
                const std::string& shared);
 
-// The rank that a launcher (mpirun, srun) has given this process; -1: none.
+// The rank number that a launcher (mpirun, srun) has given to this process; -1: none.
 std::int64_t launched_rank();
 
-// The name of a folder, the same in all processes of the launcher's job and in no other job.
+// The path of a folder for a launched job: the same in all processes of the job, and different for every job.
 std::string job_folder();
 
-// A new folder in `parent`, only for this user, removed with all that is in it, and locked (flock(2)) while this
-// process lives. Throws Error if it cannot be made.
+// A new folder in `parent` that only this user may read, locked (flock(2)) while this process lives. The destructor
+// removes it with all files in it. Throws Error if it cannot be made.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const std::string& parent);
@@ -61,13 +62,13 @@ class TemporaryFolder {
   int lock_ = -1;
 };
 
-// Removes the folders that TemporaryFolder made for this user in `parent` and whose processes were killed: dead
-// processes hold no lock. (A live process in another container holds its lock, though its process number is unknown
-// here.)
+// Removes the folders in `parent` that this user's TemporaryFolder objects left because their processes were killed: a
+// dead process holds no lock. (A live process in another container still holds its lock, though its process id is
+// unknown here.)
 void sweep_temporary_folders(const std::string& parent);
 
-// $TMPDIR or /tmp. Open MPI binds a socket whose path is some 70 characters longer, and at most 107 are allowed
-// (unix(7)): a long $TMPDIR is therefore not used.
+// The folder for temporary files: $TMPDIR or /tmp. Open MPI binds a socket whose path is some 70 characters longer, and
+// 107 are allowed at most (unix(7)), so that a long $TMPDIR is not used.
 std::string short_temporary();
 
 }  // namespace orrery

@@ -30,7 +30,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The first or last line of all that a command prints, "" if it prints nothing.
+// The first or last line of what a command prints; "" if it prints nothing.
 std::string printed_line(const std::string& command, bool last) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen((command + " 2>&1").c_str(), "r"), ::pclose);
   std::string text, line;
@@ -47,7 +47,7 @@ std::string version_of(const std::string& program, const char* option) {
   return program.empty() ? "" : printed_line(fmt::format("'{}' {}", program, option), false);
 }
 
-// A library by the file name under which programs load it.
+// The path of a library, searched as the dynamic loader does; name: its file name, such as "libnccl.so.2".
 std::string find_library(const std::string& name) {
   std::istringstream own(environment("LD_LIBRARY_PATH"));
   std::error_code unreadable;
@@ -60,7 +60,7 @@ std::string find_library(const std::string& name) {
   return "";
 }
 
-// Device files /dev/nvidia0, /dev/nvidia1, ... that the driver makes for its GPUs.
+// The number of device files /dev/nvidia0, /dev/nvidia1, ..., which the driver makes for GPUs.
 std::int64_t count_gpus() {
   std::int64_t gpus = 0;
   std::error_code unreadable;

@@ -43,14 +43,15 @@ void check_run(const std::string& path, const RankRun& run, const RankRun& first
     refuse(path, fmt::format("has {} sizes a step, the plan has {}", run.steps[0].sizes.size(), sizes));
 }
 
-// The time when the last rank ended a step.
+// The time when the last rank ended the step, on the clock of rank 0.
 Picoseconds end_of(std::span<const RankRun> runs, std::size_t step) {
   Picoseconds end = runs[0].steps[step].end + runs[0].clock_offset;
   for (const RankRun& r : runs) end = std::max(end, r.steps[step].end + r.clock_offset);
   return end;
 }
 
-// The time when a step began: when the one before had ended, unless that was not timed.
+// The time when a step began: when the last rank had ended the step before or, if steps were not timed one after
+// another, when the first rank began.
 Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
   if (step > 0 && runs[0].unmarked.empty()) return end_of(runs, step - 1);
   Picoseconds begin = runs[0].steps[step].begin + runs[0].clock_offset;
@@ -58,9 +59,9 @@ Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
   return begin;
 }
 
-// Finds for each task of a class of ranks the task that had to end before it could enter: the last to end of its
-// dependencies and the task before it in its lane. Dependencies for which the host waits are left out, as they delay
-// the launch and not the task.
+// Finds, for each task of a class of ranks, the task that had to end before it could begin: of the task's dependencies
+// and the task before it in its lane, the one that ended last. Dependencies that the host waits for are left out, since
+// these delay the launch and not the task.
 void find_causes(const Plan& plan, const RankClass& slot, Trace& trace) {
   std::array<TaskId, kLanes> last;
   last.fill(kNone);
@@ -78,7 +79,7 @@ void find_causes(const Plan& plan, const RankClass& slot, Trace& trace) {
   }
 }
 
-// The times at which the host of a class of ranks continued after a wait.
+// The times at which the host of a class of ranks went on after each of its waits.
 std::vector<HostResume> resumes_of(const Plan& plan, const RankClass& slot, const Trace& trace, Picoseconds begin) {
   std::vector<HostResume> resumes = {{slot.begin, begin, kNone}};
   for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -100,7 +101,7 @@ void find_matches(const Plan& plan, Trace& trace) {
   }
 }
 
-// The peak bytes in a tier on the node whose ranks together hold the most there.
+// The peak bytes in a memory tier, summed over the ranks of a node, on the node where the sum is largest.
 Bytes node_peak(std::span<const RankRun> runs, MemoryTier tier) {
   std::map<std::string, Bytes> nodes;
   for (const RankRun& r : runs) nodes[r.host] += r.memory.tier_peak[index_of(tier)];
@@ -129,7 +130,7 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
   return report;
 }
 
-// Mean losses over the ranks that compute a loss, each over the same number of tokens.
+// The loss of each step: the mean over the ranks that compute a loss, each over the same number of tokens.
 std::vector<double> mean_losses(std::span<const RankRun> runs) {
   // A run that restarted from a snapshot also has the losses of earlier steps; a plan may hold several steps.
   std::size_t steps = 0;
@@ -146,8 +147,8 @@ std::vector<double> mean_losses(std::span<const RankRun> runs) {
   return means;
 }
 
-// The link over which the ranks of a group communicate, determined from the group of rank 0: the link inside the node,
-// or "network" between nodes.
+// The link over which a group of ranks communicates, taken from the group of rank 0: the link inside the node, or
+// "network" if the group spans nodes.
 std::string link_of(const Plan& plan, std::span<const RankRun> runs, Dimension dimension) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(dimension)];
   const auto& members = table.groups[table.member_of[runs[0].rank]];
@@ -247,7 +248,7 @@ Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const R
   const auto noted = std::find_if(runs.begin(), runs.end(), [](const RankRun& run) { return !run.note.empty(); });
   if (noted != runs.end()) r.remarks.push_back(noted->note);
   if (!on_gpus)
-    // The step was measured on CPU ranks, so that a share of the peak FLOP/s of the spec's GPU means nothing.
+    // CPU ranks were measured, so that a share of the peak FLOP/s of the spec's GPU means nothing.
     r.mfu = r.hfu = r.mfu_full_attention = 0;
   r.simulation.ranks_simulated = 0;
   return r;

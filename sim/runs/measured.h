@@ -12,33 +12,33 @@
 
 namespace orrery {
 
-// Reads the files of all ranks of a run, in order. unfolded: the plan of all ranks; hash: the hash of the plan with one
-// rank of each class. Throws Error for a file that is broken, or that belongs to another plan or to other steps than
-// the other files. A parameter server listed as lost in the folder left no file; the file of another server of its
-// chain, which did the same work, is used instead.
+// Reads the files that all ranks of a run have written, in the order of ranks. unfolded: the plan of all ranks; hash:
+// the hash of the plan with one rank of each class. Throws Error for a file that is broken, or that belongs to another
+// plan or has other steps than the rest. A parameter server that the folder lists as lost left no file; the file of
+// another server of its chain, which did the same work, is used instead.
 std::vector<RankRun> read_runs(const std::string& folder, const Plan& unfolded, const std::string& hash);
 
-// The trace of step k on one clock, that of rank 0. The step lasts from the moment when the last rank had ended the
-// step before to the moment when the last rank has ended this one (the first step: from the begin of the first rank),
-// so that steps add up to the run; earlier times of a rank are set to 0. A transfer is matched when the last of its
-// ranks has entered it, clamped to [entered, ended] of each rank, since the clocks of the ranks do not agree exactly.
+// The trace of step k of a run on one clock, that of rank 0. The step lasts from the moment when the last rank ended
+// the step before (for the first step: from the begin of the first rank) to the moment when the last rank ended step k,
+// so that steps add up to the run; earlier times of a rank are set to 0. A transfer counts as matched when the last of
+// its ranks has entered it, clamped to [entered, ended] on each rank, since the clocks of ranks do not agree exactly.
 Trace measured_trace(const Plan& unfolded, std::span<const RankRun> runs, std::size_t step);
 
-// The times of every step, as measured_trace() counts them.
+// The times of all steps of a run, as measured_trace() counts them.
 std::vector<Picoseconds> step_times(std::span<const RankRun> runs);
 
-// The index of the step of median time; the first step, which warms up, is left out if there are others. Of an even
+// The index of the step of median time. The first step, which warms up, does not count if there are others. Of an even
 // number of steps the shorter of the two middle ones is taken.
 std::size_t median_step(std::span<const Picoseconds> times);
 
 // The report of a run: times and attribution of the median step, shortest and longest time of all steps but the first,
-// memory as counted by the allocators of the ranks, and losses. on_gpus: whether the run was on the device of the spec,
-// so that the device's own peak memory counts.
+// memory as the ranks' allocators counted it, and losses. on_gpus: whether the run was on the spec's device, so that
+// the device's own peak of memory counts.
 Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> runs, const Trace& trace,
                        bool on_gpus = false);
 
-// The report of a step composed from ranks that ran alone (compose.h): times are those of the trace, memory is that
-// measured by the ranks. notes: link and algorithm of each transfer.
+// The report of a step that is composed from ranks that ran alone (compose.h): times are those of `trace`, memory is
+// what the ranks measured. notes: link and algorithm of each op's transfers.
 Report composed_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> alone, const Trace& trace,
                        std::span<const TransferNote> notes);
 

@@ -16,10 +16,10 @@ Prediction predict_step(const Spec& spec, const Prediction& p, std::span<const R
   return result;
 }
 
-// Keeps for each rank the larger of two predicted memory peaks: that in `most`, and that of a further step in `ranks`.
-// first: whether this is the first step of a run, in which there are no optimizer moments yet. If its peak is above the
-// peak without moments, the peak belongs to a later step with the same sizes, which the run did not have, and is left
-// out.
+// Keeps for each rank the larger of two predicted memory peaks: the one in `most`, and that of a further step in
+// `ranks`. first: whether `ranks` is for the first step of a run, in which no optimizer moments exist yet. If the peak
+// there is above that of a step without moments, it would belong to a later step with the same sizes, which the run did
+// not have, and is left out.
 void keep_larger(std::vector<RankMemory>& most, const std::vector<RankMemory>& ranks, bool first) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const SlotMemory &here = ranks[r].memory, &so_far = most[r].memory;

@@ -25,7 +25,7 @@ namespace {
 constexpr int kNotStarted = 127;  // exit status with which a shell reports a program that it cannot start
 constexpr timespec kPause = {0, 2'000'000};
 
-// All processes of the system, as pairs (process, parent).
+// All processes of the system, as pairs (process id, id of its parent).
 std::vector<std::pair<pid_t, pid_t>> all_processes() {
   std::vector<std::pair<pid_t, pid_t>> list;
   std::error_code gone;
@@ -53,7 +53,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-// The environment variables of this process, with some added or replaced.
+// The environment of this process ("KEY=VALUE") with the variables in `added` added or replaced.
 std::vector<std::string> merged(const std::vector<std::string>& added) {
   std::vector<std::string> all = added;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -65,11 +65,12 @@ std::vector<std::string> merged(const std::vector<std::string>& added) {
   return all;
 }
 
-// The environment variables that tell a rank's process its rank: mpirun's, and the one that GPU ranks get from the
-// process that starts them.
+// Environment variables that tell a process which rank it is: mpirun's, and the one that GPU ranks get from the process
+// that starts them.
 constexpr std::string_view kToldRank[] = {"OMPI_COMM_WORLD_RANK=", "RANK="};
 
-// The rank number of a process, from its environment; a process that has ended but has not been reaped has none.
+// The rank number of a process, from the process's environment; nullopt for a process that has ended and was not reaped
+// yet.
 std::optional<std::int64_t> rank_of(pid_t pid) {
   std::ifstream in(fmt::format("/proc/{}/environ", pid));
   for (std::string entry; std::getline(in, entry, '\0');) {
@@ -117,7 +118,7 @@ void ProcessTree::start(const std::vector<std::string>& arguments, const std::ve
   const pid_t parent = ::getpid();
   program_ = ::fork();
   if (program_ == 0) {  // only calls that are safe after fork(2) may follow
-    ::setpgid(0, 0);    // Ctrl-C in the terminal shall reach the parent process only
+    ::setpgid(0, 0);    // so that Ctrl-C in the terminal reaches only the parent process
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::sigprocmask(SIG_SETMASK, &signals_.before(), nullptr);
     if (::getppid() == parent && ::dup2(in, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(out, 2) >= 0)

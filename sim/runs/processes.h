@@ -13,15 +13,15 @@
 
 namespace orrery {
 
-// Thrown when the user has stopped the program (SIGINT, SIGTERM, SIGHUP), so that all destructors clean up; main then
-// ends the process by the same signal.
+// Thrown when the user has stopped the program (SIGINT, SIGTERM, SIGHUP), so that all destructors clean up; main() then
+// ends the process by this signal.
 struct Interrupted {
   int signal = 0;
 };
 
-// While this object lives, SIGINT, SIGTERM and SIGHUP do not end this process but are reported by ProcessTree::wait(),
-// unless they were ignored before; a signal that arrives later takes effect when this object is destroyed, after all
-// objects made after it have cleaned up.
+// While an object of this class lives, SIGINT, SIGTERM and SIGHUP do not end this process but are reported by
+// ProcessTree::wait(), unless they were ignored before. A signal that arrives later takes effect when the object is
+// destroyed, after all objects made after it have cleaned up.
 class HeldSignals {
  public:
   HeldSignals();
@@ -39,8 +39,8 @@ inline constexpr Seconds kLook = 0.1;  // seconds between two checks of the proc
 Seconds now();                         // time of a steady clock in seconds
 
 // A program and all processes that it starts, directly or not. The destructor kills those that still run or are
-// suspended, and waits until all are gone. Orphans of the program become children of this process, so that none
-// escapes. There may be only one tree at a time; the process must have no other threads that start programs.
+// suspended, and waits until all are gone. Orphans among them become children of this process, so that none escapes.
+// Only one ProcessTree may exist at a time, and no other thread of this process may start programs.
 class ProcessTree {
  public:
   explicit ProcessTree(const HeldSignals& signals);
@@ -48,19 +48,21 @@ class ProcessTree {
   ProcessTree(const ProcessTree&) = delete;
   ProcessTree& operator=(const ProcessTree&) = delete;
 
-  // Starts arguments[0] with additional environment variables ("KEY=VALUE"), without standard input, and with standard
-  // output and standard error in the file `log`. The program dies with this process. Throws Error if it cannot be
-  // started.
+  // Starts the program arguments[0] with additional environment variables ("KEY=VALUE"), without standard input, and
+  // with standard output and standard error in the file `log`. The program dies with this process. Throws Error if it
+  // cannot be started.
   void start(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
              const std::string& log);
-  // Waits until a child ends or `at_most` seconds have passed; throws Interrupted if the user stops the program.
+  // Waits until a child process ends or `at_most` seconds have passed; throws Interrupted if the user stops the
+  // program.
   void wait(Seconds at_most);
-  // Exit status of the program started, or 128 + signal; nullopt while it runs.
+  // Exit status of the program, or 128 + the number of the signal that killed it; nullopt while it runs.
   std::optional<int> status() const { return status_; }
-  // A process of the tree that is suspended (SIGSTOP, a debugger) and belongs to no rank; nullopt if there is none.
+  // A process of the tree that is suspended (by SIGSTOP or a debugger) and is not part of a rank; nullopt if there is
+  // none.
   std::optional<pid_t> stopped() const;
-  // The processes that the program has started as ranks, found by the launcher's variable in their environment, by
-  // rank; the outermost process of a rank first.
+  // The ids of the processes that are ranks, by rank number, outermost process of a rank first. They are found by the
+  // launcher's variable in their environment.
   std::map<std::int64_t, std::vector<pid_t>> ranks() const;
   // Sends SIGKILL to all processes of the tree, the program first; returns when they are gone.
   void kill_all();

@@ -17,7 +17,7 @@
 namespace orrery {
 namespace {
 
-constexpr Seconds kFarewell = 20;  // seconds that the process may take to end after its last job
+constexpr Seconds kFarewell = 20;  // seconds for the process to end after its last job
 
 }  // namespace
 
@@ -42,7 +42,8 @@ void RankSession::start() {
   ::unlink(pipe_.c_str());
   if (::mkfifo(pipe_.c_str(), 0600) != 0)
     throw Error(fmt::format("{}: cannot be made: {}", pipe_, std::strerror(errno)), 1);
-  // Opened for reading too, so that neither this nor a write waits for the process or fails with it (fifo(7)).
+  // The pipe is opened for reading too, so that neither this call nor a write waits for the process, or fails with it
+  // (fifo(7)).
   jobs_ = ::open(pipe_.c_str(), O_RDWR | O_CLOEXEC);
   if (jobs_ < 0) throw Error(fmt::format("{}: cannot be opened: {}", pipe_, std::strerror(errno)), 1);
   tree_.emplace(signals_);

@@ -9,9 +9,9 @@
 
 namespace orrery {
 
-// The program for GPU ranks as one process that runs the jobs of a list one after the other (orrery-rank-cuda --jobs),
-// so that CUDA starts once for all of them. The process begins with the first job; a job that fails ends it, and the
-// next job begins another. Only one ProcessTree may live at a time, so nothing else may start programs meanwhile.
+// One process of the program for GPU ranks that runs a list of jobs one after another (orrery-rank-cuda --jobs), so
+// that CUDA starts only once. The process begins with the first job. A job that fails ends the process, and the next
+// job starts another. Only one ProcessTree may exist at a time, so nothing else may start programs meanwhile.
 class RankSession {
  public:
   RankSession();
@@ -19,11 +19,14 @@ class RankSession {
   RankSession(const RankSession&) = delete;
   RankSession& operator=(const RankSession&) = delete;
 
-  // Hands the process the words of a job's command line, without the program's name, and returns the process.
+  // Gives the process a job: the words of the job's command line, without the program's name. Returns the process.
   ProcessTree& give(const std::vector<std::string>& words);
-  const std::string& log() const { return log_; }  // the file with all that the process has printed
-  void abandon();                                  // ends the process at once, because a job has failed
-  // Waits until the process has ended after its last job. Throws Error with its last line where it ends with a failure.
+  // The path of the file that holds all that the process has printed.
+  const std::string& log() const { return log_; }
+  // Ends the process at once, because a job has failed.
+  void abandon();
+  // Waits until the process has ended after its last job. Throws Error with the last line of its log if the process
+  // failed.
   void end();
 
  private:
@@ -33,7 +36,7 @@ class RankSession {
   HeldSignals signals_;
   TemporaryFolder folder_;
   std::string program_, pipe_, log_;
-  int jobs_ = -1;  // descriptor of the pipe
+  int jobs_ = -1;  // descriptor of the pipe through which the process gets jobs
   std::optional<ProcessTree> tree_;
 };
 

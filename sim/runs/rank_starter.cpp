@@ -23,12 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A name of at most 15 letters (prctl(2)), which ps prints for this program, to distinguish it from the rank that it
-// starts.
+// The name (at most 15 letters, prctl(2)) that ps shows for this program, to tell it from the rank that it starts.
 constexpr char kStarterName[] = "orrery-start";
 constexpr int kNotExecuted = 127;
 
-// Ends this process by the signal that ended the rank, without a core file: the rank has written one, if any.
+// Ends this process by the signal that ended the rank. It leaves no core file: the rank has written one, if any.
 [[noreturn]] void end_by(int signal) {
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);

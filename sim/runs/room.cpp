@@ -16,9 +16,9 @@ namespace {
 
 constexpr Bytes kRoomKiB = 1024, kRoomMiB = 1024 * kRoomKiB;
 
-// Measured with Open MPI 4.1 and OpenBLAS 0.3: 4 ranks start with 48 open files allowed and not with 40, 16 with 96; a
-// rank maps 555 to 666 MB of addresses before its model, and OpenBLAS waits for ever where it cannot map memory; 4
-// ranks use 648 KiB of shared memory, 16 ranks 4.4 MiB.
+// Resources that ranks need, measured with Open MPI 4.1 and OpenBLAS 0.3: with 48 open files allowed 4 ranks start,
+// with 40 they do not; with 96, 16 ranks start. A rank maps 555 to 666 MB of addresses before its model, and OpenBLAS
+// waits for ever where it cannot map memory. 4 ranks use 648 KiB of shared memory, 16 ranks 4.4 MiB.
 constexpr std::int64_t kFiles = 32, kFilesOfRank = 4;
 constexpr Bytes kAddresses = 640 * kRoomMiB;
 constexpr Bytes kSharedAll = 512 * kRoomKiB, kSharedOfRank = 384 * kRoomKiB;
@@ -50,8 +50,8 @@ Room room_here(const std::string& shared, const std::string& temporary) {
   rlimit files{}, addresses{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   ::getrlimit(RLIMIT_AS, &addresses);
-  // The soft limit is raised to kMostFiles only, which is enough for any run: programs that close every file that may
-  // be open would take minutes with a limit of 2^30.
+  // The soft limit is raised to kMostFiles at most, which is enough for any run: with a limit of 2^30, programs that
+  // close every file that may be open would take minutes.
   if (const rlim_t enough = std::min<rlim_t>(files.rlim_max, kMostFiles); files.rlim_cur < enough) {
     const rlimit raised = {enough, files.rlim_max};
     if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) files = raised;

@@ -1,4 +1,5 @@
-// A part of Space, the search space of strategies: the values that the spec allows for each key.
+// The part of class Space (the search space of parallel strategies) that reads which values the spec allows for each
+// key.
 #include <algorithm>
 #include <charconv>
 #include <functional>
@@ -46,7 +47,7 @@ class Values {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    // The prefix "FILE:LINE: ", with which the message of a check may begin already.
+    // An error message may already begin with this prefix, "FILE:LINE: "; the prefix is then not repeated.
     const std::string from = range_.from + ": ";
     throw Error(
         fmt::format("{}search.{}: {}", from, range_.key, what.substr(what.starts_with(from) ? from.size() : 0)));
@@ -90,7 +91,7 @@ void check_rank_order(const std::string& order) {
 
 }  // namespace
 
-// Throws Error for a value of a range that the rules of the search forbid in every strategy.
+// Throws Error if a value that the spec lists for the search is one that the search supports in no strategy.
 static void refuse_value(const SearchRange& range, const Spec& with_value) {
   if (const Pair* limit = first_limit(with_value, Limit::search); limit != nullptr)
     throw Error(fmt::format("{}: {}", range.from, refusal(with_value, *limit)));
@@ -113,9 +114,9 @@ static void check_schedule(const SearchRange& range, const std::string& name) {
   refuse_value(range, spec);
 }
 
-// The search has bounds for schedules whose steps end before the next one begins, whose activations stay on their rank,
-// and whose embedding and output are on the first and the last stage. The table of refused combinations (Limit::search)
-// refuses all other schedules.
+// Whether the search has lower bounds for a schedule: a step must end before the next one begins, activations must stay
+// on their rank, embedding and output must be on the first and the last stage, and the pipeline may run at most two
+// copies of the model. Other schedules are refused by the table of refused combinations (Limit::search).
 bool has_bounds(const ScheduleRow& row) {
   return row.updates == Updates::flush && row.moves == nullptr && row.vocabulary_barriers == 0 &&
          model_copies(row.name) <= 2;
@@ -142,12 +143,13 @@ bool Space::splits() const {
   });
 }
 
-// Fixes the keys to which the spec itself gives a value: the search does not vary them.
+// Fixes a key of the strategy to the value that the spec gives it, so that the search does not vary the key.
 void Space::take_given(const Origin& origin) {
   constexpr std::string_view section = "strategy.";
   if (!origin.key.starts_with(section) || !is_given(origin)) return;
   const std::string key = origin.key.substr(section.size());
-  // The part of the key before the first dot; a key's value may be a map, as in context_kind: {ring: 2, ulysses: 4}.
+  // The part of the key before the first dot: the value of a key may be a map, as in context_kind: {ring: 2, ulysses:
+  // 4}.
   const std::string whole = key.substr(0, key.find('.'));
   batch_given_ = batch_given_ || key == "global_batch";
   bucket_given_ = bucket_given_ || key == "bucket_MiB";

@@ -78,8 +78,9 @@ bool reduces_units(const Spec& base, const MemoryPlan& memory_plan) {
   return stack_kind(base, memory_plan).host_gradients || unit_gradients(base, row_of(memory_plan.sharding));
 }
 
-// Classes with offloaded gradients are listed only where offloading them changes the cost of layers: where the device
-// does not reduce gradients unit by unit (as FSDP does), or where no other rank shares the gradients.
+// Lists the classes of shardings (ZeRO stages) with which a layer costs the same. A class with gradients on the host is
+// listed only where that changes the cost of a layer: where the device does not reduce gradients unit by unit (as FSDP
+// does), or where no other rank shares the gradients.
 std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout) {
   std::vector<StackKind> result;
   for (const ShardingRow& row : sharding_rows()) {

@@ -14,38 +14,39 @@
 
 namespace orrery {
 
-// The number of layers of each virtual stage, and the index of its first layer; empty: the model cannot be cut into so
-// many.
+// How a model is cut into virtual stages: for each virtual stage, its number of layers and the index of its first
+// layer. Both arrays are empty if the model cannot be cut into that many virtual stages.
 struct ModelCut {
   std::vector<std::int64_t> layers, first;
 };
 
-// The pipeline stage on which each virtual stage of a schedule is.
+// Which pipeline stage runs each virtual stage of a schedule.
 struct PlacedChunks {
   Schedule where;
-  // for each pipeline stage and each of its chunks, the index of the virtual stage
+  // [pipeline stage][chunk of that stage]: index of the virtual stage that the chunk is
   std::vector<std::vector<std::int64_t>> of_stage;
 };
 
-// The cost of the transfer of a unit (a layer's weights or gradients). time: its time when nothing else runs; nic,
-// nvlink: time in which it would use the full bandwidth of that link; pressure: added time of kernels that run at the
-// same time, as a share of their time alone (timing.h).
+// The cost of transferring a unit (a layer's weights or gradients). time: picoseconds when nothing else runs; nic,
+// nvlink: picoseconds for which the transfer would need that link's full bandwidth; pressure: how much longer kernels
+// take that run beside the transfer, as a share of their time alone (0.1: 10 % longer).
 struct MovedUnit {
   Picoseconds time = 0, nic = 0, nvlink = 0;
   double pressure = 0;
 };
 
-// The ranks that hold the same weights, the number of them on each node, and the costs of their transfers.
+// The ranks that hold the same weights (data and context ranks), how many of them are on each node, and their transfer
+// costs.
 struct ReplicaGroup {
-  // Number of these ranks on each node; empty where this differs from stage to stage, and where no costs of transfers
-  // are known.
+  // For each node, the number of ranks of the group; empty where this differs from stage to stage, and where no
+  // transfer costs are known.
   std::vector<int> spread;
   std::int64_t channels = 0;
   std::map<CollectiveKind, double> rates;
   std::map<std::pair<CollectiveKind, Bytes>, MovedUnit> moved;
 };
 
-// A class of shardings (ZeRO stages) that cost the same for a layer: one sharding that stands for the class, and
+// A class of shardings (ZeRO stages) with which a layer costs the same: one sharding that stands for the class, and
 // whether gradients are on the host.
 struct StackKind {
   Sharding sharding = Sharding::none;
@@ -54,15 +55,16 @@ struct StackKind {
   auto operator<=>(const StackKind&) const = default;
 };
 
-// time: the least step time, without the update, of any of the strategies that differ only in recomputation, offloaded
-// activations, overlaps and order of ranks (a group; docs/model.md). least: the fewest weights of any stage.
+// Figures that hold for all strategies that differ only in recomputation, offloaded activations, overlaps and order of
+// ranks (a group; docs/model.md). time: lower bound of the step time without the optimizer update; least: the fewest
+// weights of any stage.
 struct GroupTime {
   Picoseconds time = 0;
   StageWeights least;
 };
 
-// Costs that strategies with different parallel degrees share, kept once they have been computed. Each thread has a
-// cache of its own. The cache changes no result.
+// Costs that strategies with different parallel degrees have in common, computed once and kept. Each thread has a cache
+// of its own. The cache changes no result.
 struct BoundCache {
   BoundCache(const Space& searched, const Profile& measured, StackCosts& shared)
       : space(searched), profile(measured), stacks(shared) {}
@@ -71,15 +73,15 @@ struct BoundCache {
   const Profile& profile;
   StackCosts& stacks;  // costs of blocks, which all threads share
   KnownOrders orders;
-  // cuts of the model; the key is the number of stages and of virtual stages on each
+  // Cuts of the model into virtual stages, by (number of stages, number of virtual stages on each stage).
   std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts;
   std::map<std::pair<std::int64_t, bool>, std::int64_t> layers_ahead;
   std::map<std::tuple<ChunkPlacement, std::int64_t, std::int64_t, std::int64_t>, PlacedChunks> placed;
-  std::map<std::int64_t, Picoseconds> updates;  // for each number of elements, the time of an optimizer update
+  std::map<std::int64_t, Picoseconds> updates;  // time of an optimizer update, by number of updated weights
   std::map<std::vector<int>, NcclModel> models;
-  // Groups of replicas by a key: the strides of data, context and pipeline ranks, the number of ranks of one stage, the
-  // degrees of data and context, the number of stages (0 where it makes no difference), and whether two copies of the
-  // model share gradients.
+  // Groups of ranks that hold the same weights, by a key: the strides (distances in rank numbers) of data, context and
+  // pipeline ranks, the number of the group's ranks on one stage, the degrees of data and context, the number of stages
+  // (0 where it makes no difference), and whether two copies of the model share gradients.
   std::map<std::array<std::int64_t, 8>, ReplicaGroup> groups;
 };
 
@@ -89,7 +91,7 @@ struct LayoutCosts {
 
   BoundCache& cache;
   RankLayout layout;
-  std::int64_t own_tokens = 0;  // number of tokens to which attention is limited in rough_bound(); 0: all
+  std::int64_t own_tokens = 0;  // rough_bound() counts attention among this many tokens only; 0: among all
   std::map<std::tuple<std::string_view, StackKind, bool, bool>, const StackCost*> stacks;
   std::map<std::tuple<std::string_view, std::int64_t, StackKind>, GroupTime> groups;
   std::array<std::optional<Picoseconds>, 2> sends;  // time of a send: [0] between nodes, [1] within a node
@@ -98,9 +100,9 @@ struct LayoutCosts {
   std::map<std::pair<std::int64_t, std::int64_t>, Bytes> communicator_bytes;
 };
 
-// Costs of the model's blocks where `recompute` names the parts of a layer that run again in backward. splits: whether
-// the schedule splits backward in two; leaves: whether to find the bytes of activations that can be offloaded
-// (BlockCost::leaves).
+// The costs of the model's blocks (layers, embedding, output). recompute: the parts of a layer that run again in
+// backward; splits: whether the schedule splits backward into input and weight gradients; leaves: whether to find the
+// bytes of activations that can be offloaded (BlockCost::leaves).
 const StackCost& stack_of(LayoutCosts& costs, std::string_view recompute, StackKind kind, bool splits,
                           bool leaves = false);
 const ModelCut& cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages);
@@ -108,10 +110,10 @@ const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell);
 
 StackKind stack_kind(const Spec& base, Sharding sharding);
 StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan);
-// All classes of shardings that cost the same for a layer, among the shardings that strategies with these parallel
-// degrees may have.
+// Lists the classes of shardings (ZeRO stages) with which a layer costs the same, of the shardings that strategies with
+// these parallel degrees may have.
 std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout);
-// Whether gradients are reduced unit by unit (an FSDP unit, a layer under ZeRO-3).
+// Whether gradients are reduced unit by unit (a unit: the parameters of an FSDP unit, or of a layer under ZeRO-3).
 bool reduces_units(const Spec& base, const MemoryPlan& memory_plan);
 
 }  // namespace orrery

@@ -14,8 +14,8 @@ struct Bound {
   Bytes memory = 0;
 };
 
-// The work of the strategies with equal RankLayout and MemoryPlan (a cell; docs/model.md), and the bounds that follow
-// from it.
+// The least work of all strategies with one RankLayout and one MemoryPlan (a cell; docs/model.md), and the lower bounds
+// of step time and memory that follow from it.
 struct CellBounds {
   CellWork work;
   TimeBound time;
@@ -24,8 +24,8 @@ struct CellBounds {
 
 CellBounds cell_bounds(LayoutCosts& costs, const MemoryPlan& memory_plan);
 
-// Lower bound of all strategies of the cell; with overlaps and order of ranks (Features), the lower bound of one
-// strategy.
+// Lower bounds of step time and memory: of all strategies of the cell (one RankLayout and MemoryPlan), or of the one
+// strategy with the given overlaps and order of ranks (Features).
 Bound bound_of(const CellBounds& cell);
 Bound bound_of(LayoutCosts& costs, const CellBounds& cell, const PointTime& point);
 Bound bound_of(LayoutCosts& costs, const CellBounds& cell, const Features& features);

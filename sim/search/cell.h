@@ -5,12 +5,13 @@
 
 namespace orrery {
 
-// A cell: all strategies with the same RankLayout and MemoryPlan; they differ in the third part of a strategy, the
-// overlaps and the order of ranks.
+// A cell of the search space: all strategies with the same RankLayout (parallel degrees, micro-batch size) and the same
+// MemoryPlan (schedule, recomputation, sharding, offload). They differ only in overlaps and in the order of ranks.
 struct SearchCell {
   RankLayout layout;
   MemoryPlan memory_plan;
-  // number of copies of the model, and number of micro-batches of each copy
+  // Number of copies of the model in the pipeline (2 in Chimera and DualPipe), and number of micro-batches of each
+  // copy.
   std::int64_t copies = 1, micro_batches = 1;
 };
 SearchCell cell_of(const RankLayout& layout, const MemoryPlan& memory_plan);
@@ -22,14 +23,15 @@ struct StageWeights {
   std::int64_t layer_elements = 0;  // number of elements in transformer layers, without embedding and output
 };
 
-// The number of the stage's elements that one rank of the stage updates.
+// How many of the stage's weights (elements) one rank of the stage updates.
 std::int64_t own_elements(const SearchCell& cell, const StageWeights& weights);
 
-// The shape (stages, micro-batches, ...) with which the planner asks for the schedule's order, without times.
+// The arguments (stages, micro-batches, chunks) with which the planner asks for the schedule's order of passes, without
+// the times of passes.
 ScheduleShape schedule_shape(const Spec& base, const SearchCell& cell);
 
-// Whether an interleaved schedule takes micro-batches in the order of Megatron-LM, for which the closed forms of the
-// bounds hold; true for other schedules.
+// Whether an interleaved schedule sends micro-batches through the chunks in Megatron-LM's order, which the closed
+// formulas of the bounds assume; true for every schedule that is not interleaved.
 bool in_usual_turns(const Spec& base, const SearchCell& cell);
 
 }  // namespace orrery

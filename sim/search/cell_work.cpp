@@ -7,21 +7,21 @@
 namespace orrery {
 namespace {
 
-// Numbers of layers of a stage that are still to be marked as recomputed in backward (again), and as having their
+// How many layers of a stage are still to be counted as recomputed in backward (again), and how many as having their
 // activations offloaded (away).
 struct LayersLeft {
   std::int64_t again = 0, away = 0;
 };
 
-// A chunk (virtual stage) whose cost is being added. place: index of the virtual stage within one copy of the model;
-// [first, middle): its recomputed layers; [middle, end): its other layers; away: number of its layers with offloaded
-// activations.
+// A chunk (virtual stage) whose cost is being added to that of its stage. place: index of the virtual stage within one
+// copy of the model; layers first to middle - 1 are recomputed, layers middle to end - 1 are not; away: number of
+// layers whose activations are offloaded.
 struct AddedChunk {
   std::int64_t place = 0, first = 0, middle = 0, end = 0, away = 0;
   bool is_first = false, is_last = false;
 };
 
-// The cost of layers first ... end - 1, as a difference of two prefix sums over layers, without `busy`.
+// The cost of layers first to end - 1, as the difference of two prefix sums over layers. The field `busy` stays 0.
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
   return {sums[end].through - sums[first].through, 0,
           sums[end].issue - sums[first].issue,     sums[end].compute - sums[first].compute,
@@ -38,7 +38,7 @@ AddedChunk take_chunk(const CellWork& work, std::int64_t k, LayersLeft& left) {
   return {place, first, first + again, first + n, away, place == 0, place + 1 == places};
 }
 
-// Costs of a virtual stage, and the time in which the forward of its last layer computes.
+// The costs of a virtual stage. last_forward: set to the time in which the forward of its last layer computes.
 VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picoseconds& last_forward) {
   VirtualStage costs;
   const auto pass = [&](PassCost& cost, auto sums, auto member) {
@@ -53,8 +53,8 @@ VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picosecon
   pass(costs.weight, &LayerSums::weight, &BlockCost::weight);
   last_forward = 0;
   if (c.end == c.first) return costs;
-  // After the last layer of a pass no compute of the micro-batch follows, so that the time after the layer's last
-  // compute op does not keep the stage busy.
+  // After the last layer of a pass, the micro-batch has no further compute on this stage, so that the time after the
+  // layer's last compute op does not keep the stage busy.
   const BlockCost &high = (c.middle == c.end ? work.again : work.plain)->layers[c.end - 1],
                   &low = (c.middle > c.first ? work.again : work.plain)->layers[c.first];
   if (!c.is_last) costs.forward.busy -= high.forward.through - high.forward.busy;
@@ -67,8 +67,9 @@ VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picosecon
   return costs;
 }
 
-// Adds the passes of a chunk to those of the stage. Where a forward and a backward overlap op by op (`woven`), one may
-// compute while the other waits for transfers, so that only the time of kernels counts.
+// Adds the costs of a chunk's passes to those of the stage. Where the schedule overlaps a forward and a backward op by
+// op (`woven`), one of the two may compute while the other waits for transfers, so that only the time of kernels counts
+// as busy.
 void add_passes(StageWork& stage, const VirtualStage& costs, bool first_chunk, bool woven) {
   const auto add = [&](PassCost& sum, PassCost cost) {
     const Picoseconds through = sum.through;
@@ -81,9 +82,9 @@ void add_passes(StageWork& stage, const VirtualStage& costs, bool first_chunk, b
   add(stage.weight, costs.weight);
 }
 
-// Adds the bytes that a chunk keeps for each micro-batch, and the further bytes that its last blocks need. Of these
-// further bytes the least counts, with the last layer recomputed or not, so that recomputing more layers never raises
-// the bound.
+// Adds the bytes of activations that a chunk keeps for each micro-batch, and the temporary bytes that the chunk's last
+// layer and the model's output need. The temporary bytes are the lesser of those with and without recomputation of the
+// last layer, so that recomputing more layers never raises the memory bound.
 void add_kept(const CellWork& work, StageWork& stage, const AddedChunk& c, ChunkWork& chunk) {
   const LayerSums &again = work.again->sums, &plain = work.plain->sums;
   const Bytes kept = again.kept[c.middle] - again.kept[c.first] + plain.kept[c.end] - plain.kept[c.middle];
@@ -155,7 +156,7 @@ void add_chunks(CellWork& work, const Model& model) {
 }
 
 // Finds for every stage the time until the first micro-batch arrives (head), and the time in which the last gradient
-// goes back to the first stage (tail). Among the chunks of a stage, the chunk that is first in the model has the fewest
+// goes back to the first stage (tail). Both are those of the stage's first chunk in model order, which has the fewest
 // layers before it.
 void find_ways(CellWork& work) {
   const std::int64_t p = work.cell.layout.pipeline;
@@ -169,7 +170,8 @@ void find_ways(CellWork& work) {
     std::int64_t first = stage.first_place;
     for (const std::int64_t k : work.placed->of_stage[s]) first = std::min(first, k % std::ssize(work.cut->layers));
     stage.head = ahead[first];
-    // Time of sums of gradients that overlap with the way of the gradient back to the first stage.
+    // Time in which the chunk sums weight gradients while the gradient of its input is already on the way to the first
+    // stage.
     const Picoseconds late = work.virtual_stages[first].backward.late;
     stage.tail = std::max<Picoseconds>(0, behind[first] - late);
     stage.first_place = first;

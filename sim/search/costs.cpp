@@ -22,7 +22,8 @@ namespace {
 enum class Pass : std::uint8_t { forward, backward, weight };
 constexpr std::size_t kPasses = 3;
 
-// The ops of one pass of a block (a layer, embedding or output), in issue order: consecutive tasks of a frame.
+// The ops of one pass of one block (a layer, embedding or output) for one micro-batch, in the order in which the host
+// issues them.
 struct Segment {
   std::uint32_t frame = kNone;
   Pass pass = Pass::forward;
@@ -30,8 +31,8 @@ struct Segment {
   Picoseconds read = -1;    // time when the pass first reads the gradient of the block's output
   Picoseconds written = 0;  // time when the gradients of the block's weights (FSDP unit) are complete
 
-  // result: when the tensor that the next block reads is complete; late: time of sums of gradients that run before the
-  // result but may come after it.
+  // result: time when the tensor that the next block reads is complete; late: duration of gradient sums that run before
+  // that tensor is complete but could as well run after it.
   Picoseconds result = 0, late = 0;
   Bytes most = 0;  // greatest number of bytes allocated during the pass
 };
@@ -40,15 +41,16 @@ bool counts(LaneKind lane) {
   return lane == LaneKind::compute || lane == LaneKind::tensor || lane == LaneKind::context || lane == LaneKind::expert;
 }
 
-// Whether an op runs once a step, not in every micro-batch. Ops that average an FSDP unit's gradients run in every
-// reduction.
+// Whether an op runs once per step rather than for every micro-batch. Ops that average an FSDP unit's gradients do not:
+// they run in every reduction.
 bool runs_once(const Op& op) {
   const bool unit =
       std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) { return o.scope == Scope::unit; });
   return op.optimizer || (op.phase == Phase::step && !unit);
 }
 
-// The same timing with only compute and tensor, context and expert transfers; all other ops take no time.
+// A copy of the timing in which only compute and tensor, context and expert transfers take time; all other ops take
+// none.
 Timing bare(const Plan& plan, Timing timing) {
   timing.one_queue = false;
   for (std::vector<OpTiming>& row : timing.rows) {
@@ -117,7 +119,8 @@ class Probe {
     return backward_ops_.count(plan_.tasks[t].op) != 0 || op.phase != Phase::forward ? Pass::backward : Pass::forward;
   }
 
-  // Finds the task at which forward ends; recomputed ops in backward, which are of phase forward too, do not count.
+  // Finds the first task after forward (turn_). Recomputed ops in backward, which are of phase forward too, do not
+  // count as forward.
   void find_turn() {
     for (const Block& block : plan_.blocks) backward_ops_.insert(block.backward.begin(), block.backward.end());
     turn_ = plan_.classes[0].end;
@@ -170,9 +173,10 @@ class Probe {
     idle_.emplace_back(end, trace_.step_time);
   }
 
-  // The part of the time of a transfer t in which further transfers may cost kernels nothing: all of it where kernels
-  // wait for t. Where t already slows kernels by a pressure P, a further transfer of pressure p takes p / (1 + P + p)
-  // of the time instead of p / (1 + p), which is no less than 1 / (1 + P) of it; so P / (1 + P) of t's time counts.
+  // How much of the duration of transfer t a further transfer may overlap at no cost to kernels: all of it where
+  // kernels wait for t. Where t already slows kernels by a pressure P (share of their time alone), a further transfer
+  // of pressure p takes p / (1 + P + p) of the kernels' time instead of p / (1 + p). That is at least 1 / (1 + P) of
+  // it, so P / (1 + P) of t's duration counts.
   Picoseconds hides(TaskId t) const {
     const Span& s = trace_.spans[t];
     const OpTiming& timing = bare_.of(0, plan_.tasks[t].op);
@@ -216,8 +220,8 @@ class Probe {
     return plan_.blocks[plan_.frames[frame].block].buffers[slot].bytes;
   }
 
-  // Allocated bytes of a block's own unit (gathered weights and their gradients) that are freed after the pass; weights
-  // that stay gathered after forward are counted elsewhere.
+  // Bytes of a block's own FSDP unit (gathered weights and their gradients) that are freed after the pass. Weights that
+  // stay gathered after forward are counted elsewhere.
   Bytes unit_bytes(const Held& held, std::uint32_t frame) const {
     const ShardingRow& row = row_of(spec_.strategy.sharding);
     const auto found = held.find(plan_.frames[frame].unit);
@@ -228,7 +232,7 @@ class Probe {
     return sum;
   }
 
-  // Bytes that an operand allocates or frees, in buffers of which every micro-batch has an instance of its own.
+  // Bytes of the buffer that a task allocates for an operand (take) or frees; 0 for a buffer that micro-batches share.
   Bytes hold(Held& held, TaskId t, const Operand& o, bool take) const {
     const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o);
     if (frame == kNone) return 0;
@@ -264,7 +268,7 @@ class Probe {
 
   std::map<std::uint32_t, BlockCost> by_frame() const {
     std::map<std::uint32_t, BlockCost> blocks;
-    Bytes kept = 0;  // bytes that blocks keep whose backward has not run yet
+    Bytes kept = 0;  // bytes kept by blocks whose backward has not run yet
     std::set<std::uint32_t> run_back;
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];

@@ -13,12 +13,16 @@
 
 namespace orrery {
 
-// The time of one block (a layer, embedding or output) in one pass when only the tensor, context and expert transfers
-// of the same rank run beside it, and the host is never late. through: time from the start of the block's first compute
-// op to the start of the next block's; busy: time to the end of the block's last compute op. issue: time the host needs
-// to launch the block. compute: time of the kernels alone. beside: time of the tensor, context and expert transfers.
-// hides: the part of `beside` in which further transfers that slow kernels may cost nothing. late: the part of
-// `through` that may come after the block's result: sums of gradients, and the handling of an FSDP unit's gradients.
+// The time of one pass (forward or backward) of one block (a layer, embedding or output), when only the tensor, context
+// and expert transfers of the same rank run beside it and the host always launches in time.
+//   through  from the start of the block's first compute op to the start of the next block's
+//   busy     from the start of the block's first compute op to the end of its last
+//   issue    time that the host needs to launch the block's ops
+//   compute  time of the kernels when nothing runs beside them
+//   beside   time of the tensor, context and expert transfers
+//   hides    the part of `beside` in which further transfers that slow kernels may cost nothing
+//   late     the part of `through` that may come after the block's result is complete: sums of gradients, and the
+//            handling of an FSDP unit's gradients
 struct PassCost {
   Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, hides = 0, late = 0;
 
@@ -27,30 +31,36 @@ struct PassCost {
   PassCost& operator+=(const PassCost& other);  // adds the cost of a block that follows on the same rank
 };
 
-// Durations of a block's ops, in the order of the ops, for schedules whose order is fitted to times (order_time.h).
+// Durations of a block's ops, one for each op in issue order, for schedules that choose the order of passes by
+// durations (order_time.h).
 struct OrderTimes {
   std::vector<OrderLength> forward, input, weight;
 };
 
-// The costs of a block (a layer, embedding or output) for one micro-batch on one rank. backward: the complete backward,
-// or the input-gradient part where the schedule splits backward; weight is then the other part. kept: bytes that stay
-// from forward to backward. backward_extra: greatest number of bytes allocated in backward beyond the bytes that this
-// block and the blocks before it keep, weights gathered for the block and their gradients included; forward_extra:
-// greatest number of bytes allocated in forward beyond the bytes that the blocks before it keep.
+// The costs of a block (a layer, embedding or output) for one micro-batch on one rank.
+//   backward  the complete backward; where the schedule splits backward, only the input gradients
+//   weight    where the schedule splits backward, the weight gradients
+//   kept      bytes of activations that stay from forward to backward
+//   backward_extra  most bytes allocated in backward beyond what this block and the blocks before it keep; includes
+//                   weights gathered for the block and their gradients
+//   forward_extra   most bytes allocated in forward beyond what the blocks before it keep
+//   elements  number of weights, of experts' weights, and of weights stored in eight bits
 struct BlockCost {
   PassCost forward, backward, weight;
-  // Part of backward.through before any op reads the gradient of the block's output.
+  // The part of backward.through that comes before any op reads the gradient of the block's output.
   Picoseconds early = 0;
-  // Part of backward.through after the last contribution to the gradient of the block's weights (FSDP unit).
+  // The part of backward.through that comes after the gradients of the block's weights (FSDP unit) are complete.
   Picoseconds trails = 0;
   std::shared_ptr<const OrderTimes> order_times;  // set if the schedule splits backward
   Bytes kept = 0, backward_extra = 0, forward_extra = 0;
-  // Part of `kept` that is copied to the host where activations are offloaded (StackKey::leaves).
+  // The part of `kept` that is copied to the host where activations are offloaded; found only where StackKey::leaves is
+  // set.
   Bytes leaves = 0;
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
 };
 
-// Sums over the first n layers of a model, n = 0 ... layers.
+// Prefix sums of the costs of a model's layers: element n is the sum over the first n layers, for n from 0 to the
+// number of layers.
 struct LayerSums {
   std::vector<PassCost> forward, backward, weight;
   std::vector<Bytes> kept, leaves;
@@ -74,26 +84,27 @@ void add_up(StackCost& cost);
 // and expert group on as few nodes as possible: no other order of ranks makes the groups' transfers faster.
 struct StackKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
-  // number of data ranks that matter for costs. 1: one; 2: more than one; larger: as many as expert ranks need
+  // Number of data ranks as far as costs depend on it. 1: one; 2: more than one; larger: as many as the expert ranks
+  // need.
   std::int64_t data = 1;
   std::int64_t sequence = 0;  // sequence length in tokens; 0: the spec's length
   std::string context_kind = "ring", recompute = "none";
   Sharding sharding = Sharding::none;
   bool sequence_parallel = false, overlap_tensor = false, overlap_expert = false, splits_backward = false;
-  // host_gradients: whether gradients are on the host; leaves: whether to find the bytes of offloaded activations
-  // (BlockCost::leaves).
+  // host_gradients: whether gradients are on the host; leaves: whether to find the bytes of activations that can be
+  // offloaded (BlockCost::leaves).
   bool host_gradients = false, leaves = false;
 
   std::strong_ordering operator<=>(const StackKey&) const = default;
 };
 
-// Simulates a plan of one stage and one micro-batch with each type of layer. The plan leaves out issue times,
-// data-parallel transfers, and everything that could make it break a rule that strategies with these parallel degrees
-// obey: stragglers, activations on the host, and a host optimizer where states are unsharded. All that is left out only
-// adds time.
+// Finds the costs of blocks by simulating a plan of one stage and one micro-batch that has every type of layer. Left
+// out are issue times, data-parallel transfers, and whatever might make this small plan break a rule that the complete
+// strategy obeys: stragglers, activations on the host, and a host optimizer where states are unsharded. All of these
+// only add time, so that the costs are lower bounds.
 StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key);
 
-// Computes costs of blocks when asked for, and keeps them. Safe to use from several threads.
+// Computes costs of blocks (layers, embedding, output) when asked for, and keeps them. Several threads may use it.
 class StackCosts {
  public:
   StackCosts(const Spec& base, const Profile& profile) : base_(base), profile_(profile) {}

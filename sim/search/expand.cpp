@@ -43,16 +43,17 @@ std::vector<SearchNode> SearchOpener::played(LayoutCosts& costs, SearchNode node
   return room ? std::vector{node} : without_room(cell.work, node, tally);
 }
 
-// The strategies to try in place of one that does not fit: the same strategy with activations offloaded. No other part
-// of the space contains them if the memory plan without offload fits by its bound.
+// The strategies to try instead of one that lacks memory: the same strategy with activations offloaded. Nothing else
+// lists them where the memory plan without offload fits by its memory bound (may_stay()).
 std::vector<SearchNode> SearchOpener::without_room(const CellWork& cell, const SearchNode& point, Tally tally) const {
   ++tally.counts.without_room;
   if (options_.objective != SearchObjective::time || !frees_memory(cell)) return {};
   return with_activations_away(point);
 }
 
-// Computes the bounds of one strategy. Where the number of layers with offloaded activations is not given, takes as
-// many layers as the strategy needs to fit. Returns whether the strategy fits.
+// Computes the lower bounds of one strategy and returns whether the strategy fits in GPU memory. Where the number of
+// layers with offloaded activations is left open, raises it until the strategy fits. plays: whether to use
+// played_bound().
 bool SearchOpener::make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const {
   const auto bound = [&](const CellBounds& bounded) {
     point.bound = plays ? played_bound(costs, bounded, point.features) : bound_of(costs, bounded, point.features);
@@ -134,7 +135,8 @@ std::vector<SearchNode> SearchOpener::with_more_away(const SearchNode& point) co
   return result;
 }
 
-// The number of layers whose activations must be offloaded: the least with which the memory bound on the device fits.
+// The least number of layers of a stage whose activations must be offloaded for the memory bound to fit in the GPU's
+// memory.
 std::int64_t SearchOpener::layers_needed(LayoutCosts& costs, MemoryPlan cell) const {
   std::int64_t few = 1, enough = space_.fullest_stage(costs.layout.pipeline, cell);
   while (few < enough) {
@@ -147,8 +149,8 @@ std::int64_t SearchOpener::layers_needed(LayoutCosts& costs, MemoryPlan cell) co
   return enough;
 }
 
-// The same node with the bound of its own RankLayout instead of the rough bound; no node where no strategy with these
-// parallel degrees is possible.
+// The same node of the search tree with layout_bound() instead of the rough bound; an empty list where no strategy with
+// the node's parallel degrees is possible.
 std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNode node) const {
   node.level = SearchLevel::layout;
   node.bound = {.time = layout_bound(costs)};
@@ -157,9 +159,9 @@ std::vector<SearchNode> SearchOpener::without_rough(LayoutCosts& costs, SearchNo
   return {node};
 }
 
-// Splits the node of a RankLayout into groups of memory plans that differ only in recomputation and offloaded
-// activations. A group takes at least the time of its memory plan without recomputation; its other memory plans may
-// need less memory.
+// Splits the strategies of one RankLayout (parallel degrees) into groups that differ only in recomputation and
+// offloaded activations. No strategy of a group is faster than the one without recomputation; others may need less
+// memory.
 std::vector<SearchNode> SearchOpener::groups_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const {
   std::vector<SearchNode> result;
   const std::vector<MemoryPlan> groups = space_.groups(layouts_[node.layout]);
@@ -186,8 +188,9 @@ std::vector<SearchNode> SearchOpener::cells_of(LayoutCosts& costs, const SearchN
   return result;
 }
 
-// The first of the cells [c, end), each with one memory plan, that may fit in memory. They differ only in how many
-// layers are recomputed; the first is found by bisection where recomputing more layers never needs more memory.
+// The index of the first memory plan in cells[c] to cells[end - 1] that fits in memory by its bound; `end` where none
+// does. These memory plans differ only in how many layers are recomputed. Where recomputing more layers never needs
+// more memory, the index is found by bisection.
 std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<MemoryPlan>& cells, std::size_t c,
                                           std::size_t end, Tally tally) const {
   const auto lacks_room = [&](const CellWork& work) {
@@ -207,8 +210,8 @@ std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<
   return static_cast<std::size_t>(found - cells.begin());
 }
 
-// Whether a memory plan (cell) with offloaded activations is left out because by its bound it fits without offload and
-// with as many layers recomputed: activations are offloaded only once a simulation has shown that they do not fit.
+// Whether to leave out a memory plan with offloaded activations, because by its memory bound it fits without offload
+// and with as many layers recomputed: activations are offloaded only once a simulation has shown that they do not fit.
 bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   if (!space_.keeps_activations()) return false;
   cell.activations = "none";
@@ -217,8 +220,8 @@ bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   return memory_bound(costs, stays).least <= room_ && frees_memory(stays);
 }
 
-// Adds the first cell from c on, among those that recompute the same parts of layers, that fits by its bound. It stands
-// for the later cells too, in which more layers are recomputed.
+// Adds the first memory plan that fits by its memory bound, of those from cells[c] on that recompute the same parts of
+// layers. It stands for the later ones too, in which more layers are recomputed.
 void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<MemoryPlan>& cells,
                             std::size_t c, Tally tally, std::vector<SearchNode>& result) const {
   const bool time = options_.objective == SearchObjective::time;
@@ -246,7 +249,7 @@ void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const st
   if (next.value <= tally.limit) result.push_back(next);
 }
 
-// The least time bound of any strategy of the cell (all with the same memory plan), with activations on the device.
+// The least time bound of any strategy with this memory plan (a cell), computed as if activations stayed on the device.
 Picoseconds SearchOpener::least_of_points(LayoutCosts& costs, const CellBounds& cell) const {
   std::optional<Picoseconds> least;
   for (const Features& features : space_.features(costs.layout, cell.work.cell.memory_plan)) {
@@ -256,8 +259,7 @@ Picoseconds SearchOpener::least_of_points(LayoutCosts& costs, const CellBounds& 
   return least.value_or(0);
 }
 
-// Adds a node of the cell for each number of layers whose activations may be offloaded, for searches whose objective is
-// memory.
+// For searches for the least memory: adds a search node for each number of layers whose activations may be offloaded.
 void SearchOpener::add_each_number(LayoutCosts& costs, SearchNode cell, Tally tally,
                                    std::vector<SearchNode>& result) const {
   cell.as_needed = false;

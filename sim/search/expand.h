@@ -9,16 +9,17 @@
 
 namespace orrery {
 
-// Splits parts of the search space: the strategies with equal parallel degrees (RankLayout) into groups of memory
-// plans, a group into cells (strategies with one memory plan), a cell into single strategies and the next cell, each
-// with a lower bound. Parts that need more memory than a GPU has (room), or whose bound is above the limit, are
-// dropped. The opener keeps no state; several threads may use it, each with a cache of the thread's own.
+// Splits parts of the search space, and gives each new part a lower bound: strategies with equal parallel degrees
+// (RankLayout) into groups of memory plans, a group into cells (strategies with one memory plan), a cell into single
+// strategies and the next cell. Drops parts that need more than the GPU's memory (room), or whose bound is above the
+// limit. It keeps no state; several threads may use it, each with its own cache.
 class SearchOpener {
  public:
-  // Figures of the search that are summed over all nodes that were split.
+  // Totals that the search keeps over all parts of the search space that it has split so far.
   struct Found {
-    SearchCounts& counts;  // numbers of parts that got a bound, and of parts that do not fit in memory
-    Bytes& least;          // least memory bound of any memory plan; 0: none is known yet
+    // Numbers of parts of the space that got a lower bound, and of parts that do not fit in memory.
+    SearchCounts& counts;
+    Bytes& least;  // least memory bound so far of any memory plan; 0: none yet
   };
 
   SearchOpener(const Space& space, const std::vector<RankLayout>& layouts, const SearchOptions& options, Bytes room)
@@ -31,10 +32,11 @@ class SearchOpener {
   // Whether the strategy keeps on the device all states and activations that may stay there.
   bool stays(const MemoryPlan& what) const;
   SearchFamily family_of(const SearchNode& point) const;
-  // A strategy with the same forward (SearchFamily) that keeps everything on the device; nullopt where there is none.
+  // A strategy that shares its forward passes with `point` (SearchFamily) and keeps everything on the device; nullopt
+  // where there is none.
   std::optional<SearchNode> where_all_stays(const SearchNode& point) const;
-  // Strategies to try after one whose simulation showed that it lacks memory: the same with activations of one layer
-  // more offloaded.
+  // The strategies to try after a simulation showed that `point` lacks memory: the same strategy with the activations
+  // of one more layer offloaded.
   std::vector<SearchNode> with_more_away(const SearchNode& point) const;
 
  private:
@@ -46,11 +48,11 @@ class SearchOpener {
 
   bool hurries() const { return options_.stop != nullptr && *options_.stop; }
   std::vector<SearchNode> parts_of(BoundCache& cache, const SearchNode& node, Tally tally) const;
-  // The same strategy with activations of one layer more of each stage offloaded; nullopt where the activations of all
-  // layers are offloaded already.
+  // The same strategy with the activations of one more layer of each stage offloaded; nullopt where the activations of
+  // all layers are offloaded already.
   std::optional<SearchNode> with_one_more(const SearchNode& point) const;
-  // The same strategy with activations of one layer of each stage offloaded, for each memory tier to which they may be
-  // offloaded.
+  // The same strategy with the activations of one layer of each stage offloaded: one such strategy for each memory tier
+  // that may hold them.
   std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
   std::int64_t layers_needed(LayoutCosts& costs, MemoryPlan cell) const;
   bool make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const;

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// A strategy on a cluster, with its time, cost and memory.
+// A strategy on a cluster, with its time, cost and memory: a candidate for the Pareto front.
 struct FrontRow {
   std::string machine;
   std::int64_t gpus = 0;
@@ -21,18 +21,19 @@ struct FrontRow {
   Bytes memory = 0;  // peak memory in bytes of the fullest GPU
 };
 
-// A strategy of the list needs at most this share of the memory of the strategy before it: among strategies whose
-// memory differs by less, only the fastest is listed.
+// A strategy is listed on the Pareto front only if it needs at most this share of the memory of the strategy listed
+// before it: of strategies whose memory differs by less, only the fastest is listed.
 inline constexpr double kFrontStep = 0.95;
 
-// The Pareto front: rows for which no other row is at least as good in time, cost and memory and better in one of them.
-// The fastest comes first; of equal rows only the first stays. An unknown price counts as higher than any.
+// The Pareto front: rows for which no other row is at least as good in time, cost and memory and better in one of the
+// three. The fastest row comes first; of equal rows only the first stays. An unknown price counts as higher than any.
 std::vector<FrontRow> front_of(std::vector<FrontRow> rows);
 
-// The front as lines for the terminal; samples for one machine ("time against memory") and for several:
+// The Pareto front as lines for the terminal. Samples of a line for one machine (time and memory), and for several
+// machines:
 //   22.51 ms   2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
 //   dgx-h100  8   72,800 tokens/s  0.09 $/Mtoken  2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
 std::string front_text(const std::vector<FrontRow>& rows, bool cut = false, const Style& style = {});
-std::string front_json(const std::vector<FrontRow>& rows);  // a JSON list, for schema orrery.search/1
+std::string front_json(const std::vector<FrontRow>& rows);  // a JSON list, part of schema orrery.search/1
 
 }  // namespace orrery

@@ -12,14 +12,15 @@ Picoseconds at_rate(double bytes, double rate) {
   return rate > 0 ? static_cast<Picoseconds>(bytes / rate * kPicosecondsPerSecond) : 0;
 }
 
-// Bytes per parameter of the optimizer's moments.
+// Bytes that the optimizer's moments take for each parameter.
 Bytes moment_bytes(const Optimizer& o) { return o.moments() * o.moment_bytes; }
 
 std::int64_t node_ranks(const Space& space) {
   return std::min<std::int64_t>(space.base().cluster.gpus_per_node, space.gpus());
 }
 
-// Bytes of offloaded states that a rank of the stage moves in a step.
+// Bytes of offloaded states (weights, gradients, optimizer states) that a rank of the stage moves to and from the host
+// in a step.
 HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeights& stage, const Offload& away) {
   const ShardingRow& row = row_of(cell.memory_plan.sharding);
   const std::int64_t in_layers = own_elements(cell, {.elements = stage.layer_elements});
@@ -27,7 +28,7 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   const auto gradients = mine * static_cast<double>(storage_bytes(s.gradient_precision));
   const auto width = static_cast<double>(row.fp32_shards ? s.optimizer.master_bytes : storage_bytes(s.precision));
   const Bytes each = s.optimizer.master_bytes + moment_bytes(s.optimizer);
-  // Weights that stay gathered from forward to backward may serve several micro-batches.
+  // Weights that stay gathered from forward to backward may serve several micro-batches, so that one gather counts.
   const double gathers = (row.reshards_after_forward ? 2 * m : 1) * static_cast<double>(in_layers) * width;
   const bool host_gradients = away.gradients != MemoryTier::device,
              host_parameters = away.parameters != MemoryTier::device;
@@ -46,8 +47,8 @@ HostLoad host_moves(const Strategy& s, const SearchCell& cell, const StageWeight
   return load;
 }
 
-// The time in which every device on a PCIe switch moves `down` bytes to the host and `up` bytes from it, over the link
-// that the devices share (both directions at the same time).
+// The time in which all devices that share a PCIe switch each move `down` bytes to the host and `up` bytes from it over
+// the shared link; both directions run at the same time.
 Picoseconds through_link(const Space& space, double down, double up) {
   const Cluster& c = space.base().cluster;
   const auto sharers =
@@ -55,14 +56,15 @@ Picoseconds through_link(const Space& space, double down, double up) {
   return at_rate(static_cast<double>(sharers) * std::max(down, up), host_rates(c).link);
 }
 
-// The time for the bytes that all ranks of a node read from and write to one tier behind the host.
+// The time in which the ranks of a node each read and write these bytes (read, written) on one memory tier behind the
+// host (disks).
 Picoseconds through_store(const Space& space, MemoryTier tier, double read, double written) {
   const StoreRates rates = host_rates(space.base().cluster).stores[index_of(tier)];
   const auto node = static_cast<double>(node_ranks(space));
   return std::max(at_rate(node * read, rates.read), at_rate(node * written, rates.write));
 }
 
-// Bytes of a stage's activations that are offloaded for one micro-batch.
+// Bytes of activations that a stage offloads for one micro-batch.
 Bytes bytes_left(const CellWork& work, std::int64_t s) {
   Bytes sum = 0;
   for (std::int64_t c = 0; c < work.chunks; ++c) sum += work.chunk_works[s * work.chunks + c].left;
@@ -71,8 +73,8 @@ Bytes bytes_left(const CellWork& work, std::int64_t s) {
 
 }  // namespace
 
-// With gradient clipping no rank updates before all gradients are complete, and then the node's processors update the
-// parameters of all ranks of the node.
+// With gradient clipping no rank may update before all gradients are complete; only then do the node's processors
+// update the parameters of all ranks of the node.
 HostLoad host_load(const Space& space, const SearchCell& cell, const StageWeights& stage) {
   if (cell.memory_plan.offload == "none") return {};
   const Spec& spec = space.base();

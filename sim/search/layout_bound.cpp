@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// The compute time of all layers for one micro-batch; where forward and backward passes overlap op by op (`woven`), at
-// least the time of the kernels.
+// The compute time of all blocks of the model for one micro-batch. Where forward and backward passes overlap op by op
+// (`woven`), only the time of kernels is certain to be needed.
 Picoseconds work_of(const StackCost& cost, bool woven) {
   Picoseconds all = 0;
   const auto add = [&](const BlockCost& block) {
@@ -23,8 +23,8 @@ Picoseconds work_of(const StackCost& cost, bool woven) {
   return all;
 }
 
-// The least time that a micro-batch's forward takes through a layer, plus the time that a gradient takes on the way
-// back.
+// The least time in which a micro-batch's forward passes through one layer, plus the time in which its gradient passes
+// back through the layer.
 Picoseconds way_through(const StackCost& cost, bool splits) {
   const auto way_of = [&](const BlockCost& layer) {
     return layer.forward.to_result() + (splits ? 0 : layer.backward.to_result() - layer.early);
@@ -34,9 +34,9 @@ Picoseconds way_through(const StackCost& cost, bool splits) {
   return way;
 }
 
-// A lower bound of the number of layers before the first virtual stage of each stage, summed over stages, for any
-// number of chunks in a stage. two: whether the model may have two copies, where a stage may also begin with a chunk of
-// its mirror stage.
+// A lower bound of the number of layers before the first virtual stage of a stage, summed over stages, whatever the
+// number of chunks in a stage. two: whether the pipeline may run two copies of the model, where a stage may also begin
+// with a chunk of its mirror stage.
 std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
   const auto [it, fresh] = cache.layers_ahead.try_emplace({pipeline, two}, 0);
   if (!fresh) return it->second;
@@ -51,8 +51,8 @@ std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
   return it->second = least.value_or(0);
 }
 
-// A rank's number of tokens in a sequence, halved as often as it remains divisible by the number of tensor ranks, down
-// to 256.
+// A rank's number of tokens in a sequence, halved down to 256 as long as the half remains divisible by the number of
+// tensor ranks.
 std::int64_t own_tokens_of(const Spec& base, const RankLayout& l) {
   constexpr std::int64_t kShort = 256;
   std::int64_t own = base.sequence / l.context;
@@ -62,8 +62,9 @@ std::int64_t own_tokens_of(const Spec& base, const RankLayout& l) {
 
 }  // namespace
 
-// The bound is the mean over stages of the work (recomputation only adds to it) and of the idle time: before a stage
-// begins, while a micro-batch comes through the layers before it, and at the end, while a gradient goes back.
+// The lower bound of the step time is the mean over stages of the work (recomputation only adds to it) plus the idle
+// time: before a stage begins, while a micro-batch passes through the layers before it, and at the end, while a
+// gradient passes back.
 Picoseconds layout_bound(LayoutCosts& costs) {
   const RankLayout& layout = costs.layout;
   const Space& space = costs.cache.space;
@@ -97,7 +98,8 @@ Picoseconds rough_bound(BoundCache& cache, const RankLayout& layout) {
   return layout_bound(costs);
 }
 
-// Shardings whose layers cost the same differ only in the update, which is left out here unless the host does it.
+// Shardings with which a layer costs the same differ only in the optimizer update. The bound leaves out the update
+// unless the host does it.
 Picoseconds group_bound(LayoutCosts& costs, const MemoryPlan& group) {
   const Space& space = costs.cache.space;
   const StackKind kind = stack_kind(space.base(), group);

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kBytesOfMiB = 1048576.0;
 
-// The order of the schedule, if no closed form tells how many micro-batches are alive; else nullptr.
+// The schedule's order of passes, where no closed formula tells how many micro-batches are between forward and
+// backward; else nullptr.
 const KnownOrder* order_to_play(BoundCache& cache, const CellWork& work) {
   const MemoryPlan& memory_plan = work.cell.memory_plan;
   const Spec& base = cache.space.base();
@@ -32,16 +33,16 @@ std::int64_t forwards_first(const Spec& base, const SearchCell& cell, std::int64
   return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
 }
 
-// The number of forward passes of one chunk among those before the first backward pass: a stage runs p micro-batches
-// through a chunk, then through the next one.
+// How many of a stage's first `forwards` forward passes are of the given chunk: a stage runs p micro-batches (p: number
+// of stages) through a chunk, then p through the next chunk.
 std::int64_t forwards_of_chunk(const SearchCell& cell, std::int64_t forwards, std::int64_t chunk) {
   const std::int64_t p = cell.layout.pipeline, v = cell.memory_plan.virtual_stages;
   if (v == 1) return forwards;
   return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
 }
 
-// For each chunk of stage s: the number of micro-batches between forward and backward (alive) when the stage has most
-// of them.
+// For each chunk of stage s: the number of micro-batches between forward and backward (alive), at the moment when the
+// stage has most of them.
 std::vector<std::int64_t> alive_on(const Spec& base, const CellWork& work, const KnownOrder* order, std::int64_t s) {
   if (order != nullptr) return order->alive[s];
   std::vector<std::int64_t> alive(work.chunks, 0);
@@ -51,20 +52,20 @@ std::vector<std::int64_t> alive_on(const Spec& base, const CellWork& work, const
   return alive;
 }
 
-// Bytes of activations of the micro-batches that are alive on a stage: with &ChunkWork::kept bytes on the device, with
-// &ChunkWork::left offloaded bytes.
+// Bytes of activations of the micro-batches that are alive on stage s. bytes: which of a chunk's bytes to add, those on
+// the device (&ChunkWork::kept) or the offloaded ones (&ChunkWork::left).
 Bytes in_flight(const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive, Bytes ChunkWork::*bytes) {
   Bytes sum = 0;
   for (std::int64_t c = 0; c < std::ssize(alive); ++c) sum += alive[c] * (work.chunk_works[s * work.chunks + c].*bytes);
   return sum;
 }
 
-// Bytes of weights that forward passes have left gathered when a stage has most micro-batches alive. The input-gradient
-// part of a split backward does not read the weights of token embeddings, which are freed after forward.
+// Bytes of weights that are still gathered after forward, when a stage has most micro-batches alive. With a split
+// backward, the weights of token embeddings are freed after forward, since input gradients do not read them.
 Bytes gathered_on(const Spec& base, const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive) {
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   if (!row.shards_parameters || row.reshards_after_forward) return 0;
-  // if virtual stages are not placed in turn, an earlier backward may have freed the weights
+  // If virtual stages are not placed on the stages in turn, an earlier backward may have freed the weights.
   if (!work.in_turn) return 0;
   std::int64_t elements = 0;
   for (std::int64_t c = 0; c < work.chunks; ++c)
@@ -84,7 +85,7 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   set_offload(away, work.cell.memory_plan.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
   if (away.parameters != MemoryTier::device) sum = 0;
-  // If backward allocates the gradients, there are none yet in the first forward passes of a step.
+  // If backward allocates the gradients, no gradients exist yet in the first forward passes of a step.
   const bool late = spec.software.memory.gradients == GradientTensors::by_weight && gradient == width && !work.units;
   if (away.gradients == MemoryTier::device && !late) sum += work.units ? mine * gradient : whole * gradient;
   if (away.optimizer != MemoryTier::device) return sum;
@@ -95,10 +96,10 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   return sum;
 }
 
-// Bytes allocated on a stage when the last chunk ends forward and begins backward: the most of the forward of the last
-// layer, the forward of norm, logits and loss after it, and their backward. Where no closed form tells the order
-// (is_known: false), the pass of another chunk may come then. kept: bytes of the micro-batches alive; rest: bytes of
-// states and gathered weights.
+// Bytes allocated on a stage when its last chunk ends forward and begins backward: the most of the forward of the last
+// layer, the forward of norm, logits and loss after it, and their backward. Where no closed formula tells the order of
+// passes (is_known: false), another chunk's pass may come between, and only kept + rest counts. kept: bytes of the
+// micro-batches alive; rest: bytes of states and gathered weights.
 StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& stage, Bytes kept, Bytes rest,
                     bool is_known) {
   StageMemory most{rest + kept, rest + kept};
@@ -115,7 +116,7 @@ StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& sta
   return most;
 }
 
-// Bytes that are allocated on every rank whatever its stage: CUDA context, workspace, the framework's buffers.
+// Bytes that every rank allocates whatever its stage: CUDA context, workspace, and the framework's buffers.
 Bytes fixed_bytes(const Spec& spec, const MemoryPlan& memory_plan) {
   if (spec.cluster.gpu.memory_bytes == 0) return 0;
   const ShardingRow& row = row_of(memory_plan.sharding);

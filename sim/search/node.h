@@ -12,21 +12,24 @@
 
 namespace orrery {
 
-// How far a node of the search is split. rough_layout: all strategies of a RankLayout (parallel degrees), whose bound
-// is still rough_bound(). layout: the same with their own bound. group: strategies that differ only in recomputation,
-// offloaded activations, overlaps and order of ranks. cell: strategies of one memory plan; the node stands also for the
-// cells after it, in which more layers are recomputed. point: one strategy. replayed: one strategy whose bound comes
-// from timing the passes of its schedule in order (played_bound).
+// The kinds of nodes of the search tree, from the largest set of strategies to the smallest.
+//   rough_layout  all strategies with one RankLayout (parallel degrees); their bound is rough_bound()
+//   layout        all strategies with one RankLayout; their bound is layout_bound()
+//   group         strategies that differ only in recomputation, offloaded activations, overlaps and order of ranks
+//   cell          strategies with one memory plan, and with later plans of the group that recompute more layers
+//   point         one strategy
+//   replayed      one strategy whose bound comes from timing the passes of its schedule in order (played_bound)
 enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, replayed };
 
-// A node of the search: a part of the space of strategies, with its position in the order of the space.
+// A node of the search tree: a set of strategies, with its position in the order in which the space lists strategies.
 struct SearchNode {
   std::int64_t value = 0;  // lower bound of the objective (time or memory) for the node's strategies
   std::uint32_t layout = 0;
   std::int32_t group = -1, cell = -1, feature = -1;
   SearchLevel level = SearchLevel::layout;
-  std::int64_t floor = 0;  // for a cell: lower bound of the group that was split to get it
-  // Whether to offload the activations of as few layers as are needed to fit.
+  // For a cell: the lower bound of the group from which the cell was split.
+  std::int64_t floor = 0;
+  // Whether to offload the activations of as few layers as are needed to fit in memory.
   bool as_needed = false;
   Bound bound;
   MemoryPlan what;
@@ -37,22 +40,21 @@ struct SearchNode {
   bool operator>(const SearchNode& other) const { return order() > other.order(); }
 };
 
-// The key of strategies that differ only in the layers that are recomputed and in what is offloaded. The forward of
-// none of them is shorter than the forward of one that keeps everything on the device and recomputes nothing. The key
-// holds the index of the RankLayout, schedule, virtual stages, sharding, shard group, index of overlaps and order of
-// ranks (Features), and the memory tiers of the states if every strategy of the space offloads states.
+// The key of strategies that differ only in recomputation and offload. Of strategies with one key, none has a shorter
+// forward than the one that keeps everything on the device and recomputes nothing. The key holds the index of the
+// RankLayout, schedule, virtual stages, sharding, shard group, index of overlaps and order of ranks (Features), and the
+// memory tiers of the states if every strategy of the space offloads states.
 using SearchFamily =
     std::tuple<std::uint32_t, std::string_view, std::int64_t, Sharding, std::int64_t, std::int32_t, std::string_view>;
 
-// The key of strategies that differ only in the memory tier to which activations are offloaded, and for how many
-// layers.
+// The key of strategies that differ only in how many layers offload their activations, and to which memory tier.
 using SearchPlaces = std::tuple<std::uint32_t, std::int32_t, std::string_view, std::int64_t, std::int32_t>;
 inline SearchPlaces places_of(const SearchNode& n) {
   return {n.layout, n.group, n.what.recompute, n.what.recompute_layers, n.feature};
 }
 
-// Passes a node on to other processes (Wire). The sizes asserted here change when a field is added, so that no field is
-// forgotten below.
+// Sends a node of the search tree to other processes, or receives one (Wire). The sizes asserted here change when a
+// field is added to a struct, so that no field is forgotten below.
 static_assert(sizeof(MemoryPlan) == 104 && sizeof(Features) == 24 && sizeof(Bound) == 16);
 inline void share(Wire& wire, SearchNode& n) {
   MemoryPlan& w = n.what;
@@ -82,7 +84,7 @@ inline void share(Wire& wire, ForwardPart& forward) {
   }
 }
 
-// Passes on to other processes the figures of a report that a search uses.
+// Sends the figures of a report that a search uses to other processes, or receives them.
 inline void share_result(Wire& wire, std::optional<Report>& report) {
   bool has = report.has_value();
   wire.share(has);

@@ -1,4 +1,5 @@
-// A part of Space, the search space of strategies: which states and activations may be on the host or on disks.
+// The part of class Space (the search space of strategies) that decides which states and activations may be on the host
+// or on disks.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,12 +12,13 @@
 namespace orrery {
 namespace {
 
-// The name of an offloaded part of the states: "optimizer" if on the host, "optimizer:nvme" if on disks.
+// The name of an offloaded part of the states, such as the optimizer's: "optimizer" if on the host, "optimizer:nvme" if
+// on disks.
 std::string with_tier(std::string_view part, MemoryTier tier) {
   return behind_host(tier) ? fmt::format("{}:{}", part, row_of(tier).in_spec) : std::string(part);
 }
 
-// The memory tier that a name of offload_names() gives to a part of the states.
+// The memory tier that a name such as "optimizer:nvme" (offload_names()) gives to a part of the states.
 MemoryTier tier_in(std::string_view name, std::string_view part) {
   const std::size_t at = name.find(part);
   if (at == std::string_view::npos) return MemoryTier::device;
@@ -94,8 +96,8 @@ std::string offload_text(const MemoryPlan& cell) {
   return text;
 }
 
-// Fixes the offload that the spec itself gives: the tier of a part of the states or of activations, or the number of
-// layers.
+// Fixes a key of `offload` to the value that the spec gives: the memory tier of a part of the states or of activations,
+// or the number of layers with offloaded activations.
 void Space::take_offload(std::string_view key) {
   const Offload& o = base_.strategy.offload;
   const std::string_view part = key.substr(0, key.find('.'));
@@ -111,10 +113,10 @@ void Space::take_offload(std::string_view key) {
     parameters_place_ = {false, {o.parameters}};
 }
 
-// Decides which offload is tried although the spec does not list it. Copies make no step shorter: where the machine's
-// GPUs have memory for four times all states of mixed precision (18 bytes a parameter), states are offloaded to the
-// host only if the spec lists or gives that. Disks are slower than the host's memory in every way: where the hosts have
-// memory for all states, states are offloaded to disks only if the spec lists or gives that.
+// Decides which offload is tried although the spec does not list it. Offloading makes no step shorter: where the GPUs'
+// memory holds four times all states of mixed precision (18 bytes a parameter), states are offloaded to the host only
+// if the spec asks for it. Disks are slower than the host's memory in every way: where the hosts' memory holds all
+// states, states are offloaded to disks only if the spec asks for it.
 void Space::find_unlisted() {
   const Cluster& c = base_.cluster;
   const double states = 18.0 * static_cast<double>(parameter_count(base_.model, base_.sequence));
@@ -149,10 +151,11 @@ void Space::find_offloads() {
                           fits(gradients_place_, away.gradients) && fits(parameters_place_, away.parameters);
     if (admitted && (name == "none" || has) && in_time) offloads_.emplace_back(name, away);
   }
-  // Offload of activations is tried only where it is listed: with it, a search that takes a minute takes many minutes.
+  // Offload of activations is tried only where the spec lists it: with it, a search that takes a minute takes many
+  // minutes.
   activations_unlisted_ = activations_.open;
   if (activations_.open) activations_ = {false, {"none"}};
-  // initial values: each strategy of the search sets them
+  // These values are placeholders, which each strategy of the search overwrites.
   o.optimizer = o.gradients = o.parameters = o.activations = MemoryTier::device;
   o.activation_layers.reset();
 }
@@ -162,14 +165,14 @@ bool Space::offloads_gradients() const {
                      [](const auto& named) { return named.second.gradients != MemoryTier::device; });
 }
 
-// The offloads of states (offload_names()) that the table of refused combinations (combinations.h) allows in strategies
-// of this memory plan.
+// The choices of offloaded states (offload_names()) that the table of refused combinations (combinations.h) allows with
+// this memory plan.
 std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryPlan& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const bool alone = l.replicas() == 1, sharded = unit_gradients(base_, row);
-  // Gradients on the host are reduced unit by unit; that turns one ZeRO variant into another, which the space may have
-  // too.
+  // Gradients on the host are reduced unit by unit. That turns one ZeRO variant into another, which the search space
+  // may list anyway.
   const ShardingRow& other = row_of(with_host_gradients(row));
   const bool repeats = &other != &row && !row.shards_parameters && sharding_.admits(std::string(other.name)) &&
                        unit_gradients(base_, other);
@@ -186,7 +189,8 @@ std::vector<std::string_view> Space::offloads(const RankLayout& l, const MemoryP
   return result;
 }
 
-// The memory tiers in which activations may be, each with the number of layers of a stage whose activations are there.
+// The memory tiers in which a stage's activations may be, each with the number of layers whose activations are in that
+// tier.
 std::vector<std::pair<std::string_view, std::int64_t>> Space::activation_places(const MemoryPlan& group) const {
   const Cluster& c = base_.cluster;
   const bool two = find_schedule(group.schedule).placement == ChunkPlacement::both_ways;

@@ -9,20 +9,20 @@
 namespace orrery {
 namespace {
 
-// kMostActions: greatest number of actions of an order that is timed for a bound; kMostKept: greatest number of actions
-// of all orders that are kept.
+// kMostActions: an order with more actions (passes of one micro-batch) is not timed for a bound; kMostKept: greatest
+// number of actions that all cached orders have together.
 constexpr std::int64_t kMostActions = 1 << 18, kMostKept = 1 << 22;
 constexpr Picoseconds kUnknown = -1;
 
-// Counts the micro-batches between forward and backward (alive). Of a forward and a backward that overlap op by op
-// (`woven`), one keeps ever more activations while the other frees as many, so that the count is taken before and after
-// the pair.
+// Counts the micro-batches that are alive (between forward and backward). While a forward and a backward overlap op by
+// op (`woven`), one allocates activations as the other frees as many, so that counts are taken only before and after
+// such a pair.
 void count_alive(KnownOrder& order) {
   const std::vector<std::vector<Action>>& stages = order.schedule.order;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::vector<std::int64_t> now(order.virtual_stage[s].size(), 0), most = now;
     std::int64_t sum = 0, largest = 0;
-    bool woven = false;  // whether this action overlaps op by op with the action before it
+    bool woven = false;  // whether the current action overlaps op by op with the action before it
     for (const Action& a : stages[s]) {
       if (!woven && sum > largest) {
         largest = sum;
@@ -83,7 +83,8 @@ class Player {
   bool is_first(std::int64_t k) const { return k % virtual_stages_ == 0; }
   bool is_last(std::int64_t k) const { return (k + 1) % virtual_stages_ == 0; }
 
-  // The time when the input of an action (a pass of one micro-batch) has arrived, so that it may begin.
+  // The time when the input of an action (a pass of one micro-batch) has arrived; kUnknown where its sender has not run
+  // yet.
   Picoseconds input(const Action& a, std::int64_t k) const {
     const auto arrives = [&](Picoseconds made, std::int64_t boundary) {
       return made == kUnknown ? kUnknown : made + hops_[boundary];
@@ -126,16 +127,16 @@ class Player {
       sent = std::max(sent, finish(a, k, from + takes.to_result()));
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
-    // Weight gradients and the update do not wait until the sent tensor has arrived; only gathers of weights for them
-    // would wait, and these run beside compute.
+    // Weight gradients and the update do not wait until the sent tensor has arrived at the next stage; only gathers of
+    // weights would wait for that, and these run beside compute.
     const bool waits = waits_ && end < order.size() && order[end].phase != Phase::weight_gradient;
     if (waits) stage.free = std::max(stage.free, sent);
     stage.at = end;
     return true;
   }
 
-  // Notes when the result of an action is complete, and wakes the stage that reads the result. Returns the time when
-  // the reading stage has received the result.
+  // Records the time (made) when the result of an action is complete, and marks the stage that reads the result as
+  // ready. Returns the time when that stage has received the result.
   Picoseconds finish(const Action& a, std::int64_t k, Picoseconds made) {
     if (a.phase == Phase::weight_gradient) return 0;
     const bool forward = a.phase == Phase::forward;
@@ -158,7 +159,7 @@ class Player {
   std::int64_t virtual_stages_, micro_batches_ = 1;
   // For each virtual stage and micro-batch, the time when the result of the pass is complete.
   std::vector<Picoseconds> forward_, backward_;
-  // Stages whose next action may be ready to run.
+  // Stages whose next action may be able to run now.
   std::vector<std::int32_t> ready_;
 };
 
@@ -196,7 +197,7 @@ const KnownOrder* KnownOrders::of(std::string_view schedule, const ScheduleShape
     return &fitted_;
   }
   const auto key = std::tuple(find_schedule(schedule).name, shape.stages, shape.micro_batches, shape.chunks,
-                              shape.group);  // extra_warm_up is constant in a search
+                              shape.group);  // extra_warm_up is not in the key, since it is constant in a search
   const auto found = known_.find(key);
   if (found != known_.end()) return &found->second;
   actions_ += actions;

@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// The least time of one micro-batch on a virtual stage, pass by pass. early: the part of backward that can be done
-// before the gradient from the next stage has come.
+// The least time of one micro-batch on a virtual stage, pass by pass. early: the part of backward that can run before
+// the gradient from the next stage has arrived.
 struct VirtualStage {
   PassCost forward, backward, weight;
   Picoseconds early = 0;
@@ -21,20 +21,22 @@ struct VirtualStage {
   Picoseconds way_back() const { return std::max<Picoseconds>(0, backward.to_result() - early); }
 };
 
-// The order in which the stages of a schedule run their passes, and the figures that follow from the order alone.
+// The order in which the stages of a schedule run their passes, and figures that follow from the order without any
+// times.
 struct KnownOrder {
   Schedule schedule;
   std::vector<std::vector<std::int32_t>> virtual_stage;  // for each stage and chunk, the index of the virtual stage
 
-  // For each stage and chunk, the number of micro-batches whose forward has run and whose backward has not, when the
+  // [stage][chunk]: number of micro-batches whose forward has run and whose backward has not, at the moment when the
   // stage has most of them.
   std::vector<std::vector<std::int64_t>> alive;
 };
 
-// Whether the order of a schedule is fitted to the times of the virtual stages.
+// Whether the planner chooses the schedule's order of passes by the times of the virtual stages.
 bool needs_times(std::string_view schedule);
 
-// Orders of schedules, kept while their total length is small; of orders fitted to times, only the last one is kept.
+// Keeps orders of schedules while their total length is small; of orders chosen by times of passes, only the last is
+// kept.
 class KnownOrders {
  public:
   // The order of a schedule; nullptr where the order is too long to be timed for a bound.
@@ -49,8 +51,8 @@ class KnownOrders {
 };
 
 // For each stage, the earliest time at which it has run its last action (a pass of one micro-batch). An action waits
-// for the action before it on the same stage, and for its input, whose send takes hops[k] from virtual stage k to k +
-// 1. waits: the next action of a stage waits until the tensor that the stage has sent has arrived. A forward and a
+// for the action before it on the same stage, and for its input. hops[k]: time to send from virtual stage k to k + 1.
+// waits: whether a stage's next action waits until the tensor that the stage has sent has arrived. A forward and a
 // backward that overlap op by op together take the time of their kernels.
 std::vector<Picoseconds> play(const KnownOrder& order, const std::vector<VirtualStage>& costs,
                               const std::vector<Picoseconds>& hops, bool waits);

@@ -8,8 +8,8 @@
 namespace orrery {
 namespace {
 
-// Times of the passes of virtual stages, added up as the planner does (models/planner/order.cpp), so that an order
-// fitted to these times is the planner's order.
+// Times of the passes of virtual stages, added up in the way of the planner (models/planner/order.cpp), so that an
+// order of passes that is chosen by these times is the planner's order.
 std::vector<PhaseTimes> order_times(const CellWork& work) {
   const std::int64_t places = std::ssize(work.cut->layers);
   const std::int64_t most = most_again(work.cell.memory_plan, std::ssize(work.plain->layers));
@@ -33,9 +33,9 @@ std::vector<PhaseTimes> order_times(const CellWork& work) {
   return times;
 }
 
-// Whether order_times() are the times that the plan's order is fitted to: costs of layers were computed with tensor
-// ranks next to each other, then context, then data ranks, and collectives take other times with another order of
-// ranks.
+// Whether order_times() gives the times by which the plan chooses its order of passes. The costs of layers assume that
+// tensor ranks are next to each other, then context ranks, then data ranks; with another order of ranks, collectives
+// take other times.
 bool knows_order_times(const SearchCell& cell, const Features& f) {
   if (!needs_times(cell.memory_plan.schedule)) return true;
   const RankLayout& l = cell.layout;
@@ -46,7 +46,8 @@ bool knows_order_times(const SearchCell& cell, const Features& f) {
   return tensor && context && data;
 }
 
-// The order of passes that the plan has; nullptr where the order is too long to be timed.
+// The order of passes in the plan of the strategies whose work is given; nullptr where the order is too long to be
+// timed.
 const KnownOrder* order_of_plan(BoundCache& cache, const CellWork& work) {
   const std::string_view schedule = work.cell.memory_plan.schedule;
   ScheduleShape shape = schedule_shape(cache.space.base(), work.cell);
@@ -54,15 +55,15 @@ const KnownOrder* order_of_plan(BoundCache& cache, const CellWork& work) {
   return cache.orders.of(schedule, shape);
 }
 
-// Least work that a stage still has to do when the first of all stages begins backward (PassCost::busy and hides).
-// gathered: number of layers whose weights have been gathered by then.
+// The least work that a stage still has to do at the moment when the first of all stages begins backward. busy, hides:
+// as in PassCost; gathered: number of layers whose weights have been gathered by then.
 struct WorkLeft {
   Picoseconds busy = 0, hides = 0;
   std::int64_t gathered = 0;
 };
 
-// The bound counts as done the forward passes with which the order of the stage begins, the gathers of their weights,
-// and the gathers of a few layers' weights ahead of the next passes.
+// Counts as done, by the time when the first stage begins backward: the forward passes with which the order of stage s
+// begins, the gathers of the weights for them, and the gathers of a few layers' weights ahead of the next passes.
 WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t prefetch_units, std::int64_t s) {
   const StageWork& stage = work.stages[s];
   const std::int64_t m = work.cell.micro_batches;
@@ -100,9 +101,9 @@ Bound played_bound(LayoutCosts& costs, const CellBounds& cell, const Features& f
   return bound;
 }
 
-// Strategies that differ only in recomputed layers do not share their forward passes where only layers that are not
-// recomputed cut or cast tensors in forward, nor where the order is fitted to the times of passes, backward included.
-// Offloading activations makes no forward pass shorter.
+// Strategies that differ only in which layers are recomputed have equal forward passes, with two exceptions: where
+// forward cuts or casts the tensors of layers that are not recomputed, and where the order of passes is chosen by the
+// times of all passes. Offloading activations makes no forward pass shorter.
 bool forward_is_shared(const Spec& base, const MemoryPlan& memory_plan) {
   return !base.strategy.partition_activations && !base.software.kernels.fp8_activation_inputs &&
          !base.software.kernels.packs_attention_output && !needs_times(memory_plan.schedule);

@@ -1,4 +1,5 @@
-// A part of Space, the search space: a strategy (Point) as a spec, as overrides of a spec, as text and as a report.
+// The part of class Space (the search space) that writes a strategy (Point) as a spec, as overrides of a spec, as text
+// and as a report.
 #include <algorithm>
 #include <limits>
 
@@ -31,8 +32,8 @@ void set_context_kind(Strategy& s, std::string_view kind) {
   s.context_ulysses = kind == "ulysses" ? s.context : 1;
 }
 
-// Whether on a stage and on its mirror stage the backward passes of the two copies of the model reach the same weights
-// in the same order.
+// Whether, on a stage and on its mirror stage, the backward passes of the pipeline's two copies of the model reach the
+// same weights in the same order.
 bool Space::reduces_in_one_order(const RankLayout& l, const ScheduleRow& schedule) const {
   const std::tuple key{schedule.name, l.pipeline, l.micro_batches};
   {
@@ -46,8 +47,8 @@ bool Space::reduces_in_one_order(const RankLayout& l, const ScheduleRow& schedul
   return mirrored;
 }
 
-// Whether a memory plan without offload makes the same plan as sharding `none`, because no other rank shares the
-// weights.
+// Whether the planner makes the same plan with this memory plan as with sharding `none`: no other rank holds the same
+// weights, and nothing is offloaded.
 bool Space::shards_nothing_here(const RankLayout& l, const MemoryPlan& cell) const {
   if (l.replicas() > 1 || cell.offload != "none") return false;
   Strategy s = base_.strategy;
@@ -94,7 +95,7 @@ Spec Space::spec_of(const Point& point) const {
   return spec;
 }
 
-// Keeps, of all overrides that set the same key, only the last, which takes effect.
+// Keeps only the last, which takes effect, of all overrides ("KEY=VALUE") that set the same key.
 static std::vector<std::string> last_of_each_key(const std::vector<std::string>& list) {
   const auto key_of = [](const std::string& o) { return std::string_view(o).substr(0, o.find('=') + 1); };
   std::vector<std::string> result;

@@ -55,8 +55,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   if (key.sharding == Sharding::none) s.offload = {};
   s.offload.delayed_update = false;
   if (key.host_gradients) s.offload.optimizer = s.offload.gradients = MemoryTier::host;
-  // Memory copies of gathered weights (UnitCopies::parameters) are left out: there are none where weights stay
-  // gathered.
+  // Copies of gathered weights (UnitCopies::parameters) are left out: where weights stay gathered there are none.
   UnitCopies& copies = spec.software.communication.unit_copies;
   if (copies == UnitCopies::parameters) copies = UnitCopies::none;
   s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};

@@ -58,7 +58,8 @@ Table strategies(const Space& space, const SearchResult& r) {
   return t;
 }
 
-// The assumption on which a proof rests in addition to the bounds; "" where there is none.
+// The assumption on which the proof that a strategy is the best rests, in addition to the lower bounds; "" where there
+// is none.
 std::string_view assumption(const Space& space) {
   return space.leaves_device() ? "copies to the host and back by themselves make no step shorter" : "";
 }
@@ -154,7 +155,7 @@ std::string search_json(const Space& space, const SearchResult& r) {
     for (const Loss& loss : losses(r.best.front().report, f.report))
       row["losses"].push_back({{"kind", name_of(loss.kind)}, {"seconds", loss.seconds}, {"transfer", loss.transfer}});
     row["report"] = ordered_json::parse(to_json(f.report));
-    row["report"]["simulation"].erase("wall_s");  // removed: wall_s is the only figure that differs from run to run
+    row["report"]["simulation"].erase("wall_s");  // removed: the only figure that differs from run to run
     j["strategies"].push_back(std::move(row));
   }
   return j.dump(2) + '\n';

@@ -22,11 +22,11 @@
 namespace orrery {
 namespace {
 
-// Numbers of nodes that are split, and of strategies that are simulated, at the same time. They are constants of the
-// search and not of the machine, so that the same nodes are split whatever the number of threads.
+// How many nodes of the search tree are split, and how many strategies are simulated, at the same time. The numbers do
+// not depend on the machine, so that the same nodes are split whatever the number of threads.
 constexpr std::size_t kOpened = 128, kSimulated = 8;
-// The first look at a space: for kLookedAt combinations of parallel degrees a strategy is simulated; where it does not
-// fit, a strategy that needs less memory is looked for, kTries times at most.
+// Before the search proper, one strategy is simulated for each of kLookedAt likely combinations of parallel degrees;
+// where it does not fit, a strategy that needs less memory is tried, kTries times at most.
 constexpr std::size_t kLookedAt = 16;
 constexpr int kTries = 3;
 
@@ -83,13 +83,14 @@ class Search {
     return options_.objective == SearchObjective::time ? picoseconds(r.step_time_s) : r.memory.peak_device;
   }
 
-  // The nodes that were dropped have bounds above limit_, and the nodes still to come have bounds of at least floor_.
+  // The share of the best strategy by which a strategy that was not simulated may be better: nodes of the search tree
+  // that were dropped have bounds above limit_, and nodes still to be split have bounds of at least floor_.
   double gap() const {
     const std::int64_t least = result_.proven ? limit_ : std::min(floor_, limit_);
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
   }
 
-  // Simulates a strategy for one likely RankLayout (parallel degrees) after the other, until a strategy fits.
+  // Simulates one strategy for each likely RankLayout (parallel degrees) in turn, until a strategy fits in memory.
   void look_first() {
     for (const FirstGuess& guess : first_guesses(space_, layouts_, room_)) {
       const LookedAt where{space_, layouts_, options_, guess.states};
@@ -128,8 +129,8 @@ class Search {
     }
   }
 
-  // Simulates one strategy for each of the most likely combinations of degrees of parallelism; where it does not fit,
-  // simulates a strategy that needs less memory.
+  // Simulates one strategy for each of the most likely combinations of parallel degrees; where a strategy does not fit
+  // in memory, simulates one that needs less memory.
   void look_at_sites() {
     std::vector<Likely> sites;
     for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
@@ -147,8 +148,9 @@ class Search {
     }
   }
 
-  // Splits nodes whose bound may still win until there are enough strategies to simulate at the same time. Returns
-  // whether there are any strategies; parts of other nodes that were split may have lower bounds than these strategies.
+  // Splits the nodes of the search tree that may hold a better strategy than the best, lowest bound first, until there
+  // are enough single strategies to simulate at the same time. Returns whether there are any; nodes split on the way
+  // may have parts whose bounds are lower than those of these strategies.
   bool open() {
     std::vector<Node> points;
     while (may_win() && points.size() < kSimulated && !stopped()) {
@@ -190,8 +192,9 @@ class Search {
     progress();
   }
 
-  // Simulates the strategies with the lowest bounds. Strategies with the same forward (SearchFamily) that is not known
-  // yet are simulated one at a time, and so are strategies that differ only in where activations are (SearchPlaces).
+  // Simulates the strategies with the lowest bounds. Of strategies that share a forward (SearchFamily) whose time is
+  // not known yet, one is simulated before the others; so it is with strategies that differ only in offloaded
+  // activations (SearchPlaces).
   void simulate_next() {
     std::vector<Node> nodes, later;
     std::set<SearchFamily> here;
@@ -215,17 +218,17 @@ class Search {
     for (const Node& node : later) queue_.push(node);
   }
 
-  // The strategy to simulate first in order to know the forward that strategies with the same SearchFamily share: a
-  // strategy that keeps everything on the device if there is one, else the node's own.
+  // The strategy to simulate first, so that the time of the forward that strategies with this SearchFamily share is
+  // known: one that keeps everything on the device, if there is one that is not simulated yet, else the node's own.
   Node with_forward_of(const Node& node) const {
     if (opener_.stays(node.what) || options_.objective != SearchObjective::time) return node;
     const auto other = opener_.where_all_stays(node);
     return other && simulated_.count(other->place()) == 0 ? *other : node;
   }
 
-  // Whether a strategy need not be tried, because another strategy with fewer offloaded activations turned out to be
-  // too slow, or to fit without the allocator giving segments back: copies beside compute make no step shorter by
-  // themselves.
+  // Whether a strategy with offloaded activations need not be tried: the same strategy with fewer of them offloaded
+  // turned out to be too slow, or to fit without the allocator giving segments back. Copies beside compute make no step
+  // shorter.
   bool need_not_leave(const Node& n) const {
     return n.what.activations != "none" && options_.objective == SearchObjective::time &&
            settled_.count(places_of(n)) != 0;
@@ -242,8 +245,8 @@ class Search {
 
   Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
 
-  // The time after which the simulation of a step may stop: the strategy can then be neither the best of all nor, if
-  // that is to be shown, the best with its parallel degrees.
+  // The simulated time after which simulating a step may stop: the strategy can then neither be the best of all nor,
+  // where that is to be shown, the best with these parallel degrees.
   Picoseconds latest_of(const Node& node) const {
     if (options_.objective != SearchObjective::time) return kNothing;
     const auto own = best_of_.find(site_of(layouts_[node.layout]));
@@ -260,7 +263,8 @@ class Search {
 
   void simulate_all(const std::vector<Node>& nodes) {
     std::vector<Evaluation> found(nodes.size());
-    // done: some process has simulated the strategy (unless stopped); here: this process has simulated it.
+    // done: some process has simulated the strategy (it has not, if the search was stopped); here: this process has
+    // simulated it.
     std::vector<char> done(nodes.size()), here(nodes.size());
     std::vector<Picoseconds> latest;
     latest.reserve(nodes.size());
@@ -287,7 +291,7 @@ class Search {
     progress();
   }
 
-  // Takes in the result of a strategy. here: this process simulated it and has the complete report.
+  // Records the result of a simulated strategy. here: this process simulated the strategy and has the complete report.
   void take(const Node& node, Evaluation& evaluation, bool here) {
     SearchCounts& counts = result_.counts;
     ++counts.simulated;
@@ -315,7 +319,8 @@ class Search {
     }
     if (!again) settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
-    // Only a strategy that fits is compared with its bound here: one that does not has returned above.
+    // Only a strategy that fits in memory is compared with its bound here: for one that does not, the function has
+    // returned above.
     if (options_.objective == SearchObjective::time && found.bound.time > value) contradict(found);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
@@ -330,8 +335,8 @@ class Search {
     result_.contradiction = fmt::format("{}: bound {}, simulated {}", space_.text_of(found.point), bound, simulated);
   }
 
-  // Simulates strategies of other RankLayouts with the lowest bounds, to show how the best compares with other parallel
-  // degrees.
+  // Simulates the strategies of lowest bound with other parallel degrees (RankLayout) than the best, to show how the
+  // best compares.
   void add_others() {
     std::set<std::int64_t> seen;
     for (const Found& found : result_.best) seen.insert(found.place[0]);
@@ -339,7 +344,7 @@ class Search {
     for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped();) {
       limit_ = queue_.top().value + queue_.top().value / 16;
       const bool any = open();
-      // nodes that are not split so far may have lower bounds than this strategy
+      // Nodes of the search tree that are not split yet may have lower bounds than the strategies found here.
       if (any && queue_.top().level != Level::replayed) continue;
       ++tries;
       if (!any) continue;
@@ -355,8 +360,8 @@ class Search {
     limit_ = limit;
   }
 
-  // Completes the strategies that other processes simulated, with names that this process owns and all figures of the
-  // report.
+  // Completes the results of strategies that other processes simulated: sets names that this process owns, and computes
+  // all figures of the report again.
   void take_from_peers() {
     if (!workers_.has_peers()) return;
     for (Found& found : result_.best) {
@@ -390,14 +395,15 @@ class Search {
   std::vector<std::unique_ptr<BoundCache>> caches_;  // one cache for each worker thread
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::map<SearchSite, std::int64_t> best_of_;
-  std::vector<Node> possible_;  // nodes of the RankLayouts that are possible
+  std::vector<Node> possible_;  // search nodes of all RankLayouts that are possible
   std::set<SearchPlace> simulated_;
   std::map<SearchPlace, Bytes> too_large_;  // for each simulated strategy that did not fit, the bytes that it needed
-  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: greatest bound with which a node is worth a simulation
-  std::int64_t floor_ = 0;                           // least bound of all nodes that are still to be split
+  // limit_: the greatest bound (picoseconds or bytes) with which a search node is still worth a simulation
+  std::int64_t best_ = kNothing, limit_ = kNothing;
+  std::int64_t floor_ = 0;  // least bound of all search nodes that are still to be split
   std::map<SearchFamily, ForwardPart> forwards_;
-  // Strategies that fit with the activations that they offload, or were too slow: to offload more activations is not
-  // tried.
+  // Strategies that fit with the activations that they offload, or were too slow: the search does not try to offload
+  // more of their activations.
   std::set<SearchPlaces> settled_;
   Bytes least_ = 0;
   SearchResult result_;

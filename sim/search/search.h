@@ -25,42 +25,44 @@ struct SearchOptions {
   std::size_t top = 5;    // number of strategies to show: the best one, then the best ones with other parallel degrees
   bool any = false;       // whether the search ends with the first strategy that fits
 
-  // A strategy may be left out unless its bound is better than the best strategy by more than this share of the best.
+  // A strategy need not be simulated unless its bound is better than the best strategy by more than this share of the
+  // best.
   double within = 0;
   unsigned threads = 1;
-  // flag; once it is true, the search ends with the best strategy found so far
+  // A flag that another thread may set to true; the search then ends with the best strategy found so far.
   const std::atomic<bool>* stop = nullptr;
   Peers* peers = nullptr;                            // other processes that make the same search at the same time
   std::function<void(std::string_view)> progress{};  // called now and then with a line about the progress
 };
 
-// A position in the order of the space: index of the RankLayout; index of the group of memory plans that differ only in
-// recomputation and offloaded activations; index of the memory plan (cell) in the group; index of overlaps and order of
-// ranks (Features); number of layers of a stage whose activations are offloaded.
+// A position in the order in which the space lists strategies: index of the RankLayout; index of the group of memory
+// plans that differ only in recomputation and offloaded activations; index of the memory plan (cell) in the group;
+// index of overlaps and order of ranks (Features); number of layers of a stage whose activations are offloaded.
 using SearchPlace = std::array<std::int64_t, 5>;
 
-// A strategy that was simulated.
+// A strategy that was simulated, with its lower bounds and its report.
 struct Found {
   Point point;
   Bound bound;
   Report report;
   SearchPlace place{};
-  bool here = true;  // whether this process has simulated it
+  bool here = true;  // whether this process has simulated the strategy
 };
 
 struct SearchCounts {
   // Number of strategies that the spec leaves open and the rules allow.
   std::uint64_t points = 0;
-  // Number of lower bounds that were computed for sets of strategies smaller than all with equal parallel degrees: for
-  // groups (equal but for recomputation, offloaded activations, overlaps and order of ranks), cells (equal memory plan)
-  // and single strategies. All other strategies are covered by the bound of a RankLayout, group or cell.
+  // Number of lower bounds computed for sets of strategies: for groups (equal but for recomputation, offloaded
+  // activations, overlaps and order of ranks), cells (equal memory plan) and single strategies. The bounds of all
+  // strategies with equal parallel degrees are not counted.
   std::uint64_t bounded = 0;
-  // Number of cells (strategies with equal memory plan) and of single strategies whose bounds say that they do not fit
-  // in memory.
+  // Number of cells (strategies with equal memory plan) and of single strategies that do not fit in memory by their
+  // lower bound.
   std::uint64_t without_room = 0;
   std::uint64_t simulated = 0;  // number of strategies simulated event by event
-  std::uint64_t late = 0;     // number of simulations that were given up when they became slower than the best strategy
-  std::uint64_t refused = 0;  // number of strategies that a rule or the planner refused
+  // number of simulations stopped early because the step took longer than the best strategy's
+  std::uint64_t late = 0;
+  std::uint64_t refused = 0;      // number of strategies that a rule or the planner refused
   std::uint64_t did_not_fit = 0;  // number of simulated strategies that did not fit in memory
 };
 
@@ -68,45 +70,46 @@ struct SearchResult {
   // Strategies that fit: the optimum, then the best found with other parallel degrees, in the order of the objective.
   std::vector<Found> best;
 
-  // The fastest simulated strategy that did not fit in memory; the report may be partial.
+  // The fastest simulated strategy that did not fit in memory. Its report may be partial.
   std::optional<Found> roomier;
   SearchCounts counts;
   bool stopped = false;  // whether the user stopped the search in one of the processes
   // Whether it is proven that no strategy is better than the best found by more than `gap`.
   bool proven = false;
 
-  // Share of the best by which a strategy that was not simulated may be better: 0 if SearchOptions::within is 0 and the
-  // search ended by itself; where the user stopped it, the share that bounds leave open.
+  // The share of the best by which a strategy that was not simulated may still be better. 0 if SearchOptions::within is
+  // 0 and the search ended by itself; where the user stopped the search, what the bounds leave open.
   double gap = 1;
   Bytes least_memory = 0;  // if no strategy fits, the least memory bound of any strategy
 
-  // The strategy whose simulated step is shorter than its lower bound, "" where there is none: a fault of the bounds,
-  // which withdraws the proof. Every strategy that fits and is simulated to its end is checked, where time is the
-  // objective.
+  // The strategy whose simulated step is shorter than its lower bound, which would be a fault of the bounds and
+  // withdraws the proof; "" where there is none. Every strategy that fits and is simulated to its end is checked, where
+  // time is the objective.
   std::string contradiction;
   std::string reason;  // why there is no strategy at all: the first broken rule; "" if only memory is short
   double wall_s = 0;
 };
 
-// Searches best first: RankLayouts (parallel degrees), groups of memory plans that differ only in recomputation and
-// offloaded activations, cells (strategies with one memory plan) and single strategies are split or simulated in the
-// order of their lower bounds; of cells that differ only in how many layers are recomputed, the next comes only after
-// the one before. Strategies are simulated, one rank of each class, event by event, until the next bound is above the
-// best that fits. Strategies that differ only in the recomputed layers share one forward: the time of the forward in
-// the first of them, and a bound of what comes after, may rule out the other strategies. Of strategies with equal times
-// the first in the order of Space wins. The result, and the set of simulated strategies, do not depend on the number of
-// threads and processes. Throws Error for anything that stops every strategy (a profile that lacks a figure that a
-// layout needs).
+// Finds the best strategy of a space and proves that no other is better, by branch and bound, lowest bound first. All
+// strategies with one RankLayout (parallel degrees) are split into groups of memory plans that differ only in
+// recomputation and offloaded activations, a group into cells (strategies with one memory plan), a cell into single
+// strategies. Of cells that differ only in how many layers are recomputed, the next is looked at only after the one
+// before. Strategies are simulated event by event, with one rank of each class, until the next bound is above the best
+// strategy that fits. Strategies that differ only in the recomputed layers share one forward: its time in the first of
+// them that is simulated, plus a bound of what comes after, may rule the rest out. Of strategies with equal times the
+// first in the order of Space wins. The result and the set of simulated strategies do not depend on the number of
+// threads and processes. Throws Error for anything that stops every strategy, such as a profile without a figure that
+// is needed.
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
-// The outcome of simulating a strategy: the report, or that the step takes longer than was asked, or why a rule or the
-// planner refuses the strategy.
+// The outcome of simulating a strategy: the report; or that the step takes longer than the limit that was given (late);
+// or why a rule or the planner refuses the strategy (refused).
 struct Evaluation : ReportWithin {
   bool late = false;
   std::string refused{};
 };
 Evaluation evaluate_within(const Space& space, const Profile& profile, const Point& point, Picoseconds latest,
-                           // set by the user to stop; then Stopped is thrown (simulate.h)
+                           // flag that the user sets to stop the simulation; Stopped is then thrown (simulate.h)
                            const std::atomic<bool>* stop = nullptr);
 
 // A strategy's report. nullopt: a rule or the planner refuses it; `why`, if given, gets the reason. Throws Stopped.

@@ -12,13 +12,14 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kGuesses = 4;  // for each StatesLie, the number of RankLayouts to try first
+constexpr std::size_t kGuesses = 4;  // number of RankLayouts to try first, for each value of StatesLie
 
-// The largest share of a GPU's memory for states with which activations and buffers probably fit too.
+// If weights, gradients and optimizer states take no more than this share of a GPU's memory, activations and buffers
+// probably fit too.
 constexpr double kStatesShare = 0.75;
 
-// Numbers of weights of a model by how they are divided among ranks: dense weights among tensor and pipeline ranks,
-// experts' weights among expert, expert-tensor and pipeline ranks.
+// Numbers of a model's weights. dense: those divided among tensor and pipeline ranks; experts: those divided among
+// expert, expert-tensor and pipeline ranks.
 struct Weights {
   double dense = 0, experts = 0;
 };
@@ -44,8 +45,9 @@ double states_of(const Weights& w, const RankLayout& l) {
   return dense * (6 + 12 * cut / ranks) + experts * (6 + 12 * std::min(1.0, expert_cut / ranks));
 }
 
-// The figures that practice keeps small, the most important first: size of a micro-batch, tensor ranks beyond a node,
-// context ranks, expert ranks beyond a node, ranks of a replica; then figures that only make the order complete.
+// The key by which RankLayouts are sorted, likeliest first. It holds what is kept small in practice, most important
+// first: size of a micro-batch, tensor ranks beyond a node, context ranks, expert ranks beyond a node, ranks of a
+// replica; then figures that only make the order complete.
 auto preference(const Space& space, const RankLayout& l) {
   const std::int64_t node = space.base().cluster.gpus_per_node;
   const bool far_experts = l.expert * l.expert_tensor > node;
@@ -78,9 +80,9 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
 
 namespace {
 
-// kGroups: greatest number of groups of memory plans (equal but for recomputation and offloaded activations) that are
-// looked at for a RankLayout. kContext: greatest number of ranks in a ring of context parallelism that are looked at:
-// with a transfer for each rank, the cost of a layer in a longer ring is slow to compute.
+// kGroups: how many groups of memory plans (equal but for recomputation and offloaded activations) are considered for a
+// RankLayout. kContext: the most ranks in a ring of context parallelism that are considered: a ring has a transfer for
+// each rank, so that the cost of a layer in a longer ring is slow to compute.
 constexpr int kGroups = 6;
 constexpr std::int64_t kContext = 64;
 
@@ -110,7 +112,8 @@ std::vector<SearchNode> one_of_each_site(const std::vector<RankLayout>& layouts,
 
 namespace {
 
-// Splits a node, then its part of least bound, and so on, down to a strategy whose bound is its played_bound().
+// Splits a node of the search tree, then the part with the least bound, and so on, down to one strategy with its
+// played_bound().
 std::optional<SearchNode> down_from(const SearchOpener& opener, BoundCache& cache, SearchNode node,
                                     std::int64_t limit) {
   SearchCounts counts;
@@ -173,7 +176,7 @@ std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
 
 std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPlace, Bytes>& too_large,
                            Bytes room) {
-  // Bounds of strategies with the same parallel degrees miss the simulated memory by nearly the same factor.
+  // For strategies with the same parallel degrees, the ratio of memory bound to simulated memory is nearly the same.
   constexpr double kMargin = 0.99;
   std::vector<Likely> again;
   for (const Likely& s : found) {

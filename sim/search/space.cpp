@@ -33,7 +33,8 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-// The values (on, off) of a switch; where both would make the same plan, only one.
+// The values to try for an on/off switch (axis): on and off, as far as the spec allows both. If the switch makes no
+// difference (useful: false), only one: `habit`, or what the spec gives.
 std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   if (!useful) return {axis.open ? habit : axis.values.front()};
   std::vector<bool> values;
@@ -50,7 +51,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
   if (gpus_ < 1 || gpus_ > gpus_of(base_.cluster))
     throw Error(fmt::format("--gpus: {} is not between 1 and the cluster's {}", gpus_, gpus_of(base_.cluster)));
   refuse_combinations(base_, Limit::search);
-  base_.gpus = gpus_;  // all GPUs count, because a step waits for the slowest of them
+  base_.gpus = gpus_;  // all GPUs are used, because a step waits for the slowest of them
   for (const Origin& origin : base_.origins) take_given(origin);
   for (const SearchRange& range : open.search) take_range(range);
   find_offloads();
@@ -58,7 +59,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
     throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
 }
 
-// Whether a RankLayout obeys the rules of models/load/check.cpp; stack_cost() checks the rules about the model.
+// Whether a RankLayout obeys the rules of models/load/check.cpp. The rules about the model are checked by stack_cost().
 bool Space::valid(const RankLayout& l) const {
   const Strategy& s = base_.strategy;
   if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
@@ -77,7 +78,7 @@ bool Space::can_cut(const RankLayout& l) const {
 }
 
 std::vector<RankLayout> Space::layouts() const {
-  // Experts on thousands of GPUs make millions of RankLayouts: counted first, their memory is allocated once.
+  // Models with experts on thousands of GPUs have millions of RankLayouts: counting first, memory is allocated once.
   std::size_t count = 0;
   each_layout([&](const RankLayout&) { ++count; });
   std::vector<RankLayout> result;
@@ -159,7 +160,7 @@ const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t 
   return it->second;
 }
 
-// The number of layers of the stage that has most; with two copies of the model (Chimera), the layers of one copy.
+// The largest number of layers on any stage; with two copies of the model (Chimera), counting the layers of one copy.
 std::int64_t Space::fullest_stage(std::int64_t pipeline, const MemoryPlan& cell) const {
   const ScheduleShape shape = {.stages = pipeline, .chunks = cell.virtual_stages};
   const bool back = find_schedule(cell.schedule).placement == ChunkPlacement::v_shaped;
@@ -170,7 +171,7 @@ std::int64_t Space::fullest_stage(std::int64_t pipeline, const MemoryPlan& cell)
   return *std::max_element(layers.begin(), layers.end());
 }
 
-// Whether the planner and the order of the schedule allow this schedule with these parallel degrees and micro-batches.
+// Whether a schedule (row) is possible with the parallel degrees and the number of micro-batches of a RankLayout.
 bool Space::runs(const RankLayout& l, const ScheduleRow& row) const {
   if (row.weaving == Weaving::always && l.micro_batches < 2 * l.pipeline) return false;
   if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
@@ -210,8 +211,8 @@ std::vector<std::int64_t> Space::shard_groups(const RankLayout& l, const Shardin
   const bool has_whole = sharding_.admits(std::string(name_of(bounding(hybrid))));
   std::vector<std::int64_t> groups;
   for (const std::int64_t g : divisors(l.replicas())) {
-    // A shard group of one rank shards nothing; a shard group of all ranks is the same as the sharding without groups
-    // (zero3), and is listed only where the space does not have that sharding.
+    // A shard group of one rank shards nothing. A shard group of all ranks equals plain sharding (zero3), and is listed
+    // only where the space does not have plain sharding.
     const bool other = g > 1 && (g < l.replicas() || !has_whole);
     if (shard_group_.open ? other : shard_group_.admits(g)) groups.push_back(g);
   }
@@ -220,13 +221,12 @@ std::vector<std::int64_t> Space::shard_groups(const RankLayout& l, const Shardin
 
 void Space::add_shardings(const RankLayout& l, const MemoryPlan& cell, std::vector<MemoryPlan>& cells) const {
   const ScheduleRow& schedule = find_schedule(cell.schedule);
-  const bool two = schedule.placement == ChunkPlacement::both_ways;  // a stage's mirror stage has the same weights
+  const bool two = schedule.placement == ChunkPlacement::both_ways;  // mirror stages have the same weights
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name)) || row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);
     if (units && !builds_units(l, schedule, row)) continue;
-    // Gradients that stay unsharded until the end of the step make zero2 the same as zero1; a rank without replicas
-    // shards nothing.
+    // zero2 equals zero1 if gradients stay unsharded until the end of the step; without replicas nothing is sharded.
     const bool repeats = row.shards_optimizer && !row.shards_parameters &&
                          ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
     if (sharding_.open && repeats) continue;
@@ -260,7 +260,8 @@ std::vector<std::string_view> Space::recompute_kinds() const {
   return kinds;
 }
 
-// Numbers of layers to recompute in a stage, ascending; all layers once, as -1, unless the spec gives another number.
+// How many layers of a stage to recompute, ascending. All layers are listed once, as -1, unless the spec fixes another
+// number.
 std::vector<std::int64_t> Space::recompute_numbers(std::int64_t layers) const {
   std::vector<std::int64_t> numbers, all;
   for (std::int64_t r = 1; recompute_layers_.open && r < layers; ++r) numbers.push_back(r);
@@ -307,13 +308,12 @@ std::vector<MemoryPlan> Space::cells(const RankLayout& l) const {
   return result;
 }
 
-// Counts without listing: the choice of sharding depends on a schedule's placement of chunks and on whether it overlaps
-// passes op by op, the choice of recomputation on the stages alone, the choice of overlaps and order of ranks on the
-// sharding alone.
+// Counts without listing: choices of sharding depend on a schedule's chunk placement and on whether passes overlap op
+// by op, choices of recomputation on the stages, choices of overlaps and order of ranks on the sharding.
 std::uint64_t Space::count(const RankLayout& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
-  // The key says whether the schedule overlaps passes op by op, and how it places chunks.
+  // by (whether the schedule overlaps passes op by op, how it places chunks): the number of choices of sharding
   std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;
   for (const MemoryPlan& schedule : schedules(l)) {
     if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;

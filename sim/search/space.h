@@ -22,23 +22,23 @@ bool has_bounds(const ScheduleRow& row);  // whether the search has lower bounds
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
-// The names of choices of which states are offloaded: "none" (all on the device), or parts of
-// "optimizer+gradients+parameters" that begin with the optimizer, on the host or, as "optimizer:nvme", on disks. The
-// list lives as long as the program.
+// The names of all choices of what is offloaded: "none" (all states on the device), or states joined by "+", always
+// with the optimizer first ("optimizer+gradients+parameters"), on the host or, as "optimizer:nvme", on disks. The list
+// lives as long as the program.
 const std::vector<std::string_view>& offload_names();
 
-// The memory tiers in which a layer's activations may be between forward and backward; none: on the device.
+// The memory tiers in which a layer's activations may be between forward and backward. "none" stands for the device.
 inline constexpr std::array<std::string_view, kTiers> kActivationPlaces = [] {
   std::array<std::string_view, kTiers> places;
   for (std::size_t i = 0; i < kTiers; ++i) places[i] = kMemoryTiers[i].in_spec;
   return places;
 }();
 
-// Value of MemoryPlan::activation_layers: as few layers as are needed for a strategy to fit without the allocator
-// giving segments back.
+// The value of MemoryPlan::activation_layers that stands for: as few layers as are needed for the strategy to fit in
+// memory without the allocator giving segments back (cudaFree).
 inline constexpr std::int64_t kAsNeeded = 0;
 
-// The values that one key of the strategy may take: any that the rules allow (open), or the listed values.
+// The values that the search may give to one key of the strategy: any that the rules allow (open), or those listed.
 template <class T>
 struct Choices {
   bool open = true;
@@ -53,8 +53,8 @@ struct Choices {
   }
 };
 
-// A strategy has three parts; the choices and costs of each part depend only on the parts before it. The first part:
-// the parallel degrees, and the size of a micro-batch.
+// The first part of a strategy: the parallel degrees, and the size of a micro-batch. A strategy has two more parts,
+// MemoryPlan and Features; choices and costs of each part depend only on the parts before it.
 struct RankLayout {
   std::int64_t tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1, expert_tensor = 1;
   std::int64_t micro_batch = 1, micro_batches = 1;
@@ -64,8 +64,8 @@ struct RankLayout {
   std::int64_t replicas() const { return data * context; }
 };
 
-// The second part of a strategy: the order of the passes, recomputation, sharding, and the memory tiers of states and
-// activations.
+// The second part of a strategy: the schedule of the passes, recomputation, sharding, and the memory tiers of states
+// (weights, gradients, optimizer states) and activations.
 struct MemoryPlan {
   std::string_view schedule = kPlainSchedule, recompute = "none";
   std::int64_t virtual_stages = 1;
@@ -79,8 +79,8 @@ struct MemoryPlan {
   friend bool operator==(const MemoryPlan&, const MemoryPlan&) = default;
 };
 
-// The third part of a strategy: which transfers overlap with compute, and the order of ranks, which decides the links
-// that transfers use.
+// The third part of a strategy: which transfers overlap with compute, and the order of ranks, which decides over which
+// links transfers go.
 struct Features {
   std::string_view rank_order = "tp-cp-dp-pp";
   bool gradient_reduce = true, parameter_gather = true, pipeline = true;
@@ -92,22 +92,22 @@ struct Point {
   Features features;
 };
 
-// All strategies for `gpus` GPUs that the spec leaves open: a key that the spec gives is fixed, a key under `search:`
-// takes the listed values, any other key all values that the rules allow:
+// The search space: all strategies for `gpus` GPUs that the spec leaves open. A key that the spec gives is fixed, a key
+// under `search:` takes the listed values, any other key takes all values that the rules allow:
 //   tensor, context, pipeline, expert, expert_tensor, micro_batch, shard_group   every divisor
-//   virtual_stages, recompute_layers                                            every number
-//   schedule    all schedules but dapple (1f1b under another name) and schedules that overlap a forward with a
-//               backward op by op, which may be listed; one stage: 1f1b
+//   virtual_stages, recompute_layers   every number
+//   schedule    all schedules except dapple (1f1b under another name) and schedules that overlap a forward with a
+//               backward op by op, which are tried where they are listed; with one stage only 1f1b
 //   sharding    all shardings of sharding.cpp; of two that make the same plan only one
 //   offload     every one of offload_names() that the rules allow
 //   offload_activations   on the device; other memory tiers where they are listed
 //   offload_activation_layers   where the spec says nothing, as few as are needed to fit without the allocator giving
-//               segments back (software.segment_us): copies beside compute make no step shorter by themselves,
-//               but for a little where backward is split
-//   recompute   none, selective, full, and every single part that the model has
+//                               segments back (software.segment_us): copies beside compute do not make a step shorter
+//                               (but for a little, where backward is split)
+//   recompute   none, selective, full, and every single part of a layer that the model has
 //   rank_order  tensor ranks innermost, other dimensions in every order that makes a difference
 //   overlap     on and off where the software can do both and there is something to overlap
-// A key is added by a field above, its values here, and its part of spec_of().
+// To add a key: add a field to one of the structs above, list its values here, and set it in spec_of().
 class Space {
  public:
   // Throws Error for ranges of keys that the search does not vary, for values that a key cannot have, for a schedule
@@ -119,28 +119,28 @@ class Space {
   const std::string& path() const { return path_; }
   std::vector<RankLayout> layouts() const;
   std::vector<MemoryPlan> cells(const RankLayout& layout) const;
-  // The memory plans (cells) in two steps: memory plans that differ only in recomputation and offloaded activations
-  // form a group, which is named by the memory plan that recomputes and offloads none; a group is sorted by tier of
-  // activations, then by recomputed parts, then by the number of recomputed layers.
+  // The memory plans are listed in two steps. groups(): one memory plan for each group of plans that differ only in
+  // recomputation and offloaded activations, namely the one without either. cells_of(): all memory plans of a group,
+  // sorted by memory tier of activations, then by recomputed parts, then by the number of recomputed layers.
   std::vector<MemoryPlan> groups(const RankLayout& layout) const;
   std::vector<MemoryPlan> cells_of(const RankLayout& layout, const MemoryPlan& group) const;
   std::vector<Features> features(const RankLayout& layout, const MemoryPlan& cell) const;
-  // The orders of ranks that make a difference with these parallel degrees: dimensions of one rank do not count.
+  // The orders of ranks that differ in effect with these parallel degrees; the position of a dimension of one rank has
+  // no effect.
   std::vector<std::string_view> rank_orders(const RankLayout& layout) const;
   // The number of strategies of a RankLayout, counted without listing them.
   std::uint64_t count(const RankLayout& layout) const;
-  // The number of layers of every virtual stage in model order; empty where the model cannot be cut like this. Safe
-  // from several threads.
+  // The number of layers of every virtual stage in model order; empty where the model cannot be cut into that many.
+  // Several threads may call it.
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
   // The number of layers of the stage that has most; with two copies of the model (Chimera), the layers of one copy.
   std::int64_t fullest_stage(std::int64_t pipeline, const MemoryPlan& cell) const;
-  bool splits() const;  // whether a schedule that may be chosen runs backward in two parts
+  bool splits() const;  // whether some schedule of the space splits backward
 
-  // Whether some strategy reduces gradients layer by layer because they are offloaded.
+  // Whether some strategy of the space offloads gradients, which are then reduced layer by layer.
   bool offloads_gradients() const;
-  // Whether the space has strategies that offload something (leaves_device), that keep all activations on the device
-  // (keeps_activations), that offload activations (leaves_activations), and that keep all states on the device
-  // (keeps_states).
+  // Whether some strategy of the space offloads anything (leaves_device), keeps all activations on the device
+  // (keeps_activations), offloads activations (leaves_activations), or keeps all states on the device (keeps_states).
   bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }
   bool keeps_activations() const { return activations_.admits("none"); }
   bool leaves_activations() const {
@@ -149,15 +149,16 @@ class Space {
   }
   bool keeps_states() const { return !offloads_.empty() && offloads_.front().first == "none"; }
 
-  // Keys of a strategy that the planner supports and the spec leaves open, but whose values the search does not vary.
+  // The keys of a strategy that the planner supports and the spec does not give, but which the search leaves at their
+  // default.
   std::vector<std::string_view> left_out() const;
 
   Spec spec_of(const Point& point) const;
-  // "strategy.tensor=8", ...: the overrides with which load_spec() turns the spec's file into the strategy's spec: the
-  // overrides that the spec was read with, then the strategy's.
+  // The settings ("strategy.tensor=8", ...) with which load_spec() turns the spec's file into the strategy's spec:
+  // first those that the spec was read with, then those of the strategy.
   std::vector<std::string> overrides_of(const Point& point) const;
-  // "tensor 8, pipeline 16, ...": the strategy's values, except values that are 1, none or the default of the software
-  // stack.
+  // The strategy in words, "tensor 8, pipeline 16, ...". Values that are 1, none or the software stack's default are
+  // left out.
   std::string text_of(const Point& point) const;
 
  private:
@@ -185,7 +186,7 @@ class Space {
   struct Cuts {
     std::mutex mutex;
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known;
-    // For a schedule, a number of stages and a number of micro-batches: the result of Space::reduces_in_one_order().
+    // Cached results of Space::reduces_in_one_order(), by schedule, number of stages and number of micro-batches.
     std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, bool> mirrored;
   };
 
@@ -205,13 +206,13 @@ class Space {
        disks_unlisted_ = false;
 };
 
-// The offloaded states and activations of a strategy, as overrides ("strategy.offload.optimizer=cpu", ...) and as text
-// (", optimizer on the host"; "" where there are none).
+// The offloads of a strategy: as settings ("strategy.offload.optimizer=cpu", ...), and as text (", optimizer on the
+// host"; "" where nothing is offloaded).
 std::vector<std::string> offload_overrides(const MemoryPlan& cell);
 std::string offload_text(const MemoryPlan& cell);
 
-// set_offload() sets the memory tiers of states by a name of offload_names(); set_activations() sets the memory tier of
-// activations by a memory plan.
+// Write into `offload` the memory tiers of states for a name of offload_names(), or the memory tier of activations of a
+// memory plan.
 void set_offload(Offload& offload, std::string_view name);
 void set_activations(Offload& offload, const MemoryPlan& cell);
 
@@ -219,17 +220,18 @@ void set_activations(Offload& offload, const MemoryPlan& cell);
 // (context_kind: {ring: 2, ulysses: 4}) leaves the spec's context parallelism as it is.
 void set_context_kind(Strategy& s, std::string_view kind);
 
-// The recomputation that a value of the key names: "none", a part of a layer, or parts as "mlp, norm".
+// The recomputation that a value of the key `recompute` stands for: "none", a part of a layer, or several parts ("mlp,
+// norm").
 Recompute recompute_of(std::string_view parts, const Software& software);
 
-// For each dimension, the distance in rank numbers between neighbouring ranks of a group.
+// For each dimension of parallelism, the distance in rank numbers between neighbouring ranks of one group.
 struct Strides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
 };
 Strides strides_of(const RankLayout& layout, std::string_view rank_order);
 
-// The part of an order of ranks that matters: its dimensions of more than one rank. Orders with this part in common are
-// the same.
+// The order of the dimensions that have more than one rank, such as "tpdp". Orders of ranks for which this is equal
+// have the same effect.
 std::string told_apart(const RankLayout& layout, std::string_view rank_order);
 
 }  // namespace orrery

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Time for the gradient norm, clipping and the update of the parameters that one rank owns.
+// Time in which one rank computes the gradient norm, clips, and updates `elements` parameters.
 Picoseconds update_time(BoundCache& cache, std::int64_t elements) {
   const auto [it, fresh] = cache.updates.try_emplace(elements);
   if (!fresh) return it->second;
@@ -40,8 +40,9 @@ Picoseconds update_time(BoundCache& cache, std::int64_t elements) {
 
 Picoseconds issue_of(const StageWork& stage) { return stage.forward.issue + stage.backward.issue + stage.weight.issue; }
 
-// The end time of a stage that gathers weights and reduces gradients layer by layer. The weight gradients of a split
-// backward may fill the time in which gradients go back to the first stage.
+// A lower bound of the end time of a stage that gathers weights and reduces gradients layer by layer. Where backward is
+// split, weight gradients may fill the time in which gradients go back to the first stage, which then does not count as
+// idle.
 Picoseconds units_end(const UnitTimes& units, const CellWork& work, const StageWork& stage, Picoseconds hops) {
   const std::int64_t m = work.cell.micro_batches;
   const Picoseconds back = work.splits ? 0 : stage.tail + hops;
@@ -50,7 +51,7 @@ Picoseconds units_end(const UnitTimes& units, const CellWork& work, const StageW
   return with_units(units, busy, m * (stage.forward.hides + stage.backward.hides + stage.weight.hides), idle);
 }
 
-// Time in a step in which stage s waits for sends and gathers that do not run beside compute.
+// The time in a step in which stage s waits for sends and for gathers of weights that do not run beside compute.
 Picoseconds waits_of(const CellWork& work, const PointTime& point, const UnitTimes& units, std::int64_t s) {
   const std::int64_t p = work.cell.layout.pipeline, v = work.cell.memory_plan.virtual_stages;
   const std::vector<Picoseconds>& hops = point.hops.before;
@@ -60,8 +61,9 @@ Picoseconds waits_of(const CellWork& work, const PointTime& point, const UnitTim
   return point.features.parameter_gather ? waits : std::max(waits, units.gather);
 }
 
-// The end time of stage s if its micro-batches run in rounds of as many as the schedule lets it keep alive; 0 where
-// that number is not known. way: time of a forward and a backward through this stage and the stages behind it.
+// A lower bound of the end time of stage s, which can start a new micro-batch only when one of those that the schedule
+// keeps alive has ended; 0 where the schedule has no such limit. way: time of a forward and a backward through this
+// stage and all later ones; hops: time of the sends before this stage.
 Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way, Picoseconds hops) {
   const ScheduleRow& schedule = find_schedule(work.cell.memory_plan.schedule);
   if (schedule.in_flight == nullptr || work.cell.memory_plan.virtual_stages > 1) return 0;
@@ -71,8 +73,9 @@ Picoseconds end_of_rounds(const CellWork& work, std::int64_t s, Picoseconds way,
   return stage.head + hops + rest * stage.forward.busy + (rounds + 1) * way + stage.tail + hops;
 }
 
-// Computes the work of each stage for one strategy; returns the end time of the first stage's last backward, and raises
-// point.on_device to the largest of the other lower bounds.
+// Computes the work of each stage for one strategy (point.works). Returns a lower bound of the time when the last
+// backward ends on the first stage, and raises point.on_device to the largest of the other lower bounds of the step
+// time.
 Picoseconds pipeline_end(BoundCache& cache, const CellWork& work, const TimeBound& time, PointTime& point) {
   const std::int64_t m = work.cell.micro_batches, p = work.cell.layout.pipeline;
   const std::vector<Picoseconds>& hops = point.hops.before;
@@ -86,8 +89,7 @@ Picoseconds pipeline_end(BoundCache& cache, const CellWork& work, const TimeBoun
     const Picoseconds reduces = point.features.gradient_reduce ? waits : std::max(waits, units.reduce);
     point.works[s] = input + m * stage.weight.busy + reduces;
     const Picoseconds head = stage.head + hops[s], tail = stage.tail + hops[s];
-    // In a schedule that splits backward, weight gradients may still run when all input gradients have reached the
-    // first stage.
+    // If backward is split, weight gradients may still run after all input gradients have reached the first stage.
     end = std::max(end, head + (work.splits ? input + waits : point.works[s]) + tail);
     point.on_device = std::max({point.on_device, units.reduce, units.gather, units.links, head + point.works[s]});
     if (work.units)
@@ -158,14 +160,15 @@ Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBoun
   end += time.updates[s];
   if (!row.shards_optimizer) return end;
   if (!point.features.parameter_gather) return end + moves(CollectiveKind::all_gather, stage.weights.elements * width);
-  if (work.cell.copies > 1) return end;  // which copy's weights are gathered first is not known
+  if (work.cell.copies > 1) return end;  // it is not known which copy's weights are gathered first
   const Picoseconds gather = moves(CollectiveKind::all_gather, stage.weights.first_elements * width);
   const Picoseconds rest = point.works[s] - std::min(point.works[s], stage.forward.busy);
   const Picoseconds last_layer = work.cell.memory_plan.virtual_stages == 1 ? stage.last_forward : 0;
   return std::max(end, gather + last_layer + rest + (work.splits ? 0 : stage.tail + point.hops.before[s]));
 }
 
-// A recomputed layer takes longer in every respect; only the last layer of a chunk may overlap more with the next pass.
+// A recomputed layer takes no less time in any respect, except that the last layer of a chunk may overlap more with the
+// next pass.
 std::optional<Picoseconds> may_fall(const CellWork& work) {
   const std::vector<BlockCost>&plain = work.plain->layers, &again = work.again->layers;
   Picoseconds fall = 0;

@@ -4,42 +4,44 @@
 
 namespace orrery {
 
-// Lower bounds of the step time of a cell (strategies with the same RankLayout and MemoryPlan). In a pipeline, before
-// the first pass on stage s a micro-batch has come through the stages before s, and after the last pass on stage s a
-// gradient goes back through them (Narayanan et al. 2021, section 2.2), so
-//   step >= head(s) + micro-batches * work(s) + tail(s) + update
-// and under 1F1B, where stage s of p keeps at most p - s micro-batches alive, each round of p - s micro-batches takes
-// at least one trip through the stages from s on and back:
+// Lower bounds of the step time of a cell (strategies with the same RankLayout and MemoryPlan). Before the first pass
+// on pipeline stage s a micro-batch has passed through the stages before s (time head(s)), and after the last pass on
+// stage s a gradient goes back through them (tail(s); Narayanan et al. 2021, section 2.2), so, with work(s) the compute
+// time of one micro-batch on stage s,
+//   step >= head(s) + micro-batches * work(s) + tail(s) + update.
+// Under 1F1B, stage s of p stages keeps at most p - s micro-batches alive, and each round of p - s micro-batches takes
+// at least the time trip(s) of one trip through the stages from s on and back, so
 //   step >= head(s) + rounds * trip(s) + tail(s) + update.
 struct TimeBound {
   Picoseconds least = 0;
-  // Bound without transfers to and from the host, as if all activations stayed on the device.
+  // The bound if all activations stayed on the device, without transfers to and from the host.
   Picoseconds on_device = 0;
   Picoseconds beside = 0;            // time of transfers to and from the host, which may run beside compute
   Picoseconds least_update = 0;      // least update time of any stage
-  std::vector<Picoseconds> updates;  // for each stage, the time of the update
+  std::vector<Picoseconds> updates;  // for each stage, the time of the optimizer update
 };
 
-// Bounds of the time of one strategy, with the transfers between stages and among replicas.
+// Lower bounds of the step time of one strategy, including the transfers between stages and among replicas.
 struct PointTime {
   Features features;
   ReplicaGroup* replicas = nullptr;
-  // As TimeBound::on_device, for one strategy; as more layers are recomputed it falls by may_fall() at most.
+  // The bound of this strategy if activations stayed on the device. With more recomputed layers it falls by may_fall()
+  // at most.
   Picoseconds on_device = 0;
   Hops hops;                       // for one micro-batch, the times of its sends between stages
-  std::vector<Picoseconds> works;  // for each stage, the time of its work
+  std::vector<Picoseconds> works;  // for each stage, the time of all micro-batches in a step
 };
 
 TimeBound time_bound(LayoutCosts& costs, const CellWork& work);
 PointTime point_time(LayoutCosts& costs, const CellWork& work, const TimeBound& time, const Features& features);
 
-// The end of the step on a stage whose gradients are reduced only after the last micro-batch: gradients are reduced
-// when the last backward has ended, and with sharded optimizer states the weights are gathered after the update or
-// before the first forward of the next step. done: end time of the last backward.
+// A lower bound of the step's end on stage s, where gradients are reduced only after the last micro-batch: gradients
+// are reduced when the last backward has ended, and with sharded optimizer states the weights are gathered after the
+// update or before the next step's first forward. done: end time of the stage's last backward.
 Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBound& time, const PointTime& point,
                          std::size_t s, Picoseconds done);
 
-// The most by which the time bound may fall when more layers are recomputed. nullopt: any amount.
+// The most by which the time bound may fall when more layers are recomputed; nullopt: no limit is known.
 std::optional<Picoseconds> may_fall(const CellWork& work);
 
 }  // namespace orrery

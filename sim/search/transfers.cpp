@@ -6,8 +6,8 @@
 namespace orrery {
 namespace {
 
-// Between two sampled sizes, which differ by a factor of the fourth root of two, the rate of a transfer may exceed the
-// rates at the samples by this share.
+// Rates of transfers are sampled at sizes that grow by a factor of 2^(1/4). Between two sampled sizes the rate may
+// exceed the samples by this share.
 constexpr double kSlack = 0.03;
 constexpr double kLeastSample = 4096, kMostSample = 6.9e10;
 
@@ -22,7 +22,7 @@ double best_rate(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind) {
   return it->second = best * (1 + kSlack) / kPicosecondsPerSecond;
 }
 
-// The number of these ranks on each node that holds any of them.
+// For each node that holds any of the ranks, how many of the ranks are on it. node: number of ranks on a node.
 std::vector<int> spread_of(std::vector<std::int64_t> ranks, std::int64_t node) {
   std::sort(ranks.begin(), ranks.end());
   std::vector<int> spread;
@@ -35,7 +35,7 @@ std::vector<int> spread_of(std::vector<std::int64_t> ranks, std::int64_t node) {
   return spread;
 }
 
-// The first `size` of the ranks that hold the weights of stage 0.
+// The numbers of the first `size` ranks that hold the weights of stage 0.
 std::vector<std::int64_t> first_ranks(const RankLayout& l, const Strides& at, std::int64_t size) {
   std::vector<std::int64_t> ranks;
   for (std::int64_t d = 0; d < l.data; ++d) {
@@ -46,13 +46,14 @@ std::vector<std::int64_t> first_ranks(const RankLayout& l, const Strides& at, st
   return ranks;
 }
 
-// The number on each node of the first `size` ranks of a stage; empty where this differs from stage to stage.
+// For each node, how many of the first `size` ranks of a stage are on it; empty where this differs from stage to stage.
 std::vector<int> spread_of_stages(const RankLayout& l, const Strides& at, std::int64_t size, std::int64_t node) {
   const bool alike = at.pipeline % node == 0 || node % at.pipeline == 0 || l.pipeline == 1;
   return alike ? spread_of(first_ranks(l, at, size), node) : std::vector<int>();
 }
 
-// The same of the first `size` ranks of a stage together with those of its mirror image in the pipeline.
+// For each node, how many of the first `size` ranks of a stage and of its mirror stage in the pipeline are on it; empty
+// where the pairs of stages differ in this.
 std::vector<int> spread_of_pairs(const RankLayout& l, const Strides& at, std::int64_t size, std::int64_t node) {
   const std::vector<std::int64_t> first = first_ranks(l, at, size);
   std::vector<int> all;
@@ -68,8 +69,8 @@ std::vector<int> spread_of_pairs(const RankLayout& l, const Strides& at, std::in
   return all;
 }
 
-// The ranks that share the gradients of one stage, or with two copies of the model the gradients of two stages that
-// mirror each other: `size` of each stage. Nothing is known of the group where that is one rank: the costs of layers
+// The ranks that share the gradients of one stage or, with two copies of the model (pairs), of two stages that mirror
+// each other; `size` ranks of each stage. If `size` is 1, no transfer costs are filled in: the costs of layers
 // (StackCost) are then those of a rank that adds up gradients by itself, also where two copies share them.
 ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at, std::int64_t size, bool pairs) {
   const std::int64_t stages = pairs || l.pipeline == 1 ? l.pipeline : 0;
@@ -83,13 +84,14 @@ ReplicaGroup& group_of(BoundCache& cache, const RankLayout& l, const Strides& at
   return group;
 }
 
-// The added time of kernels beside a transfer, as a share of their time alone (as in sim/cost/costs.cpp).
+// By how much kernels slow down beside a transfer with this number of NCCL channels, as a share of their time alone (as
+// in sim/cost/costs.cpp).
 double pressure_of(const BoundCache& cache, int channels) {
   const double sms = cache.space.base().cluster.gpu.sms, taken = std::min<double>(channels, sms / 2);
   return sms > 0 ? taken / (sms - taken) * (1 + cache.profile.contention) : 0;
 }
 
-// Time to send the hidden states of a micro-batch from a stage to the next.
+// Time to send the hidden states of a micro-batch from a stage to the next. near: whether both stages are on one node.
 Picoseconds send_time(LayoutCosts& costs, bool near) {
   std::optional<Picoseconds>& known = costs.sends[near ? 1 : 0];
   if (known) return *known;

@@ -4,23 +4,23 @@
 
 namespace orrery {
 
-// Times of transfers between stages and among replicas; NCCL is never faster than these.
+// This header has lower bounds of the times of transfers between stages and among replicas, which NCCL never undercuts.
 
 const NcclModel& model_of(BoundCache& cache, const std::vector<int>& spread);
 
-// The ranks that share gradients and shards of states. If two copies of the model run (Chimera, DualPipe), the ranks of
-// two stages that mirror each other are one such group.
+// The ranks that share gradients and shards of states. If the pipeline runs two copies of the model (Chimera,
+// DualPipe), the ranks of a stage and of its mirror stage form one such group.
 ReplicaGroup& replicas_of(BoundCache& cache, const SearchCell& cell, const Strides& at);
 
-// Least time in which the ranks of a group transfer this number of bytes, in one or more pieces.
+// Least time in which a group of ranks does this collective on this number of bytes, in one or more pieces.
 Picoseconds transfer_time(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind, Bytes bytes);
 
-// The cost of transferring one layer's weights or gradients in one piece, with the exact time that the transfer takes
-// when the rank does nothing else meanwhile.
+// The cost of transferring one layer's weights or gradients in one piece. The time is exact for a rank that does
+// nothing else meanwhile.
 MovedUnit unit_of_layer(BoundCache& cache, ReplicaGroup& group, CollectiveKind kind, Bytes bytes);
 
-// boundaries: for each virtual stage, the time to send to the next one. before: for each stage, the sum of the send
-// times before the stage's first virtual stage.
+// boundaries: for each virtual stage, the time to send a micro-batch to the next one. before: for each pipeline stage,
+// the sum of the send times on a micro-batch's way to the first virtual stage of that stage.
 struct Hops {
   std::vector<Picoseconds> boundaries, before;
 };

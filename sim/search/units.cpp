@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Adds the times of transfers of layers, each layer with `layer` elements of weights.
+// Adds the times of gathering the weights and reducing the gradients of a stage's layers, all of the same size.
 void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage,
                 std::int64_t gathered) {
   const Strategy& s = cache.space.base().strategy;
@@ -29,8 +29,8 @@ void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const 
   times.links = std::max(n * sum.nic + gathers * weights.nic, n * sum.nvlink + gathers * weights.nvlink);
 }
 
-// Adds the first gathers of a step and the last reductions; nothing computes at the same time but the embedding before
-// the first layer.
+// Adds the times of the first gathers of a step and of the last reductions. Nothing computes while these run but the
+// embedding, before the first layer.
 void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage) {
   const Strategy& s = cache.space.base().strategy;
   const bool gathers = row_of(work.cell.memory_plan.sharding).shards_parameters, table = stage.first_place == 0;
@@ -38,15 +38,15 @@ void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const Ce
   const std::int64_t layer = stage.weights.layer_elements / stage.layers;
   const std::int64_t outer = table ? std::min(layer, work.plain->embedding.elements) : layer;
   if (gathers) times.before = transfer_time(cache, group, CollectiveKind::all_gather, outer * width);
-  // In a V-shaped placement the last chunk of a stage may come last, and hold nothing but the blocks after the last
+  // In a V-shaped placement, a stage's last chunk may be the model's last, and hold only the blocks after the last
   // layer.
   if (!work.in_turn) return;
   times.after = transfer_time(cache, group, CollectiveKind::reduce_scatter, outer * gradient);
   if (work.cut->layers[stage.first_place] == 0) return;
   const std::int64_t first = work.cut->first[stage.first_place];
   const BlockCost none, &ahead = table ? work.plain->embedding : none;
-  // The transfer slows the kernels beside it, whose time counts as work already and is subtracted; where no kernels run
-  // nothing is subtracted.
+  // The transfer slows the kernels that run beside it. Their time already counts as work and is subtracted; where no
+  // kernels run, nothing is subtracted.
   const auto both = [&](CollectiveKind kind, Bytes each, Picoseconds beside) {
     const MovedUnit moved = unit_of_layer(cache, group, kind, layer * each);
     const double slowed = static_cast<double>(beside) * (1 + std::max(moved.pressure, times.pressure));
@@ -70,7 +70,8 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
   const std::int64_t m = work.cell.micro_batches;
   UnitTimes times;
   if (!work.units || group.spread.empty()) return times;
-  // Two copies of the model whose passes overlap op by op: one may compute while the other waits for a transfer.
+  // If two copies of the model overlap op by op, one copy may compute while the other waits for a transfer, so that
+  // transfers need not lengthen the step.
   if (work.woven && work.cell.copies > 1) return times;
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   times.reduce = m * transfer_time(cache, group, CollectiveKind::reduce_scatter, weights.elements * gradient);
@@ -87,7 +88,7 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
 }
 
 Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds hides, Picoseconds idle) {
-  constexpr double kLonger = 1.05;  // factor by which the rank's own transfers take longer when they share a link
+  constexpr double kLonger = 1.05;  // factor by which transfers take longer when they share a link with others
   const auto lost = [](double pressure) { return pressure / (1 + pressure); };
   const double moving = static_cast<double>(std::max({units.links, units.reduce, units.gather}));
   const double both = std::max(0.0, static_cast<double>(units.reduce + units.gather) - moving);

@@ -4,30 +4,28 @@
 
 namespace orrery {
 
-// Times of the transfers of a stage's units (FSDP units, layers under ZeRO-3) in a step. reduce, gather: time of the
-// reductions of gradients, and of the gathers of weights, alone; links: time that both need on the link that they
-// share; before: time of gathers before the first compute; after: time of reductions after the last compute. pressure:
-// added time of kernels beside both a reduction and a gather, as a share of their time alone; least_pressure: the same
-// beside the one that slows kernels less.
+// Times in a step for gathering weights and reducing gradients of a stage's units (FSDP units, or layers under ZeRO-3).
+//   reduce, gather   time of the reductions alone, and of the gathers alone
+//   links            time that both need on the link that they share
+//   before, after    time of gathers before the first compute, and of reductions after the last compute
+//   pressure         how much longer kernels take beside both a reduction and a gather, as a share of their time alone
+//   least_pressure   how much longer kernels take beside the one of the two that slows them less
 struct UnitTimes {
   Picoseconds reduce = 0, gather = 0, links = 0, before = 0, after = 0;
   double pressure = 0, least_pressure = 0;
 };
 
-// Times of the transfers of a stage's units (FSDP units, layers under ZeRO-3): reductions of gradients, and gathers of
-// weights before forward and backward. gathered: number of layers whose weights are gathered already. Zeros where
-// gradients are not reduced unit by unit.
+// Computes the UnitTimes of one stage. gathered: number of layers whose weights are gathered already. Returns zeros
+// where gradients are not reduced unit by unit (a unit: an FSDP unit, or a layer under ZeRO-3).
 UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage,
                      std::int64_t gathered = 0);
 
-// Time of a stage whose weights are gathered and gradients reduced layer by layer (FSDP, ZeRO-3): work, the time that
-// kernels lose to these transfers, and idle time. Beside a transfer of pressure p (timing.h) kernels lose p / (1 + p)
-// of their time. A gather and a reduction overlap no longer than the link that they share allows. With M the time in
-// which at least one transfer moves, B the time in which both move, P the pressure of both together and p the least
-// pressure of one:
-//   work + B P / (1 + P) + (M - B) p / (1 + p) - time hidden where no kernels run.
-// A part of the gathers and reductions may hide in idle time and beside the rank's other transfers (hides), which are
-// counted in the work; the rest slows kernels, least where gathers and reductions overlap as little as the links allow.
+// A lower bound of the time of a stage whose weights are gathered and gradients reduced layer by layer (FSDP, ZeRO-3):
+//   work + B P / (1 + P) + (M - B) p / (1 + p) - hidden + idle time that remains
+// M is the time in which at least one of the transfers runs, B the time in which a gather and a reduction both run (as
+// short as the links that they share allow), P the pressure of both together and p the least pressure of one. Beside a
+// transfer of pressure p (timing.h) kernels lose p / (1 + p) of the time. hidden: what transfers cost no kernel, since
+// they run while the rank waits for its own other transfers (hides) or is idle.
 Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds hides, Picoseconds idle);
 
 }  // namespace orrery

@@ -24,7 +24,7 @@ T median(std::vector<T> values) {
   return values.empty() ? T{} : values[(values.size() - 1) / 2];
 }
 
-// The median duration of a task over all steps but those that warm up.
+// The median measured duration of a task, over all steps except those that warm up.
 Picoseconds measured_duration(const RankRun& run, std::size_t task) {
   std::vector<Picoseconds> durations;
   for (std::size_t k = warm_up(run.steps.size()); k < run.steps.size(); ++k) {
@@ -43,7 +43,7 @@ std::vector<double> errors_of(const std::vector<Composed>& all, const F& f) {
   return errors;
 }
 
-// The predicted compute time of a rank that runs alone, without the slowdown by overlapping transfers.
+// The predicted compute time of a rank that runs alone, so that no transfer slows its compute.
 Seconds predicted_compute(const Prediction& p, std::uint32_t slot) {
   Picoseconds sum = 0;
   for (TaskId t = p.plan.classes[slot].begin; t < p.plan.classes[slot].end; ++t) {
@@ -67,7 +67,7 @@ double ComposedRank::memory_error() const {
 }
 
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone) {
-  Plan plan = predicted.plan;  // a plan in which every task has a separate op, with the task's own duration
+  Plan plan = predicted.plan;  // a plan in which each task has an op, and so a duration, of its own
   Timing timing = predicted.costs.timing;
   timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.assign(1, {});

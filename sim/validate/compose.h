@@ -12,13 +12,13 @@
 
 namespace orrery {
 
-// A step composed from ranks that ran one by one, each alone on a complete device (`orrery run --composed`): a compute
-// task takes as long as measured (the median over all steps but the first); transfers and the host take as long as
-// predicted. Order, waiting and overlap are simulated. Such a step is called composed, and never counts as a measured
-// step.
+// The trace of a step that is composed of measurements of ranks that ran one by one, each alone on a complete device
+// (`orrery run --composed`). A compute task takes as long as measured (the median over all steps but the first);
+// transfers and the host take as long as predicted; order, waiting and overlap are simulated. Such a step is called
+// composed and never counts as measured.
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone);
 
-// The measured compute time and memory of a rank, compared with the prediction. Errors are predicted / measured - 1.
+// A rank's measured compute time and memory beside the predicted ones. Errors are predicted / measured - 1.
 struct ComposedRank {
   std::string name;
   Seconds predicted = 0, measured = 0;  // compute times of the tasks of one step, summed
@@ -35,7 +35,7 @@ struct Composed {
 };
 Composed compare_composed(const Spec& spec, const Prediction& predicted, std::span<const RankRun> alone);
 
-// A row for every rank of every spec, with medians and worst errors below. A sample:
+// A table with a row for every rank of every spec, and below it medians and worst errors. A sample:
 //   spec     rank     compute predicted  measured  error %  peak predicted  measured  error %
 //   tp2      stage 0           12.10 ms  12.30 ms     -1.6       9.92 GiB   9.93 GiB     -0.1
 std::string composed_table(const std::vector<Composed>& all, const Style& style);

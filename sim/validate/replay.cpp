@@ -9,8 +9,9 @@
 namespace orrery {
 namespace {
 
-// The time that the host needed to issue a task, without its wait before that. When the launch queue is full, the host
-// also waits for free entries (exec/host/execute.cpp), which the engine does not simulate.
+// The time that the host needed to issue a task, without waits before. It is 0 from task kLaunchQueue on: when the
+// launch queue is full, the host also waits for free entries (exec/host/execute.cpp), which the engine does not
+// simulate.
 Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId first = plan.classes[plan.slot_of(t)].begin;
   const Picoseconds start = t == first ? 0 : launch_start(plan, trace, t);
@@ -18,7 +19,7 @@ Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   return std::max<Picoseconds>(0, trace.spans[t].issued - start);
 }
 
-// The time when the first of the ranks of a transfer had ended it.
+// The time when the first of the ranks of a transfer had ended it; for a task that is no transfer, the task's end.
 Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   const std::uint32_t match = plan.tasks[t].match;
   Picoseconds first = trace.spans[t].ended;
@@ -27,9 +28,9 @@ Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   return first;
 }
 
-// Time to add to the duration of a task that waited for a transfer: from the transfer's end on the first rank to its
-// end on the task's rank. The engine ends a transfer on all ranks at the same time; in a measured trace ranks end it at
-// different times.
+// The time to add to the duration of a task that waited for a transfer: from the transfer's end on the first rank that
+// ended it to its end on the task's rank. The engine ends a transfer on all ranks at the same time; in a measured trace
+// ranks end it at different times.
 Picoseconds late_end(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId cause = trace.spans[t].cause;
   if (cause == kNone || !moves(plan.op_of(cause)) || trace.spans[cause].ended < trace.spans[t].issued) return 0;
@@ -50,7 +51,7 @@ Picoseconds duration_of(const Plan& plan, const Trace& trace, const Waits& waits
 
 Trace replay(const Plan& unfolded, const Trace& measured) {
   const Waits waits = Observations::waits(unfolded, measured);
-  Plan plan = unfolded;  // a plan in which every task has a separate op, with the task's own duration
+  Plan plan = unfolded;  // a plan in which each task has an op, and so a duration, of its own
   Timing timing;
   timing.row_of_slot.assign(plan.classes.size(), 0);
   timing.rows.resize(1);

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// The error of the predicted peak memory, for the rank with the largest error.
+// The error of the predicted peak memory (predicted / measured - 1) of the rank on which it is largest.
 double memory_error(const MemoryReport& predicted, const MemoryReport& measured) {
   double worst = 0;
   for (std::size_t r = 0; r < predicted.ranks.size() && r < measured.ranks.size(); ++r) {
@@ -32,7 +32,7 @@ double spread_of(std::vector<Picoseconds> times) {
   return static_cast<double>(times[n * 3 / 4] - times[n / 4]) / static_cast<double>(times[n / 2]);
 }
 
-// The median length of the steps without timed tasks, on the rank where it is longest.
+// The median time of the steps in which no task was timed (which slows a step), on the rank where that is longest.
 Seconds unmarked_step(std::span<const RankRun> runs) {
   Seconds longest = 0;
   for (const RankRun& run : runs) {

@@ -24,7 +24,8 @@ class Walk {
 
   Picoseconds now() const { return now_; }
 
-  // Advances to the next begin or end of an event, or to `limit`; returns false at the limit.
+  // Advances to the next begin or end of an event, or to `limit`, and adds the time until then to `sums`; returns false
+  // at the limit.
   bool step(AreaSums& sums, Picoseconds limit) {
     Picoseconds next = limit;
     for (const Head& h : heads_) next = std::min(next, h.next);
@@ -46,7 +47,7 @@ class Walk {
     bool active;
   };
 
-  // Finds the event that runs in a lane at time now_, and when that next changes.
+  // Finds the event that runs in a lane at time now_, and the time at which this changes next.
   void settle(Head& h) {
     while (h.event < h.last && t_.ends[h.event] <= now_) ++h.event;
     h.active = h.event < h.last && t_.begins[h.event] <= now_;

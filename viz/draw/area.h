@@ -15,7 +15,7 @@ struct AreaSums {
   Picoseconds compute = 0, idle = 0;
 };
 
-// Computes these sums for any range of time: stores cumulative sums after every few hundred events in one pass over the
+// Computes AreaSums for any range of time. One pass over the events stores cumulative sums after every few hundred
 // events, so that only the events between two stored sums have to be read for a range.
 class AreaIndex {
  public:
@@ -35,7 +35,7 @@ class AreaIndex {
     AreaSums sums;
   };
   struct OfProcess {
-    MappedColumn<std::uint32_t> tracks;  // tracks (rows of events) whose events are of the device (GPU)
+    MappedColumn<std::uint32_t> tracks;  // tracks (rows of events) that show work of the device (GPU)
     MappedColumn<Point> points;
     template <class A>
     friend void fields(A& a, OfProcess& p) {

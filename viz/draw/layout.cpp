@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// largest number of processes with which all are open (show their lanes) at first
+// A trace with at most this number of processes is opened with the lanes of all processes shown.
 constexpr std::size_t kMostOpen = 4;
 // number of events of a lane that are sampled to find out which kinds of work the lane does
 constexpr std::uint32_t kSampled = 64;

@@ -48,7 +48,7 @@ struct Layout {
 inline constexpr int kLaneHeight = 18, kHeaderHeight = 18, kClosedHeight = 20, kCounterHeight = 64, kGroupHeight = 20;
 
 Layout lay_out(const Timeline& timeline, const LayoutOptions& options);
-// Options with all processes open if there are few, else with all closed.
+// Returns options with which all processes show their lanes if there are few processes; else every process is one row.
 LayoutOptions default_options(const Timeline& timeline);
 int row_at(const Layout& layout, int y);  // index of the row at pixel y; -1 if none
 // The track of a process with most compute time, or kNone.

@@ -36,8 +36,8 @@ struct SavedView {
   bool operator==(const SavedView&) const = default;
 };
 
-// Convert the processes and lanes in layout options to names, and back. Names that do not occur in the timeline are
-// ignored.
+// take_layout() converts the processes and lanes in layout options to names, which it stores in the view; layout_of()
+// converts the names back. Names that do not occur in the timeline are ignored.
 void take_layout(SavedView& view, const Timeline& timeline, const LayoutOptions& options);
 LayoutOptions layout_of(const SavedView& view, const Timeline& timeline);
 
@@ -45,7 +45,8 @@ std::string to_json(const SavedView& view);
 // Parses a saved view. where: the name of the source, for the Error that is thrown if the text is not a view.
 SavedView parse_view(std::string_view text, const std::string& where);
 
-// Write and read a view's file, in which inputs are relative to the file's folder. Both throw Error.
+// write_view() and read_view() write and read a view's file, in which inputs are relative to the file's folder. Both
+// throw Error.
 void write_view(const std::string& path, SavedView view);
 SavedView read_view(const std::string& path);
 

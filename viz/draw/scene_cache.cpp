@@ -13,7 +13,7 @@
 
 namespace orrery {
 
-// Archives find these functions by the types of their arguments, so they are outside the namespace below.
+// Archives find the fields() functions by the types of their arguments, so they are outside the namespace below.
 template <class A>
 void fields(A& a, Counter& c) {
   a(c.name);
@@ -73,7 +73,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Version of the file format: increase it when the fields below change, or the timeline that is read from a trace.
+// Version of the cache's file format: increase it when other fields are stored, or when reading a trace gives another
+// timeline.
 constexpr int kLayout = 4;
 // smallest total size in bytes of the trace files of a scene that is worth caching
 constexpr std::uintmax_t kWorthIt = 8'000'000;

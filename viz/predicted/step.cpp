@@ -176,7 +176,7 @@ void add_memory(const Step& step, TimelineBuilder& builder) {
   }
 }
 
-// The timeline's threads by lane; a thread is added with the first event of its lane.
+// Maps the lanes of a plan to the timeline's threads. A thread is added with the first event of its lane.
 class Threads {
  public:
   Threads(TimelineBuilder& builder, std::size_t slots) : builder_(builder), known_(slots * kLanes, kNone) {}
@@ -235,7 +235,8 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   std::vector<std::uint32_t> waiting;
   for (const RankClass& slot : plan.classes) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.classes.size());
-  // Several steps are shown if the plan holds one: all take the same time; only their memory differs.
+  // If the plan holds one step, it is shown spec.steps times: all steps take the same time, and only their memory
+  // differs.
   const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;
   builder.reserve(static_cast<std::size_t>(steps) * (plan.task_count() + plan.match_members.size()));
   const auto add_task = [&](TaskId t, Picoseconds begin) {

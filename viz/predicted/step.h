@@ -17,8 +17,8 @@ struct Step {
 };
 
 // The timeline of a simulated step, and for each task the event that shows it. The bar of a transfer begins when all
-// its ranks are ready; a bar of kind `wait` before it shows how long this rank waited for the others. Times are
-// relative to the start of the step.
+// ranks of the transfer are ready; a bar of kind `wait` before it shows how long this rank waited for the other ranks.
+// Times are relative to the start of the step.
 struct StepTimeline {
   std::shared_ptr<const Step> step;
   Timeline timeline;

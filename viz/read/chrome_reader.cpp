@@ -64,8 +64,8 @@ void ChromeReader::read(const LoadProgress& progress) {
   add_remarks();
 }
 
-// Names processes by rank: profilers call the process of every rank "python", and a rank has several in a trace: one
-// for its threads, and one for the streams of its device.
+// Names processes by their rank, because profilers call the process of every rank "python". A rank has several
+// processes in a trace: one for its threads, and one for the streams of its device.
 void ChromeReader::name_ranks() {
   std::map<std::int64_t, int> of_rank;
   for (const auto& [pid, process] : processes_) {
@@ -203,9 +203,9 @@ std::uint32_t ChromeReader::label_of(const RawEvent& raw, Kind& kind) {
   return found->second;
 }
 
-// Sets a rank's coordinate (data, tensor, ...) to its index in the list of a group's ranks, from the first event of
-// every lane, since a lane serves one group. The data coordinate is the index among all ranks that share one set of
-// shards, including those of a context-parallel group.
+// Sets a rank's coordinate (data, tensor, ...) to the rank's index in the list of ranks of a group. The list is read
+// from the first event of every lane, since a lane serves one group. The data coordinate is the index among all ranks
+// that share one set of shards, including those of a context-parallel group.
 void ChromeReader::place_rank(const RawEvent& raw, std::uint32_t thread) {
   if (thread >= placed_.size()) placed_.resize(thread + 1);
   if (placed_[thread]) return;

@@ -63,7 +63,7 @@ class ChromeReader {
   std::int64_t rank_ = -1;
   // Processes by the trace's pid (a hash map; the order of iteration affects no result).
   std::unordered_map<std::string, std::uint32_t> processes_;
-  // Threads and labels by hash; these maps are never iterated over.
+  // Numbers of threads and labels, by the hash of their texts; these maps are never iterated over.
   std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
   // for each thread, the events whose ends are not read yet

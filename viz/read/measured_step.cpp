@@ -30,7 +30,8 @@ bool span_of(const Details& details, Span& span) {
 // Event times in a trace may differ from the exact times in the arguments by this much, because they are rounded.
 constexpr Picoseconds kTraceRounding = 1000;
 
-// Shifts exact times, which were written before the clocks of several files were aligned.
+// Shifts the times of a task, which were written before the clocks of the trace's files were aligned, by as much as the
+// file's events were shifted.
 void move(Span& span, Picoseconds by) {
   if (std::abs(by) < kTraceRounding) return;
   for (Picoseconds* time : {&span.issued, &span.entered, &span.matched, &span.ended}) *time += by;

@@ -13,7 +13,7 @@ namespace {
 // Smallest number of common collectives from which a clock difference is estimated.
 constexpr std::size_t kFewest = 3;
 
-// For each label of a collective, the end times in order.
+// For each label (name and kind) of collectives, the times at which they ended, in order.
 using Ends = std::map<std::uint32_t, std::vector<Picoseconds>>;
 
 Ends ends_of(TimelineBuilder& builder, std::size_t first, std::size_t last) {

@@ -7,8 +7,8 @@ namespace {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// Whether an event is a product or norm of forward, by its kind ("gemm/output bf16", "norm/rms/forward"); in the
-// backward phase such an event is recomputation.
+// Whether the kind of an event ("gemm/output bf16", "norm/rms/forward") names a matrix product or norm of the forward
+// pass. In the backward phase such an event is recomputation.
 bool forward_again(std::string_view kind) { return contains(kind, "/output") || contains(kind, "/forward"); }
 
 Kind compute_kind(std::string_view phase, std::string_view kind) {

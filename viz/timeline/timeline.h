@@ -43,7 +43,7 @@ struct Label {
   Kind kind = Kind::other;
 };
 
-// The task of which an event shows the op (micro-batch, layer, chunk), where the trace tells it.
+// The micro-batch, layer and chunk of the task that an event shows, where the trace tells them; -1: unknown.
 struct OpInstance {
   std::int32_t micro_batch = -1;
   std::int16_t layer = -1, chunk = 0;

@@ -83,8 +83,8 @@ void TimelineBuilder::add(const Event& event, OpInstance place) {
   places_.back() = place;
 }
 
-// By thread, its events sorted by begin (for equal begins, the longer event first), if they were not added in that
-// order; empty for threads that are already in order.
+// Returns for each thread its events sorted by begin (for equal begins, the longer event first); empty for threads
+// whose events were added in that order.
 std::vector<std::vector<EventId>> TimelineBuilder::out_of_order() const {
   struct Last {
     Picoseconds begin = INT64_MIN, end = INT64_MAX;

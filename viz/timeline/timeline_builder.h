@@ -35,7 +35,7 @@ class TimelineBuilder {
   void add(const Event& event, OpInstance place);
   // Adds an arrow, whose from_track and to_track are numbers of threads; finish() replaces them by numbers of tracks.
   void add_arrow(const Arrow& arrow) { timeline_.arrows.push_back(arrow); }
-  // Returns the high bits of the keys of this source's details.
+  // Adds a source of events' details, and returns the high bits of the keys under which the source's details are found.
   std::uint64_t add_source(std::shared_ptr<DetailSource> source);
   std::size_t events() const { return begins_.size(); }
   Event event(std::size_t i) const { return {begins_[i], ends_[i], thread_[i], label_[i], detail_[i]}; }
@@ -62,7 +62,7 @@ class TimelineBuilder {
 
   Timeline timeline_;
   std::vector<Thread> threads_;
-  // For each hash of a label, the indices of labels with it; this map is never iterated over.
+  // For each hash, the indices of the labels that have it; this map is never iterated over.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;
   std::vector<Picoseconds> begins_, ends_;
   // In finish(), thread_ is reused: it becomes the event's row, and then the event's final index.

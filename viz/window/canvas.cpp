@@ -201,7 +201,7 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
     painter.fillRect(
         QRectF(CanvasFrame::kGutter + from, y + 2, std::max(1.0, to - from - (to - from > 3 ? 1 : 0)), row.height - 3),
         colour);
-    // Goes on after the events within the pixel that was just drawn.
+    // The loop goes on after the events within the pixel that was just drawn.
     const EventId next = first_after(t, track, std::max(t.ends[e], scale.time_of(from + 1)));
     e = to - from < 1 ? std::max(e + 1, next) : e + 1;
   }

@@ -58,7 +58,7 @@ QFont canvas_font(bool bold = false);  // font of the canvas, the same on all ma
 class Canvas {
  public:
   void paint(QImage& image, const Scene& scene, const View& view);
-  // Paints the same picture by rectangles, lines and text, for vector formats.
+  // Paints the picture with rectangles, lines and text, for vector formats.
   void paint(QPainter& painter, const Scene& scene, const View& view);
 
  private:
@@ -81,7 +81,8 @@ class Canvas {
   std::vector<std::pair<std::string, QString>> names_;
 };
 
-// These functions paint other parts of a picture, over the rows.
+// The paint_ functions paint the parts of a picture that lie over the rows: counters, ruler, legend, arrows, marks,
+// notes.
 void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
 void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);

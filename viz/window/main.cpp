@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   app.set_version_flag("--version", orrery::version_line("orrery-view"));
-  // A build asks for these, not a user: cmake/pages.cmake.
+  // The build asks for --manual and --completion (cmake/pages.cmake), not a user.
   app.add_flag("--manual", o.manual)->group("");
   app.add_option("--completion", o.shell)->group("");
   try {

@@ -111,7 +111,8 @@ QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   }
   const Picoseconds tasks = std::accumulate(by_kind.begin(), by_kind.end(), Picoseconds{0});
   if (tasks < t.end)
-    kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));  // as in sim/report/critical_path.h
+    // time outside the path's tasks, as in sim/report/critical_path.h
+    kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));
   kinds.emplace_back("step", time_text(seconds(t.end)));
   std::vector<OfLabel> order;
   for (const auto& [label, of] : by_label) order.push_back(of);
@@ -222,12 +223,13 @@ void MainWindow::show_differences() {
                   prediction_text()));
 }
 
-// The text for two compared timelines. For a prediction and a trace of the same plan: the prediction's errors of step
-// time, durations and engine; else how the step times differ.
+// Returns the text that the panel shows for two compared timelines. If one is a prediction and the other a trace of the
+// same plan, it gives the prediction's errors of step time, of durations and of the engine; else the difference of the
+// step times.
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
-  // The change is that of the second timeline relative to the first, as in the table.
+  // The change is that of the second timeline's step time relative to the first's, as in the table.
   const double change = relative_error(static_cast<double>(b.end), static_cast<double>(a.end));
   const std::string step =
       fmt::format("the second's step {:+.1f} %, times in the table are sums over its ranks", 100 * change);

@@ -80,8 +80,8 @@ __device__ inline float exp2_fast(float x) {
 }
 
 // Loads four 8 x 8 matrices of 16-bit elements (ldmatrix): thread i of a warp gives the address of row i % 8 of matrix
-// i / 8, 16 bytes. Register m then holds the elements (lane / 4, 2 (lane % 4)) of matrix m and the next ones; the
-// transposing function takes them from the transposed matrix.
+// i / 8, which is 16 bytes long. Register m of thread `lane` then holds two elements of matrix m: (lane / 4, 2 (lane %
+// 4)) and the one after it. The transposing function takes the elements from the transposed matrix.
 __device__ inline void load_matrices(std::uint32_t (&r)[4], std::uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
