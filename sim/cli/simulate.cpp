@@ -1,6 +1,12 @@
+#include <algorithm>
+#include <filesystem>
+
 #include <fmt/format.h>
 
+#include "models/base/data.h"
+#include "models/base/names.h"
 #include "models/load/load_spec.h"
+#include "models/spec/recipes.h"
 #include "sim/advice/first_answer.h"
 #include "sim/advice/fitting.h"
 #include "sim/advice/save_spec.h"
@@ -14,9 +20,14 @@
 namespace orrery {
 namespace {
 
+namespace fs = std::filesystem;
+
 // The spec to simulate: the one that is given, or one made from a given model and machines (--on).
 FirstAnswer spec_of(const SimulateOptions& o, const Common& common) {
   const bool model = names_a_model(o.spec);
+  const std::vector<std::string_view> recipes = recipe_names();
+  const bool spec = fs::exists(o.spec) || std::find(recipes.begin(), recipes.end(), o.spec) != recipes.end();
+  if (!o.on.empty() && !model && !spec) throw Error(unknown_name("model", o.spec, data_names("models")));
   if (!o.on.empty() && !model)
     throw Error(
         fmt::format("{}: --on goes with a model (built in, a config.json, or its folder), not with a spec, which "

@@ -81,8 +81,11 @@ TEST(Calibration, LeavesOutComputeBesideCompute) {
 // Two other lanes that each compute beside a task for 4 % of its time disturb it for 8 %, more than the 5 % that a
 // sample of a task alone may be.
 TEST(Calibration, AddsUpTheLanesBesideATask) {
-  const auto counted = [](double share) {
-    const Spec spec = parse_spec(kSpec, "small.yaml");
+  std::string one_rank = kSpec;
+  one_rank.replace(one_rank.find("data: 2"), 7, "data: 1");
+  one_rank.replace(one_rank.find("gpus: 2"), 7, "gpus: 1");
+  const auto counted = [&](double share) {
+    const Spec spec = parse_spec(one_rank, "small.yaml");
     const Plan folded = make_plan(spec);
     Plan plan = unfold(folded);
     Trace trace = simulate(plan, costs_of(plan, spec, cpu_profile(plan)).timing);
@@ -103,7 +106,7 @@ TEST(Calibration, AddsUpTheLanesBesideATask) {
     for (std::size_t i = 0; i < 2; ++i) {
       plan.ops[plan.tasks[compute[i + 1]].op].lane = lanes[i];
       Span& other = trace.spans[compute[i + 1]];
-      other.entered = s.entered + static_cast<Picoseconds>(i) * (s.ended - s.entered) / 2;
+      other.matched = other.entered = s.entered + static_cast<Picoseconds>(i) * (s.ended - s.entered) / 2;
       other.ended = other.entered + part;
     }
     Observations seen;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -61,8 +62,9 @@ class CommandRun : public testing::Test {
     int count = 0;
     for (const auto& entry : fs::directory_iterator("/proc")) {
       std::ifstream in(entry.path() / "cmdline");
-      const std::string words(std::istreambuf_iterator<char>(in), {});
-      if (contains(words, folder_)) ++count;
+      std::ostringstream words;  // inserting the buffer reports no error where the process ends meanwhile
+      words << in.rdbuf();
+      if (contains(words.str(), folder_)) ++count;
     }
     return count;
   }

@@ -10,26 +10,10 @@
 #include "models/planner/make_plan.h"
 #include "models/spec/stragglers.h"
 #include "sim/engine/simulate.h"
+#include "tests/sim/cost/priced.h"
 
 namespace orrery {
 namespace {
-
-struct Priced {
-  Spec spec;
-  Plan plan;
-  Costs costs;
-
-  explicit Priced(const std::string& strategy, const std::string& software = "megatron-core",
-                  const std::string& cluster = "node: dgx-h100, nodes: 2")
-      : spec(parse_spec("model: {name: small, layers: 16, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\n"
-                        "sequence: 1024\ncluster: {" +
-                            cluster + "}\nsoftware: " + software + "\nstrategy: {" + strategy + "}\n",
-                        "case")),
-        plan(make_plan(spec)),
-        costs(costs_of(plan, spec, find_profile(spec.cluster.gpu))) {}
-
-  const OpTiming& of(TaskId t) const { return costs.timing.of(plan.slot_of(t), plan.tasks[t].op); }
-};
 
 // Stages 0 and 1 lie on one node, 2 and 3 on the other; with virtual stages the last also sends to the first, and
 // BPipe's stages evict activations to their mirror images.
@@ -199,27 +183,6 @@ TEST(Costs, BlockingForwardsEndRunningAhead) {
   const Seconds each = (step("true", 8) - step("true", 4)) / 4;
   EXPECT_NEAR((step("true", 2) - step("true", 1)) / each, 1, 0.01);
   EXPECT_LT((step("false", 8) - step("false", 4)) / 4, 0.9 * each);
-}
-
-// A calibration measures how much longer compute takes while the device adds up arrays. Collectives that are made of
-// chunk moves add with kernels of the device's own, so they slow compute by that much; a library's collectives do not.
-TEST(Costs, MovesThatAddSlowComputeAsMeasured) {
-  const auto pressure = [](const std::string& algorithm, double slowdown) {
-    Priced p("data: 8, global_batch: 8, sharding: none");
-    for (Op& op : p.plan.ops)
-      if (auto* c = std::get_if<Collective>(&op.work)) c->algorithm = algorithm;
-    Profile profile = find_profile(p.spec.cluster.gpu);
-    profile.measured.sum_slowdown = slowdown;
-    p.costs = costs_of(p.plan, p.spec, profile);
-    for (TaskId t = 0; t < p.plan.task_count(); ++t) {
-      const auto* c = std::get_if<Collective>(&p.plan.op_of(t).work);
-      if (c != nullptr && c->kind == CollectiveKind::all_reduce && c->bytes > 1000) return p.of(t).pressure;
-    }
-    return 0U;
-  };
-  EXPECT_EQ(pressure("ring_all_reduce", 2.5), 65536U * 3 / 2);  // 65536: compute takes twice as long
-  EXPECT_LT(pressure("ring_all_reduce", 1), 65536U);
-  EXPECT_EQ(pressure("library", 2.5), pressure("library", 1));
 }
 
 // One call for all parameters: each tensor goes round the ring by itself.

@@ -78,7 +78,8 @@ void check_operand(Stream& stream, const void* at, const Layout& l, std::uint32_
   access(stream, "a product", at, l.bytes(), writes);
 }
 
-// Where products have found their operands: for each address the bytes of operands that had been read by then.
+// This records where products have found their operands: for each address, how many bytes of operands had been read
+// by then.
 struct OperandsRead {
   std::size_t bytes = 0;
   std::map<const void*, std::size_t> at;

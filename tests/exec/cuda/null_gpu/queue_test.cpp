@@ -1,4 +1,4 @@
-// What a queue does with device memory inside a step.
+// A queue must not give device memory back inside a step.
 #include <gtest/gtest.h>
 
 #include "tests/exec/cuda/null_gpu/null_gpu.h"
