@@ -7,54 +7,50 @@
 >>> for found in orrery.search("a.yaml", gpus=[64]): print(found.name, found.report.step_time_s)
 
 A spec is a path, a recipe's name, or a mapping with the keys of `orrery list keys`; paths in a mapping are absolute.
-Bad input raises OrreryError with the program's own line.
+Bad input raises OrreryError with the program's own line; what the program remarks is an OrreryWarning.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any, Iterator, Mapping, Sequence
 
-from .program import OrreryError, Spec, program, run_json, run_text, set_options, spec_file, word
+from .program import (OrreryError, OrreryWarning, Spec, options_of, program, run_json, run_text, set_options,
+                      spec_files, vary_options)
 from .report import Case, Communication, Found, Memory, RankMemory, Report, to_pandas
 from .version import __version__
 
-__all__ = ["Case", "Communication", "Found", "Memory", "OrreryError", "RankMemory", "Report", "Search", "Spec",
-           "__version__", "compare", "program", "run", "schema", "search", "simulate", "to_pandas"]
+__all__ = ["Case", "Communication", "Found", "Memory", "OrreryError", "OrreryWarning", "RankMemory", "Report", "Search",
+           "Spec", "__version__", "compare", "program", "run", "schema", "search", "simulate", "to_pandas"]
 
 
 def simulate(spec: Spec, *, set: Mapping[str, object] | None = None, on: str | None = None,
              profile: str | None = None) -> Report:
     """Predicts one step. on: machines ("2xdgx-h100") for a model without a spec."""
-    with spec_file(spec) as path:
-        options = (["--on", on] if on else []) + (["--profile", profile] if profile else [])
-        return Report.of(run_json(["simulate", path, *set_options(set), *options]))
+    with spec_files([spec]) as paths:
+        return Report.of(run_json(["simulate", *paths, *set_options(set), *options_of(on=on, profile=profile)]))
 
 
 def run(spec: Spec, *, set: Mapping[str, object] | None = None, steps: int | None = None,
         ranks: int | None = None, device: str = "cpu") -> Report:
     """Executes steps on this machine and reports what was measured."""
-    with spec_file(spec) as path:
-        options = (["--steps", str(steps)] if steps else []) + (["--ranks", str(ranks)] if ranks else [])
-        return Report.of(run_json(["run", path, "--device", device, *set_options(set), *options]))
+    options = options_of(steps=steps, ranks=ranks, device=device)
+    with spec_files([spec]) as paths:
+        return Report.of(run_json(["run", *paths, *set_options(set), *options]))
 
 
 def compare(specs: Spec | Sequence[Spec], *, vary: Mapping[str, Sequence[object]] | None = None,
             set: Mapping[str, object] | None = None) -> Iterator[Case]:
-    """Predicts every spec under every combination of values, in their order. Raises OrreryError if none is possible."""
+    """Predicts every spec under every combination of values. OrreryError: none, or a spec without vary, is possible."""
     listed: list[Spec] = list(specs) if isinstance(specs, (list, tuple)) else [specs]  # type: ignore[list-item]
-    varied = [part for key, values in (vary or {}).items()
-              for part in ("--vary", f"{key}={','.join(word(value) for value in values)}")]
-    for spec in listed:
-        with spec_file(spec) as path:
-            rows = run_json(["compare", path, *varied, *set_options(set)])
-        for row in rows:
-            report = Report.of(row["report"]) if "report" in row else None
-            yield Case(row["name"], report, row.get("error"))
+    with spec_files(listed) as paths:
+        rows = run_json(["compare", *paths, *vary_options(vary), *set_options(set)])
+    for row in rows:
+        yield Case(row["name"], Report.of(row["report"]) if "report" in row else None, row.get("error"))
 
 
 class Search:
     """What a search found: iterates over the best strategies, the best first. proven: no other can be better."""
-
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
         self.proven = bool(raw["proven"])
@@ -72,16 +68,12 @@ def search(spec: Spec, *, set: Mapping[str, object] | None = None, gpus: Sequenc
            clusters: Sequence[str] = (), top: int | None = None, tokens: float | None = None) -> Search:
     """Searches for the best strategies that fit: what the spec gives is fixed, what it leaves out is searched."""
     options = [part for node in clusters for part in ("--cluster", node)]
-    options += ["--gpus", ",".join(str(n) for n in gpus)] if gpus else []
-    options += ["--top", str(top)] if top else []
-    options += ["--tokens", repr(float(tokens))] if tokens else []
-    with spec_file(spec) as path:
-        return Search(run_json(["search", path, *set_options(set), *options], accepted=(0, 1)))
+    options += options_of(gpus=",".join(str(n) for n in gpus) or None, top=top, tokens=tokens)
+    with spec_files([spec]) as paths:
+        return Search(run_json(["search", "--quiet", *paths, *set_options(set), *options], accepted=(0, 1)))
 
 
 def schema() -> Mapping[str, Any]:
     """The JSON Schema of a spec."""
-    import json
-
     made: Mapping[str, Any] = json.loads(run_text(["schema"]))
     return made

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence, Union
@@ -16,51 +17,57 @@ Spec = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
 class OrreryError(RuntimeError):
     """The program's own line about what went wrong, and its exit status: 1 failure, 2 bad input, 5 a rank was lost."""
-
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
 
 
+class OrreryWarning(UserWarning):
+    """A line in which the program says something about a result, such as what it rounded."""
+
+
 def program() -> str:
     """The path of the program: $ORRERY, else the one of the prefix that this package lies in, else one on PATH."""
-    given = os.environ.get("ORRERY")
-    if given:
-        return given
-    parents = Path(__file__).resolve().parents
-    if len(parents) > 4 and (parents[4] / "bin" / "orrery").is_file():
-        return str(parents[4] / "bin" / "orrery")
-    found = shutil.which("orrery")
-    if found is None:
+    beside = Path(__file__).resolve().parents[4:5]
+    installed = [str(prefix / "bin" / "orrery") for prefix in beside if (prefix / "bin" / "orrery").is_file()]
+    found = os.environ.get("ORRERY") or next(iter(installed), shutil.which("orrery"))
+    if not found:
         raise OrreryError("orrery: is not on PATH; install it, or name it by the environment variable ORRERY", 1)
     return found
 
 
 def run_text(arguments: Sequence[str], accepted: Sequence[int] = (0,)) -> str:
-    """What a command prints. Raises OrreryError for an exit status that is not accepted."""
-    done = subprocess.run([program(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    """What a command prints. Raises OrreryError for an exit status that is not accepted; warns of what it remarks."""
+    command = [program(), *arguments]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    except OSError as error:
+        raise OrreryError(f"{command[0]}: {error.strerror}; name the program by $ORRERY", 1) from error
+    lines = done.stderr.strip().splitlines()
     if done.returncode not in accepted or not done.stdout:
-        lines = done.stderr.strip().splitlines() or [f"orrery {arguments[0]}: exit status {done.returncode}"]
+        lines = lines or [f"orrery {arguments[0]}: exit status {done.returncode}"]
         raise OrreryError(lines[-1], done.returncode)
+    for line in lines:
+        warnings.warn(line, OrreryWarning, stacklevel=4)
     return done.stdout
 
 
 def run_json(arguments: Sequence[str], accepted: Sequence[int] = (0,)) -> Any:
     """What a command prints with --json."""
-    return json.loads(run_text([*arguments, "--json", "--quiet"], accepted))
+    return json.loads(run_text([*arguments, "--json"], accepted))
 
 
 @contextmanager
-def spec_file(spec: Spec) -> Iterator[str]:
-    """A spec's file: the path that is given, or a temporary file with the values that are given (JSON is YAML too)."""
-    if not isinstance(spec, Mapping):
-        yield os.fspath(spec)
-        return
+def spec_files(specs: Sequence[Spec]) -> Iterator[list[str]]:
+    """The specs' files: paths as given; for a mapping a temporary file with its values (JSON is YAML too)."""
     with tempfile.TemporaryDirectory(prefix="orrery-") as folder:
-        path = os.path.join(folder, "spec.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(spec, file)
-        yield path
+        paths = []
+        for number, spec in enumerate(specs, 1):
+            path = os.path.join(folder, f"spec{number}.json") if isinstance(spec, Mapping) else os.fspath(spec)
+            if isinstance(spec, Mapping):
+                Path(path).write_text(json.dumps(spec), encoding="utf-8")
+            paths.append(os.path.join(".", path) if path.startswith("-") else path)  # no option
+        yield paths
 
 
 def word(value: object) -> str:
@@ -71,3 +78,17 @@ def word(value: object) -> str:
 def set_options(values: Mapping[str, object] | None) -> list[str]:
     """--set for each key of a spec that is to have another value."""
     return [part for key, value in (values or {}).items() for part in ("--set", f"{key}={word(value)}")]
+
+
+def vary_options(values: Mapping[str, Sequence[object]] | None) -> list[str]:
+    """--vary for each key of a spec that is to have several values in turn."""
+    for key, items in (values or {}).items():
+        if isinstance(items, str) or any(isinstance(item, str) and "," in item for item in items):
+            raise ValueError(f"vary: {key}: {items!r} is not a list of values without commas")
+    return [part for key, items in (values or {}).items()
+            for part in ("--vary", f"{key}={','.join(word(item) for item in items)}")]
+
+
+def options_of(**values: object) -> list[str]:
+    """--name value for each value that is given (not None)."""
+    return [part for name, value in values.items() if value is not None for part in (f"--{name}", str(value))]

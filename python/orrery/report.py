@@ -19,7 +19,6 @@ def build(kind: type[T], data: Mapping[str, Any], **made: Any) -> T:
 @dataclass(frozen=True)
 class RankMemory:
     """The memory of a class of ranks at its peak, in bytes; at_peak sums to peak_bytes."""
-
     name: str
     ranks: int
     peak_bytes: int
@@ -32,7 +31,6 @@ class RankMemory:
 @dataclass(frozen=True)
 class Memory:
     """Peaks over all ranks, in bytes; fits: whether every rank has room."""
-
     capacity_bytes: int
     fits: bool
     peak_bytes: int
@@ -46,7 +44,6 @@ class Memory:
 @dataclass(frozen=True)
 class Communication:
     """The transfers of one kind, of a step: bytes that leave a GPU, seconds they take and seconds compute waits."""
-
     group: str
     op: str
     link: str
@@ -60,7 +57,6 @@ class Communication:
 @dataclass(frozen=True)
 class Report:
     """A step, predicted or measured (schema orrery.report/2). Shares such as mfu are None where they are not known."""
-
     source: str
     step_time_s: float
     step_time_low_s: float
@@ -83,14 +79,9 @@ class Report:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Report:
         ranks = tuple(build(RankMemory, rank) for rank in data["memory"]["ranks"])
-        return build(
-            cls,
-            data,
-            memory=build(Memory, data["memory"], ranks=ranks),
-            communication=tuple(build(Communication, row) for row in data["communication"]),
-            remarks=tuple(data.get("remarks", ())),
-            raw=data,
-        )
+        communication = tuple(build(Communication, row) for row in data["communication"])
+        return build(cls, data, memory=build(Memory, data["memory"], ranks=ranks), communication=communication,
+                     remarks=tuple(data.get("remarks", ())), raw=data)
 
     def row(self) -> dict[str, Any]:
         """The figures of a step as a flat row: for tables."""
@@ -104,7 +95,6 @@ class Report:
 @dataclass(frozen=True)
 class Case:
     """A row of a comparison: a report, or the reason why the combination is impossible."""
-
     name: str
     report: Report | None
     error: str | None
@@ -116,7 +106,6 @@ class Case:
 @dataclass(frozen=True)
 class Found:
     """A strategy that a search found: how much slower than the best it is, and the settings that make it."""
-
     name: str
     overrides: tuple[str, ...]
     slower: float

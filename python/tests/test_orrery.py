@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
@@ -52,6 +53,25 @@ class Simulate(unittest.TestCase):
         self.assertEqual(raised.exception.status, 2)
         self.assertIn("tensr", str(raised.exception))
 
+    def test_a_file_may_have_any_name(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.addCleanup(os.chdir, os.getcwd())
+            os.chdir(folder)
+            Path("-größe.json").write_text(json.dumps(SPEC), encoding="utf-8")
+            self.assertGreater(orrery.simulate("-größe.json").step_time_s, 0)
+
+    def test_a_missing_program_is_named(self) -> None:
+        with mock.patch.dict(os.environ, {"ORRERY": "/nowhere/orrery"}):
+            with self.assertRaises(orrery.OrreryError) as raised:
+                orrery.simulate(SPEC)
+        self.assertIn("/nowhere/orrery: No such file", str(raised.exception))
+
+    def test_what_the_program_remarks_is_a_warning(self) -> None:
+        with mock.patch.object(subprocess, "run") as run:
+            run.return_value = subprocess.CompletedProcess([], 0, stdout="{}", stderr="orrery: rounded\n")
+            with self.assertWarns(orrery.OrreryWarning):
+                orrery.schema()
+
     def test_version_is_the_programs(self) -> None:
         told = subprocess.run([orrery.program(), "--version"], stdout=subprocess.PIPE, check=True, text=True).stdout
         self.assertEqual(told.split()[1], orrery.__version__)
@@ -73,6 +93,20 @@ class CompareAndSearch(unittest.TestCase):
     def test_lists_are_varied_as_lists(self) -> None:
         cases = list(orrery.compare(SPEC, vary={"strategy.recompute": ["none", ["mlp", "norm"]]}))
         self.assertEqual(len(cases), 2)
+
+    def test_a_list_of_values_is_no_text(self) -> None:
+        for wrong in ("none", ["none,full"]):
+            with self.assertRaises(ValueError):
+                list(orrery.compare(SPEC, vary={"strategy.recompute": wrong}))
+
+    def test_mappings_are_told_apart(self) -> None:
+        cases = list(orrery.compare([SPEC, SMALL, SPEC], vary={"strategy.micro_batch": [1]}))
+        self.assertEqual([case.name.split()[0] for case in cases], ["spec1", "small", "spec3"])
+
+    def test_zero_is_given_on(self) -> None:
+        with self.assertRaises(orrery.OrreryError) as raised:
+            orrery.search(SPEC, top=0)
+        self.assertEqual(raised.exception.status, 2)
 
     def test_a_search_iterates_from_the_best(self) -> None:
         spec = {**SPEC, "strategy": {"global_batch": 8, "schedule": "1f1b", "recompute": "none", "sharding": "zero1"}}

@@ -84,13 +84,15 @@ TEST(Calibration, AddsUpTheLanesBesideATask) {
   std::string one_rank = kSpec;
   one_rank.replace(one_rank.find("data: 2"), 7, "data: 1");
   one_rank.replace(one_rank.find("gpus: 2"), 7, "gpus: 1");
+  one_rank.replace(one_rank.find("global_batch: 8"), 15, "global_batch: 2");
+  one_rank.replace(one_rank.find("vocab: 256"), 10, "vocab: 320");
   const auto counted = [&](double share) {
     const Spec spec = parse_spec(one_rank, "small.yaml");
     const Plan folded = make_plan(spec);
     Plan plan = unfold(folded);
     Trace trace = simulate(plan, costs_of(plan, spec, cpu_profile(plan)).timing);
     const RankClass& own = plan.classes[0];
-    std::vector<TaskId> compute;  // tasks with an op of their own shape, so that each is all of a sample
+    std::vector<TaskId> compute;  // tasks of which no other one has the shape, so that each is all of a sample
     for (TaskId t = own.begin; t < own.end; ++t)
       if (plan.op_of(t).name == "logits" || plan.op_of(t).name == "embedding" || plan.op_of(t).name == "final norm")
         compute.push_back(t);
