@@ -59,6 +59,22 @@ std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t
   return before + uncut_index(m, one, row, seat.index, seat.size) * p.in + column;
 }
 
+// The row-major offsets of this rank's part of a weight in the uncut weight. An element's offset is the sum of one for
+// its row and one for its column, whatever the cut.
+struct UncutPlaces {
+  std::vector<std::int64_t> rows, columns;
+
+  UncutPlaces() = default;
+  UncutPlaces(const Rank& rank, const LocalParameter& p) {
+    for (std::int64_t r = 0; r < p.out; ++r) rows.push_back(uncut_place(rank, p, r * p.in));
+    for (std::int64_t c = 0; c < p.in; ++c) columns.push_back(uncut_place(rank, p, c) - rows[0]);
+  }
+  std::int64_t of(std::int64_t element) const {
+    const auto in = static_cast<std::int64_t>(columns.size());
+    return rows[element / in] + columns[element % in];
+  }
+};
+
 UncutShape whole_shape(const Rank& rank, const LocalParameter& p) {
   if (p.columns_over) return shape_in_grid(rank, p);
   const LocalParameter one = expert_row(p, 0).one;
@@ -103,8 +119,7 @@ class Initial {
     run_.deviation = p.local.in == 1 || zeros ? 0 : kDeviation;
     run_.constant = p.name.ends_with(".bias") || zeros ? 0.0F : 1.0F;
     if (run_.deviation == 0) return;
-    for (std::int64_t r = 0; r < p.local.out; ++r) rows_.push_back(uncut_place(rank, p.local, r * p.local.in));
-    for (std::int64_t c = 0; c < p.local.in; ++c) columns_.push_back(uncut_place(rank, p.local, c) - rows_[0]);
+    places_ = UncutPlaces(rank, p.local);
   }
 
   void set(std::byte* to, Bytes width, std::int64_t first, std::int64_t count,
@@ -113,14 +128,14 @@ class Initial {
     run_.width = width;
     run_.first = first;
     run_.count = count;
-    run_.rows = rows_;
-    run_.columns = columns_;
+    run_.rows = places_.rows;
+    run_.columns = places_.columns;
     how(run_);
   }
 
  private:
   InitialRun run_;
-  std::vector<std::int64_t> rows_, columns_;
+  UncutPlaces places_;
 };
 
 }  // namespace
@@ -219,8 +234,9 @@ std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers&
           const std::int64_t at = (whole ? chunk : shard) * width;
           if (!buffers.read_state(state, slot, at, stored))
             read(stored.data(), buffers.state(state, slot) + at, stored.size());
+          const UncutPlaces places(rank, p.local);
           for (std::int64_t i = 0; i < n; ++i) {
-            v.places.push_back(uncut_place(rank, p.local, first + i));
+            v.places.push_back(places.of(first + i));
             v.values.push_back(load(stored.data(), width, i));
           }
         });
