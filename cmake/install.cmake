@@ -68,6 +68,10 @@ install(PROGRAMS examples/slurm/calibrate.sbatch examples/slurm/run.sbatch examp
         DESTINATION share/orrery/examples/slurm COMPONENT orrery)
 install(PROGRAMS examples/sweep.py DESTINATION share/orrery/examples COMPONENT python3-orrery)
 install(DIRECTORY models/data DESTINATION share/orrery COMPONENT orrery)
+# What pip and importlib.metadata read of an installed package.
+configure_file(cmake/package/METADATA.in package/METADATA @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/METADATA COMPONENT python3-orrery
+        DESTINATION lib/python3/dist-packages/orrery-${PROJECT_VERSION}.dist-info)
 install(DIRECTORY python/orrery DESTINATION lib/python3/dist-packages COMPONENT python3-orrery
         FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
 include(cmake/package.cmake)

@@ -58,7 +58,7 @@ Orrery takes one file that says what model to train, on what cluster, and how,
 makes a plan of every operation and transfer of a training step, and plays it
 event by event: step time and where it goes, memory, traffic. It searches for
 the best strategy that fits, and executes the same plan on CPU ranks over MPI.")
-set(CPACK_DEBIAN_ORRERY-VIEWER_PACKAGE_DEPENDS "")
+set(CPACK_DEBIAN_ORRERY-VIEWER_PACKAGE_RECOMMENDS orrery)
 set(CPACK_COMPONENT_ORRERY-VIEWER_DESCRIPTION
     "timeline of training steps of large models
 A viewer for what Orrery predicts or measures, and for traces of PyTorch: every
@@ -75,9 +75,18 @@ set(CPACK_COMPONENT_PYTHON3-ORRERY_DESCRIPTION
     "predict, compare and search training steps from Python
 A typed Python package over the orrery program: simulate, compare and search
 as functions, reports as objects and, where pandas is, as data frames.")
-# CUDA's and NCCL's libraries come from NVIDIA's packages, which dpkg-shlibdeps does not know everywhere.
+# CUDA's and NCCL's libraries come from NVIDIA's packages, which dpkg-shlibdeps does not know everywhere: libcublasLt of
+# the toolkit's version (libcublas-13-0; Debian's own name is libcublaslt13), and an NCCL not older than the headers.
+# All other libraries are those of orrery-rank, which the package orrery depends on.
+if(TARGET orrery-rank-cuda)
+  find_package(CUDAToolkit REQUIRED)
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} REQUIRED)
+  set(cublas "libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR} | libcublaslt${CUDAToolkit_VERSION_MAJOR}")
+  file(STRINGS ${NCCL_INCLUDE_DIR}/nccl.h nccl REGEX "^#define NCCL_(MAJOR|MINOR) ")
+  string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*" "\\1.\\2" nccl "${nccl}")
+endif()
 set(CPACK_DEBIAN_ORRERY-CUDA_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_DEBIAN_ORRERY-CUDA_PACKAGE_DEPENDS "orrery ${same}, libc6, libstdc++6, libnccl2")
+set(CPACK_DEBIAN_ORRERY-CUDA_PACKAGE_DEPENDS "orrery ${same}, libc6, libgcc-s1, libstdc++6, ${cublas}, libnccl2 (>= ${nccl})")
 set(CPACK_COMPONENT_ORRERY-CUDA_DESCRIPTION
     "execute Orrery's plans on NVIDIA GPUs
 The program that runs ranks of a training step on NVIDIA GPUs, with NCCL between

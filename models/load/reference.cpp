@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "models/base/data.h"
 #include "models/base/quantity.h"
 #include "models/load/open_spec.h"
+#include "models/schedule/schedules.h"
 
 namespace orrery {
 namespace {
@@ -80,6 +82,21 @@ std::vector<KeyReference> spec_reference() {
   }
   reference.add("");
   return std::move(reference.rows);
+}
+
+std::vector<std::string> names_at(std::string_view key) {
+  std::vector<std::string> names;
+  const auto of_data = [&](std::string_view folder) {
+    const std::vector<std::string_view> found = data_names(folder);
+    names.assign(found.begin(), found.end());
+  };
+  if (key == "model" || key == "model.base") of_data("models");
+  if (key == "cluster.gpu") of_data("gpus");
+  if (key == "software.profile") of_data("software");
+  if (key == "cluster.node") of_data("nodes"), names.emplace_back("localhost");
+  if (key == "strategy.schedule")
+    for (const ScheduleRow& row : schedule_rows()) names.emplace_back(row.name);
+  return names;
 }
 
 }  // namespace orrery

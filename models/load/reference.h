@@ -37,4 +37,7 @@ struct KeyReference {
 // that contain all maps, and records the keys that it accepts, their types, and the defaults of absent keys.
 std::vector<KeyReference> spec_reference();
 
+// The built-in names that a key of the spec takes, such as those of schedules; empty where it takes none.
+std::vector<std::string> names_at(std::string_view key);
+
 }  // namespace orrery

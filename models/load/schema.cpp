@@ -7,12 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/base/data.h"
 #include "models/base/version.h"
 #include "models/load/aliases.h"
 #include "models/load/open_spec.h"
 #include "models/load/reference.h"
-#include "models/schedule/schedules.h"
 
 namespace orrery {
 namespace {
@@ -29,23 +27,6 @@ Json words(const Names& names) {
   Json list = Json::array();
   for (const auto& name : names) list.push_back(std::string(name));
   return {{"enum", list}};
-}
-
-// The names that a key takes beside those that its type tells; an empty value where it takes any text.
-Json names_at(const std::string& key) {
-  if (key == "cluster.node") {
-    std::vector<std::string_view> names = data_names("nodes");
-    names.push_back("localhost");
-    return words(names);
-  }
-  if (key == "cluster.gpu") return words(data_names("gpus"));
-  if (key == "software.profile") return words(data_names("software"));
-  if (key == "strategy.schedule") {
-    Json list = Json::array();
-    for (const ScheduleRow& row : schedule_rows()) list.push_back(row.name);
-    return {{"enum", list}};
-  }
-  return {};
 }
 
 // Another name in any case and with - or _ (aliases.h), as a pattern.
@@ -186,8 +167,8 @@ class Schema {
   }
 
   static Json named(const std::string& key) {
-    const Json names = names_at(key);
-    return names.is_null() ? Json{{"type", "string"}} : names;
+    const std::vector<std::string> names = names_at(key);
+    return names.empty() || key == "model" ? Json{{"type", "string"}} : words(names);
   }
 
   std::vector<KeyReference> rows_ = spec_reference();

@@ -201,7 +201,7 @@ class Calibration {
         common_(common),
         gpu_(options.device == "cuda"),
         specs_(gpu_ ? gpu_calibration_specs(options.quick) : calibration_specs(options.ranks, options.quick)),
-        folder_(short_temporary()),
+        folder_(temporary_parent()),
         load_before_(load()) {
     // Specs of the grid of shapes run first, so that the first spec describes the device whatever the user's specs are.
     for (const std::string& path : options.own) {

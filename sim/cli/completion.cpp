@@ -17,8 +17,8 @@ bool is_word(std::string_view text) { return !text.empty() && text.find_first_of
 // paths are kinds of values, not words.
 std::vector<std::string> words_of(const KeyReference& key) {
   if (key.type == "true or false") return {"true", "false"};
-  if (key.type.find(kBetween) == std::string::npos) return {};
-  std::vector<std::string> words;
+  if (key.type.find(kBetween) == std::string::npos) return names_at(key.key);
+  std::vector<std::string> words = names_at(key.key);
   for (std::size_t start = 0; start <= key.type.size();) {
     const std::size_t end = std::min(key.type.find(kBetween, start), key.type.size());
     const std::string part = key.type.substr(start, end - start);

@@ -75,7 +75,7 @@ constexpr const char* kBashScript = R"(# Completion of {0} for bash, printed by 
   case $wants in
     keys) compopt -o nospace 2>/dev/null; COMPREPLY=($(compgen -S = -W "$keys" -- "$current")); return ;;
     words) COMPREPLY=($(compgen -W "$words" -- "$current")); return ;;
-    files) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
     nothing) return ;;
   esac
 {7}  if [[ $current == -* ]]; then
@@ -84,7 +84,7 @@ constexpr const char* kBashScript = R"(# Completion of {0} for bash, printed by 
   fi
   compopt -o filenames 2>/dev/null
   COMPREPLY=($(compgen -W "$words" -- "$current"))
-  if [[ {8} ]]; then COMPREPLY+=($(compgen -f -- "$current")); fi
+  if [[ {8} ]]; then mapfile -t -O "${{#COMPREPLY[@]}}" COMPREPLY < <(compgen -f -- "$current"); fi
 }}
 complete -F {2} {0}
 )";

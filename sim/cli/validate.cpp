@@ -141,7 +141,7 @@ std::int64_t ranks_to_measure(const ValidateOptions& options) {
 
 // Validates without a given profile: measures the machine first.
 Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
-  const TemporaryFolder folder(short_temporary());
+  const TemporaryFolder folder(temporary_parent());
   options.profile = folder.path() + "/machine.json";
   const Outcome calibrated = calibrate_command(
       {.out = options.profile, .ranks = ranks_to_measure(options), .quick = true, .noise = kAnyNoise}, common);

@@ -88,7 +88,9 @@ Finding cuda(const MachineFacts& f) {
   if (f.cuda_program.empty())
     return {"CUDA", Health::lacking, fmt::format("{} GPUs, no orrery-rank-cuda beside this program", f.gpus), kNeeds,
             "install the package orrery-cuda, or build the target cuda where the CUDA toolkit and NCCL are"};
-  if (f.cuda_said.find(": ") == std::string::npos || f.cuda_said.find("orrery-rank-cuda:") == 0)
+  if (!f.cuda_works && f.cuda_said.find("shared libraries") != std::string::npos)
+    return {"CUDA", Health::lacking, f.cuda_said, kNeeds, "install that library, from NVIDIA's repository of packages"};
+  if (!f.cuda_works)
     return {"CUDA", Health::lacking, f.cuda_said, kNeeds, "install a driver that the CUDA libraries go with"};
   return well("CUDA", fmt::format("{} GPUs; {}", f.gpus, f.cuda_said), kNeeds);
 }

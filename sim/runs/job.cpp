@@ -245,12 +245,15 @@ std::int64_t last_snapshot(const Job& job, const std::string& folder) {
 std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std::int64_t first, const Common& common) {
   const HeldSignals signals;
   const std::string program = find_rank_program(job.options.device);
-  for (const std::string& parent : {std::string(kShared), short_temporary()}) sweep_temporary_folders(parent);
+  for (const std::string& parent : {std::string(kShared), temporary_parent(), std::string("/tmp")})
+    sweep_temporary_folders(parent);
   std::optional<TemporaryFolder> shared;
   if (::access(kShared, W_OK) == 0) shared.emplace(kShared);
   if (job.options.device != "cuda")
-    check_room(room_here(shared ? kShared : "", short_temporary()), job.plan.ranks, short_temporary());
-  const TemporaryFolder folder(short_temporary());
+    check_room(room_here(shared ? kShared : "", temporary_parent()), job.plan.ranks, temporary_parent());
+  const TemporaryFolder folder(temporary_parent());
+  std::optional<TemporaryFolder> sockets;
+  if (const std::string parent = socket_parent(folder.path()); parent != folder.path()) sockets.emplace(parent);
   const std::string log = folder.path() + "/log";
   RankArguments arguments = arguments_for(job, folder.path());
   arguments.snapshots = snapshots;
@@ -259,7 +262,9 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
   // orrery-rank-cuda starts the GPU ranks itself, without mpirun.
   const Command launch = job.options.device == "cuda" ? Command{words, {}}
                                                       : mpirun(job.plan.ranks, with_starter(folder.path(), words),
-                                                               folder.path(), shared ? shared->path() : "");
+                                                               {.temporary = folder.path(),
+                                                                .sockets = sockets ? sockets->path() : folder.path(),
+                                                                .shared = shared ? shared->path() : ""});
   {
     ProcessTree tree(signals);
     tree.start(launch.arguments, launch.environment, log);
@@ -270,7 +275,7 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
 }
 
 std::vector<RankRun> run_in(RankSession& session, const Job& job, const Common& common) {
-  const TemporaryFolder folder(short_temporary());
+  const TemporaryFolder folder(temporary_parent());
   std::vector<std::string> words = rank_arguments("", arguments_for(job, folder.path()));
   words.erase(words.begin());
   try {
@@ -289,7 +294,7 @@ std::vector<RankRun> run_in(RankSession& session, const Job& job, const Common& 
 std::vector<RankRun> run_job(const Job& job, const Common& common, RankSession* session) {
   if (session != nullptr) return run_in(*session, job, common);
   if (snapshot_every(job) == 0) return run_from(job, "", 0, common);
-  const TemporaryFolder snapshots(short_temporary());
+  const TemporaryFolder snapshots(temporary_parent());
   for (std::int64_t first = 0;;) {
     try {
       return run_from(job, snapshots.path(), first, common);

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLongestTemporary = 24;
+constexpr std::size_t kLongestSocketFolder = 46;
 // The beginning of the folder's name; the id of the process that made the folder follows it.
 constexpr char kFolderPrefix[] = "orrery-";
 
@@ -95,18 +95,19 @@ std::string find_rank_program(const std::string& device) {
               1);
 }
 
-Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
-               const std::string& shared) {
+Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const RunFolders& folders) {
   Command launch;
   launch.arguments = {find_on_path("mpirun")};
   if (launch.arguments[0].empty()) throw Error("mpirun: is not on PATH; install Open MPI (openmpi-bin)", 1);
   if (::geteuid() == 0) launch.arguments.emplace_back("--allow-run-as-root");
   launch.arguments.insert(launch.arguments.end(), std::begin(kMpirunFlags), std::end(kMpirunFlags));
-  if (!shared.empty())
-    launch.arguments.insert(launch.arguments.end(), {"--mca", "btl_vader_backing_directory", shared});
+  if (!folders.shared.empty())
+    launch.arguments.insert(launch.arguments.end(), {"--mca", "btl_vader_backing_directory", folders.shared});
+  if (folders.sockets != folders.temporary)
+    launch.arguments.insert(launch.arguments.end(), {"-x", "TMPDIR=" + folders.temporary});
   launch.arguments.insert(launch.arguments.end(), {"-n", fmt::format("{}", n)});
   launch.arguments.insert(launch.arguments.end(), rank.begin(), rank.end());
-  launch.environment = {"TMPDIR=" + temporary, "OPENBLAS_NUM_THREADS=1"};
+  launch.environment = {"TMPDIR=" + folders.sockets, "OPENBLAS_NUM_THREADS=1"};
   return launch;
 }
 
@@ -118,7 +119,7 @@ std::int64_t launched_rank() {
 }
 
 std::string job_folder() {
-  std::string name = fmt::format("{}/orrery-{}", short_temporary(), ::geteuid());
+  std::string name = fmt::format("{}/orrery-{}", temporary_parent(), ::geteuid());
   for (const char* key : kJobVariables) {
     if (const std::string value = variable(key); !value.empty()) name += '-' + value;
   }
@@ -178,9 +179,11 @@ void sweep_temporary_folders(const std::string& parent) {
   for (const fs::path& path : stale) fs::remove_all(path, ignored);
 }
 
-std::string short_temporary() {
-  const std::string given = variable("TMPDIR");
-  return given.empty() || given.size() > kLongestTemporary || ::access(given.c_str(), W_OK) != 0 ? "/tmp" : given;
+std::string temporary_parent() {
+  std::string given = variable("TMPDIR");
+  return given.empty() ? "/tmp" : given;
 }
+
+std::string socket_parent(const std::string& folder) { return folder.size() <= kLongestSocketFolder ? folder : "/tmp"; }
 
 }  // namespace orrery

@@ -35,11 +35,16 @@ std::string find_rank_program(const std::string& device);
 // The path of the program `name` in a folder of PATH; "" where there is none.
 std::string find_on_path(const std::string& name);
 
+// The folders of a run by mpirun: `temporary` for what ranks write, `sockets` for mpirun's own files (may be the same),
+// `shared` for memory that ranks share ("": the library's default).
+struct RunFolders {
+  std::string temporary, sockets, shared;
+};
+
 // The command with which Open MPI's mpirun starts n ranks on this machine. rank: the command of one rank. mpirun and
-// the ranks keep all their files in `temporary` and `shared` ("": in their default folders). A rank that dies does not
-// end the other ranks; the process that watches the ranks does that. Throws Error if PATH has no mpirun.
-Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
-               const std::string& shared);
+// the ranks keep all their files in `folders`. A rank that dies does not end the other ranks; the process that watches
+// the ranks does that. Throws Error if PATH has no mpirun.
+Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const RunFolders& folders);
 
 // The rank number that a launcher (mpirun, srun) has given to this process; -1: none.
 std::int64_t launched_rank();
@@ -67,8 +72,11 @@ class TemporaryFolder {
 // unknown here.)
 void sweep_temporary_folders(const std::string& parent);
 
-// The folder for temporary files: $TMPDIR or /tmp. Open MPI binds a socket whose path is some 70 characters longer, and
-// 107 are allowed at most (unix(7)), so that a long $TMPDIR is not used.
-std::string short_temporary();
+// The folder for temporary files: $TMPDIR, else /tmp.
+std::string temporary_parent();
+
+// The folder in which mpirun may keep its files beside a run's own folder: Open MPI binds a socket whose path is some
+// 70 characters longer, and 107 are allowed at most (unix(7)). Returns `folder` if it is short enough, else /tmp.
+std::string socket_parent(const std::string& folder);
 
 }  // namespace orrery

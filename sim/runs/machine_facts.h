@@ -21,6 +21,7 @@ struct MachineFacts {
   std::string temporary;      // path of the folder for temporary files
   std::int64_t gpus = 0;      // number of NVIDIA GPUs that the driver shows
   std::string cuda_said;      // last line of orrery-rank-cuda --describe; "": not asked
+  bool cuda_works = false;    // whether orrery-rank-cuda --describe ended well
   std::string nccl;           // path of the NCCL library
   std::string display;        // value of the variable WAYLAND_DISPLAY or DISPLAY
 };

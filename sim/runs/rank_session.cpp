@@ -29,11 +29,11 @@ std::string last_line(const std::string& log) {
 }
 
 RankSession::RankSession()
-    : folder_(short_temporary()),
+    : folder_(temporary_parent()),
       program_(find_rank_program("cuda")),
       pipe_(folder_.path() + "/jobs"),
       log_(folder_.path() + "/log") {
-  sweep_temporary_folders(short_temporary());
+  sweep_temporary_folders(temporary_parent());
 }
 
 RankSession::~RankSession() { abandon(); }

@@ -68,8 +68,21 @@ int take_screenshot(const Options& o) {
   return 0;
 }
 
+// Whether there is a display, or another platform of Qt is asked for by name, such as "offscreen". Without either, Qt
+// ends the process.
+bool has_display() {
+  const auto is_set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") || is_set("QT_QPA_PLATFORM");
+}
+
 int run(int argc, char** argv, const Options& o) {
   if (!o.screenshot.empty()) setenv("QT_QPA_PLATFORM", "offscreen", 0);
+  if (o.screenshot.empty() && !has_display())
+    throw Error(
+        "no display: neither DISPLAY nor WAYLAND_DISPLAY is set; without one: orrery-view --screenshot FILE.png INPUT");
   if (o.quiet) qInstallMessageHandler([](QtMsgType, const QMessageLogContext&, const QString&) {});
   QApplication application(argc, argv);
   set_look();

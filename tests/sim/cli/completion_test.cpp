@@ -26,6 +26,14 @@ TEST(Completion, KeysAreThoseOfTheReference) {
   const auto schedule = std::ranges::find(keys, "strategy.attention", &CompletedKey::name);
   ASSERT_NE(schedule, keys.end());
   EXPECT_EQ(schedule->words, (std::vector<std::string>{"flash", "unfused"}));
+  for (const auto& [key, name] : {std::pair{"strategy.schedule", "zb-h1"},
+                                  {"cluster.node", "dgx-h100"},
+                                  {"model", "llama-3.1-8b"},
+                                  {"cluster.gpu", "h100-sxm"},
+                                  {"software.profile", "megatron-core"}}) {
+    const std::vector<std::string>& words = std::ranges::find(keys, key, &CompletedKey::name)->words;
+    EXPECT_TRUE(std::ranges::find(words, name) != words.end()) << key;
+  }
   const auto overlap = std::ranges::find(keys, "strategy.overlap.tensor", &CompletedKey::name);
   EXPECT_EQ(overlap->words, (std::vector<std::string>{"true", "false"}));
 }

@@ -88,6 +88,8 @@ class CommandRun : public testing::Test {
     return Error("no error", 0);
   }
 
+  const std::string& folder() const { return folder_; }
+
  private:
   std::string folder_, temporary_;
 };
@@ -106,6 +108,17 @@ TEST_F(CommandRun, ReportsWhatTheRanksMeasured) {
   std::ifstream in(trace);
   EXPECT_TRUE(json::parse(in).contains("traceEvents"));
   fs::remove(trace);
+}
+
+// mpirun's sockets cannot lie in a folder with a long path; the ranks' files do.
+TEST_F(CommandRun, TakesATemporaryFolderWithALongPath) {
+  const fs::path deep = fs::path(folder()) / std::string(80, 'd');
+  fs::create_directory(deep);
+  ::setenv("TMPDIR", deep.c_str(), 1);
+  const json report = json::parse(run({.steps = 2}).text);
+  EXPECT_EQ(report["losses"].size(), 2U);
+  EXPECT_TRUE(fs::is_empty(deep));
+  fs::remove(deep);
 }
 
 TEST_F(CommandRun, RanksOverrideTheSpec) {

@@ -15,6 +15,7 @@ MachineFacts whole() {
   f.rank_version = "orrery-rank 0.2.0";
   f.cuda_program = "/usr/lib/orrery/orrery-rank-cuda";
   f.cuda_said = "nccl: 2.28.9";
+  f.cuda_works = true;
   f.peers_plugin = "/usr/lib/orrery/orrery-peers.so";
   f.viewer = "/usr/bin/orrery-view";
   f.mpirun = "/usr/bin/mpirun";
@@ -55,7 +56,12 @@ constexpr Want kWants[] = {
     {"temporary files", Health::lacking, "TMPDIR", [](MachineFacts& f) { f.room.disk = 0; }},
     {"CUDA", Health::absent, "--gpus all", [](MachineFacts& f) { f.gpus = 0; }},
     {"CUDA", Health::lacking, "orrery-cuda", [](MachineFacts& f) { f.cuda_program = ""; }},
-    {"CUDA", Health::lacking, "driver", [](MachineFacts& f) { f.cuda_said = "orrery-rank-cuda: no GPU"; }},
+    {"CUDA", Health::lacking, "driver", [](MachineFacts& f) { f.cuda_works = false; }},
+    {"CUDA", Health::lacking, "that library",
+     [](MachineFacts& f) {
+       f.cuda_works = false;
+       f.cuda_said = "/usr/lib/orrery/orrery-rank-cuda: error while loading shared libraries: libcublasLt.so.13: none";
+     }},
     {"NCCL", Health::lacking, "libnccl2", [](MachineFacts& f) { f.nccl = ""; }},
     {"NCCL", Health::absent, "libnccl2", [](MachineFacts& f) { f.nccl = "", f.gpus = 0; }},
     {"viewer", Health::absent, "orrery-viewer", [](MachineFacts& f) { f.viewer = ""; }},

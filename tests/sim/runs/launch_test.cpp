@@ -34,13 +34,26 @@ TEST(RankArguments, SayWhatToRunAndWhereToLeaveIt) {
 
 TEST(Mpirun, KeepsItsFilesInItsFolders) {
   if (!std::filesystem::exists("/usr/bin/mpirun")) GTEST_SKIP() << "no mpirun";
-  const Command launch = mpirun(3, {"program", "-x"}, "/tmp/here", "/dev/shm/there");
+  const Command launch = mpirun(3, {"program", "-x"}, {"/tmp/here", "/tmp/here", "/dev/shm/there"});
   EXPECT_TRUE(launch.arguments[0].ends_with("/mpirun"));
   EXPECT_EQ(Words(launch.arguments.end() - 4, launch.arguments.end()), (Words{"-n", "3", "program", "-x"}));
   EXPECT_EQ(launch.environment, (Words{"TMPDIR=/tmp/here", "OPENBLAS_NUM_THREADS=1"}));
   const auto at = std::find(launch.arguments.begin(), launch.arguments.end(), "btl_vader_backing_directory");
   ASSERT_NE(at, launch.arguments.end());
   EXPECT_EQ(*(at + 1), "/dev/shm/there");
+}
+
+// mpirun's sockets need a short path, ranks' files the user's folder.
+TEST(Mpirun, LeavesRanksALongFolder) {
+  if (!std::filesystem::exists("/usr/bin/mpirun")) GTEST_SKIP() << "no mpirun";
+  const std::string longer = "/scratch/" + std::string(60, 'a');
+  EXPECT_EQ(socket_parent("/tmp/orrery-1-abcdef"), "/tmp/orrery-1-abcdef");
+  EXPECT_EQ(socket_parent(longer), "/tmp");
+  const Command launch = mpirun(1, {"program"}, {longer, "/tmp/short", ""});
+  EXPECT_EQ(launch.environment[0], "TMPDIR=/tmp/short");
+  const auto at = std::find(launch.arguments.begin(), launch.arguments.end(), "-x");
+  ASSERT_NE(at, launch.arguments.end());
+  EXPECT_EQ(*(at + 1), "TMPDIR=" + longer);
 }
 
 TEST(FindRankProgram, TakesTheOneThatIsGiven) {
