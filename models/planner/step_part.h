@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// The plan draft, and short names for the members that are used most by code that writes a step.
+// A base of all classes that write a step: it holds the plan draft, and short names for the members that are used most.
 class StepView {
  public:
   StepView(Draft& draft, TaskWriter& writer)
@@ -36,9 +36,10 @@ class StepView {
   std::vector<Chunk>& chunks_;  // chunks of the class of ranks (slot) that is being written
 };
 
-// An action whose ops are being issued, block by block.
+// An action of the schedule (forward or backward of a chunk for a micro-batch) whose ops are being issued, block by
+// block.
 struct Pass {
-  // An addition of gradients that is issued at the end of its action instead of at its position among the ops.
+  // An op that adds gradients and is issued at the end of its action instead of at its position among the ops.
   struct Late {
     std::uint32_t op, frame;
     std::size_t entry;
@@ -68,8 +69,9 @@ class StepPart : public StepView, public TaskWatcher {
   virtual void begin_slot() {}  // forgets what belongs to the previous class of ranks (slot)
   virtual void serve() {}       // writes the complete step of a parameter server, which runs no forward or backward
   virtual void begin_step() {}
-  // before_transfer: called before each transfer that the stage issues between two actions (turn, index of the
-  // transfer), and after the last of them. after_turn: called after all transfers of the turn.
+  // before_transfer: called before each transfer that the stage issues between two actions (arguments: turn, which is
+  // the index of the action that follows, and index of the transfer), and after the last of them. after_turn: called
+  // after all transfers of the turn.
   virtual void before_transfer(std::size_t, std::size_t) {}
   virtual void after_turn(std::size_t) {}
   // Issues a transfer if it belongs to this part; returns false if another part must issue it.
