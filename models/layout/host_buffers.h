@@ -2,8 +2,8 @@
 
 #include "models/layout/draft.h"
 
-// Buffers of states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity,
-// Rajbhandari et al. 2021, 2104.07857).
+// This header adds the buffers of states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840;
+// ZeRO-Infinity, Rajbhandari et al. 2021, 2104.07857).
 
 namespace orrery {
 

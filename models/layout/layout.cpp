@@ -15,7 +15,8 @@
 
 namespace orrery {
 
-// The id of the last frame of the virtual stage before a chunk, if that virtual stage is on the same stage; else kNone.
+// Returns the id of the last frame of the virtual stage before a chunk, if that virtual stage is on the same pipeline
+// stage, so that no transfer lies between; else kNone.
 static std::uint32_t handed_over(const Draft& draft, const Chunk& chunk, std::int32_t micro_batch) {
   const Schedule& schedule = draft.schedule;
   const std::int32_t k = chunk.place;
