@@ -255,7 +255,7 @@ inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;
 
 // An instance of a block's buffers. In a frame of a micro-batch, `next` and `previous` are the frames of the
-// neighboring blocks of the chunk: activations are written to the next one, gradients to the previous one. In a unit's
+// neighbouring blocks of the chunk: activations are written to the next one, gradients to the previous one. In a unit's
 // frame `next` is the frame of the unit's first tile, and in a tile's frame that of the next tile. In the frame of a
 // unit or a state, `previous` is the frame of the embedding table, for blocks that read a table which another block
 // owns (Part::tied: multi-token prediction).

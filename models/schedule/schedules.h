@@ -156,7 +156,7 @@ Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
 
 // Returns the number of stages from virtual stage `boundary` to the next one: 1 forward, -1 back, 0 for the same stage.
-// In a ring of two stages both neighbors are the same stage, and the number is 1.
+// In a ring of two stages both neighbours are the same stage, and the number is 1.
 std::int64_t hop(const Schedule& schedule, std::size_t boundary);
 
 // Returns whether the first and the last virtual stage lie on one stage, even if they belong to two copies of the

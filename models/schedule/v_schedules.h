@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// A pace: the times, in passes, between the starts of a micro-batch's passes on neighboring stages, in the four parts
+// A pace: the times, in passes, between the starts of a micro-batch's passes on neighbouring stages, in the four parts
 // of its way through the V: forward to the last stage, forward back to the first, then backward to the last stage and
 // back. If they sum to 6, half as many micro-batches are in flight as if they sum to 12.
 using Pace = std::array<std::int64_t, 4>;
