@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-// Specs that together contain every map, as empty as possible; the values given here are required.
+// The specs that spec_reference() parses; together they contain every map, as empty as possible; the values given here
+// are required.
 constexpr const char* kSpecs[] = {
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}, "
     "indexer: {}, recurrence: {}}\n"
