@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// One block of a chunk, such as a layer.
+// An entry is one block of a chunk, such as a layer.
 struct Entry {
   std::uint32_t block = 0;
   std::int32_t layer = -1;
@@ -19,7 +19,8 @@ struct Entry {
   bool transfer = false;         // whether the block sends or receives at a stage's boundary
 };
 
-// A contiguous piece of a chunk's flat buffers that is reduced or gathered by one collective.
+// A gradient or parameter bucket: a contiguous piece of a chunk's flat buffers that is reduced or gathered by one
+// collective.
 struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
@@ -51,7 +52,7 @@ struct WeightCounts {
   Bytes frozen_own = 0;
 };
 
-// The part of a model that one stage runs as one virtual stage.
+// A chunk is the part of a model (blocks, weights, buffers) that one pipeline stage runs as one virtual stage.
 struct Chunk {
   std::int32_t number = 0;  // index of the chunk on its stage, as in Action::chunk
   // number of the virtual stage, counted through all copies of the model; a chunk of a shared vocabulary has -1 or the

@@ -44,8 +44,8 @@ struct PlanFacts {
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
 };
 
-// A kind of ranks that each stage has, if its ranks do different work: because of expert load, part of the sequence, or
-// role (Duty).
+// A kind of ranks, of which each pipeline stage has some if its ranks do different work: because of expert load, part
+// of the sequence, or role (Duty).
 struct RankKind {
   std::string name = "";
   ExpertLoad load = ExpertLoad::busiest;
@@ -68,7 +68,7 @@ struct Layout {
   std::map<std::uint32_t, Regions> regions;  // regions of the weights that train, by id of the unit frame
   std::map<std::uint32_t, Bytes> frozen;     // bytes of a unit's frozen weights, by id of the unit frame
   WeightVersions versions;                   // versions of the weights in an asynchronous schedule
-  std::uint32_t arena = kNone;               // frame of the arena of contiguous activations
+  std::uint32_t arena = kNone;               // id of the frame of the arena of contiguous activations, or kNone
 };
 
 // A plan under construction, and the values that the planner's passes have computed so far. Every pass is a function
@@ -97,7 +97,7 @@ struct Draft {
 
   // Returns the number of ranks in the group of dimension d to which the rank being laid out belongs.
   std::int64_t group_size(Dimension d) const;
-  std::int64_t shards(Dimension d) const;  // the number of ranks that optimizer states are cut over
+  std::int64_t shards(Dimension d) const;  // returns the number of ranks that optimizer states are sharded over
   std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
   std::int64_t shard(const Regions& regions) const;
   // Returns the bytes of an element of the parameter shard that is gathered, before any cast.

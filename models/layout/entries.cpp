@@ -60,7 +60,7 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
     add(shared_block(draft, fmt::format("embedding {}", static_cast<int>(context.duty)), embedding_block), -1, false);
   else if (virtual_stage > 0)
     cross(place - 1, "receive", receive_block, draft.first_layer[virtual_stage]);
-  std::int64_t before = 0;  // number of layers in this stage's earlier chunks, for recompute_layers
+  std::int64_t before = 0;  // number of layers in this stage's earlier chunks, which recompute_layers counts too
   for (std::int64_t k = 0; k < virtual_stage; ++k) {
     if (schedule.stage_of[place - virtual_stage + k] == schedule.stage_of[place]) before += draft.layers_of[k];
   }

@@ -72,7 +72,7 @@ static void make_frames(Draft& draft, Chunk& chunk) {
   }
 }
 
-// Finds the name, the number and the representative of the ranks of the class that is being laid out.
+// Fills in the name, the number and the representative of the ranks of the class that is being laid out.
 static void find_ranks(const Draft& draft, RankClass& slot) {
   const Plan& plan = draft.plan;
   const std::vector<Coordinates> at = coordinates(draft.facts.spec.strategy);

@@ -36,7 +36,7 @@ void add_servers(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) {
     GroupTable& table = plan.dimensions[d];
     const auto own = static_cast<std::int32_t>(table.groups.size());
-    // the servers sum the gradient norm in one group
+    // the servers form one group of dimension `model`, in which they sum the gradient norm
     const bool together = static_cast<Dimension>(d) == Dimension::model;
     for (std::int64_t r = workers; r < plan.ranks; ++r) {
       const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0

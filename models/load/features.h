@@ -31,7 +31,8 @@ bool woven_chunk(const Spec& spec);       // whether the overlapped forward and 
 bool copied_gradients(const Spec& spec);  // whether the software copies gradients into buckets (Averaging::copy)
 bool state_on_disk(const Spec& spec);
 const ShardingRow& sharding(const Spec& spec);
-const ScheduleRow* schedule(const Spec& spec);  // row of the table of schedules; null: the order comes from a file
+// returns the schedule's row of the table; null: the order comes from a file
+const ScheduleRow* schedule(const Spec& spec);
 }  // namespace is
 
 using S = const Spec&;

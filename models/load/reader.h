@@ -83,7 +83,7 @@ class SpecSection {
     record(key, value ? to_text(*value) : "null", node, "default");
     return node != nullptr;
   }
-  // Reads a count that other values are computed from, and so checks its range at once.
+  // Reads a count from which other values are computed, so that its range (1 to `most`) must be checked at once.
   void take_count(std::string_view key, std::int64_t& value, std::int64_t most,
                   std::string_view otherwise = "default") const;
   // Reads a word that names a value. parse is a function such as find_sharding, which throws Error for an unknown word;

@@ -29,7 +29,7 @@ std::string default_of(const Origin& origin) {
   return origin.value.empty() || origin.value == "null" ? "-" : origin.value;
 }
 
-// The rows of the reference. The keys of a map follow the row of the map itself.
+// The rows of the reference of keys, while they are collected. The keys of a map follow the row of the map itself.
 struct Reference {
   SpecKeyBook book;
   std::vector<Origin> origins;

@@ -79,7 +79,8 @@ void check_match(const Plan& plan, std::uint32_t match) {
     const bool same = a != nullptr && b != nullptr && a->kind == b->kind && a->bytes == b->bytes &&
                       a->group == b->group && a->root == b->root && a->maximum == b->maximum &&
                       a->servers == b->servers && a->copies == b->copies &&
-                      // the last stage has the embedding table at another position of its flat buffer
+                      // a table of the embedding group may begin elsewhere on the last stage, whose flat buffer has it
+                      // at another position
                       (a->first == b->first || a->group == Dimension::embedding);
     if (a != nullptr && !same)
       throw Error(fmt::format("plan: '{}' and '{}' are one collective but differ", first.name, op.name));

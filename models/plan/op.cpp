@@ -24,7 +24,7 @@ struct WorkCost {
     const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
     return {2 * batch * d(g.m) * d(g.n) * d(g.k), batch * ((d(g.m) + d(g.n)) * d(g.k) * d(width) + result)};
   }
-  // Every expert's weights are read completely, however few rows the expert has.
+  // The weights of every expert are read completely, however few rows the expert has.
   Cost operator()(const GroupedGemm& g) const {
     const bool weights = g.role == Gemm::Role::weight_gradient;
     const double matrices = d(g.groups) * d(g.out) * d(g.in);
@@ -43,13 +43,14 @@ struct WorkCost {
     const double passes = g.direction == Direction::forward ? 10 : 8;
     return {10 * d(g.rows) * d(g.experts), passes * 4 * d(g.rows) * d(g.experts)};
   }
-  // Expanding reads and writes every moved row; summing reads every moved row and writes one row per token.
+  // Expanding tokens into the order of experts reads and writes every moved row; summing them back reads every moved
+  // row and writes one row per token.
   Cost operator()(const Permute& p) const {
     const double read = d(p.moved), written = d(p.expand ? p.moved : p.rows);
     return {p.expand ? 0 : d(p.moved) * d(p.columns),
             (read + written) * d(p.columns) * d(width) + (p.weighted ? 8 * d(p.moved) : 0)};
   }
-  // Backward reads x and dy and writes dx.
+  // Forward reads x and writes y (2 passes); backward reads x and dy and writes dx (3).
   Cost operator()(const SigmoidGate& g) const {
     const double elements = d(g.rows) * d(g.columns), passes = g.direction == Direction::forward ? 2 : 3;
     return {passes * elements, (passes * elements + 2 * d(g.rows)) * d(width)};
@@ -75,10 +76,10 @@ struct WorkCost {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 8) : (s.fused ? 3 : 7);
     return {5 * d(s.rows) * d(s.columns), passes * d(s.rows) * d(s.columns) * d(width)};
   }
-  // Fused: backward reads x and dy, writes dx, and reads once more for the weight's gradient. Unfused: cast to fp32 (6
-  // bytes per 16-bit element), square (8), mean (4), multiplication by the inverse deviation (8), cast (6),
-  // multiplication by the weight (4); backward has the gradients of these operations, most of which take twice the
-  // bytes.
+  // Fused: forward reads x and writes y; backward reads x and dy, writes dx, and reads once more for the weight's
+  // gradient. Unfused: cast to fp32 (6 bytes per 16-bit element), square (8), mean (4), multiplication by the inverse
+  // deviation (8), cast (6), multiplication by the weight (4); backward has the gradients of these operations, most of
+  // which take twice the bytes.
   Cost operator()(const Normalize& n) const {
     const bool forward = n.direction == Direction::forward;
     double passes = forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
@@ -88,7 +89,8 @@ struct WorkCost {
     if (!whole) passes = !n.fused ? passes / 2 : forward ? (sums ? 1 : 2) : 3;
     return {(whole ? 8 : 4) * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
   }
-  // Unfused: cast to fp32 (6 bytes per 16-bit element), multiplication as complex numbers (8), cast (6).
+  // Unfused rotary embedding: cast to fp32 (6 bytes per 16-bit element), multiplication as complex numbers (8), cast
+  // back (6).
   Cost operator()(const Rotary& r) const {
     return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 10) * d(r.rows) * d(r.columns) * d(width)};
   }
@@ -113,7 +115,7 @@ struct WorkCost {
     const double weights = a.weighted ? (a.direction == Direction::forward ? 4 : 8) * d(a.rows) : 0;
     return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width) + weights};
   }
-  // Unfused: adding the bias reads and writes once, and so does dropout.
+  // Unfused: adding the bias reads and writes the rows once more, and so does dropout.
   Cost operator()(const Residual& r) const {
     const double elements = d(r.rows) * d(r.columns);
     const double mask = r.dropout ? 1 : 0;

@@ -70,7 +70,7 @@ struct Gemm {
 // the number of tokens counted for it (CountTokens).
 struct GroupedGemm {
   std::int64_t groups = 0, rows = 0, out = 0, in = 0;
-  Gemm::Role role = Gemm::Role::output;  // output, input_gradient or weight_gradient
+  Gemm::Role role = Gemm::Role::output;  // which product of the layer: output, input_gradient or weight_gradient
   bool accumulate = false;
   Bytes result_bytes = 2;
   bool even = false;
@@ -345,10 +345,10 @@ struct Multiply {
   std::int64_t first = 0;
 };
 
-// A copy of `bytes` bytes between two memory tiers, or within one. Between a host tile (BlockRole::tile) and a chunk's
-// states it copies `elements` elements of the rank's shards, from element `first` on; between two state buffers, the
-// part that the rank owns of `elements` elements of the chunk. From a longer buffer to a shorter one on the device it
-// copies this rank's part of the longer one, of which each tensor rank has an equal part.
+// A copy of `bytes` bytes between two memory tiers (GPU, host, disks), or within one. Between a host tile
+// (BlockRole::tile) and a chunk's states it copies `elements` elements of the rank's shards, from element `first` on;
+// between two state buffers, the part that the rank owns of `elements` elements of the chunk. From a longer buffer to a
+// shorter one on the device it copies this rank's part of the longer one, of which each tensor rank has an equal part.
 struct PlaceCopy {
   Bytes bytes = 0;
   MemoryTier from = MemoryTier::device, to = MemoryTier::host;
@@ -427,8 +427,8 @@ struct Collective {
 };
 
 // The send or the receive of a point-to-point transfer between pipeline stages. offset: number of stages by which the
-// peer is ahead in the pipeline group, modulo the group's size. parts: the ranks of the tensor group hold the same
-// bytes, so that each sends only one of this many parts, and the receivers all-gather the parts.
+// peer is ahead in the pipeline group, modulo the group's size. parts: if above 1, the ranks of the tensor parallel
+// group hold the same bytes, so that each sends only one of this many parts, and the receivers all-gather the parts.
 struct Transfer {
   bool send = true;
   std::int64_t offset = 1;

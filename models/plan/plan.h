@@ -88,9 +88,10 @@ enum class Scope : std::uint8_t {
   own,       // the frame of the task's own block and micro-batch
   next,      // the frame of the chunk's next block, same micro-batch: forward writes its output there
   previous,  // the frame of the chunk's preceding block: backward writes the gradient of its input there
-  unit,      // the frame of this block's unit: gathered weights, and their gradients before reduction
-  state,     // the frame with this chunk's parameters, gradients and optimizer states, one flat buffer each
-  rank       // the frame of single numbers of the rank: gradient norm, whether a gradient is infinite, loss scale
+  // the frame of this block's unit (sharded weights): gathered weights, and their gradients before reduction
+  unit,
+  state,  // the frame with this chunk's parameters, gradients and optimizer states, one flat buffer each
+  rank    // the frame of single numbers of the rank: gradient norm, whether a gradient is infinite, loss scale
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
@@ -99,8 +100,8 @@ enum class Access : std::uint8_t { read, write, read_write };
 // -1), in the order of the buffer. A shard holds its rank's piece of each of these weights.
 enum class Part : std::uint8_t {
   all,
-  partial,  // the weights with LocalParameter::partial
-  kv,       // the last LocalParameter::kv_rows rows of every weight
+  partial,  // weights that the tensor group's ranks all hold (LocalParameter::partial)
+  kv,       // key/value heads that several ranks hold: the last LocalParameter::kv_rows rows of every weight
   // The embedding table that the first and the last stage both hold. It lies in the chunk's own states, or in another
   // frame (Frame::previous) if the stage has the table in another chunk or gathers it
   tied
@@ -139,7 +140,7 @@ struct Op {
   std::vector<Operand> operands;
   std::vector<Operand> waits_for;  // buffers that this op does not read, but whose last writer must end first
   std::vector<Operand> allocates;  // buffers allocated when the op is issued
-  // Buffers freed when the op is issued (compute lane) or has completed (other lanes)
+  // buffers freed when the op is issued (ops of the compute lane) or has completed (other lanes)
   std::vector<Operand> frees;
 };
 
@@ -262,8 +263,9 @@ inline constexpr std::uint16_t kOutputGradient = 1;
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
-  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // ids of other frames
-  // frame of the weight version that the micro-batch uses; kNone: the weights in frame `state`
+  // ids of other frames, or kNone (see above)
+  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;
+  // id of the frame of the weight version that the micro-batch uses; kNone: the weights in frame `state`
   std::uint32_t weights = kNone;
   std::uint32_t slot = 0;  // index of the rank class that the frame belongs to
   // number of the layer in the model; -1 for the embedding, the number of layers for the output
@@ -275,7 +277,7 @@ struct Frame {
   std::int64_t frozen_base = 0;  // number of elements before its frozen weights in the chunk's buffer of these
 };
 
-// Index of the buffer of the weights in a block of BlockRole::state and in one of BlockRole::version.
+// The index, within its block, of the buffer of weights: in blocks of BlockRole::state and of BlockRole::version.
 inline constexpr std::uint16_t kWeights = 0;
 
 // Flags of a task, to be combined by "or". kJoinsPrevious: the task is in the same batch (NCCL group) as the task
@@ -283,7 +285,7 @@ inline constexpr std::uint16_t kWeights = 0;
 inline constexpr std::uint8_t kJoinsPrevious = 1;
 inline constexpr std::uint8_t kStepEnd = 2;
 
-// One execution of an op by one class of ranks, for one micro-batch or once a step. It takes 24 bytes.
+// A task is one execution of an op by one class of ranks, for one micro-batch or once a step. It takes 24 bytes.
 struct Task {
   std::uint32_t op = 0;
   std::uint32_t frame = 0;

@@ -20,7 +20,8 @@ class ActivationEviction : public StepPart {
   void issued(const Op& op, std::uint32_t frame, TaskId task) override;
 
  private:
-  // One buffer that is sent to another stage, or back, in one message, and the frame that it belongs to.
+  // A buffer of activations that is sent to another stage, or back, in one message, and the frame (the buffers of one
+  // block and micro-batch) that it belongs to.
   struct EvictedBuffer {
     std::uint32_t frame = kNone;
     std::uint16_t slot = 0;

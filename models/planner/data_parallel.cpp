@@ -18,7 +18,7 @@ static std::int64_t tensors_in(const PlanFacts& facts, const Bucket& bucket) {
 // Reduces the buckets whose last missing gradient this backward op has added.
 void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op, TaskId task) {
   Chunk& chunk = chunks_[pass.action.chunk];
-  for (std::size_t i = 0; i < plan_.ops[op].operands.size(); ++i) {  // reductions add to plan_.ops
+  for (std::size_t i = 0; i < plan_.ops[op].operands.size(); ++i) {  // an index, because reductions add to plan_.ops
     const BucketPlace place = bucket_of(draft_, chunk, e, plan_.ops[op].operands[i]);
     if (place.bucket == nullptr || --place.bucket->missing > 0) continue;
     if (facts_.reduces_each_time)

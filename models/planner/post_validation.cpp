@@ -85,7 +85,8 @@ void PostValidation::after_turn(std::size_t turn) {
     receive_partial_norm();
 }
 
-// Sends one number to the next stage (forward) or the previous one, or receives it.
+// Writes the transfer of one number of the rank (index `of`), such as the gradient norm, to the next stage (forward) or
+// the previous one, or its receive.
 TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send, bool forward) {
   const bool next = send == forward;  // whether the other side of the transfer is the next stage
   const LaneKind lane = send ? (next ? LaneKind::send_next : LaneKind::send_previous)

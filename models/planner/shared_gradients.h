@@ -22,7 +22,7 @@ class SharedGradients : public StepPart {
   void reduce() override;
 
  private:
-  void offload_buckets();  // copies buckets to the host; they had to wait for sums over ranks of the model
+  void offload_buckets();  // copies gradient buckets to the host after the sums over ranks of the model
 };
 
 }  // namespace orrery

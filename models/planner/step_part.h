@@ -48,7 +48,7 @@ struct Pass {
   Action action;
   // indices of the entries (blocks) of the action's chunk, in the order in which the action runs them
   std::vector<std::size_t> entries;
-  std::size_t at = 0, op = 0;  // next index into `entries`, and next index of an op of that entry
+  std::size_t at = 0, op = 0;  // index into `entries` of the next op's entry, and index of that op within it
   bool begun = false;          // whether issuing the ops of entry `at` has begun
   std::vector<Late> late = {};
 
@@ -77,9 +77,11 @@ class StepPart : public StepView, public TaskWatcher {
   // Issues a transfer if it belongs to this part; returns false if another part must issue it.
   virtual bool issue(const StageTransfer&) { return false; }
   virtual void before_block(const Pass&) {}
-  // The arguments are the pass and the ids of the ops of the block that are still to be issued.
+  // before_op is called before an op is issued, with the pass and the ids of the block's ops that are still to be
+  // issued.
   virtual void before_op(const Pass&, std::span<const std::uint32_t>) {}
-  // The arguments are the pass, the index of the entry, the id of the op and the op's task.
+  // after_backward_op is called after an op of backward is issued, with the pass, the index of the entry (block), the
+  // id of the op and the op's task.
   virtual void after_backward_op(const Pass&, std::size_t, std::uint32_t, TaskId) {}
   virtual void after_block(const Pass&) {}
   virtual void reduce() {}  // called when all gradients of an update are computed, to sum them over ranks

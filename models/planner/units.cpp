@@ -226,7 +226,7 @@ void Units::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t 
 // rank too, because a collective has an offset.
 Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
-  // whether the shard is in a buffer of the unit frame
+  // whether the parameter shard is in a buffer of the unit's frame, not of the chunk's states
   const bool apart = row_.fp32_shards || facts_.host_parameters();
   const Operand to = unit(copies_out(draft_, all) ? kArrived : kGathered, Access::write);
   const Collective gather = {.kind = CollectiveKind::all_gather,

@@ -37,7 +37,8 @@ class Units : public StepPart {
   void copy_out(std::uint32_t unit, Phase phase);
   Op gather_op(const Region& region, const Regions& all, Phase phase) const;
   bool reduces_apart(const Entry& entry) const;
-  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // counted over all micro-batches
+  // number over all micro-batches of an update
+  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;
   Operand prepare_gradient(std::uint32_t unit, const Regions& regions);
   LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, Operand source, bool begins);
   void reduce_unit(const Chunk& chunk, std::uint32_t unit);

@@ -27,7 +27,7 @@ constexpr Seconds kStopsAtMost = 3;
 constexpr double kTimesPredicted = 10;  // factor by which an op may exceed its prediction before a rank counts as hung
 constexpr std::size_t kMostNamed = 16;  // greatest number of ranks that a message lists
 
-// A task in one of a rank's steps, ordered by step and then as lanes run them.
+// A task in one of the steps of a run; moments are ordered by step and then as lanes run their tasks.
 struct Moment {
   std::uint32_t step = 0;
   TaskId task = kNone;  // id of the task in the unfolded plan

@@ -243,7 +243,7 @@ class FilledPlay {
   }
 
   ScheduleShape shape_;
-  Schedule places_;  // the stage on which each virtual stage lies
+  Schedule places_;  // the placement of virtual stages; it has no orders of actions
   std::int64_t count_;
   Filling filling_;
   bool shares_;

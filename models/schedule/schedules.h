@@ -97,7 +97,7 @@ struct BubbleForm {
   // the bubble fraction as text, a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   std::string_view formula = "";
   double (*share)(double p, double m, double v) = nullptr;
-  std::int64_t least_rounds = 0;  // the formula holds if the number of micro-batches is at least this multiple of p
+  std::int64_t least_rounds = 0;  // the formula holds for at least this number of micro-batches, divided by p
   // whether the formula holds only if the number of micro-batches is exactly least_rounds times p
   bool of_least = false;
   // largest number of stages for which the formula holds, as longer pipelines take longer than it says; 0: no limit

@@ -110,8 +110,8 @@ Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
 Orders zb_1p(const ScheduleShape& shape) { return search_zero_bubble(shape, shape.stages); }
 Orders zb_2p(const ScheduleShape& shape) { return search_zero_bubble(shape, 2 * shape.stages); }
 
-// V schedules (Qi et al. 2024, arXiv:2405.15362) that keep the activations of p, (p + 2) / 2 and (p + 4) / 3
-// micro-batches. With barriers, the stages share the vocabulary.
+// The V schedules (Qi et al. 2024, arXiv:2405.15362) zb-v, v-half and v-min, which keep the activations of p, (p + 2) /
+// 2 and (p + 4) / 3 micro-batches on a stage. With barriers, the stages share the vocabulary.
 template <std::int64_t barriers = 0>
 Orders zb_v(const ScheduleShape& shape) {
   return v_orders(shape, {4, 2, 4, 2}, 2 * shape.stages, barriers);

@@ -87,7 +87,9 @@ class Replay {
     if (a.phase == Phase::weight_gradient) return std::nullopt;
     return is_first(k) ? if_shared(StageExchange::embedding_gradients, a) : Key{k - 1, a.micro_batch, false};
   }
-  // With one barrier, the sum of the hidden states' gradients follows the sums of the loss immediately.
+  // Returns the key of the exchange that an action on the logits feeds: the sums of the loss for a forward, the sum of
+  // the hidden states' gradients for a backward. With one barrier a backward feeds none, because the sum of these
+  // gradients follows the sums of the loss immediately.
   std::optional<Key> logits_output(const Action& a) const {
     if (a.phase == Phase::forward) return exchange(StageExchange::sums, a);
     return schedule_.barriers > 1 ? std::optional(exchange(StageExchange::hidden_gradients, a)) : std::nullopt;

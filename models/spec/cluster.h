@@ -36,7 +36,7 @@ struct Gpu {
   int nvlink_reach = 0;
   double pcie_GBps = 0;
   double tdp_W = 0;
-  // whether no communication model was validated for this GPU (AMD, TPU): results are marked so
+  // whether no communication model was validated for this GPU (AMD, TPU); reports then say so
   bool uncalibrated = false;
 };
 
@@ -94,8 +94,8 @@ struct Cluster {
   std::array<std::optional<Store>, kTiers> stores;
   double power_kW = 0;  // power of a node, kW
   std::vector<Straggler> stragglers;
-  // Every rank that is not a named straggler is slow with probability straggler_share, drawn with the spec's seed; its
-  // compute then takes straggler_slowdown times as long.
+  // every rank that is not in `stragglers` is slow with probability straggler_share, drawn with the spec's seed; its
+  // compute then takes straggler_slowdown times as long
   double straggler_share = 0, straggler_slowdown = 1;
   std::optional<Failures> failures;
 };

@@ -23,7 +23,7 @@ using ExpertLoads = std::vector<std::vector<double>>;
 struct Moe {
   std::int64_t experts = 0;
   std::int64_t top_k = 0;
-  std::int64_t feed_forward = 0;         // feed-forward width of one expert
+  std::int64_t feed_forward = 0;         // feed-forward width of one expert, columns
   std::int64_t shared_feed_forward = 0;  // total width of the shared experts, 0 = no shared experts
   std::int64_t first_layer = 0;
   std::int64_t every = 1;
@@ -41,7 +41,7 @@ struct Moe {
   std::int64_t expert_groups = 1, top_groups = 1;
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
-  double imbalance = 1.0;  // number of tokens of the busiest expert rank / mean over expert ranks
+  double imbalance = 1.0;  // tokens of the busiest rank of an expert group, divided by the mean over its ranks
   // an exponent that is used instead of `imbalance`: the load of the expert of rank r (by popularity) falls as r^-zipf
   std::optional<double> zipf;
   // used instead of `imbalance`: name of a file of token counts per layer and expert, as written in the spec
@@ -49,7 +49,7 @@ struct Moe {
   std::shared_ptr<const ExpertLoads> loads;  // the counts of tokens read from loads_file
 };
 
-// Multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.
+// The sizes of multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.
 struct Mla {
   std::int64_t q_lora_rank = 0;
   std::int64_t kv_lora_rank = 0;
@@ -96,7 +96,7 @@ struct SlidingWindow {
 // A^T B^T, with A (rank, in) and B (out, rank), which begins as zeros. LoRA's factor alpha / rank is 1.
 struct Lora {
   std::int64_t rank = 0;
-  bool qkv = false, out = false, mlp = false;  // linear layers with adapters
+  bool qkv = false, out = false, mlp = false;  // which linear layers have adapters
   // QLoRA (Dettmers et al. 2023, 2305.14314): the layers' matrices are kept in NF4 and widened before each product
   bool nf4 = false;
 };

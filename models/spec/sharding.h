@@ -32,7 +32,7 @@ struct ShardingRow {
   // variant that this one becomes if gradients are offloaded to the host, where they are reduced unit by unit. "": the
   // variant itself.
   std::string_view bounds = "", with_host_gradients = "";
-  bool suggested = false;  // whether programs suggest this variant where a strategy does not shard parameters
+  bool suggested = false;  // whether programs suggest this variant if a strategy does not shard parameters
 };
 
 const std::vector<ShardingRow>& sharding_rows();
@@ -54,8 +54,8 @@ Sharding sharding_of(const ShardingRow& row);
 Sharding find_sharding(std::string_view name);  // throws Error listing the known names
 std::string_view name_of(Sharding s);
 std::vector<std::string_view> sharding_names();
-Sharding bounding(const ShardingRow& row);  // the sharding that the row's column `bounds` names
-// the sharding that the row's column `with_host_gradients` names
+Sharding bounding(const ShardingRow& row);  // returns the sharding that the row's field `bounds` names
+// Returns the sharding that the row's field `with_host_gradients` names.
 Sharding with_host_gradients(const ShardingRow& row);
 
 }  // namespace orrery

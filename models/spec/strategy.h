@@ -159,7 +159,7 @@ struct Strategy {
   std::vector<std::int64_t> stage_replicas;
   std::int64_t context = 1;
   std::string context_kind = "ring";  // kind of context parallelism: ring | allgather | ulysses | mixed
-  std::int64_t context_ring = 1;      // context = context_ring * context_ulysses
+  std::int64_t context_ring = 1;      // number of ring blocks; context = context_ring * context_ulysses
   std::int64_t context_ulysses = 1;
   // whether each ring block has a part of the first half and one of the second half of the sequence (context_order:
   // zigzag, else contiguous)

@@ -33,7 +33,7 @@ class TaskWriter {
 
   void watch(TaskWatcher& watcher) { watchers_.push_back(&watcher); }
   void begin_slot();   // begins to write the tasks of the last class of ranks (slot) of the plan
-  void take_frames();  // adds rows to the tables below for frames that were added since the slot began
+  void take_frames();  // adds entries to the tables below for frames that were added since the slot began
 
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
   // Writes a task of an op that is added to the plan, unless the plan has an equal op (name, sizes, lane, use of

@@ -59,14 +59,15 @@ struct RankRun {
   std::string source = "measured";
   std::string plan_hash;  // hash of the folded plan
   std::int64_t rank = 0, ranks = 1;
-  std::string device;                 // "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
-  std::string library;                // library that runs collectives whose algorithm is `library`: "Open MPI 4.1.4"
-  std::string link;                   // medium between ranks of one host: "shared memory", "nvlink"
-  std::string host;                   // the node's name
-  std::string note;                   // remark about the whole run, printed in the report
-  std::vector<MeasuredStep> steps;    // the steps whose tasks were marked: all, or each k-th (--mark-every K)
-  std::vector<Picoseconds> unmarked;  // lengths of the other steps, from the end of the step before on the host's clock
-  std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty where the plan has no loss
+  std::string device;               // processor: "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
+  std::string library;              // library that runs collectives whose algorithm is `library`: "Open MPI 4.1.4"
+  std::string link;                 // medium between ranks of one host: "shared memory", "nvlink"
+  std::string host;                 // the node's name
+  std::string note;                 // remark about the whole run, printed in the report
+  std::vector<MeasuredStep> steps;  // the steps whose tasks were marked: all, or each k-th (--mark-every K)
+  // durations of the other steps, each from the end of the step before, on the host's clock
+  std::vector<Picoseconds> unmarked;
+  std::vector<double> losses;  // loss of each step, the mean over this rank's tokens; empty if the plan has no loss
   MeasuredMemory memory;
   Conditions conditions;         // clocks and power of the rank's GPU during the steps; not known for a CPU rank
   Picoseconds clock_offset = 0;  // offset to add to this rank's times to get rank 0's
