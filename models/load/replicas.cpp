@@ -11,7 +11,8 @@ static void forget_single(Strategy& s) {
   if (std::ranges::all_of(s.stage_replicas, [](std::int64_t r) { return r == 1; })) s.stage_replicas.clear();
 }
 
-// Reads stage_replicas; returns whether DAPPLE's planner must choose them.
+// Reads strategy.stage_replicas (DAPPLE: the number of ranks of each stage); returns whether DAPPLE's planner must
+// choose them.
 bool read_replicas(const SpecSection& section, Strategy& s) {
   const SpecNode* node = section.find("stage_replicas");
   const bool planned = node != nullptr && node->kind == SpecNode::Kind::scalar && node->text == "planned";

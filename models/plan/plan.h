@@ -364,7 +364,7 @@ struct Plan {
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
-  std::uint32_t buffers = 0;  // number of ids of buffers in use
+  std::uint32_t buffers = 0;  // number of buffers in all frames; ids are below it
   // tasks of each class of ranks (slot) in issue order, one class after another; the last entry is no task, but ends
   // the dependencies of the last task
   std::vector<Task> tasks;

@@ -20,7 +20,7 @@ std::optional<Profile> built_in(const Gpu& gpu) {
   try {
     Profile profile = find_profile(gpu);
     if (has_formulas(profile)) return profile;
-  } catch (const Error&) {  // the GPU has no built-in profile
+  } catch (const Error&) {  // the exception says that the GPU has no built-in profile
   }
   return std::nullopt;
 }

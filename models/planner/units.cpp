@@ -22,7 +22,7 @@ void Units::begin_slot() {
 void Units::issued(const Op& op, std::uint32_t frame, TaskId task) {
   for (const Operand& operand : op.frees) {
     if (operand.scope != Scope::unit || (operand.slot != kGathered && operand.slot != kGatheredFrozen)) continue;
-    // the unit's other weights were freed before, and this one with them
+    // the unit was already marked as freed, with another of its buffers
     if (!gathered_[frame_of(plan_, frame, operand)]) continue;
     gathered_[frame_of(plan_, frame, operand)] = false;
     released_.push_back(task);

@@ -24,7 +24,7 @@ namespace orrery {
 constexpr std::size_t kRing = kRecentEvents + 1;
 constexpr std::size_t kCacheLine = 64;
 
-// An event as two words, so that it is written by two stores.
+// An event of a lane's ring as two 64-bit words, so that it is written by two stores.
 struct ProgressEntry {
   std::atomic<std::uint64_t> what;  // the event packed in one number: step << 33 | open << 32 | task
   std::atomic<std::int64_t> time_ns;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kNotEnded = "-";
 
-constexpr std::size_t kLength = 24;  // number of bytes of the file
+constexpr std::size_t kLength = 24;  // number of bytes of the file that notes a rank's end
 
 struct Hint {
   int number;

@@ -250,7 +250,7 @@ class FilledPlay {
   Orders orders_;
   std::vector<Stage> stages_;
   std::vector<std::int64_t> ended_;                  // for each micro-batch and place_of its passes, their end times
-  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the virtual stage
+  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the number of its virtual stage
   std::int64_t gap_ = 0;
   // for each vocabulary pass and micro-batch, the time from which the pass can begin
   std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;

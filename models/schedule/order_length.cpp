@@ -110,7 +110,7 @@ class Length {
   std::int64_t micro_batches_, count_, gap_;
   std::vector<std::int64_t> now_;
   std::vector<std::size_t> next_;
-  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the virtual stage
+  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the number of its virtual stage
   // end times of passes: for forward (0) and backward (1), index: virtual stage * number of micro-batches + micro-batch
   std::array<std::vector<std::int64_t>, 2> ended_;
   // for each micro-batch, the passes of the shared vocabulary: token lookups and logits, forward and backward each

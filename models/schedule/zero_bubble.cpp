@@ -15,7 +15,8 @@ using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// The rules of list scheduling that the search varies, to get different orders.
+// The rules by which a stage chooses its next action (list scheduling), which the search varies to get different
+// orders.
 struct Rules {
   // a weight gradient is run if the stage would wait for at least this percentage of the weight gradient's time
   std::int64_t gap_percent = 100;

@@ -141,20 +141,21 @@ struct Software {
 
   // The times of the host, in microseconds of the thread that launches kernels.
   struct Host {
-    double launch_us = 4;  // time per launch of a kernel
+    double launch_us = 4;  // host time to launch a kernel
     // time per call of the framework (Python, modules, dispatcher, autograd); 0 for compiled code
     double call_us = 0;
     // fraction of call_us that a call takes if autograd makes it, because nodes of autograd's graph run mostly without
     // Python; recomputed ops take the full call_us
     double backward_call_share = 1;
-    double collective_launch_us = 12;  // time per collective, send or receive, in addition to call_us
-    double layer_us = 0;  // time per layer and forward or backward pass, in addition to the launches of its kernels
+    double collective_launch_us = 12;  // host time per collective, send or receive, in addition to call_us
+    double layer_us = 0;               // host time per layer and pass, in addition to the launches of its kernels
     // additional time per layer and pass if a pipeline's stages lie on several nodes; it is multiplied by the number of
     // tensor ranks (0 for one rank) and the cube root of the number of nodes with stages
     double far_stage_layer_us = 0;
-    double micro_batch_us = 0;  // time per micro-batch and forward or backward pass
-    double step_us = 0;         // time per step
-    double rank_us = 0;         // time per step, for each rank of the job: host work that waits for every rank in turn
+    double micro_batch_us = 0;  // host time per micro-batch and forward or backward pass
+    double step_us = 0;         // host time per step
+    // time per step, for each rank of the job: host work that waits for every rank in turn
+    double rank_us = 0;
     // time per cudaMalloc or cudaFree, in steps that fit into memory only if the allocator frees cached segments and
     // allocates them again
     double segment_us = 0;

@@ -57,17 +57,17 @@ struct MeasuredTimes {
   std::vector<OpTable> ops;              // one table for each kind of op
   std::vector<TransferTable> transfers;  // one table for each kind of transfer and number of ranks
   Seconds issue = 0;                     // time that the host takes to issue a task
-  Seconds gap = 0;                       // gap between two tasks of the compute lane
+  Seconds gap = 0;                       // time between two tasks of the compute lane
   // time from the end of the tasks that a transfer waited for until the transfer has entered
   Seconds transfer_start = 0;
   // time from the end of a transfer until a task that waited for it on the compute lane runs
   Seconds wake = 0;
-  Seconds step = 0;              // time between two steps in which nothing runs
-  double compute_slowdown = 1;   // slow-down of compute while a transfer of its rank runs
-  double transfer_slowdown = 1;  // slow-down of a transfer while its rank computes
-  double beside_slowdown = 1;    // slow-down of compute while the rank's host copies data or updates weights
-  double copy_slowdown = 1;      // slow-down of the host's copy or update while its rank computes
-  // slow-down of compute while the device adds the arrays that a collective made of copies brought
+  Seconds step = 0;              // time between two steps, in which nothing runs
+  double compute_slowdown = 1;   // factor by which compute is slower while a transfer of its rank runs
+  double transfer_slowdown = 1;  // factor by which a transfer is slower while its rank computes
+  double beside_slowdown = 1;    // factor by which compute is slower while the rank's host copies or updates
+  double copy_slowdown = 1;      // factor by which the host's copies and updates are slower while its rank computes
+  // factor by which compute is slower while the device adds the arrays that a collective made of copies brought
   double sum_slowdown = 1;
 
   bool empty() const { return ops.empty() && transfers.empty(); }

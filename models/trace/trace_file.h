@@ -54,7 +54,7 @@ struct MeasuredMemory {
   std::array<Bytes, kCategories> at_peak{};  // bytes of each Category at the peak; they sum to `peak`
 };
 
-// Everything that one rank measured.
+// The results of one rank: everything that it measured, and the machine on which it ran.
 struct RankRun {
   std::string source = "measured";
   std::string plan_hash;  // hash of the folded plan
