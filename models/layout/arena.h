@@ -2,17 +2,17 @@
 
 #include "models/layout/draft.h"
 
-// Memory that ZeRO-R (Rajbhandari et al. 2020, 1910.02054, sections 6.2 and 6.3) allocates once and keeps: a buffer of
-// constant size in which gradients are reduced (CB), and an arena in which the inputs that recomputed layers keep lie
-// one after another, so that they do not fragment the allocator's segments (MD).
+// This header adds the memory that ZeRO-R (Rajbhandari et al. 2020, 1910.02054, sections 6.2 and 6.3) allocates once
+// and keeps: a buffer of constant size in which gradients are reduced (CB), and an arena in which the inputs that
+// recomputed layers keep lie one after another, so that they do not fragment the allocator's segments (MD).
 
 namespace orrery {
 
-// Bytes of the fused buffer, which is as large as the largest bucket.
+// Returns the bytes of the fused buffer, in which gradients are reduced; it is as large as the largest bucket.
 Bytes fused_bytes(const Draft& draft);
 // Adds the arena for the inputs that recomputed layers keep; size_arena() sets its size later.
 void add_arena(Draft& draft);
-// Sets the arena's size to the greatest number of bytes of its buffers that are alive at one time, in issue order.
+// Sets the arena's size to the greatest number of bytes of its buffers that are allocated at one time, in issue order.
 void size_arena(Draft& draft);
 
 }  // namespace orrery

@@ -9,16 +9,17 @@ struct BucketPlace {
   Bucket* bucket = nullptr;
 };
 
-// Fills buckets with weights in the order in which backward finishes them: from the last block to the first, within a
-// block from its last weight to its first. A bucket also ends at the bounds of regions: of all regions if units are
-// reduced one by one, so that a rank gathers the same parts that it has updated; else only of the region of a tied
-// matrix (Megatron-Core gives it a bucket of its own too). Experts' weights have buckets of their own.
+// Makes the gradient buckets of a chunk: fills them with weights in the order in which backward finishes them, from the
+// last block to the first, and within a block from its last weight to its first. A bucket also ends at the bounds of
+// regions (unit_frames.h): of all regions if units are reduced one by one, so that a rank gathers the same parts that
+// it has updated; else only of the region of a tied matrix (Megatron-Core gives it a bucket of its own too). Experts'
+// weights have buckets of their own.
 void make_buckets(Draft& draft, Chunk& chunk);
-// Counts the gradients that each bucket waits for until it is reduced: in whatever order and in however many parts a
-// micro-batch's backward runs, every backward op runs once.
+// Counts the gradients that each bucket waits for until it is reduced. The count does not depend on the order of
+// backward, nor on whether it runs in parts, because a micro-batch's backward runs every op once.
 void count_gradients(Draft& draft);
-// The bucket that holds the weight whose gradient an op's operand adds to, if any. A tied output, and the token lookups
-// of multi-token prediction, add to the embedding's table.
+// Returns the bucket that holds the weight whose gradient an op's operand adds to, if any. A tied output, and the token
+// lookups of multi-token prediction, add to the embedding's table. e: index of the op's entry (block) in the chunk.
 BucketPlace bucket_of(Draft& draft, Chunk& chunk, std::size_t e, const Operand& operand);
 
 }  // namespace orrery

@@ -8,66 +8,68 @@
 
 namespace orrery {
 
-// One block of a chunk, such as a layer.
+// An entry is one block of a chunk, such as a layer.
 struct Entry {
   std::uint32_t block = 0;
   std::int32_t layer = -1;
-  std::uint32_t unit = kNone;    // unit frame; a tied output on the embedding's stage shares the embedding's
-  std::int64_t base = 0;         // elements before this block's weights in the chunk's flat buffers
-  std::int64_t frozen_base = 0;  // the same for weights that do not train, in the chunk's buffer of those
-  bool owns = true;              // false: weights belong to another entry
-  bool transfer = false;         // the block sends or receives at a stage's end
+  std::uint32_t unit = kNone;    // id of the unit frame; a tied output on the embedding's stage has the embedding's
+  std::int64_t base = 0;         // number of elements before this block's weights in the chunk's flat buffers
+  std::int64_t frozen_base = 0;  // number of elements before its frozen weights in the chunk's buffer of these
+  bool owns = true;              // whether the block's weights are its own, not another entry's (tied embedding)
+  bool transfer = false;         // whether the block sends or receives at a stage's boundary
 };
 
-// A contiguous piece of a chunk's flat buffers that is reduced or gathered by one collective.
+// A gradient or parameter bucket: a contiguous piece of a chunk's flat buffers that is reduced or gathered by one
+// collective.
 struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
   std::int64_t tensors = 0;          // number of parameters in the bucket
-  std::int64_t missing = 0;          // gradients that are still to be added before the next reduction
-  std::int64_t awaited = 0;          // how many those are from one reduction to the next
-  std::vector<std::uint32_t> units;  // unit frames that the bucket covers
+  std::int64_t missing = 0;          // number of gradients still to be added before the next reduction
+  std::int64_t awaited = 0;          // number of gradients that are added between two reductions
+  std::vector<std::uint32_t> units;  // ids of the unit frames whose weights the bucket has
 };
 
-// A contiguous piece of a unit's weights that is cut over n ranks by itself: each rank owns one n-th of the piece.
+// A contiguous piece of a unit's weights that is sharded by itself over the n ranks of a group: each rank owns one n-th
+// of the piece.
 struct Region {
   std::int64_t first = 0, elements = 0;  // `first` counts from the first element of the unit
   Dimension group = Dimension::data;
 };
 using Regions = std::vector<Region>;
 
-// Numbers of weight elements of a chunk, by how ranks hold them.
+// The numbers of weight elements of a chunk, by how ranks hold them.
 struct WeightCounts {
-  std::int64_t all = 0;                       // weights that the chunk owns
-  std::int64_t own = 0;                       // weights whose optimizer states one rank keeps
-  std::map<Dimension, std::int64_t> partial;  // weights whose gradients such a group sums
-  std::int64_t kv = 0;        // weights whose gradients are summed over the ranks of the same key/value heads
-  std::int64_t matrices = 0;  // those of `all` in layers' matrices, which Muon orthogonalises
-  std::int64_t sums = 0;      // rows and columns of matrices, and elements of vectors (Adafactor)
-  // Those of `own` in layers' matrices, taken to be as many as of `all`.
+  std::int64_t all = 0;                       // elements that the chunk owns and trains
+  std::int64_t own = 0;                       // elements whose optimizer states one rank keeps
+  std::map<Dimension, std::int64_t> partial;  // elements whose gradients each group sums
+  std::int64_t kv = 0;                        // elements whose gradients the ranks with the same key/value heads sum
+  std::int64_t matrices = 0;                  // elements of `all` in layers' matrices, which Muon orthogonalizes
+  std::int64_t sums = 0;  // numbers of rows and columns of all matrices, and of elements of vectors (Adafactor)
+  // Returns the elements of `own` in layers' matrices; their share is taken to be the same as in `all`.
   std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }
-  Bytes frozen = 0;  // bytes of the weights that do not train, and of this rank's shards of them
+  Bytes frozen = 0;  // bytes of the frozen weights; frozen_own: of this rank's shards of them
   Bytes frozen_own = 0;
 };
 
-// The part of a model that one stage runs as one virtual stage.
+// A chunk is the part of a model (blocks, weights, buffers) that one pipeline stage runs as one virtual stage.
 struct Chunk {
   std::int32_t number = 0;  // index of the chunk on its stage, as in Action::chunk
-  // Number of the virtual stage, counted through all copies of the model; a chunk of a shared vocabulary has -1 or the
-  // number after the last.
+  // number of the virtual stage, counted through all copies of the model; a chunk of a shared vocabulary has -1 or the
+  // number after the last
   std::int32_t place = 0;
   std::int32_t first_micro_batch = 0;  // first micro-batch whose forward runs through the chunk
   std::int32_t last_micro_batch = 0;   // last micro-batch whose backward runs through the chunk
   std::int64_t micro_batches = 0;      // number of micro-batches that pass through the chunk before an update
   std::vector<Entry> entries;          // the blocks, in the order of forward
   WeightCounts weights;
-  std::int64_t frozen_elements = 0;  // elements of the chunk's buffer of weights that do not train
+  std::int64_t frozen_elements = 0;  // number of elements of the chunk's buffer of frozen weights
   std::uint32_t state = kNone;
   // ids of the frames that hold the weights, one frame for each version that is kept
   std::vector<std::uint32_t> versions;
   // ids of the blocks' frames; the index is micro-batch * number of entries + entry
   std::vector<std::uint32_t> frames;
-  // ids of the frames of the host buffers that an update passes through
+  // ids of the frames of host buffers (tiles) through which the optimizer's update moves pieces of the states
   std::vector<std::uint32_t> tiles;
   std::vector<Bucket> buckets;  // buckets in the order in which backward finishes them
   // for each entry, the index of the bucket of each of its parameters

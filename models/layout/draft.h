@@ -16,14 +16,14 @@
 
 namespace orrery {
 
-// Values derived from a spec that many passes of the planner need. They never change.
+// The values derived from a spec that many passes of the planner need. They never change.
 struct PlanFacts {
   explicit PlanFacts(const Spec& s);
 
   const Spec& spec;
   const ShardingRow& row;
   Bytes gradient_width = 4;
-  // How gradients are reduced, as in gradients.h
+  // how gradients are kept and reduced: the functions of the same names in gradients.h
   bool unit_gradients = false, fresh_gradients = false, reduces_each_time = false;
   Averaging averaging = Averaging::none;
   bool half = false;       // whether the model computes in fp16, with a loss scale
@@ -33,19 +33,19 @@ struct PlanFacts {
   bool host_gradients() const { return spec.strategy.offload.gradients != MemoryTier::device; }
   bool host_update() const { return spec.strategy.offload.optimizer != MemoryTier::device; }
   bool delayed() const { return host_update() && spec.strategy.offload.delayed_update; }
-  // fp16: whether infinite gradients are detected by the gradient norm, which is then infinite too. That is so if no
-  // other op reads all gradients, or if the update is delayed, because its loss scale must be known before the next
-  // step begins.
+  // Returns whether, in fp16 training, infinite gradients are detected by the gradient norm, which is then infinite
+  // too. This is so if no other op reads all gradients, or if the update is delayed, because its loss scale must be
+  // known before the next step begins.
   bool norm_tells_infinity() const;
-  // Whether weights are gathered and reduced by other units than each layer.
+  // Returns whether weights are gathered and reduced by other units than single layers.
   bool joins_units() const { return row.shards_parameters && !spec.strategy.units.by_layer(); }
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
-  // Whether two parts of the model use the embedding table: a tied output, or further predictions.
+  // Returns whether two parts of the model use the embedding table: a tied output, or further predictions.
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
 };
 
-// A kind of ranks that each stage has, if its ranks do different work: because of expert load, part of the sequence, or
-// role (Duty).
+// A kind of ranks, of which each pipeline stage has some if its ranks do different work: because of expert load, part
+// of the sequence, or role (Duty).
 struct RankKind {
   std::string name = "";
   ExpertLoad load = ExpertLoad::busiest;
@@ -53,7 +53,7 @@ struct RankKind {
   Duty duty = Duty::worker;
 };
 
-// The ranks whose slot is being built: one class of the ranks of one replica of a stage.
+// The ranks whose slot is being built: one class (rank_kind) of the ranks of one replica of a stage.
 struct SlotPlace {
   std::uint32_t slot = 0;
   int rank_kind = 0;
@@ -65,10 +65,10 @@ struct SlotPlace {
 // The blocks, weights and buffers of one class of ranks (slot).
 struct Layout {
   std::vector<Chunk> chunks;
-  std::map<std::uint32_t, Regions> regions;  // regions of the weights that train, by unit frame
-  std::map<std::uint32_t, Bytes> frozen;     // bytes of the weights that do not, by unit frame
+  std::map<std::uint32_t, Regions> regions;  // regions of the weights that train, by id of the unit frame
+  std::map<std::uint32_t, Bytes> frozen;     // bytes of a unit's frozen weights, by id of the unit frame
   WeightVersions versions;                   // versions of the weights in an asynchronous schedule
-  std::uint32_t arena = kNone;               // frame of the arena of contiguous activations
+  std::uint32_t arena = kNone;               // id of the frame of the arena of contiguous activations, or kNone
 };
 
 // A plan under construction, and the values that the planner's passes have computed so far. Every pass is a function
@@ -91,29 +91,29 @@ struct Draft {
 
   bool asynchronous() const { return plan.steps > 1; }
   bool at_last_stage() const { return at.stage + 1 == facts.spec.strategy.pipeline; }
-  // The index of the rank among the ranks that hold different rows of a micro-batch.
+  // Returns the index of the rank among the ranks that hold different rows of a micro-batch.
   std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_kind : 0; }
   bool updates() const;  // whether the ranks of the slot update the weights
 
-  // number of ranks in the group of dimension d to which the rank being laid out belongs
+  // Returns the number of ranks in the group of dimension d to which the rank being laid out belongs.
   std::int64_t group_size(Dimension d) const;
-  std::int64_t shards(Dimension d) const;  // the number of ranks that optimizer states are cut over
+  std::int64_t shards(Dimension d) const;  // returns the number of ranks that optimizer states are sharded over
   std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
   std::int64_t shard(const Regions& regions) const;
-  // Bytes of an element of the shard that is gathered, before any cast.
+  // Returns the bytes of an element of the parameter shard that is gathered, before any cast.
   Bytes shard_width() const {
     return facts.row.fp32_shards ? facts.spec.strategy.optimizer.master_bytes : context.width;
   }
 
-  // The chunk whose embedding table other chunks of the stage may use. (In a bidirectional schedule the last stage of
-  // one copy of the model is the first stage of the other.)
+  // Returns the chunk whose embedding table other chunks of the stage may use. (In a bidirectional schedule the last
+  // stage of one copy of the model is the first stage of the other.)
   const Chunk& table_chunk() const;
-  // Chunks in the order of the model. The ranks of all copies of a virtual stage reduce its gradients in one
-  // collective, so all ranks must visit their chunks in this order.
+  // Returns the chunks in the order of the model. The ranks of all copies of a virtual stage reduce its gradients in
+  // one collective, so all ranks must visit their chunks in this order.
   std::vector<Chunk*> in_model_order();
 
   std::uint32_t add_frame(std::uint32_t block);
-  // The id of the block with this key; make() makes the block if there is none yet.
+  // Returns the id of the block with this key; make() makes the block if there is none yet.
   template <class Make>
   std::uint32_t block(const std::string& key, Make make) {
     const auto [it, fresh] = blocks.try_emplace(key, static_cast<std::uint32_t>(plan.blocks.size()));

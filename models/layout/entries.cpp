@@ -12,9 +12,9 @@ static std::uint32_t shared_block(Draft& draft, const std::string& key,
                      [&] { return make(draft.context, draft.plan.ops); });
 }
 
-// Layers that are alike share a block: they may differ in their kind, in their rows, in their attention window, in
-// whether they are recomputed, in whether their activations go to the host, in whether they have experts and in how
-// those are loaded.
+// Returns the id of a layer's block. Equal layers share a block; layers may differ in their kind, in their rows, in
+// their attention window, in whether they are recomputed, in whether their activations go to the host, in whether they
+// have experts and in how the experts are loaded.
 static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64_t index_in_stage) {
   const Spec& spec = draft.facts.spec;
   const BlockContext& context = draft.context;
@@ -60,7 +60,7 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
     add(shared_block(draft, fmt::format("embedding {}", static_cast<int>(context.duty)), embedding_block), -1, false);
   else if (virtual_stage > 0)
     cross(place - 1, "receive", receive_block, draft.first_layer[virtual_stage]);
-  std::int64_t before = 0;  // number of layers in this stage's earlier chunks, for recompute_layers
+  std::int64_t before = 0;  // number of layers in this stage's earlier chunks, which recompute_layers counts too
   for (std::int64_t k = 0; k < virtual_stage; ++k) {
     if (schedule.stage_of[place - virtual_stage + k] == schedule.stage_of[place]) before += draft.layers_of[k];
   }

@@ -2,14 +2,16 @@
 
 #include "models/layout/draft.h"
 
-// Buffers of states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity,
-// Rajbhandari et al. 2021, 2104.07857).
+// This header adds the buffers of states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840;
+// ZeRO-Infinity, Rajbhandari et al. 2021, 2104.07857).
 
 namespace orrery {
 
-// Adds the buffers that a unit's weights and gradients pass through between device and host.
+// Adds to a unit's block the buffers that its weights and gradients pass through between device and host. shard: number
+// of elements of this rank's shard.
 void add_staging(const Draft& draft, Block& unit, std::int64_t shard);
-// Sets the memory tier of each state of a chunk, and adds the host's gradients.
+// Sets the memory tier of each state buffer of a chunk, and adds the host's gradients. own: number of elements whose
+// optimizer states the rank keeps.
 void place_on_host(const Draft& draft, Block& state, std::int64_t own);
 // Adds the host buffers (tiles) that an update passes through. Two tiles of updated weights are in use at a time
 // (DeepSpeed's CPU Adam: _doubled_buffer); with an optimizer on disks there are three tiles, of which one is fetched,

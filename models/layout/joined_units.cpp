@@ -6,7 +6,8 @@
 namespace orrery {
 namespace {
 
-// The number of the unit that an entry joins, or -1 where it stays alone. at: how many layers of the chunk come before.
+// Returns the number of the unit that an entry joins, or -1 if the entry is a unit of its own. at: number of layers of
+// the chunk that come before.
 std::int64_t unit_of(const UnitRule& rule, const Block& block, const Entry& entry, std::int64_t at) {
   if (block.parameters.empty()) return -1;
   if (rule.model) return 0;

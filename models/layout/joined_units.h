@@ -7,9 +7,9 @@
 
 namespace orrery {
 
-// The entries of a chunk whose weights form a unit together, unit after unit in the order in which they lie in the
-// chunk's flat buffers. Each entry that owns its weights is in one unit: alone, or as strategy.units joins them. Units
-// end with the chunk: no stage gathers for another.
+// Returns for each unit the entries (blocks, by index) whose weights form it, in the order in which units lie in the
+// chunk's flat buffers. Each entry that owns its weights is in one unit: alone, or joined with others as strategy.units
+// says. A unit never spans two chunks, because no stage gathers weights for another.
 std::vector<std::vector<std::size_t>> unit_members(const Draft& draft, const Chunk& chunk);
 
 }  // namespace orrery

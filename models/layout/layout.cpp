@@ -15,7 +15,8 @@
 
 namespace orrery {
 
-// The id of the last frame of the virtual stage before a chunk, if that virtual stage is on the same stage; else kNone.
+// Returns the id of the last frame of the virtual stage before a chunk, if that virtual stage is on the same pipeline
+// stage, so that no transfer lies between; else kNone.
 static std::uint32_t handed_over(const Draft& draft, const Chunk& chunk, std::int32_t micro_batch) {
   const Schedule& schedule = draft.schedule;
   const std::int32_t k = chunk.place;
@@ -71,7 +72,7 @@ static void make_frames(Draft& draft, Chunk& chunk) {
   }
 }
 
-// Finds the name, the number and the representative of the ranks of the class that is being laid out.
+// Fills in the name, the number and the representative of the ranks of the class that is being laid out.
 static void find_ranks(const Draft& draft, RankClass& slot) {
   const Plan& plan = draft.plan;
   const std::vector<Coordinates> at = coordinates(draft.facts.spec.strategy);

@@ -53,8 +53,9 @@ struct MomentBytes {
 
 }  // namespace
 
-// Bytes of the moments of a rank's own weights. Muon keeps the second one of those alone that it leaves to AdamW;
-// Adafactor keeps sums of the squares of rows and columns, and those of vectors whole.
+// Returns the bytes of the optimizer moments of a rank's own weights. Muon keeps a second moment of those weights alone
+// that it leaves to AdamW; Adafactor keeps sums of the squares of rows and columns, and the squares of vectors'
+// elements whole.
 static MomentBytes moment_bytes(const Optimizer& o, const WeightCounts& weights) {
   const auto bytes = [&](std::int64_t n) {
     return n * o.moment_bytes + (o.eight_bit ? 4 * ceil_div(n, kMomentBlock) : 0);
@@ -65,7 +66,7 @@ static MomentBytes moment_bytes(const Optimizer& o, const WeightCounts& weights)
           o.moments() > 1 || o.kind == OptimizerKind::muon ? bytes(second) : 0};
 }
 
-// Elements of the matrices of the chunk's largest layer.
+// Returns the number of elements of the matrices of the chunk's largest layer.
 static std::int64_t largest_matrices(const Draft& draft, const Chunk& chunk) {
   std::int64_t most = 0;
   for (const Entry& e : chunk.entries) {

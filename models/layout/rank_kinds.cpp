@@ -36,7 +36,7 @@ void add_servers(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) {
     GroupTable& table = plan.dimensions[d];
     const auto own = static_cast<std::int32_t>(table.groups.size());
-    // the servers sum the gradient norm in one group
+    // the servers form one group of dimension `model`, in which they sum the gradient norm
     const bool together = static_cast<Dimension>(d) == Dimension::model;
     for (std::int64_t r = workers; r < plan.ranks; ++r) {
       const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0
@@ -49,7 +49,7 @@ void add_servers(Draft& draft) {
   }
 }
 
-// Whether ranks that hold different parts of the sequence do the same work in every layer.
+// Returns whether ranks that hold different parts of the sequence do the same work in every layer.
 static bool ring_is_alike(const Draft& draft) {
   const Spec& spec = draft.facts.spec;
   const auto& window = spec.model.sliding_window;
@@ -62,8 +62,8 @@ static void meet_everywhere(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) draft.plan.meeting.push_back(static_cast<Dimension>(d));
 }
 
-// Whether each group has ranks of several classes. If only some groups do, ranks of one class would wait for different
-// classes, so that the plan treats the groups as groups of one class.
+// Returns whether each group has ranks of several classes. If only some groups do, ranks of one class would wait for
+// different classes, so the plan treats the groups as groups of one class.
 static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16_t>& class_of) {
   for (const auto& group : table.groups) {
     const auto differs = [&](std::int32_t r) { return class_of[r] != class_of[group.front()]; };
@@ -72,15 +72,17 @@ static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16
   return true;
 }
 
-// For each value of a coordinate (for example each data rank number): `first` is the first value at which ranks with
-// the same other coordinates have the same slowdowns, and `lags` says whether any rank with this value is slow.
+// A comparison of the values of one coordinate of ranks, such as the data rank number. For each value, `first` is the
+// first value at which ranks with the same other coordinates have the same slowdowns, and `lags` says whether any rank
+// with this value is slow.
 struct Alike {
   std::vector<std::int64_t> first;
   std::vector<bool> lags;
 };
 
-// A rank's slowdown, then the sorted slowdowns of slow ranks that use the same NIC. The latter matter because transfers
-// over a NIC that is shared with a slow rank overlap at other times than transfers over other NICs.
+// A list that describes how slow ranks affect one rank: its own slowdown, then the sorted slowdowns of slow ranks that
+// use the same NIC. The latter matter because transfers over a NIC that is shared with a slow rank overlap at other
+// times than transfers over other NICs.
 using Lag = std::vector<double>;
 
 static std::vector<Lag> lags_felt(const Cluster& c, const std::vector<double>& slow) {
@@ -117,8 +119,8 @@ static Alike alike(const std::vector<Coordinates>& at, const std::vector<Lag>& f
   return result;
 }
 
-// The part of a class's name that a coordinate gives: ", replica 3", ", replica 3 and 2 alike", ", other replicas";
-// empty if all values of the coordinate are equal.
+// Returns the part of a class's name that a coordinate gives: ", replica 3", ", replica 3 and 2 alike", ", other
+// replicas"; empty if all values of the coordinate are equal.
 static std::string class_name(std::string_view what, std::string_view others, const Alike& all, std::int64_t value) {
   const auto at = static_cast<std::size_t>(value);
   const auto same = std::count(all.first.begin(), all.first.end(), all.first[at]);

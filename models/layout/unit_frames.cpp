@@ -23,8 +23,8 @@ Dimension copies_of(const Draft& draft, const LocalParameter& p) {
   return p.name == kEmbeddingTable && shares_table_unlike(draft) ? Dimension::embedding : Dimension::data;
 }
 
-// Regions of a block's weights: a new region begins at each weight that is held by another group of ranks than the
-// weight before it.
+// Returns the regions of a block's weights: a new region begins at each weight that is held by another group of ranks
+// than the weight before it.
 static Regions regions_of(const Draft& draft, const Block& block) {
   Regions regions;
   const bool alone = cut_alike(draft, block);
@@ -43,7 +43,7 @@ std::int64_t own_elements(const Draft& draft, const Chunk& chunk) {
   std::int64_t sum = 0;
   for (const Bucket& b : chunk.buckets) sum += draft.shard(b.elements, b.group);
   if (!draft.facts.row.shards_parameters) return sum;
-  std::set<std::uint32_t> units;  // several entries may share one
+  std::set<std::uint32_t> units;  // ids of the units counted so far; several entries may share a unit
   for (const Entry& e : chunk.entries) {
     if (!e.owns || !units.insert(e.unit).second) continue;
     for (std::uint32_t u = e.unit; u != kNone; u = draft.plan.frames[u].next)
@@ -115,7 +115,8 @@ static Bytes frozen_bytes(const Draft& draft, const Block& block) {
   return sum;
 }
 
-// Adds a unit for each weight tile of an entry, linked behind the entry's unit in the order of the tiles' numbers.
+// Adds a unit for each weight tile of an entry. Frame::next links the entry's unit to these units, in the order of the
+// tiles' numbers.
 static void add_tile_units(Draft& draft, const Entry& entry) {
   Plan& plan = draft.plan;
   std::uint32_t before = entry.unit;
@@ -132,7 +133,7 @@ static void add_tile_units(Draft& draft, const Entry& entry) {
   }
 }
 
-// Adds up how the chunk's ranks hold the weights of a block.
+// Adds the elements of a block's weights to the chunk's counts, by how ranks hold them.
 static void count_weights(const Draft& draft, WeightCounts& counts, const Block& block) {
   counts.all += block.parameter_elements;
   for (const LocalParameter& p : block.parameters) {
@@ -146,8 +147,8 @@ static void count_weights(const Draft& draft, WeightCounts& counts, const Block&
   }
 }
 
-// Appends the regions of a block that lies `before` elements behind the unit's base. Pieces of one kind that meet are
-// cut over the ranks together.
+// Appends the regions of a block that lies `before` elements after the unit's base. Adjacent regions of one group
+// become one region.
 static void append(Regions& regions, const Regions& of_block, std::int64_t before) {
   for (Region r : of_block) {
     r.first += before;

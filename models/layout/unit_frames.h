@@ -4,23 +4,24 @@
 
 namespace orrery {
 
-// Whether a block's first weight is an embedding table that two stages hold. The table is then sharded by itself, so
-// that both stages cut it into the same parts; other weights of its block (learned positions, the layer of a
+// Returns whether a block's first weight is an embedding table that two stages hold. The table is then sharded by
+// itself, so that both stages cut it into the same parts; other weights of its block (learned positions, the layer of a
 // multi-token prediction) are in other regions.
 bool cut_alike(const Draft& draft, const Block& block);
-// The dimension of the group of ranks that hold the same part of a weight; the weight's gradient is reduced over the
-// group, and its states are cut over it.
+// Returns the dimension of the group of ranks that hold the same part of a weight; the weight's gradient is reduced
+// over the group, and its states are sharded over it.
 Dimension copies_of(const Draft& draft, const LocalParameter& p);
-// Number of elements whose optimizer states one rank keeps: shards of units if parameters are sharded, else shards of
-// buckets.
+// Returns the number of elements whose optimizer states one rank keeps: shards of units if parameters are sharded, else
+// shards of buckets.
 std::int64_t own_elements(const Draft& draft, const Chunk& chunk);
-// Whether an entry (of multi-token prediction) reads the embedding table that the embedding on this stage has gathered.
+// Returns whether an entry (a block of multi-token prediction) reads the embedding table that the embedding on this
+// stage has gathered.
 bool lends_table(const Draft& draft, const Entry& entry);
-// Whether a unit is gathered into a separate buffer, from which it is copied to its weights. Tiles are gathered
+// Returns whether a unit is gathered into a separate buffer, from which it is copied to its weights. Tiles are gathered
 // directly into their tensors.
 bool copies_out(const Draft& draft, const Regions& regions);
-// Whether a unit's gradients are joined in one buffer. FSDP1's flat parameter is split into weights: autograd joins
-// their gradients again (split_with_sizes_backward). FSDP2 copies the gradients into one buffer, ordered by rank
+// Returns whether a unit's gradients are joined in one buffer. FSDP1's flat parameter is split into weights: autograd
+// joins their gradients again (split_with_sizes_backward). FSDP2 copies the gradients into one buffer, ordered by rank
 // (_fsdp_collectives.py, foreach_reduce_scatter_copy_in), and in the same pass casts them to the data type of the
 // reduction.
 bool joins_gradients(const Draft& draft, const Regions& regions);

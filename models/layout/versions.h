@@ -4,13 +4,13 @@
 
 namespace orrery {
 
-// Whether the schedule updates once a step (PipeDream-2BW), and not after every micro-batch.
+// Returns whether the schedule updates once a step (PipeDream-2BW), and not after every micro-batch.
 bool updates_by_step(const Draft& draft);
 // Adds a frame for each further version of the weights; the first version is the state's own weights.
 void add_versions(Draft& draft, Chunk& chunk);
-// The id of the frame that holds the weights after `updates` updates.
+// Returns the id of the frame that holds the weights after `updates` updates.
 std::uint32_t version(const Chunk& chunk, std::int64_t updates);
-// The id of the frame of the weights that a micro-batch uses; kNone: the weights in the chunk's states.
+// Returns the id of the frame of the weights that a micro-batch uses; kNone: the weights in the chunk's states.
 std::uint32_t weights_of(const Draft& draft, const Chunk& chunk, std::int32_t micro_batch);
 
 }  // namespace orrery

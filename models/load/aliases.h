@@ -10,7 +10,7 @@ namespace orrery {
 
 // An alternative name that other software uses for a key or a value of a spec (models/data/aliases.json).
 struct AliasRow {
-  // Key whose values the alias is for: "strategy.sharding"; "strategy": the alias is for the name of one of the
+  // the key whose values the alias is for, as "strategy.sharding"; "strategy": the alias is for the name of one of the
   // strategy's keys
   std::string at;
   std::string given;  // the alternative name that a user may give, in lower case, with - instead of _
@@ -18,13 +18,14 @@ struct AliasRow {
 };
 const std::vector<AliasRow>& alias_rows();
 
-// The spec's own name for a key of the strategy, or for a value of the key `at`; a word that is no alias is returned
-// unchanged. Upper and lower case, and - and _, count as equal.
+// Both return the spec's own name for a key of the strategy, or for a value of the key `at`; a word that is no alias is
+// returned unchanged. Upper and lower case, and - and _, count as equal.
 std::string canonical_key(std::string_view given);
 std::string canonical_value(std::string_view at, std::string_view given);
 
-// The built-in model that a name on the Hugging Face Hub means ("meta-llama/Llama-3.1-8B-Instruct": llama-3.1-8b), or
-// the name itself if there is none. Case, the owner, and words for a variant of the same shape (-instruct) are ignored.
+// Returns the built-in model that a name on the Hugging Face Hub means ("meta-llama/Llama-3.1-8B-Instruct":
+// llama-3.1-8b), or the name itself if there is none. Case, the owner, and words for a variant of the same shape
+// (-instruct) are ignored.
 std::string canonical_model(std::string_view given);
 
 }  // namespace orrery

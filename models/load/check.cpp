@@ -1,5 +1,5 @@
-// The rules that a spec must obey before it is planned. A broken rule is reported in terms of the spec's keys.
-// Combinations of options that are not implemented are in the table of combinations.h, which the planner checks.
+// This file has the rules that a spec must obey before it is planned. A broken rule is reported in terms of the spec's
+// keys. Combinations of options that are not implemented are in the table of combinations.h, which the planner checks.
 #include <algorithm>
 #include <numeric>
 
@@ -21,7 +21,7 @@ struct Range {
 struct Real {
   std::string key;
   double value, least;
-  double most = 1e9;  // greatest number of microseconds, MiB or GB/s: above any real value, and far from overflow
+  double most = 1e9;  // limit for microseconds, MiB or GB/s: above any real value, and far from overflow
 };
 
 Broken in_range(std::initializer_list<Range> ranges) {
@@ -41,13 +41,13 @@ Broken at_least(std::initializer_list<Real> reals) {
   return {};
 }
 
-// Breaks if the divisor does not divide the value: "tensor: 16 does not divide heads: 40".
+// Returns a broken rule if the divisor does not divide the value: "tensor: 16 does not divide heads: 40".
 Broken divides(const char* divisor_key, std::int64_t divisor, std::string_view key, std::int64_t value) {
   if (value % divisor == 0) return {};
   return broken(divisor_key, "{}: {} does not divide {}: {}", divisor_key, divisor, key, value);
 }
 
-// The first of several rules that is broken; a rule is only evaluated if the rules before it hold.
+// Returns the first of several rules that is broken; a rule is only evaluated if the rules before it hold.
 template <class... Rules>
 Broken first_of(const Spec& spec, Rules... rules) {
   Broken found;
@@ -223,8 +223,8 @@ Broken stage_layer_rules(const Spec& spec) {
   return {};
 }
 
-// Rules of pipelines. The embedding and the head can each have a stage of their own, so there can be two more stages
-// than layers.
+// Checks the numbers of pipeline stages and layers. The embedding and the head can each have a stage of their own, so
+// there can be two more stages than layers.
 Broken pipeline_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (!s.stage_layers.empty()) {
@@ -267,7 +267,7 @@ Broken expert_rules(const Spec& spec) {
   if (b.what.empty()) b = divides("tensor", s.tensor, "moe.shared_feed_forward", moe.shared_feed_forward);
   if (!b.what.empty()) return b;
   if (row_of(s.sharding).hybrid && s.shard_group > 0) {
-    // Number of ranks that share one set of shards, which together hold every expert
+    // number of ranks that hold one set of shards, and together every expert
     const std::int64_t sharers = s.tensor * s.shard_group;
     if (s.expert > sharers || s.expert_tensor > sharers || sharers % (s.expert * s.expert_tensor) != 0) {
       return broken("shard_group", "expert_tensor: {} * expert: {} does not divide tensor * shard_group: {}",
@@ -341,7 +341,7 @@ Broken rank_order_rules(const Spec& spec) {
   return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", shown, rest.front());
 }
 
-// Checks of values that mean nothing together: the rows of Limit::spec in the table of combinations.h.
+// Checks values that mean nothing together: the rows of Limit::spec in the table of combinations.h.
 static Broken pair_rules(const Spec& spec) {
   const Pair* pair = first_limit(spec, Limit::spec);
   return pair == nullptr ? Broken{} : Broken{refused_key(spec, *pair), refusal(spec, *pair)};

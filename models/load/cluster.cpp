@@ -56,7 +56,7 @@ constexpr SpecKey kFailureKeys[] = {
     {"checkpoint_every", "steps between checkpoints; 0: as often as loses least", "500"},
 };
 
-// Reads a size that users write in the unit of the key's name and the program keeps in bytes.
+// Reads a size that users write in the unit of the key's name (of `unit` bytes) and the program keeps in bytes.
 void take_bytes(const SpecSection& section, std::string_view key, Bytes& bytes, double unit, std::string_view from) {
   double value = static_cast<double>(bytes) / unit;
   section.take(key, value, from);
@@ -130,7 +130,7 @@ void read_troubles(const SpecSection& cluster, Cluster& c) {
   }
 }
 
-// The built-in node that the spec names, or an empty cluster whose parts the spec must describe.
+// Returns the built-in node that the spec names, or an empty cluster whose parts the spec must describe.
 Cluster read_base(const SpecSection& section, const SpecNode& at, std::string& from) {
   const SpecNode* node = section.find("node");
   if (node != nullptr) {

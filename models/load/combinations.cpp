@@ -15,10 +15,10 @@ namespace {
 constexpr std::string_view kNotYet = "not built yet", kOut = "leave it out";
 constexpr const Feature* kAlone = nullptr;
 
-// The rows are checked from first to last: keys without the key that they need, then options that are not implemented
-// together.
+// The table of combinations of options that are rejected. Rows are checked from first to last: keys without the key
+// that they need, then options that are not implemented together.
 constexpr Pair kPairs[] = {
-    // Keys that mean nothing without another key, or together with another key.
+    // These rows have keys that mean nothing without another key, or together with another key.
     {&kDepth, &kNoDepth, "it is the depth of a 2.5d grid", "set tensor_kind: 2.5d", Limit::spec},
     {&kRecomputedExperts, &kNoExperts, "there are no experts to run again", "leave moe and moe_activation out",
      Limit::spec},
@@ -56,7 +56,7 @@ constexpr Pair kPairs[] = {
     {&kNarrowed, &kNotZero3, "it narrows the transfers of zero3", "choose zero3", Limit::spec},
     {&kValidates, &kShards, "it is built for states that are whole", "choose none", Limit::spec},
 
-    // Options that exclude each other.
+    // These rows have options that exclude each other.
     {&kClip, &kOwnPace, "there is no sum of gradients whose norm could be taken", "set clip: 0"},
     {&kClip, &kChains, kNotYet, "set clip: 0"},
     {&kClip, &kAsynchronousStages, "a norm over all stages would wait for each of them", "set clip: 0"},
@@ -74,7 +74,7 @@ constexpr Pair kPairs[] = {
     {&kUnitGradients, &kUnlikeEnds, "not built yet: unlike numbers of ranks would reduce a table unit by unit",
      "choose none or zero1 and gradients on the device, or as many ranks for the last stage as for the first"},
 
-    // Combinations of properties of the model with other options.
+    // These rows have properties of the model that do not work with other options.
     {&kBias, &kGatedExperts, kNotYet, "choose another model"},
     {&kParallelBlock, &kExperts, kNotYet, "choose another model"},
     {&kParallelBlock, &kRecurrence, kNotYet, "choose another model"},
@@ -99,7 +99,7 @@ constexpr Pair kPairs[] = {
     {&kUnfused, &kLatent, kNotYet, "choose flash"},
     {&kUnfused, &kRing, kNotYet, "choose flash, or context_kind: ulysses and micro_batch: 1"},
 
-    // Combinations of options of tensor parallelism with other options.
+    // These rows have options of tensor parallelism that do not work with other options.
     {&kGrid, &kExperts, kNotYet, "choose 1d"},
     {&kGrid, &kLatent, kNotYet, "choose 1d"},
     {&kGrid, &kPredictions, kNotYet, "choose 1d"},
@@ -115,7 +115,7 @@ constexpr Pair kPairs[] = {
     {&kGrid, &kReplicas, kNotYet, "choose 1d"},
     {&kTensorOverlap, &kNoSequence, kNotYet, "set sequence_parallel: true"},
 
-    // Combinations of options of data parallelism, parameter servers and offload with other options.
+    // These rows have options of data parallelism, parameter servers and offload that do not work with other options.
     {&kFusedBuffers, &kUnitGradients, kNotYet, kOut},
     {&kFusedBuffers, &kCopiedGradients, kNotYet, kOut},
     {&kFusedBuffers, &kApart, kNotYet, kOut},
@@ -136,7 +136,8 @@ constexpr Pair kPairs[] = {
     {&kHalf, &kApart, kNotYet, "choose bf16"},
     {&kEightBit, &kApart, kNotYet, "choose bf16"},
 
-    // When gradients are reduced, which weights travel together, what trains and on what.
+    // These rows have options that say when gradients are reduced, which weights form a unit, which weights train and
+    // on which samples.
     {&kReducedEachTime, &kCopies, kNotYet, kOut},
     {&kReducedEachTime, &kAsynchronous, kNotYet, kOut},
     {&kReducedEachTime, &kApart, kNotYet, kOut},
@@ -210,7 +211,7 @@ constexpr Pair kPairs[] = {
     {&kEightBitStates, &kApart, kNotYet, kOut},
     {&kLion, &kValidates, kNotYet, kOut},
 
-    // Combinations of options of pipelines with other options.
+    // These rows have options of pipelines that do not work with other options.
     {&kEightBit, &kAsynchronous, kNotYet, "choose bf16"},
     {&kShards, &kAsynchronous, kNotYet, "choose none"},
     {&kOffload, &kAsynchronous, kNotYet, kOut},
@@ -235,14 +236,14 @@ constexpr Pair kPairs[] = {
     {&kApart, &kReplicas, kNotYet, "choose none, zero1, zero2, zero3 or fsdp"},
     {&kOffload, &kReplicas, kNotYet, kOut},
 
-    // Combinations of properties of the cluster with other options.
+    // These rows have properties of the cluster that do not work with other options.
     {&kStragglers, &kReplicas, kNotYet, kOut},
     {&kStragglers, &kHybrid, kNotYet, kOut},
     {&kStragglers, &kExperts, kNotYet, kOut},
     {&kStragglers, &kCopies, kNotYet, kOut},
     {&kFailures, kAlone, "not built yet: a simulated step has none", kOut},
 
-    // Options that a run by CPU or GPU ranks does not support.
+    // These rows have options that a run by CPU or GPU ranks does not support.
     {&kUnexecuted, kAlone, "no ranks execute it", "choose fp32 or bf16", Limit::ranks},
     {&kHalfGradients, kAlone, "no ranks execute them", "choose fp32 or bf16", Limit::ranks},
     {&kNarrowStates, kAlone, "no ranks keep them", "choose fp32", Limit::ranks},
@@ -280,7 +281,7 @@ constexpr Pair kPairs[] = {
     {&kMaster, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},
     {&kServers, kAlone, "GPU ranks do not execute it", "choose none", Limit::gpu_ranks},
 
-    // Options for which the search has no bounds.
+    // These rows have options for which the search has no bounds.
     {&kGridKind, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kWoven, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kReplicas, kAlone, "search has no bounds for it yet", kOut, Limit::search},
@@ -306,7 +307,7 @@ constexpr Pair kPairs[] = {
 
 namespace {
 
-// The origin of a key that the spec gives, or of a key inside it: "strategy.offload.optimizer.device" for
+// Returns the origin of a key that the spec gives, or of a key inside it: "strategy.offload.optimizer.device" for
 // "strategy.offload". Null if the spec gives none of these.
 const Origin* given(const Spec& spec, std::string_view key) {
   for (const Origin& o : spec.origins) {
@@ -316,7 +317,7 @@ const Origin* given(const Spec& spec, std::string_view key) {
   return nullptr;
 }
 
-// The name of the spec's file, taken from the origins of its values; "" if all values are given by --set.
+// Returns the name of the spec's file, taken from the origins of its values; "" if all values are given by --set.
 std::string file_of(const Spec& spec) {
   const auto in_file = [](const Origin& o) { return is_given(o) && o.from != "--set"; };
   const auto found = std::ranges::find_if(spec.origins, in_file);

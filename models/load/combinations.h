@@ -16,9 +16,9 @@ struct Feature {
   bool (*asked)(const Spec& spec);
 };
 
-// The part of the program that rejects a combination. spec: reading the spec, for values that mean nothing together;
-// plan: planning, for what is not implemented or impossible; ranks: execution by CPU and GPU ranks; gpu_ranks:
-// execution by GPU ranks; search: the search for strategies.
+// Limit says which part of the program rejects a combination. spec: reading the spec, for values that mean nothing
+// together; plan: planning, for what is not implemented or impossible; ranks: execution by CPU and GPU ranks;
+// gpu_ranks: execution by GPU ranks; search: the search for strategies.
 enum class Limit : std::uint8_t { spec, plan, ranks, gpu_ranks, search };
 std::string_view name_of(Limit limit);
 
@@ -32,11 +32,12 @@ struct Pair {
 };
 std::span<const Pair> combinations();
 
-// The first row of the table that a spec breaks; null if it breaks none. Planning also checks the rows of Limit::spec.
+// Returns the first row of the table that a spec breaks; null if it breaks none. Planning also checks the rows of
+// Limit::spec.
 const Pair* first_limit(const Spec& spec, Limit which);
-// refusal: the row as an error message, "strategy.tensor_kind: a grid of tensor ranks (2d, 2.5d, 3d) with experts: not
-// built yet; choose 1d", which names a key that the spec gives. refused_key: that key's position, file and line; "" if
-// the spec gives the key of neither option.
+// refusal: returns a broken row as an error message, "strategy.tensor_kind: a grid of tensor ranks (2d, 2.5d, 3d) with
+// experts: not built yet; choose 1d", which names a key that the spec gives. refused_key: returns that key's position,
+// file and line; "" if the spec gives the key of neither option.
 std::string refusal(const Spec& spec, const Pair& pair);
 std::string refused_key(const Spec& spec, const Pair& pair);
 

@@ -1,4 +1,5 @@
-// sequence: the tokens of a sample, and the documents that samples are packed from.
+// This file reads the spec's section `sequence`: the tokens of a sample, and the documents that samples are packed
+// from.
 #include <nlohmann/json.hpp>
 
 #include "models/base/input_file.h"

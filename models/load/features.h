@@ -1,8 +1,9 @@
 #pragma once
 
-// Checks whether a spec uses an option (a property of its model, strategy, software or cluster) that does not work with
-// some other option, with the executor or with the search; the table in combinations.cpp names these combinations. The
-// checks need a spec whose single values are valid; the longer ones are functions in the namespace `is`.
+// This header has the options (properties of a spec's model, strategy, software or cluster) that do not work with some
+// other option, with the executor or with the search, each as a Feature that checks whether a spec uses it; the table
+// in combinations.cpp names these combinations. The checks need a spec whose single values are valid; the longer ones
+// are functions in the namespace `is`.
 #include "models/load/combinations.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/asynchrony.h"
@@ -11,32 +12,33 @@
 
 namespace orrery::feature {
 
-// The longer checks, defined in features.cpp. A check of the order of a schedule returns false if no order can be made;
-// other rules reject such specs.
+// These are the longer checks, defined in features.cpp. A check of the order of a schedule returns false if no order
+// can be made; other rules reject such specs.
 namespace is {
-// Whether context parallelism uses a ring, or Ulysses with several sequences in a micro-batch
+// whether context parallelism uses a ring, or Ulysses with several sequences in a micro-batch
 bool ring_of_parts(const Spec& spec);
 // whether the first and the last virtual stage may lie on one stage of a pipeline with several stages
 bool both_ends(const Spec& spec);
 // whether tied embeddings lie on a first and a last stage with different numbers of ranks
 bool ends_apart(const Spec& spec);
-// Whether there are several copies of the model whose mirrored stages run different orders of actions
+// whether there are several copies of the model whose mirrored stages run different orders of actions
 bool copies_out_of_step(const Spec& spec);
 // whether a stage's activations are kept by another stage until their backward (BPipe)
 bool evicted(const Spec& spec);
-// Whether the ops of a forward pass alternate with the ops of a backward pass (overlapped F and B)
+// whether the ops of a forward pass alternate with the ops of a backward pass (overlapped F and B)
 bool woven(const Spec& spec);
 bool woven_chunk(const Spec& spec);       // whether the overlapped forward and backward passes belong to the same chunk
 bool copied_gradients(const Spec& spec);  // whether the software copies gradients into buckets (Averaging::copy)
 bool state_on_disk(const Spec& spec);
 const ShardingRow& sharding(const Spec& spec);
-const ScheduleRow* schedule(const Spec& spec);  // row of the table of schedules; null: the order comes from a file
+// returns the schedule's row of the table; null: the order comes from a file
+const ScheduleRow* schedule(const Spec& spec);
 }  // namespace is
 
 using S = const Spec&;
 
-// Checks whether a spec's model has the named property; combinations.cpp lists what the property does not go together
-// with.
+// Each of these features says whether a spec's model has a property; combinations.cpp lists the options with which the
+// property does not work.
 inline constexpr Feature kExperts = {"model.moe", "experts", [](S s) { return s.model.moe.has_value(); }};
 inline constexpr Feature kNoExperts = {"model.moe", "a model without experts", [](S s) { return !s.model.moe; }};
 inline constexpr Feature kGatedExperts = {"model.moe.shared_gate", "gated shared experts",
@@ -82,8 +84,8 @@ inline constexpr Feature kCappedLogits = {"model.logit_softcap", "capped logits"
 inline constexpr Feature kCaps = {"model", "soft caps",
                                   [](S s) { return s.model.attention_softcap > 0 || s.model.logit_softcap > 0; }};
 
-// Checks whether a spec uses the named option of tensor parallelism; combinations.cpp lists what it does not go
-// together with.
+// Each of these features says whether a spec uses an option of tensor parallelism; combinations.cpp lists the options
+// with which it does not work.
 inline constexpr Feature kTensor = {"strategy.tensor", "tensor above 1", [](S s) { return s.strategy.tensor > 1; }};
 inline constexpr Feature kNoTensor = {"strategy.tensor", "tensor: 1", [](S s) { return s.strategy.tensor == 1; }};
 inline constexpr Feature kSequence = {"strategy.sequence_parallel", "sequence_parallel",
@@ -108,8 +110,8 @@ inline constexpr Feature kOwnRows = {"software.own_rows_first", "products that b
                                               s.strategy.sequence_parallel;
                                      }};
 
-// Checks whether a spec uses the named option of attention or context parallelism; combinations.cpp lists what it does
-// not go together with.
+// Each of these features says whether a spec uses an option of attention or context parallelism; combinations.cpp lists
+// the options with which it does not work.
 inline constexpr Feature kUnfused = {"strategy.attention", "unfused attention",
                                      [](S s) { return s.strategy.attention == Attention::unfused; }};
 inline constexpr Feature kContext = {"strategy.context", "context above 1", [](S s) { return s.strategy.context > 1; }};
@@ -119,8 +121,8 @@ inline constexpr Feature kFewHeads = {
     "strategy.context_kind", "Ulysses over more ranks than key/value heads",
     [](S s) { return s.strategy.context > 1 && s.model.kv_heads / s.strategy.tensor < s.strategy.context_ulysses; }};
 
-// Checks whether a spec uses the named option of pipelines and their schedules; combinations.cpp lists what it does not
-// go together with.
+// Each of these features says whether a spec uses an option of pipelines and their schedules; combinations.cpp lists
+// the options with which it does not work.
 inline constexpr Feature kPipeline = {"strategy.pipeline", "pipeline above 1",
                                       [](S s) { return s.strategy.pipeline > 1; }};
 inline constexpr Feature kVocabulary = {"strategy.schedule", "a vocabulary that all stages share", [](S s) {
@@ -175,8 +177,8 @@ inline constexpr Feature kOneVersion = {
     "strategy.schedule", "a schedule that does not update after every micro-batch",
     [](S s) { return is::schedule(s) == nullptr || is::schedule(s)->updates != Updates::every_micro_batch; }};
 
-// Checks whether a spec uses the named option of data parallelism and sharding; combinations.cpp lists what it does not
-// go together with.
+// Each of these features says whether a spec uses an option of data parallelism and sharding; combinations.cpp lists
+// the options with which it does not work.
 inline constexpr Feature kShards = {"strategy.sharding", "shards of the states",
                                     [](S s) { return s.strategy.sharding != Sharding::none; }};
 inline constexpr Feature kWholeStates = {
@@ -234,7 +236,8 @@ inline constexpr Feature kCopiedGradients = {"software.gradient_average", "a sta
                                              is::copied_gradients};
 inline constexpr Feature kClip = {"strategy.clip", "clip above 0", [](S s) { return s.strategy.clip > 0; }};
 
-// When gradients are reduced, and which weights travel together and how wide.
+// Each of these features says whether a spec uses an option of when gradients are reduced, which weights form a unit,
+// and with how many bits they are transferred.
 inline constexpr Feature kGivenSync = {"strategy.no_sync", "no_sync",
                                        [](S s) { return s.strategy.no_sync.has_value(); }};
 inline constexpr Feature kReducedEachTime = {"strategy.no_sync",
@@ -251,7 +254,7 @@ inline constexpr Feature kNotZero3 = {"strategy.sharding", "a sharding other tha
                                         return !is::sharding(s).shards_parameters || is::sharding(s).fp32_shards;
                                       }};
 
-// Frozen weights, packed samples.
+// Each of these features says whether a spec has frozen weights or packed samples.
 inline constexpr Feature kFrozenWeights = {"model", "weights that do not train (lora, frozen)",
                                            [](S s) { return has_frozen(s.model); }};
 inline constexpr Feature kNf4 = {"model.lora.weights", "weights in NF4",
@@ -259,8 +262,8 @@ inline constexpr Feature kNf4 = {"model.lora.weights", "weights in NF4",
 inline constexpr Feature kDocuments = {"sequence.documents", "samples packed from documents",
                                        [](S s) { return s.documents.has_value(); }};
 
-// Checks whether a spec uses the named option of precision, optimizer and loss; combinations.cpp lists what it does not
-// go together with.
+// Each of these features says whether a spec uses an option of precision, optimizer and loss; combinations.cpp lists
+// the options with which it does not work.
 inline constexpr Feature kEightBitStates = {"strategy.optimizer.states", "states of 8 bits",
                                             [](S s) { return s.strategy.optimizer.eight_bit; }};
 inline constexpr Feature kWholeMatrices = {"strategy.optimizer", "muon or adafactor", [](S s) {
@@ -291,8 +294,8 @@ inline constexpr Feature kLossInPlace = {
     "software.fused_loss_on", "a fused loss of the logits themselves",
     [](S s) { return s.software.kernels.fused_cross_entropy && s.software.kernels.fused_loss_on != LossTensor::copy; }};
 
-// Checks whether a spec uses the named option of recomputation; combinations.cpp lists what it does not go together
-// with.
+// Each of these features says whether a spec uses an option of recomputation; combinations.cpp lists the options with
+// which it does not work.
 inline constexpr Feature kNotWhole = {"strategy.recompute", "recompute other than full",
                                       [](S s) { return !s.strategy.recompute.layer; }};
 inline constexpr Feature kRecomputedExperts = {"strategy.recompute", "recompute of moe or moe_activation", [](S s) {
@@ -307,14 +310,15 @@ inline constexpr Feature kContiguous = {"strategy.contiguous_activations", "cont
 inline constexpr Feature kExpertOverlap = {"strategy.overlap.expert", "overlap.expert",
                                            [](S s) { return s.strategy.overlap.expert; }};
 
-// Checks whether a spec uses the named option of expert parallelism; combinations.cpp lists what it does not go
-// together with.
+// Each of these features says whether a spec uses an option of expert parallelism; combinations.cpp lists the options
+// with which it does not work.
 inline constexpr Feature kExpertRanks = {"strategy.expert", "expert above 1",
                                          [](S s) { return s.strategy.expert > 1; }};
 inline constexpr Feature kExpertTensor = {"strategy.expert_tensor", "expert_tensor above 1",
                                           [](S s) { return s.strategy.expert_tensor > 1; }};
 
-// Checks whether a spec uses the named option of offload; combinations.cpp lists what it does not go together with.
+// Each of these features says whether a spec uses an option of offload; combinations.cpp lists the options with which
+// it does not work.
 inline constexpr Feature kOffload = {"strategy.offload", "offload", [](S s) { return s.strategy.offload.any(); }};
 inline constexpr Feature kTiling = {"strategy.offload.tiling", "offload.tiling above 1",
                                     [](S s) { return s.strategy.offload.tiling > 1; }};
@@ -337,8 +341,8 @@ inline constexpr Feature kDeviceActivations = {"strategy.offload.activations", "
 inline constexpr Feature kActivationLayers = {"strategy.offload.activations.layers", "offload.activations.layers",
                                               [](S s) { return s.strategy.offload.activation_layers.has_value(); }};
 
-// Checks whether a spec's cluster has the named property; combinations.cpp lists what the property does not go together
-// with.
+// Each of these features says whether a spec's cluster has a property; combinations.cpp lists the options with which
+// the property does not work.
 inline constexpr Feature kStragglers = {"cluster.stragglers", "stragglers", [](S s) {
                                           return !s.cluster.stragglers.empty() || s.cluster.straggler_share > 0;
                                         }};

@@ -1,4 +1,4 @@
-// model.lora and model.frozen: adapters, and parts of a model that do not train.
+// This file reads model.lora and model.frozen: adapters, and parts of a model that do not train.
 #include <algorithm>
 
 #include "models/base/names.h"
@@ -15,9 +15,10 @@ constexpr SpecKey kLoraKeys[] = {
 };
 constexpr std::string_view kTargets[] = {"qkv", "out", "mlp"};
 constexpr std::string_view kFrozenWidths[] = {"precision", "nf4"};
-constexpr std::int64_t kMostRank = 65536;  // beyond any model's width, where an adapter is no smaller than its layer
+// The largest rank of an adapter: beyond any model's width, where an adapter is no smaller than its layer.
+constexpr std::int64_t kMostRank = 65536;
 
-// The words of a list, each one of those known.
+// Returns the words of a list in the spec; throws Error for a word that is not one of those known.
 std::vector<std::string> words_of(const SpecSection& section, std::string_view key,
                                   std::span<const std::string_view> known) {
   std::vector<std::string> words;
@@ -78,7 +79,7 @@ Broken frozen_rules(const Spec& spec) {
   if (!layers && !any_trains(m, embedding_parameters(m, spec.sequence)) && !any_trains(m, head_parameters(m)))
     return broken("model.frozen", "model.frozen: nothing is left that trains; leave a part out");
   if (spec.strategy.pipeline == 1) return {};
-  // Stages pass gradients back as far as the first one.
+  // Some layer must train, because stages pass gradients back as far as the first stage.
   if (!layers) return broken("model.frozen", "model.frozen: no layer trains; choose pipeline: 1");
   if (!trains_below(m, 0) && !spec.strategy.stage_layers.empty() && spec.strategy.stage_layers.front() == 0)
     return broken("stage_layers", "stage_layers: the first stage has nothing that trains; give it a layer");

@@ -1,4 +1,4 @@
-// The rules of tensor parallelism on a grid of ranks (2d, 2.5d, 3d).
+// This file has the rules of tensor parallelism on a grid of ranks (2d, 2.5d, 3d).
 #include "models/load/reader.h"
 
 namespace orrery {

@@ -39,8 +39,8 @@ struct ShortForm {
   std::string_view key;
 };
 
-// Keys whose value may be a single word instead of a map, and the key of the map that the word then gives; --set can so
-// set other keys of the map.
+// The keys whose value may be a single word instead of a map, and the key of the map that the word then gives; so --set
+// can set other keys of the map.
 constexpr ShortForm kShort[] = {{"model", "base"},
                                 {"cluster", "node"},
                                 {"software", "profile"},
@@ -68,8 +68,8 @@ struct Renamed {
   std::string key, given;
 };
 
-// The node of a key such as "cluster.node", also if it is given in the short form `cluster: NAME`; nullptr if it is no
-// word.
+// Returns the node of a key such as "cluster.node", also if the key is given in the short form `cluster: NAME`; nullptr
+// if its value is no single word.
 SpecNode* word_at(SpecNode& root, std::string_view key) {
   const std::size_t dot = key.find('.');
   SpecNode* section = root.find(key.substr(0, dot));
@@ -108,7 +108,7 @@ void clear_lines(SpecNode& node) {
   for (SpecNode& item : node.items) clear_lines(item);
 }
 
-// Finds the map that holds the last key of a dotted path. On the way it makes maps that are missing, and replaces
+// Returns the map that holds the last key of a dotted path. On the way it makes maps that are missing, and replaces
 // single words by maps.
 SpecNode& descend(SpecNode& parent, const std::string& path, std::string_view option) {
   if (parent.kind == SpecNode::Kind::scalar) {
@@ -157,7 +157,7 @@ void sort_origins(std::vector<Origin>& origins) {
 
 }  // namespace
 
-// Sets a key of the model that the spec leaves out to the default of the software stack.
+// Sets the model's dropout to the default of the software stack if the spec leaves it out.
 static void take_habits(SpecReader& reader, Spec& spec) {
   for (Origin& o : reader.origins) {
     if (o.key != "model.dropout" || o.from != "default" || spec.software.layout.dropout == 0) continue;
@@ -167,7 +167,8 @@ static void take_habits(SpecReader& reader, Spec& spec) {
   }
 }
 
-// Reads search: {tensor: [1, 2, 4], schedule: 1f1b}; which keys can be searched is checked by the search itself.
+// Reads the section `search`, as in search: {tensor: [1, 2, 4], schedule: 1f1b}; which keys can be searched is checked
+// by the search itself.
 static std::vector<SearchRange> read_search(const SpecReader& reader, const SpecNode* node) {
   std::vector<SearchRange> ranges;
   if (node == nullptr || node->kind == SpecNode::Kind::null) return ranges;
@@ -297,7 +298,7 @@ std::string rule_broken_by(const Spec& spec, const std::string& path) {
   return broken.what.empty() ? "" : with_line(spec, path, broken);
 }
 
-// The file and line of a key, or if the key was not given, of any given key of its section.
+// Returns the file and line of a key, or if the key was not given, of any given key of its section.
 static std::string given_at(const Spec& spec, std::string_view key) {
   for (std::string_view part = key; !part.empty(); part = part.substr(0, part.rfind('.'))) {
     for (const Origin& origin : spec.origins) {

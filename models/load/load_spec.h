@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// Reads a spec (YAML or JSON), applies overrides ("strategy.tensor=4"), fills in defaults, and checks the result.
-// Throws Error: "spec.yaml:12: strategy.tensr: unknown key; did you mean tensor?".
+// Both read a spec (YAML or JSON), from a file or from text: they apply overrides ("strategy.tensor=4"), fill in
+// defaults, and check the result. They throw Error: "spec.yaml:12: strategy.tensr: unknown key; did you mean tensor?".
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides = {});
 Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides = {});
 
@@ -20,11 +20,11 @@ struct SpecText {
 };
 SpecText read_spec_text(const std::string& path);
 
-// The spec's tree with overrides applied, as load_spec() reads it.
+// Returns the spec's tree with overrides applied, as load_spec() reads it.
 SpecNode overridden_tree(const SpecText& spec, const std::vector<std::string>& overrides);
 
-// Adds the file and line to an error message without them ("cluster.host: missing; ..."): those at which the spec gives
-// the message's key, or the key's section.
+// Returns an error message with file and line, given one without them ("cluster.host: missing; ..."): those at which
+// the spec gives the message's key, or the key's section.
 std::string with_place(const Spec& spec, const std::string& refusal);
 
 // Checks the rules that degrees, batch and model must obey; throws Error naming the broken one ("tensor: 16 does not

@@ -115,7 +115,7 @@ constexpr SpecKey kImbalanceKeys[] = {
 constexpr std::string_view kScores[] = {"softmax", "sigmoid"};
 constexpr std::string_view kDispatches[] = {"flat", "hierarchical"};
 
-// Loads the model that a spec starts from: a built-in name, a config.json, or a folder that contains one.
+// Returns the model that a spec starts from: a built-in name, a config.json, or a folder that contains one.
 Model load_base(const SpecSection& section, const SpecNode& node) {
   std::string base;
   convert(section.reader(), node, section.name("base"), base);

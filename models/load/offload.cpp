@@ -1,5 +1,5 @@
-// Tensors that may be offloaded: their memory tiers, and the rules about the memory and links that a machine needs for
-// them.
+// This file reads which tensors are offloaded to which memory tiers, and has the rules about the memory and links that
+// a machine needs for them.
 #include "models/base/names.h"
 #include "models/load/features.h"
 #include "models/load/reader.h"
@@ -58,7 +58,7 @@ Broken offload_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Offload& o = s.offload;
   if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
-  // No known GPU: an execution on the machine at hand, which has its own memory
+  // Without a known GPU the spec is for an execution on the machine at hand, which has its own memory.
   if (spec.cluster.gpu.memory_bytes == 0) return {};
   if (o.any() && spec.cluster.gpu.pcie_GBps <= 0)
     return broken(o.optimizer == MemoryTier::device ? "offload.activations" : "offload.optimizer",

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// The values from which a search chooses for one key of the strategy: search: {tensor: [1, 2, 4]}.
+// The values from which a search chooses for one key of the strategy, as in search: {tensor: [1, 2, 4]}.
 struct SearchRange {
   std::string key;
   std::vector<std::string> values;
@@ -25,22 +25,22 @@ struct OpenSpec {
   std::vector<std::string> overrides;  // overrides (--set KEY=VALUE) that were applied
 };
 OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides = {});
-// book: if not null, records the maps of the spec and their keys as they are read.
+// Reads a spec from text. book: if not null, records the maps of the spec and their keys as they are read.
 OpenSpec parse_open_spec(const std::string& text, const std::string& path,
                          const std::vector<std::string>& overrides = {}, SpecKeyBook* book = nullptr);
 
-// Whether the user gave the value, in the file or by --set.
+// Returns whether the user gave the value, in the file or by --set.
 bool is_given(const Origin& origin);
 
-// A message about the first rule of check() that a spec breaks, with the line of the key concerned; "" if it breaks
-// none.
+// Returns a message about the first rule of check() that a spec breaks, with the line of the key concerned; "" if it
+// breaks none.
 std::string rule_broken_by(const Spec& spec, const std::string& path);
 
-// MiB of gradients in a bucket (0 = one bucket for all) that the stack uses by default for the strategy's number of
-// ranks, sharding, gradient data type and overlap.
+// Returns the MiB of gradients in a bucket (0 = one bucket for all) that the stack uses by default for the strategy's
+// number of ranks, sharding, gradient data type and overlap.
 double bucket_habit(const Software& software, const Strategy& strategy);
 
-// Whether the stack, by default and with this sharding, reduces gradients during backward.
+// Returns whether the stack, by default and with this sharding, reduces gradients during backward.
 bool reduces_beside(const Software& software, Sharding sharding);
 
 // Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to the parts that are recomputed.

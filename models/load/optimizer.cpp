@@ -1,4 +1,4 @@
-// strategy.optimizer: the optimizer and the widths of its states.
+// This file reads strategy.optimizer: the optimizer and the widths of its states.
 #include "models/base/names.h"
 #include "models/load/reader.h"
 

@@ -15,8 +15,8 @@
 
 namespace orrery {
 
-// State that the readers of all sections of a spec share: the file's name for messages, and the origins of the values
-// read so far.
+// The state that the readers of all sections of a spec share: the file's name for messages, and the origins of the
+// values read so far.
 struct SpecReader {
   std::string path;
   std::vector<Origin> origins;
@@ -27,7 +27,7 @@ struct SpecReader {
   [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
 };
 
-// Convert one node to a value. Each overload throws Error naming the key if the node is of another type.
+// These overloads convert one node to a value. Each of them throws Error naming the key if the node is of another type.
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::int64_t& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, int& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, double& value);
@@ -35,7 +35,7 @@ void convert(const SpecReader& reader, const SpecNode& node, const std::string& 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::string& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::vector<std::int64_t>& value);
 
-// The name of the type that convert() reads from a value: "whole number".
+// These overloads return the name of the type that convert() reads from a value: "whole number".
 std::string_view type_of(std::int64_t);
 std::string_view type_of(int);
 std::string_view type_of(double);
@@ -65,7 +65,8 @@ class SpecSection {
   std::string name(std::string_view key) const;  // full name of a key: "strategy.tensor"; the bare key at the top level
   SpecReader& reader() const { return *reader_; }
 
-  // Reads a key into value if the map has it, and records the value with its origin: the key's line, or `otherwise`.
+  // Reads a key into `value` if the map has it, and records the value with its origin: the key's line, or `otherwise`.
+  // Returns whether the map has the key.
   template <class T>
   bool take(std::string_view key, T& value, std::string_view otherwise = "default") const {
     const SpecNode* node = find(key);
@@ -82,7 +83,7 @@ class SpecSection {
     record(key, value ? to_text(*value) : "null", node, "default");
     return node != nullptr;
   }
-  // Reads a count that other values are computed from, and so checks its range at once.
+  // Reads a count from which other values are computed, so that its range (1 to `most`) must be checked at once.
   void take_count(std::string_view key, std::int64_t& value, std::int64_t most,
                   std::string_view otherwise = "default") const;
   // Reads a word that names a value. parse is a function such as find_sharding, which throws Error for an unknown word;
@@ -102,7 +103,8 @@ class SpecSection {
   bool take_word(std::string_view key, std::string& value, std::span<const std::string_view> words,
                  std::string_view otherwise = "default") const;
 
-  // Runs a function that throws Errors without file and line, and adds the file and line of the node to their messages.
+  // Returns the result of a function that throws Errors without file and line, and adds the file and line of the node
+  // to their messages.
   template <class Function>
   auto located(const SpecNode& node, std::string_view key, Function function) const {
     try {
@@ -121,19 +123,19 @@ class SpecSection {
   std::string path_;
 };
 
-// Read strategy.stage_replicas. read_replicas: reads the numbers, and returns whether DAPPLE's planner must choose
-// them. plan_replicas: sets the numbers that the planner chooses (dapple.h).
+// These functions read strategy.stage_replicas. read_replicas: reads the numbers, and returns whether DAPPLE's planner
+// must choose them. plan_replicas: sets the numbers that the planner chooses (dapple.h).
 bool read_replicas(const SpecSection& section, Strategy& s);
 void plan_replicas(const SpecSection& section, Spec& spec);
 
-// strategy.optimizer; no_sync, units and zero_quantize; model.lora and frozen.
+// These functions read strategy.optimizer; strategy.no_sync, units and zero_quantize; model.lora and model.frozen.
 void read_optimizer(const SpecSection& strategy, Optimizer& o);
 void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
 void read_frozen(const SpecSection& model, Model& m);
-// sequence: a length, or a length and the documents that samples are packed from.
+// Reads the section `sequence`: a length, or a length and the documents that samples are packed from.
 void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
 
-// Readers of the parts of a spec; load_spec.cpp calls them.
+// These functions read the sections of a spec; load_spec.cpp calls them.
 Model read_model(SpecReader& reader, const SpecNode* node);
 Cluster read_cluster(SpecReader& reader, const SpecNode* node);
 Software read_software(SpecReader& reader, const SpecNode* node);
@@ -141,10 +143,10 @@ void read_offload(const SpecSection& strategy, Offload& o);
 // Fills spec.strategy and spec.gpus; spec.model, spec.cluster and spec.software must already be filled.
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec);
 
-// Greatest number of ranks: above any cluster; products of two such numbers stay below 2^63
+// The greatest number of ranks: above any cluster; products of two such numbers stay below 2^63.
 inline constexpr std::int64_t kMostRanks = 10'000'000;
 
-// The path of a file named in a spec; a relative name is taken relative to the spec's own folder.
+// Returns the path of a file named in a spec; a relative name is taken relative to the spec's own folder.
 std::string beside(const std::string& spec_path, const std::string& file);
 
 // A broken rule of check(): the key that it is about, and the message; both are empty if no rule is broken.
@@ -157,12 +159,12 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
   return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
 }
 Broken first_broken(const Spec& spec);
-Broken offload_rules(const Spec& spec);     // rules of tensors that may be offloaded
+Broken offload_rules(const Spec& spec);     // rules of strategy.offload
 Broken schedule_rules(const Spec& spec);    // rules of schedules' options
 Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp
 Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, grid.cpp
 Broken unit_rules(const Spec& spec);        // rules of strategy.units, units.cpp
-Broken frozen_rules(const Spec& spec);      // rules of what does not train, frozen.cpp
+Broken frozen_rules(const Spec& spec);      // rules of frozen weights, frozen.cpp
 Broken document_rules(const Spec& spec);    // rules of packed samples, documents.cpp
 Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
 

@@ -11,7 +11,8 @@
 namespace orrery {
 namespace {
 
-// Specs that together contain every map, as empty as possible; the values given here are required.
+// The specs that spec_reference() parses; together they contain every map, as empty as possible; the values given here
+// are required.
 constexpr const char* kSpecs[] = {
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}, "
     "indexer: {}, recurrence: {}}\n"
@@ -30,7 +31,7 @@ std::string default_of(const Origin& origin) {
   return origin.value.empty() || origin.value == "null" ? "-" : origin.value;
 }
 
-// The rows of the reference. The keys of a map follow the row of the map itself.
+// The rows of the reference of keys, while they are collected. The keys of a map follow the row of the map itself.
 struct Reference {
   SpecKeyBook book;
   std::vector<Origin> origins;

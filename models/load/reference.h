@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// A key of a map of the spec. The reader rejects every other key, and docs/reference.md lists these. values: the words
-// that a key accepts, or a name for its type; "" for a plain value, whose type and default the reader knows. otherwise:
-// the default in words, if it depends on other keys.
+// A key of a map of the spec. The reader rejects every key that is not listed, and docs/reference.md prints the listed
+// ones. values: the words that a key accepts, or a name for its type; "" for a plain value, whose type and default the
+// reader knows. otherwise: the default in words, if it depends on other keys.
 struct SpecKey {
   std::string_view name, meaning, example, values = "", otherwise = "";
 };
@@ -33,8 +33,9 @@ struct KeyReference {
   std::string key, type, unit, otherwise, meaning, example, short_key;
 };
 
-// All keys of a spec, in the order in which a spec is written. They come from the parser itself: it parses short specs
-// that contain all maps, and records the keys that it accepts, their types, and the defaults of absent keys.
+// Returns all keys of a spec, in the order in which a spec is written. They come from the parser itself: it parses
+// short specs that contain all maps, and records the keys that it accepts, their types, and the defaults of absent
+// keys.
 std::vector<KeyReference> spec_reference();
 
 // The built-in names that a key of the spec takes, such as those of schedules; empty where it takes none.

@@ -1,4 +1,4 @@
-// Pipeline stages with several ranks that share each micro-batch (stage_replicas): reads, plans and checks them.
+// This file reads, plans and checks stage_replicas: pipeline stages with several ranks that share each micro-batch.
 #include <algorithm>
 
 #include "models/load/reader.h"
@@ -11,7 +11,8 @@ static void forget_single(Strategy& s) {
   if (std::ranges::all_of(s.stage_replicas, [](std::int64_t r) { return r == 1; })) s.stage_replicas.clear();
 }
 
-// Reads stage_replicas; returns whether DAPPLE's planner must choose them.
+// Reads strategy.stage_replicas (DAPPLE: the number of ranks of each stage); returns whether DAPPLE's planner must
+// choose them.
 bool read_replicas(const SpecSection& section, Strategy& s) {
   const SpecNode* node = section.find("stage_replicas");
   const bool planned = node != nullptr && node->kind == SpecNode::Kind::scalar && node->text == "planned";
@@ -41,7 +42,7 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
   if (stages > spec.model.layers)
     section.reader().fail(*section.find("pipeline"), "strategy.pipeline",
                           fmt::format("{} stages for {} layers; a stage has one at least", stages, spec.model.layers));
-  // While costs are computed the pipeline has one stage, because the ranks of the stages are not known yet
+  // While costs are computed, the pipeline is set to one stage, because the ranks of the stages are not known yet.
   s.pipeline = 1;
   const StagePlan plan =
       section.located(*node, "stage_replicas", [&] { return plan_stages(pipeline_costs(spec), stages); });
@@ -59,7 +60,7 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
   forget_single(s);
 }
 
-// Rules of DAPPLE's replicas, which share the samples of a micro-batch and never split a sample.
+// Checks DAPPLE's replicas, which share the samples of a micro-batch and never split a sample.
 Broken replica_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.stage_replicas.empty()) return {};

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A figure given as text: with a suffix or a unit (quantity.h).
+// A pattern of a number given as text: with a suffix or a unit (quantity.h).
 constexpr const char* kFigure = "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)? *[A-Za-z]*(/s)? *$";
 constexpr const char* kWhole = "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)? *[kKMGT]?i? *$";
 constexpr const char* kTopRequired[] = {"model", "sequence", "cluster"};
@@ -29,7 +29,7 @@ Json words(const Names& names) {
   return {{"enum", list}};
 }
 
-// Another name in any case and with - or _ (aliases.h), as a pattern.
+// Returns the pattern of an alias in any case and with - or _ (aliases.h).
 std::string pattern_of(const std::string& name) {
   std::string text;
   for (const char c : name) {
@@ -45,8 +45,8 @@ std::string pattern_of(const std::string& name) {
   return "^" + text + "$";
 }
 
-// The begin of a list's type; its words follow: "list of attention | recurrence". A type that begins with kOneOrListOf
-// also takes one of the words by itself.
+// kListOf begins the name of a list's type; the list's words follow: "list of attention | recurrence". A type that
+// begins with kOneOrListOf also takes one of the words by itself.
 constexpr std::string_view kListOf = "list of ", kOneOrListOf = "one or a list of ";
 
 // The schema of all keys, built from the rows of the reference. A value is a list of choices, one of which must hold.
@@ -74,7 +74,7 @@ class Schema {
     return dot == std::string::npos ? 0 : dot;
   }
 
-  // Other names of a key of the strategy: they are read as the key itself.
+  // Adds the other names of a key of the strategy: they are read as the key itself.
   static void add_aliases(const KeyReference& row, Json& patterns) {
     for (const AliasRow& alias : alias_rows()) {
       if (alias.at == "strategy" && "strategy." + alias.name == row.key)
@@ -123,7 +123,8 @@ class Schema {
     }
   }
 
-  // A type's alternatives: "list of whole numbers, or planned", "none | cpu | nvme".
+  // Returns the alternatives of a type: "list of whole numbers" and "planned" for "list of whole numbers, or planned";
+  // "none", "cpu" and "nvme" for "none | cpu | nvme".
   static std::vector<std::string> parts_of(std::string type) {
     std::vector<std::string> parts;
     if (type == "true or false" || type.find("name or path") == 0 || type.starts_with(kOneOrListOf)) return {type};
@@ -140,7 +141,7 @@ class Schema {
     return parts;
   }
 
-  // The schema of one alternative; null where the map of the key's children says it all.
+  // Returns the schema of one alternative of a type; null if the map of the key's children says it all.
   Json choice_of(const std::string& part, const KeyReference& row) const {
     if (part == "map" || part == "a map" || part.starts_with("{")) return {};
     if (part == "whole number") return {{"type", {"integer", "string"}}, {"pattern", kWhole}};

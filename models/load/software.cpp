@@ -1,4 +1,5 @@
-// Reads the section `software`: the name of a stack's profile, and properties of the stack that a spec sets itself.
+// This file reads the section `software`: the name of a stack's profile, and properties of the stack that a spec sets
+// itself.
 #include <fmt/ranges.h>
 
 #include "models/load/reader.h"
@@ -104,8 +105,9 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"logs_update", "the logged peak is what is reserved from the last micro-batch on", "true"},
 };
 
-// torch.compile fuses chains of element-wise operations into kernels that other stacks write by hand. Layers are
-// compiled, the loss is not (torchtitan compiles the loss too since 2025: fused_cross_entropy).
+// Sets the kernels that torch.compile fuses: chains of element-wise operations, for which other stacks have kernels
+// written by hand. Layers are compiled, the loss is not (torchtitan compiles the loss too since 2025:
+// fused_cross_entropy).
 void fuse(Software::Kernels& k) {
   for (bool* kernel : {&k.fused_softmax, &k.fused_activation, &k.fused_residual, &k.fused_norm, &k.fused_rotary})
     *kernel = true;

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// Named parts of a layer; "selective" is attention alone (Korthikanti et al. 2022).
+// The words for the parts of a layer that can be recomputed; "selective" is attention alone (Korthikanti et al. 2022).
 constexpr Named<bool Recompute::*> kRecomputed[] = {{"full", &Recompute::layer},
                                                     {"selective", &Recompute::attention},
                                                     {"attention", &Recompute::attention},
@@ -127,7 +127,7 @@ void read_schedule(const SpecSection& section, Strategy& s, const Software& soft
   section.take_word("schedule", s.schedule, schedule_names(), habit ? "profile " + software.name : "default");
 }
 
-// The number of virtual stages that the schedule named in a spec requires.
+// Returns the number of virtual stages that the schedule named in a spec requires.
 std::int64_t chunks_of_schedule(const SpecSection& section) {
   const SpecNode* node = section.find("schedule");
   for (const ScheduleRow& row : schedule_rows()) {
@@ -186,7 +186,7 @@ void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, S
   reader.origins.push_back({"gpus", to_text(spec.gpus), from});
 }
 
-// The largest depth d of a q * q * d grid of `ranks` ranks, with d at most q; 1 if there is none.
+// Returns the largest depth d of a q * q * d grid of `ranks` ranks, with d at most q; 1 if there is none.
 std::int64_t deepest_grid(std::int64_t ranks) {
   for (std::int64_t q = 1; q * q <= ranks; ++q) {
     if (ranks % (q * q) == 0 && ranks / (q * q) <= q) return ranks / (q * q);
@@ -244,8 +244,8 @@ void read_server(const SpecSection& section, Strategy& s) {
   map.take("snapshot_every", server.snapshot_every);
 }
 
-// Reads the sharding. FSDP's HYBRID_SHARD shards inside a node, so the default of shard_group is the number of data
-// ranks in a node.
+// Reads the sharding and the size of its shard group. FSDP's HYBRID_SHARD shards inside a node, so the default of
+// shard_group is the number of data ranks in a node.
 void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   section.take_named(
       "sharding", s.sharding, find_sharding, [](Sharding kind) { return name_of(kind); }, "default");
@@ -278,11 +278,11 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
   section.take("clip", s.clip);
 }
 
-// PyTorch's selective checkpointing by operation, as torchtitan sets it up: the results of attention and of every
-// second matrix product are kept, everything else is recomputed. Here products are kept or recomputed by layers: the
-// MLP of every second layer is 40 % of the products of two layers of Llama 3 8B, while every second product would be 37
-// %. cuDNN's attention was not on torchtitan's list of kept operations until December 2025 (pytorch/torchtitan pull
-// request 2095).
+// Sets the parts that are recomputed by PyTorch's selective checkpointing by operation, as torchtitan sets it up: the
+// results of attention and of every second matrix product are kept, everything else is recomputed. Here products are
+// kept or recomputed by layers: the MLP of every second layer is 40 % of the products of two layers of Llama 3 8B,
+// while every second product would be 37 %. cuDNN's attention was not on torchtitan's list of kept operations until
+// December 2025 (pytorch/torchtitan pull request 2095).
 void recompute_operations(Recompute& r, const Software& software) {
   r.attention = software.kernels.attention_kernel == FlashKernel::cudnn;
   r.norm = r.activation = r.every_second_mlp = true;

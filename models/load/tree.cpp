@@ -170,7 +170,7 @@ SpecNode parse_tree(std::string_view text, const std::string& path, std::vector<
 
 namespace {
 
-// A scalar as YAML: in quotes if without them it could be read as something else than a string.
+// Returns a scalar as YAML: in quotes if without them it could be read as something else than a string.
 std::string scalar_text(const std::string& text) {
   const bool plain = !text.empty() && text.find_first_of(":#{}[],&*!|>'\"%@`\\\n") == std::string::npos &&
                      text.front() != ' ' && text.back() != ' ' && text.front() != '-' && text.front() != '?';

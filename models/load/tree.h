@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-// The contents of a YAML or JSON file as a tree whose nodes remember their lines. It does not depend on the spec's
-// keys.
+// A node of the tree of a YAML or JSON file's contents, which remembers its line. The tree does not depend on the
+// spec's keys.
 struct SpecNode {
   enum class Kind : unsigned char { null, scalar, list, map };
   Kind kind = Kind::null;
@@ -18,7 +18,7 @@ struct SpecNode {
 
   SpecNode* find(std::string_view key);
   const SpecNode* find(std::string_view key) const;
-  SpecNode& insert(std::string_view key);  // the item with this key, which is added if the map lacks it
+  SpecNode& insert(std::string_view key);  // returns the item with this key, after adding it if the map lacks it
 };
 
 // A key that occurs twice in one map of a file.
@@ -33,7 +33,8 @@ struct TwiceGiven {
 // list.
 SpecNode parse_tree(std::string_view text, const std::string& path, std::vector<TwiceGiven>* twice = nullptr);
 
-// The tree as YAML without comments, one key or item in each line, from which parse_tree() reads the same values.
+// Returns the tree as YAML without comments, one key or item in each line, from which parse_tree() reads the same
+// values.
 std::string print_tree(const SpecNode& root);
 
 }  // namespace orrery

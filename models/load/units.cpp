@@ -1,4 +1,5 @@
-// Which gradients and weights travel together, when, and how wide: strategy.no_sync, units and zero_quantize.
+// This file reads strategy.no_sync, units and zero_quantize: when gradients are reduced, which weights are gathered and
+// reduced together, and with how many bits.
 #include <algorithm>
 #include <set>
 

@@ -7,7 +7,8 @@
 
 namespace orrery {
 
-// Lists of ranks, all in one array, because a large cluster has very many short ones.
+// A list of groups, each a list of ranks. All ranks lie in one array, because a large cluster has very many short
+// groups.
 class GroupList {
  public:
   using Group = std::span<const std::int32_t>;
@@ -28,7 +29,7 @@ class GroupList {
   };
 
   GroupList() = default;
-  // Builds `count` lists: the ranks r with member_of[r] == i make list i, in rank order.
+  // Builds `count` groups: the ranks r with member_of[r] == i make group i, in rank order.
   GroupList(std::span<const std::int32_t> member_of, std::size_t count) : begins_(count + 1), ranks_(member_of.size()) {
     for (const std::int32_t group : member_of) ++begins_[static_cast<std::size_t>(group) + 1];
     for (std::size_t i = 0; i < count; ++i) begins_[i + 1] += begins_[i];
@@ -54,7 +55,7 @@ class GroupList {
   }
 
  private:
-  // indices into ranks_ at which the lists begin, then the end of the last list
+  // indices into ranks_ at which the groups begin, then the end of the last group
   std::vector<std::size_t> begins_ = {0};
   std::vector<std::int32_t> ranks_;
 };

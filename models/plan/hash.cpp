@@ -8,7 +8,8 @@
 namespace orrery {
 namespace {
 
-// Every number goes through one round of a 64-bit mixer (the finalizer of MurmurHash3, Appleby 2011).
+// The hash of a sequence of numbers: every number goes through one round of a 64-bit mixer (the finalizer of
+// MurmurHash3, Appleby 2011).
 class Hash {
  public:
   template <typename T>
@@ -159,7 +160,7 @@ void add_block(Hash& h, const Block& block) {
     h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of,
           p.over, p.columns_over.has_value(), p.columns_over.value_or(p.over), p.cut_in_depth);
     for (const std::int64_t rows : p.sections) h.add(rows);
-    if (p.frozen) h.all(p.frozen, p.nf4);  // plans of models that train whole keep their hashes
+    if (p.frozen) h.all(p.frozen, p.nf4);  // without frozen weights a plan keeps the hash it had before they were added
   }
 }
 

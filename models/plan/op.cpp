@@ -7,47 +7,50 @@ namespace {
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
-// FLOPs and bytes of each op. A pass reads or writes every element once. An op that is not fused has the passes of
-// eager PyTorch, where each operation reads its inputs and writes its output once; the passes are counted from the
-// operations that PyTorch's and Megatron's sources call, which a comment at each op lists. Published step times check
-// the sums (cross-entropy: 52 bytes a logit with the casts are counted, fits gave 46 with Megatron's ops and 59 with
-// nanotron's; element-wise passes of a layer: 1.3 times the counted ones; Megatron's optimizer step: about 58 bytes a
-// parameter).
+// WorkCost computes the FLOPs of each op and the bytes that it reads from and writes to device memory; `width` is the
+// number of bytes of an activation element. A pass is one read or one write of every element. An op that is not fused
+// has the passes of eager PyTorch, where each operation reads its inputs and writes its output once; the passes are
+// counted from the operations that PyTorch's and Megatron's sources call, which a comment at each op lists with the
+// passes of each. Published step times check the sums (cross-entropy: 52 bytes a logit with the casts are counted, fits
+// gave 46 with Megatron's ops and 59 with nanotron's; element-wise passes of a layer: 1.3 times the counted ones;
+// Megatron's optimizer step: about 58 bytes a parameter).
 struct WorkCost {
   Bytes width;
 
-  // 2 m n k operations; every operand is read or written once, an accumulated result is read and written.
+  // A matrix product takes 2 m n k operations. Every operand is read or written once; a result that is added to C is
+  // both read and written.
   Cost operator()(const Gemm& g) const {
     const double batch = d(g.batch);
     const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
     return {2 * batch * d(g.m) * d(g.n) * d(g.k), batch * ((d(g.m) + d(g.n)) * d(g.k) * d(width) + result)};
   }
-  // Every expert's weights are read completely, however few rows the expert has.
+  // The weights of every expert are read completely, however few rows the expert has.
   Cost operator()(const GroupedGemm& g) const {
     const bool weights = g.role == Gemm::Role::weight_gradient;
     const double matrices = d(g.groups) * d(g.out) * d(g.in);
     const double passed = matrices * d(weights ? g.result_bytes * (g.accumulate ? 2 : 1) : width);
     return {2 * d(g.rows) * d(g.out) * d(g.in), passed + d(g.rows) * (d(g.out) + d(g.in)) * d(width)};
   }
-  // Forward reads and writes every row, backward reads every row.
+  // Forward reads and writes every row of tokens, backward only reads every row.
   Cost operator()(const GroupedBias& b) const {
     const double passes = b.direction == Direction::forward ? 2 : 1, elements = d(b.rows) * d(b.columns);
     return {(b.weighted ? 2 : 1) * elements, passes * elements * d(width) + (b.weighted ? 4 * d(b.rows) : 0)};
   }
-  // Passes of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1), scattering the
-  // chosen probabilities and the map of choices (3), load and auxiliary loss (3), counts (1); backward has the
-  // gradients of these.
+  // The passes are those of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1),
+  // scattering the chosen probabilities and the map of choices (3), load and auxiliary loss (3), counts (1); backward
+  // has the gradients of these.
   Cost operator()(const Gate& g) const {
     const double passes = g.direction == Direction::forward ? 10 : 8;
     return {10 * d(g.rows) * d(g.experts), passes * 4 * d(g.rows) * d(g.experts)};
   }
-  // Expanding reads and writes every moved row; summing reads every moved row and writes one row per token.
+  // Expanding tokens into the order of experts reads and writes every moved row; summing them back reads every moved
+  // row and writes one row per token.
   Cost operator()(const Permute& p) const {
     const double read = d(p.moved), written = d(p.expand ? p.moved : p.rows);
     return {p.expand ? 0 : d(p.moved) * d(p.columns),
             (read + written) * d(p.columns) * d(width) + (p.weighted ? 8 * d(p.moved) : 0)};
   }
-  // Backward reads x and dy and writes dx.
+  // Forward reads x and writes y (2 passes); backward reads x and dy and writes dx (3).
   Cost operator()(const SigmoidGate& g) const {
     const double elements = d(g.rows) * d(g.columns), passes = g.direction == Direction::forward ? 2 : 3;
     return {passes * elements, (passes * elements + 2 * d(g.rows)) * d(width)};
@@ -56,8 +59,8 @@ struct WorkCost {
     return {0, 2 * d(s.rows) * (d(s.columns) * d(width) + (s.weighted ? 4 : 0))};
   }
   Cost operator()(const CountTokens& c) const { return {0, 4 * d(c.counts)}; }
-  // Two products in forward, five in backward (scores again, dV, dP, dQ, dK), over half of all query-key pairs when
-  // causal.
+  // Forward has two matrix products, backward five (scores again, dV, dP, dQ, dK), over the query-key pairs that the
+  // mask leaves: half of all pairs if it is causal.
   Cost operator()(const FlashAttention& a) const {
     const double pair = d(a.batch) * d(a.heads) * d(a.query) * keys_per_query(a);
     const double forward = 2 * pair * (d(a.head_dim) + d(a.value_dim));
@@ -67,32 +70,33 @@ struct WorkCost {
     return {back ? forward * 2.5 : forward, (back ? values * 2 : values) + merged_bytes(a, width)};
   }
   Cost operator()(const MoveHeads& m) const { return {0, 2 * d(m.rows) * d(m.members) * d(m.columns()) * d(width)}; }
-  // Unfused: scale, mask, softmax and cast read and write once each; in backward softmax reads twice and writes once,
-  // mask and scale read and write once each.
+  // Unfused: scale, mask, softmax and cast read and write the scores once each; in backward softmax reads twice and
+  // writes once, mask and scale read and write once each.
   Cost operator()(const Softmax& s) const {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 8) : (s.fused ? 3 : 7);
     return {5 * d(s.rows) * d(s.columns), passes * d(s.rows) * d(s.columns) * d(width)};
   }
-  // Fused: backward reads x and dy, writes dx, and reads once more for the weight's gradient. Unfused: cast to fp32 (6
-  // bytes per 16-bit element), square (8), mean (4), multiplication by the inverse deviation (8), cast (6),
-  // multiplication by the weight (4); backward has the gradients of these operations, most of which take twice the
-  // bytes.
+  // Fused: forward reads x and writes y; backward reads x and dy, writes dx, and reads once more for the weight's
+  // gradient. Unfused: cast to fp32 (6 bytes per 16-bit element), square (8), mean (4), multiplication by the inverse
+  // deviation (8), cast (6), multiplication by the weight (4); backward has the gradients of these operations, most of
+  // which take twice the bytes.
   Cost operator()(const Normalize& n) const {
     const bool forward = n.direction == Direction::forward;
     double passes = forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
-    // If rows are cut into pieces, forward reads x for the sums, then reads x and writes y; in backward each of the two
-    // parts has three passes. Unfused, each part has half of the passes.
+    // If each row is cut into pieces on several ranks, forward reads x for the sums, then reads x and writes y; in
+    // backward each of the two parts has three passes. Unfused, each part has half of the passes.
     const bool whole = n.part == Normalize::Part::whole, sums = n.part == Normalize::Part::sums;
     if (!whole) passes = !n.fused ? passes / 2 : forward ? (sums ? 1 : 2) : 3;
     return {(whole ? 8 : 4) * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
   }
-  // Unfused: cast to fp32 (6 bytes per 16-bit element), multiplication as complex numbers (8), cast (6).
+  // Unfused rotary embedding: cast to fp32 (6 bytes per 16-bit element), multiplication as complex numbers (8), cast
+  // back (6).
   Cost operator()(const Rotary& r) const {
     return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 10) * d(r.rows) * d(r.columns) * d(width)};
   }
   // Fused (Transformer Engine's and Megatron-Core's kernels for latent attention): the queries' rotated part is read
   // and written in place, keys and values are read and written once. Unfused: the rotated parts of queries and keys
-  // cost what Rotary does, and queries and keys are concatenated again.
+  // cost what Rotary does, and queries and keys are concatenated once more.
   Cost operator()(const LatentHeads& l) const {
     const double heads = d(l.rows) * d(l.heads), rope = heads * d(l.rope);
     const double packed = heads * d(2 * l.nope + l.rope + 2 * l.value) + d(l.rows) * d(l.rope);
@@ -101,8 +105,8 @@ struct WorkCost {
     return {4 * rope, (l.fused ? passes : passes + more) * d(width)};
   }
   Cost operator()(const Split& s) const { return {0, 2 * d(s.rows) * d(s.first + s.second) * d(width)}; }
-  // Unfused SwiGLU: silu (2 passes) and its product with the other half (3); in backward the product's two gradients (3
-  // each), silu's gradient (3), and the concatenation of the two halves (4).
+  // Unfused SwiGLU: silu (2 passes) and its product with the other half of the columns (3); in backward the product's
+  // two gradients (3 each), silu's gradient (3), and the concatenation of the gradients of the two halves (4).
   Cost operator()(const Activation& a) const {
     const double in = a.gated ? 2 : 1;
     const double fused = a.direction == Direction::forward ? in + 1 : 2 * in + 1;
@@ -111,7 +115,7 @@ struct WorkCost {
     const double weights = a.weighted ? (a.direction == Direction::forward ? 4 : 8) * d(a.rows) : 0;
     return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width) + weights};
   }
-  // Unfused: adding the bias reads and writes once, and so does dropout.
+  // Unfused: adding the bias reads and writes the rows once more, and so does dropout.
   Cost operator()(const Residual& r) const {
     const double elements = d(r.rows) * d(r.columns);
     const double mask = r.dropout ? 1 : 0;
@@ -123,17 +127,17 @@ struct WorkCost {
   Cost operator()(const BiasGradient& b) const {
     return {d(b.rows) * d(b.columns), d(b.rows) * d(b.columns) * d(width)};
   }
-  // Backward reads the output's gradient, and reads and writes as many rows of the table's gradient.
+  // Backward reads the gradient of the op's output, and reads and writes as many rows of the table's gradient.
   Cost operator()(const Embedding& e) const {
     const double elements = d(e.rows) * d(e.columns);
     return {0, elements * (e.direction == Direction::forward ? (e.positions ? 3 : 2) * d(width)
                                                              : d(width) + 2 * d(e.gradient_bytes))};
   }
-  // Passes over fp32 logits: `maximum` reads; `exponent` and `gradient` read and write. Unfused: eager PyTorch
+  // The passes go over fp32 logits: `maximum` reads; `exponent` and `gradient` read and write. Unfused: eager PyTorch
   // subtracts and exponentiates (a read and a write each) and sums (a read); Megatron's vocab_parallel_cross_entropy
   // divides by the sum and multiplies by the gradient of the loss. A metric casts the logits to fp32 (as autocast does)
-  // and writes their log-softmax. Without the cast to fp32, the logits are read twice as 16-bit numbers, and once more
-  // for the gradient that is written.
+  // and writes their log-softmax. Without the cast to fp32 (narrow), the logits are read twice as 16-bit numbers, and
+  // once more for the gradient that is written.
   Cost operator()(const CrossEntropy& c) const {
     const double pass = d(c.rows) * d(c.columns) * (c.narrow ? d(width) : 4);
     switch (c.part) {
@@ -153,7 +157,7 @@ struct WorkCost {
     return {};
   }
   Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to * (c.transpose ? 2 : 1))}; }
-  // Backward reads forward's result, and reads and writes the gradient.
+  // Backward reads the result of forward, and reads and writes the gradient.
   Cost operator()(const SoftCap& s) const {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 6) : (s.fused ? 3 : 7);
     return {4 * d(s.elements), passes * d(s.elements) * d(width)};
@@ -166,23 +170,24 @@ struct WorkCost {
   Cost operator()(const Wait&) const { return {}; }
   Cost operator()(const Exchange&) const { return {}; }
   Cost operator()(const SquaredNorm& n) const { return {2 * d(n.elements), d(n.elements) * d(n.width)}; }
-  // Reads gradient, master weights and moments; writes master weights, moments and the weights for forward. Unfused,
-  // torch's foreach AdamW takes 20 passes: decay (2), first moment (3), second (2 + 3), root (2), correction (2),
-  // epsilon (2), update (4); a fused update takes 7, so that about 12 are added.
+  // The update reads gradients, master weights and moments, and writes master weights, moments and the weights for
+  // forward. Unfused, torch's foreach AdamW takes 20 passes: decay (2), first moment (3), second (2 + 3), root (2),
+  // correction (2), epsilon (2), update (4); a fused update takes 7, so about 12 are added for an unfused one.
   Cost operator()(const Update& u) const {
     const Bytes weight = u.master > 0 ? u.master : u.forward;
     const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));
     return {12 * d(u.elements), d(u.elements) * (u.fused ? fused : fused + 12 * d(weight))};
   }
-  // Forward reads and writes every column; backward reads the input and the result's gradient, reads and writes the
-  // projection's gradient.
+  // Forward reads and writes every column of every token; backward reads the input and the result's gradient, and reads
+  // and writes the projection's gradient.
   Cost operator()(const Convolution& c) const {
     const double elements = d(c.batch) * d(c.sequence) * d(c.columns);
     const bool forward = c.direction == Direction::forward;
     return {(forward ? 2 : 6) * elements * d(c.taps), (forward ? 2 : 4) * elements * d(width)};
   }
-  // Forward reads queries, keys and values and writes the results, the state of every chunk and what is kept for
-  // backward. Backward reads these again, with the results' gradient, and writes the gradients.
+  // Forward reads queries, keys and values, and writes the results, the recurrence's state after every chunk of tokens,
+  // and what is kept for backward. Backward reads all of these again and the results' gradient, and writes the
+  // gradients.
   Cost operator()(const Scan& s) const {
     const double in = d(s.rows()) * d(s.columns()), out = d(s.rows()) * d(s.heads) * d(s.value_dim);
     const double states = d(s.rows()) / d(s.chunk) * d(s.heads) * d(s.key_dim) * d(s.value_dim);
@@ -190,15 +195,18 @@ struct WorkCost {
     const double passed = back ? 2 * in + 2 * out + 4 * states : in + out + 2 * states;
     return {(back ? 3 : 1) * scan_flops(s), passed * d(width) + d(s.kept_bytes(width))};
   }
-  // Forward reads x and the gate and writes; backward reads both and dy, writes both gradients, and reads once more for
-  // the weights' gradient.
+  // Forward reads x and the gate and writes the result; backward reads both and dy, writes both gradients, and reads
+  // once more for the gradient of the norm's weights.
   Cost operator()(const GatedNorm& n) const {
     const double elements = d(n.rows) * d(n.columns);
     const bool forward = n.direction == Direction::forward;
     return {(forward ? 10 : 24) * elements, (forward ? 3 : 6) * elements * d(width)};
   }
-  // Every pair of an earlier token costs a product in each head of the index. Scores are written once, in fp32, and
-  // read by the choice; backward knows the chosen pairs, and has two gradients of each product.
+  // In each head of the index, every pair of a token and an earlier token costs a dot product over head_dim elements
+  // and 3 more operations (ReLU, times a weight, sum over heads); as a token pairs with earlier tokens only, half of
+  // all query * key pairs count. Forward writes each pair's score once, in fp32 (4 bytes), the choice of the top_k
+  // reads it, and 4 bytes are written for each chosen token. Backward handles only the chosen pairs, with three times
+  // the operations of forward for each: the product again and its two gradients.
   Cost operator()(const IndexScores& i) const {
     const bool forward = i.direction == Direction::forward;
     const double all = d(i.batch) * d(i.query) * d(i.key) / 2;
@@ -208,8 +216,8 @@ struct WorkCost {
     if (forward) return {all * pair, rows + 8 * all + 4 * chosen};
     return {3 * chosen * pair, 2 * rows + 12 * chosen};
   }
-  // An iteration of the smaller side m and the larger one n: X X^T and its product with X of 2 m^2 n each, and a square
-  // of A of 2 m^3. Every product reads two matrices and writes one.
+  // An iteration on a matrix with smaller side m and larger side n has two products of 2 m^2 n operations each, X X^T =
+  // A and the last one with X, and a square of A of 2 m^3. Every product reads two matrices and writes one.
   Cost operator()(const Orthogonalize& o) const {
     const double m = d(std::min(o.rows, o.columns)), n = d(std::max(o.rows, o.columns));
     const double each = d(o.iterations) * d(o.matrices);
@@ -221,12 +229,12 @@ struct WorkCost {
 
 struct Kernels {
   int operator()(const Gemm&) const { return 1; }
-  // Transformer Engine calls cuBLAS for each expert
+  // Transformer Engine calls cuBLAS once for each expert, so there is one kernel an expert.
   int operator()(const GroupedGemm& g) const { return static_cast<int>(g.groups); }
   int operator()(const GroupedBias& b) const { return static_cast<int>(b.groups); }
   int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
   int operator()(const Permute&) const { return 2; }
-  // number of separate operations in eager PyTorch, forward or backward
+  // An unfused sigmoid gate launches one kernel for each operation in eager PyTorch.
   int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }
   int operator()(const SortChunks&) const { return 2; }
   int operator()(const CountTokens&) const { return 2; }
@@ -264,8 +272,9 @@ struct Kernels {
   int operator()(const SquaredNorm&) const { return 2; }
   int operator()(const Update& u) const { return u.fused ? 4 : 200; }
   int operator()(const Convolution&) const { return 1; }
-  // flash-linear-attention's chunked kernels: cumulated decays, pairs of a chunk, their inverse, keys and values by it,
-  // states, results; backward computes keys, values and states again before their gradients. Mamba's have five.
+  // The numbers are those of flash-linear-attention's chunked kernels: cumulated decays, pairs of a chunk, their
+  // inverse, keys and values by it, states, results; backward computes keys, values and states again before their
+  // gradients. Mamba has five kernels, which count as six here.
   int operator()(const Scan& s) const { return s.direction == Direction::forward ? 6 : 10; }
   int operator()(const GatedNorm& n) const { return n.direction == Direction::forward ? 1 : 2; }
   int operator()(const IndexScores& i) const { return i.direction == Direction::forward ? 2 : 3; }
@@ -285,20 +294,22 @@ struct Calls : Kernels {
   int operator()(const Embedding&) const { return 1; }
   int operator()(const Scan&) const { return 1; }
   int operator()(const SquaredNorm&) const { return 1; }
-  // number of foreach operations of an unfused optimizer in torch.optim
+  // 12 is the number of foreach operations of an unfused optimizer in torch.optim.
   int operator()(const Update& u) const { return u.fused ? 1 : 12; }
 };
 
 }  // namespace
 
-// Merging is a kernel of its own, which reads the new part and the result so far, and writes the result.
+// Merging is a kernel of its own, which reads the attention over some keys and the result so far, and writes the merged
+// result: three passes over (batch, query, heads, value_dim).
 double merged_bytes(const FlashAttention& a, Bytes width) {
   return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
 }
 
-// Within a chunk of c tokens every token meets c others: pairs of keys and of queries with keys, results from values;
-// the delta rule adds the inverse applied to keys and values. Each token reads the state and adds to it, and the delta
-// rule's prediction is a third product with it. Kernels compute the chunk's whole square.
+// Within a chunk of c tokens every token meets c others, because kernels compute the chunk's whole square: in pairs of
+// keys, in pairs of queries with keys, and in results from values. The delta rule adds the inverse of the pairs of keys
+// applied to keys and values. Each token also reads the state (key_dim, value_dim) and adds to it, 2 k v operations
+// each, and the delta rule's prediction of the value is a third product with the state.
 double scan_flops(const Scan& s) {
   const double k = d(s.key_dim), v = d(s.value_dim), c = std::min(d(s.chunk), d(s.sequence));
   const double once = row_of(s.rule).corrects ? 2 * c * (3 * k + 2 * v) + 6 * k * v

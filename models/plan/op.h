@@ -15,21 +15,22 @@
 
 namespace orrery {
 
-// The work of one task (a kernel, a memcpy or a transfer): one struct per type of kernel, which holds only shapes and
-// options. A new struct needs code in four places: here, op.cpp (flops, bytes), its kernel and its launch; the compiler
-// reports a place that was forgotten (std::visit). Shapes are of one rank's part. Rows are tokens: batch * sequence /
-// context of them.
+// Each struct below describes the work of one kind of task (a kernel, a memcpy or a transfer) by its shapes and options
+// alone. A new struct needs code in four places: here, op.cpp (flops, bytes), its kernel and its launch; the compiler
+// reports a place that was forgotten (std::visit). All shapes are those of one rank's part. Unless said otherwise, a
+// row is a token: for a micro-batch a rank has batch * sequence / context of them, with the size of the context
+// parallel group.
 
 enum class Direction : std::uint8_t { forward, backward };
 
-// An op whose number of rows is known only at run time (Op::runtime_size, the tokens routed to experts) holds the
-// predicted number of rows; the executor takes the real number from its buffers.
+// If the number of rows of an op is known only at run time (Op::runtime_size, the tokens routed to experts), its struct
+// holds the predicted number; the executor takes the real number from the op's buffers.
 
-// C(m, n) [+]= A(m, k) B(k, n), for each of `batch` pairs of matrices; a bias is added if the op reads one. role says
-// which product this is. A linear layer has three: output y(tokens, out) = x W^T; input gradient dx = dy W; weight
-// gradient dW(out, in) [+]= dy^T x. Attention has six, batched over every sample and head: scores Q K^T, values P V,
-// and in backward dP = dY V^T, dV = P^T dY, dQ = dS K, dK = dS^T Q; their q, k and v lie in one packed buffer of heads
-// and kv_heads.
+// A matrix product C(m, n) [+]= A(m, k) B(k, n), for each of `batch` pairs of matrices; a bias is added if the op reads
+// one. `role` says which product of a layer it is. A linear layer has three: the output y(tokens, out) = x W^T; the
+// input gradient dx = dy W; the weight gradient dW(out, in) [+]= dy^T x. Attention has six, batched over every sample
+// and head: scores Q K^T, values P V, and in backward dP = dY V^T, dV = P^T dY, dQ = dS K, dK = dS^T Q, where Q, K and
+// V lie in one packed buffer of `heads` query heads and `kv_heads` key/value heads.
 struct Gemm {
   enum class Role : std::uint8_t {
     output,
@@ -45,56 +46,58 @@ struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   Role role = Role::output;
-  bool accumulate = false;               // whether the product is added to C
-  Bytes result_bytes = 2;                // number of bytes of an element of C
-  std::int64_t heads = 0, kv_heads = 0;  // numbers of query and key/value heads, for attention's products
+  bool accumulate = false;               // whether the product is added to C instead of overwriting it
+  Bytes result_bytes = 2;                // bytes of one element of C
+  std::int64_t heads = 0, kv_heads = 0;  // for attention's products: numbers of query heads and of key/value heads
   // A linear layer may run in tiles, one after another: this product is number `tile` of `tiles` equal parts of the
   // layer's outputs (columns of y and dy). An input gradient accumulates after the first tile.
   std::int64_t tile = 0, tiles = 1;
   // A product may be split into `pieces` kernels with equally many rows that run at the same time; this is number
   // `piece`.
   std::int64_t pieces = 1, piece = 0;
-  // The rows that a product covers if each tensor rank holds a part of the rows. member: the rows of the group member
-  // `piece` ranks before this rank. before, behind, others: the rows of all members before this rank, of all members
-  // after it, or of both (m is the number of rows for a rank in the middle of the group). runs: every member's rows are
-  // cut into `pieces` equal runs, and the product covers run number `piece` of every member.
+  // If each rank of the tensor parallel group holds a part of the rows, these values say which rows the product covers.
+  // member: the rows of the group member `piece` ranks before this rank. before, behind, others: the rows of all
+  // members before this rank, of all members after it, or of both (m is the number of rows for a rank in the middle of
+  // the group). runs: every member's rows are cut into `pieces` equal runs, and the product covers run number `piece`
+  // of every member.
   enum class Rows : std::uint8_t { all, member, before, behind, others, runs };
   Rows rows = Rows::all;
 };
 
-// One product for each of this rank's `groups` experts (grouped GEMM). `rows` is the number of rows of all experts
-// together; they are sorted by expert, and each product reads its own expert's rows. The weights (out, in) of the
-// experts lie one after another. even: every expert has equally many rows; else each expert's number of rows is the
-// number of tokens counted for it (CountTokens).
+// A grouped matrix product: one product for each of this rank's `groups` experts. `rows` is the number of rows of all
+// experts together; the rows are sorted by expert, and each product reads its own expert's rows. The weights (out, in)
+// of the experts lie one after another. even: every expert has equally many rows; else each expert's number of rows is
+// the number of tokens counted for it (CountTokens).
 struct GroupedGemm {
   std::int64_t groups = 0, rows = 0, out = 0, in = 0;
-  Gemm::Role role = Gemm::Role::output;  // output, input_gradient or weight_gradient
+  Gemm::Role role = Gemm::Role::output;  // which product of the layer: output, input_gradient or weight_gradient
   bool accumulate = false;
   Bytes result_bytes = 2;
   bool even = false;
 };
 
-// Adds each expert's bias (groups, columns) to its rows, which are sorted as in GroupedGemm: y += b, or y += weight b
-// if the op reads the router's weights (weighted). The results of the ranks of a group expert_tensor are summed, so
-// each of these ranks adds an equal part of b. Backward adds to the gradient of the biases, and yields the part of the
-// router weights' gradient that comes from the bias.
+// The op adds each expert's bias (groups, columns) to the expert's rows, which are sorted as in GroupedGemm: y += b, or
+// y += weight b if the op reads the router's weights (weighted). The results of the ranks of a group expert_tensor are
+// summed, so each of these ranks adds an equal part of b. Backward adds to the gradient of the biases, and yields the
+// part of the router weights' gradient that comes from the bias.
 struct GroupedBias {
   std::int64_t groups = 0, rows = 0, columns = 0;
   bool even = false, weighted = false;
   Direction direction = Direction::forward;
 };
 
-// The router's choice for every token: scores of all experts from logits (rows, experts), by softmax or sigmoid; the
-// top_k experts with the largest scores are chosen, of equal scores the expert with the lower number. corrected: a bias
-// per expert is added to the scores for the choice alone (DeepSeek-V3). An expert's output is weighted by its score
-// (top_k 1: Fedus et al. 2021, Switch Transformer) or by its fraction of the sum of the chosen scores. The experts form
-// `expert_groups` equal groups; a token can only choose from the best top_groups of these, ranked by their largest
-// score, or if corrected by the sum of their two largest scores. capacity > 0: the tokens are cut into `groups` equal
-// runs, and an expert takes at most the first `capacity` tokens that chose it in each run; further choices are dropped.
-// padded: every expert gets exactly `capacity` rows of every run. The auxiliary loss of T tokens is aux_loss * experts
-// * sum over experts of (fraction of all choices * mean score) (Switch, section 2.2; sigmoid scores are divided by
-// their sum); only its gradient is computed. If the tokens of a micro-batch are spread over several ranks (`sharers` of
-// them), forward counts the choices by expert, and these ranks' counts are summed for the auxiliary loss.
+// The router's choice of experts for every token. The scores of all experts are computed from logits (rows, experts) by
+// softmax or sigmoid, and the top_k experts with the largest scores are chosen; of equal scores, the expert with the
+// lower number wins. corrected: a bias per expert is added to the scores for the choice alone (DeepSeek-V3). An
+// expert's output is weighted by its score (top_k 1: Fedus et al. 2021, Switch Transformer) or by its fraction of the
+// sum of the chosen scores. The experts form `expert_groups` equal groups; a token can only choose from the best
+// top_groups of these, ranked by their largest score, or if corrected by the sum of their two largest scores. capacity
+// > 0: the tokens are cut into `groups` equal runs, and an expert takes at most the first `capacity` tokens that chose
+// it in each run; further choices are dropped. padded: every expert gets exactly `capacity` rows of every run. The
+// auxiliary loss of T tokens is aux_loss * experts * sum over experts of (fraction of all choices * mean score)
+// (Switch, section 2.2; sigmoid scores are divided by their sum); only its gradient is computed. If the tokens of a
+// micro-batch are spread over several ranks (`sharers` of them), forward counts the choices by expert, and these ranks'
+// counts are summed for the auxiliary loss.
 struct Gate {
   std::int64_t rows = 0, experts = 0, top_k = 0, capacity = 0, groups = 1, expert_groups = 1, top_groups = 1;
   std::int64_t sharers = 1;
@@ -103,47 +106,48 @@ struct Gate {
   Direction direction = Direction::forward;
 };
 
-// Copies the rows of tokens into the order of experts, or back. The order of experts has `moved` rows, sorted by expert
-// and within an expert by token; a token has at most `copies` rows there. expand: a token's row is copied to each of
-// its rows in the order of experts (other rows get zeros); else the rows of a token are summed into one. weighted: the
-// router's weights (rows, copies) are moved too, one number a row.
+// The op copies the rows of tokens into the order of experts, or back. The order of experts has `moved` rows, sorted by
+// expert and within an expert by token; a token has at most `copies` rows there. expand: a token's row is copied to
+// each of its rows in the order of experts (other rows get zeros); else the rows of a token are summed into one.
+// weighted: the router's weights (rows, copies) are moved too, one number a row.
 struct Permute {
   std::int64_t rows = 0, copies = 0, columns = 0, moved = 0;
   bool expand = true, weighted = false;
 };
 
-// y = x sigmoid(g), with one number g for each row, which is the gate of shared experts (Qwen1.5-MoE). Backward yields
-// the gradients of x and of g.
+// The gate of shared experts (Qwen1.5-MoE), y = x sigmoid(g), with one number g for each row. Backward yields the
+// gradients of x and of g.
 struct SigmoidGate {
   std::int64_t rows = 0, columns = 0;
   Direction direction = Direction::forward;
 };
 
-// Sorts received rows, which are ordered by source rank and then by expert, into the order of experts; `back` sorts
-// them into the order of source ranks again. weighted: the router's weights are moved too, as in Permute.
+// The op sorts the rows that a rank received from the ranks of its expert parallel group, which are ordered by source
+// rank and then by expert, into the order of experts; `back` sorts them into the order of source ranks again. weighted:
+// the router's weights are moved too, as in Permute.
 struct SortChunks {
   std::int64_t rows = 0, columns = 0, sources = 0, experts = 0;
   bool weighted = false, even = false, back = false;
 };
 
-// The host reads the numbers of rows that its rank sends and receives (the block's runtime sizes, in their order) from
-// a buffer of `counts` numbers.
+// The host reads the numbers of tokens that its rank sends to and receives from other ranks for the experts (the
+// block's runtime sizes, in their order) from a buffer of `counts` numbers.
 struct CountTokens {
   std::int64_t counts = 0;
 };
 
-// softmax(Q K^T / sqrt(d)) V, without writing the scores to memory. q is (batch, query, heads, head_dim); k and v have
-// kv_heads heads. Under context parallelism the queries and the keys may come from different parts of the sequence
-// (models/spec/sequence.h). The keys then lie in a buffer of their own (keys_apart), and come from the sequence block
-// `hops` blocks before the rank's own, or from all blocks. merges: the result over these keys is merged with the result
-// over earlier keys by the log-sum-exp of its rows (Liu et al. 2023, Ring Attention, 2310.01889); in backward the
-// queries' gradient is added to the gradient over earlier keys.
+// Attention in one kernel: softmax(Q K^T / sqrt(d)) V, without writing the scores to memory. q is (batch, query, heads,
+// head_dim); k and v have kv_heads heads. Under context parallelism the queries and the keys may come from different
+// parts of the sequence (models/spec/sequence.h). The keys then lie in a buffer of their own (keys_apart), and come
+// from the sequence block `hops` blocks before the rank's own, or from all blocks. merges: the result over these keys
+// is merged with the result over earlier keys by the log-sum-exp of its rows (Liu et al. 2023, Ring Attention,
+// 2310.01889); in backward the queries' gradient is added to the gradient over earlier keys.
 struct FlashAttention {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0, value_dim = 0;
   std::int64_t window = 0;  // number of keys that a query sees; 0 = causal over all keys
   Direction direction = Direction::forward;
-  double softcap = 0;  // cap of the scores, as in SoftCap; 0 = none. FLOPs of the tanh are not counted
-  // number of query-key pairs that the mask leaves, in one head of a sample; < 0: causal over all keys
+  double softcap = 0;  // cap of the scores, as in SoftCap; 0 = none. The FLOPs of its tanh are not counted
+  // number of query-key pairs that the mask leaves in one head of one sample; < 0: the mask is causal over all keys
   double pairs = -1;
   std::int64_t hops = 0;
   bool keys_apart = false;
@@ -152,11 +156,11 @@ struct FlashAttention {
   std::int64_t chosen = 0;  // > 0: a query sees at most so many keys, those that an index chose (IndexScores)
 };
 
-// Copies heads of every token between the packed QKV projection (rows, heads + 2 kv_heads) and a buffer (members, rows,
-// ...) that is exchanged within a context group. Each member's part has an equal number of query heads and the
-// key/value heads that these need, so that a key/value head may go to several members; with one member and without
-// queries the buffer has all keys and values. backward: copies from the exchanged buffer into the packed one, and sums
-// the gradients of heads that went to several members.
+// The op copies heads of every token between the packed QKV projection (rows, heads + 2 kv_heads) and a buffer
+// (members, rows, ...) that is exchanged within a context parallel group of `members` ranks. Each member's part has an
+// equal number of query heads and the key/value heads that these need, so that a key/value head may go to several
+// members; with one member and without queries the buffer has all keys and values. backward: copies from the exchanged
+// buffer into the packed one, and sums the gradients of heads that went to several members.
 struct MoveHeads {
   std::int64_t rows = 0, heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t members = 1;
@@ -165,13 +169,13 @@ struct MoveHeads {
 
   std::int64_t member_heads() const { return queries ? heads / members : 0; }
   std::int64_t member_kv_heads() const { return kv_heads == 0 ? 0 : kv_heads < members ? 1 : kv_heads / members; }
-  // number of columns of one member's part
+  // number of columns of one member's part: head_dim for each of its query, key and value heads
   std::int64_t columns() const { return (member_heads() + 2 * member_kv_heads()) * head_dim; }
 };
 
-// Row-wise softmax of scores (batch, heads, query, key) with mask and dropout, in one kernel (fused) or in several.
-// window: the sliding window, as in FlashAttention; keys outside the window get probability zero, and cost as much as
-// keys inside.
+// Row-wise softmax of attention scores (batch, heads, query, key), which are (rows, columns) here, with mask and
+// dropout, in one kernel (fused) or in several. window: the sliding window, as in FlashAttention; keys outside the
+// window get probability zero, and cost as much as keys inside.
 struct Softmax {
   std::int64_t rows = 0, columns = 0;
   bool dropout = false;
@@ -180,9 +184,9 @@ struct Softmax {
   std::int64_t window = 0;
 };
 
-// RMS or layer norm over rows of `columns` values; backward also yields the weight's gradient. Each row may be cut into
-// `pieces` parts of `columns` values, one on each of as many ranks; then one op sums over this rank's values (part
-// `sums`), the sums are all-reduced, and another op normalizes (part `finish`).
+// RMS norm or layer norm over rows of `columns` values; backward also yields the gradient of the norm's weight. Each
+// row may be cut into `pieces` parts of `columns` values, one on each of as many ranks; then one op sums over this
+// rank's values (part `sums`), the sums are all-reduced, and another op normalizes (part `finish`).
 struct Normalize {
   enum class Part : std::uint8_t { whole, sums, finish };
   std::int64_t rows = 0, columns = 0;
@@ -194,24 +198,25 @@ struct Normalize {
 };
 
 struct Rotary {
-  std::int64_t rows = 0, columns = 0;  // number of tokens, and of rotated columns of q and k together
+  std::int64_t rows = 0, columns = 0;  // number of tokens, and of rotated columns of queries and keys together
   std::int64_t head_dim = 0;
   bool fused = true;
   Direction direction = Direction::forward;
 };
 
-// The step between the projections of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1) and the attention
-// itself. It rotates the last `rope` columns of every query head in place, and packs keys and values. Its inputs are
-// (rows, heads * (nope + value)) and the rotated keys (rows, rope), which all heads share; its output is (rows, heads *
-// (nope + rope)) keys, then (rows, heads * value) values. Backward unpacks the gradients of the packed buffers, and
-// sums the shared keys' gradient over this rank's heads.
+// The op between the projections of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1) and the attention
+// itself. It rotates the last `rope` columns of every query head in place, and packs keys and values. It reads (rows,
+// heads * (nope + value)) projected keys and values, and the rotated keys (rows, rope), which all heads share; it
+// writes (rows, heads * (nope + rope)) keys, then (rows, heads * value) values. Backward unpacks the gradients of the
+// packed buffers, and sums the shared keys' gradient over this rank's heads.
 struct LatentHeads {
   std::int64_t rows = 0, heads = 0, nope = 0, rope = 0, value = 0;
   bool fused = true;
   Direction direction = Direction::forward;
 };
 
-// Copies (rows, first + second) into two contiguous buffers; backward joins the two gradients into one buffer.
+// The op copies a matrix (rows, first + second) into two contiguous buffers (rows, first) and (rows, second); backward
+// joins the two gradients into one buffer.
 struct Split {
   std::int64_t rows = 0, first = 0, second = 0;
   Direction direction = Direction::forward;
@@ -229,8 +234,8 @@ struct Activation {
   bool weighted = false;
 };
 
-// out = residual + dropout(in + bias); without a residual out = dropout(in + bias). side: how the rows (or the heads
-// and samples of attention scores) are sharded over a grid of tensor ranks.
+// The residual connection out = residual + dropout(in + bias); without a residual out = dropout(in + bias). side: how
+// the rows (or the heads and samples of attention scores) are sharded over a grid of tensor ranks.
 struct Residual {
   std::int64_t rows = 0, columns = 0;
   bool residual = true;
@@ -241,51 +246,53 @@ struct Residual {
   Side side = {};
 };
 
-// out = a + b, the sum of the two gradients of a tensor that two ops read.
+// The op adds the two gradients of a tensor that two ops read: out = a + b.
 struct Add {
   std::int64_t elements = 0;
 };
 
-// Gradient of a bias: the sum of dy (rows, columns) over its rows.
+// The gradient of a bias: the sum of dy (rows, columns) over its rows.
 struct BiasGradient {
   std::int64_t rows = 0, columns = 0;
 };
 
-// Looks up a row of a (vocab, columns) table for each token; backward adds rows into the table's gradient. positions:
-// adds to each row the learned embedding of the token's position, from a table of length vocab. The table may be a part
-// of the complete table: this rank's part in the group `over`, or part number `panel`. adds: output rows of tokens that
-// are not in that part keep their values, so that the parts add up.
+// The op looks up a row of a (vocab, columns) table for each token; backward adds rows into the table's gradient.
+// positions: the op adds to each row the learned embedding of the token's position, from a table of length vocab. The
+// table may be a part of the complete table: this rank's part in the group `over`, or part number `panel`. adds: output
+// rows of tokens that are not in that part keep their values, so that the parts add up.
 struct Embedding {
   std::int64_t rows = 0, columns = 0, vocab = 0;
   bool positions = false;
   Direction direction = Direction::forward;
-  Bytes gradient_bytes = 4;  // number of bytes of an element of the table's gradient
+  Bytes gradient_bytes = 4;  // bytes of one element of the table's gradient
   Dimension over = Dimension::tensor;
   std::int64_t panel = -1;
   bool adds = false;
 };
 
 // One step of cross-entropy over logits (rows, columns) whose vocabulary is sharded over a group; between the steps
-// `rows` values are all-reduced. maximum: the largest logit of each row. exponent: subtracts the maximum,
-// exponentiates, sums. loss: takes the log of the sum and the label's logit. gradient: softmax - one_hot. rescale:
-// converts sums of exponents relative to this rank's own maximum to the maximum of all ranks. combine: computes the
-// gradient of the hidden states (rows, columns) from the part that comes from the exponents and the part that comes
-// from the labels.
+// `rows` values are all-reduced. maximum: finds the largest logit of each row. exponent: subtracts the maximum,
+// exponentiates, sums. loss: takes the log of the sum and the label's logit. gradient: computes softmax - one_hot.
+// rescale: converts sums of exponents relative to this rank's own maximum to the maximum of all ranks. combine:
+// computes the gradient of the hidden states (rows, columns) from the part that comes from the exponents and the part
+// that comes from the labels.
 struct CrossEntropy {
   enum class Part : std::uint8_t { maximum, exponent, loss, gradient, rescale, combine };
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;
-  // predictions and parts, as in Load; further predictions (multi-token prediction) have a smaller weight in the loss
+  // the order of the rows, by `predictions` and `parts` as in Load; further predictions (multi-token prediction) have a
+  // smaller weight in the loss
   std::int64_t predictions = 1, parts = 1;
   Dimension over = Dimension::tensor;
   // part `loss`: number of times that the training framework's metrics compute the loss again from the logits
   std::int64_t metrics = 0;
-  // reads the logits in the data type of activations, without a cast to fp32; backward computes the exponents again
+  // whether the op reads the logits in the data type of activations, without a cast to fp32; backward then computes the
+  // exponents again
   bool narrow = false;
 };
 
-// Element-wise change of the data type: `from` and `to` are bytes per element. transpose: also writes a transposed
+// An element-wise change of the data type, from `from` to `to` bytes per element. transpose: also writes a transposed
 // copy.
 struct Cast {
   std::int64_t elements = 0;
@@ -293,8 +300,8 @@ struct Cast {
   bool transpose = false;
 };
 
-// y = cap tanh(x / cap), in place; backward multiplies the gradient by 1 - (y / cap)^2 (Gemma 2). Unfused: one kernel
-// each for the division, tanh and the multiplication.
+// The cap of logits or scores (Gemma 2), y = cap tanh(x / cap), in place; backward multiplies the gradient by 1 - (y /
+// cap)^2. Unfused: one kernel each for the division, tanh and the multiplication.
 struct SoftCap {
   std::int64_t elements = 0;
   double cap = 0;
@@ -302,21 +309,22 @@ struct SoftCap {
   Direction direction = Direction::forward;
 };
 
-// Adds a gradient with `from` bytes per element into an accumulator with `to` bytes per element.
+// The op adds a gradient with `from` bytes per element to an accumulator with `to` bytes per element.
 struct Accumulate {
   std::int64_t elements = 0;
   Bytes from = 2, to = 4;
 };
 
-// Copies the 64-bit token ids of a micro-batch, or its labels (the token that follows each token), from the training
-// data on the host. ahead: number of positions by which the ids are taken later in the sequence. predictions: after the
-// model's own rows come the rows of each further prediction (multi-token prediction), one position later each; the
-// tokens are cut into `parts` equal runs, one after another, each with all its predictions.
+// The op copies 64-bit token ids of one micro-batch from the training data on the host into a buffer of `rows` ids: the
+// model's input tokens, or their labels (`labels`: the id of the token that follows each input token). ahead: the ids
+// are taken this many positions later in the sequence. A model with multi-token prediction predicts `predictions`
+// tokens for each input token; prediction number d takes its ids d positions later. The rank's tokens are cut into
+// `parts` equal runs, and the buffer holds for each run, one after another, the ids of all its predictions.
 struct Load {
   std::int64_t rows = 0;
   bool labels = false;
   std::int64_t ahead = 0, predictions = 1, parts = 1;
-  // > 0: number of data ranks whose rows are loaded, one after the other, instead of this rank's rows
+  // > 0: the op loads the rows of this many data parallel ranks, one rank after the other, instead of this rank's rows
   std::int64_t replicas = 0;
   Side side = {};
 };
@@ -325,10 +333,10 @@ struct Fill {
   Bytes bytes = 0;
 };
 
-// Multiplies `elements` numbers, from element `first` of the flat buffer on, in place or into the buffer that the op
-// writes: by `factor`, or if factor is 0 by a value computed from the number that the op reads (the clip coefficient
-// from the squared norm, 1 / loss scale). check: also records whether any of the numbers is infinite or NaN (for the
-// loss scale).
+// The op multiplies `elements` numbers, from element `first` of the flat buffer on, in place or into the buffer that
+// the op writes: by `factor`, or if factor is 0 by a value computed from the number that the op reads (the clip
+// coefficient from the squared norm, 1 / loss scale). check: also records whether any of the numbers is infinite or NaN
+// (for the loss scale).
 struct Multiply {
   std::int64_t elements = 0;
   Bytes width = 4;
@@ -337,10 +345,10 @@ struct Multiply {
   std::int64_t first = 0;
 };
 
-// A copy of `bytes` bytes between two memory tiers, or within one. Between a host tile (BlockRole::tile) and a chunk's
-// states it copies `elements` elements of the rank's shards, from element `first` on; between two state buffers, the
-// part that the rank owns of `elements` elements of the chunk. From a longer buffer to a shorter one on the device it
-// copies this rank's part of the longer one, of which each tensor rank has an equal part.
+// A copy of `bytes` bytes between two memory tiers (GPU, host, disks), or within one. Between a host tile
+// (BlockRole::tile) and a chunk's states it copies `elements` elements of the rank's shards, from element `first` on;
+// between two state buffers, the part that the rank owns of `elements` elements of the chunk. From a longer buffer to a
+// shorter one on the device it copies this rank's part of the longer one, of which each tensor rank has an equal part.
 struct PlaceCopy {
   Bytes bytes = 0;
   MemoryTier from = MemoryTier::device, to = MemoryTier::host;
@@ -348,29 +356,29 @@ struct PlaceCopy {
   Bytes width = 2;  // number of bytes of an element
 };
 
-// An op without work: its task waits for other tasks, and frees buffers. device: the task waits for all compute
-// launched before it.
+// An op without work of its own: its task only waits for other tasks and frees buffers. device: the task waits for all
+// compute launched before it.
 struct Wait {
   bool device = false;
 };
 
-// Two buffers of the same size are swapped when the task is issued: from then on the first operand uses the memory of
+// The op swaps two buffers of the same size when its task is issued: from then on the first operand uses the memory of
 // the second, and the second that of the first.
 struct Exchange {};
 
-// The sum of squares of the gradients that this rank owns, added to the sum over the rank's earlier chunks. A weight
-// that several ranks hold is counted on one rank only: a replicated weight on the first rank of the tensor group,
-// key/value heads on the first rank of the group `kv`, a tied embedding table on the first stage.
+// The op adds the sum of squares of the gradients that this rank owns to the sum over the rank's earlier chunks. A
+// weight that several ranks hold is counted on one rank only: a replicated weight on the first rank of the tensor
+// parallel group, key/value heads on the first rank of the group `kv`, a tied embedding table on the first stage.
 struct SquaredNorm {
   std::int64_t elements = 0;
   Bytes width = 4;
 };
 
-// The optimizer's update of `elements` parameters, from element `first` of the rank's shards: reads gradient, master
-// weights and moments, writes master weights and moments, and the weights that forward reads. gradient, master, moment,
-// forward: bytes of an element of each. delayed: the update takes the gradients of the previous step (none in the first
-// step). validated: the update is validated in the next step (post_validation.h); it is made only if the gradient norm
-// known so far, the second number that the op reads, needs no clipping.
+// The optimizer's update of `elements` parameters, from element `first` of the rank's shards: it reads gradients,
+// master weights and moments, and writes master weights, moments and the weights that forward reads. gradient, master,
+// moment, forward: bytes of one element of each. delayed: the update takes the gradients of the previous step (none in
+// the first step). validated: the update is validated in the next step (post_validation.h); it is made only if the
+// gradient norm known so far, the second number that the op reads, needs no clipping.
 struct Update {
   std::int64_t elements = 0;
   Bytes gradient = 4, master = 4, moment = 4, forward = 2;
@@ -381,24 +389,25 @@ struct Update {
   bool validated = false;
 };
 
-// Newton-Schulz iterations that bring a matrix (rows, columns) near the orthogonal one with the same singular vectors,
-// in place (Jordan 2024, Muon): with X X^T = A, each computes X <- a X + (b A + c A^2) X, on the transposed matrix
-// where rows > columns. `matrices` such matrices lie one after another.
+// The op brings a matrix (rows, columns) by Newton-Schulz iterations near the orthogonal matrix with the same singular
+// vectors, in place (Jordan 2024, Muon): with X X^T = A, each iteration computes X <- a X + (b A + c A^2) X, on the
+// transposed matrix if rows > columns. `matrices` such matrices lie one after another.
 struct Orthogonalize {
   std::int64_t rows = 0, columns = 0, matrices = 1;
   std::int64_t iterations = 5;
 };
 
-// Values of Collective::algorithm. kUserBuffers: collectives that Transformer Engine launches through its user buffers
-// at the same time as the pieces of a matrix product, in one call. kCopyEngines: such collectives run by the GPU's copy
-// engines, which occupy no multiprocessors.
+// Values of Collective::algorithm. kUserBuffers: the collective is launched by Transformer Engine through its user
+// buffers, in one call with the pieces of a matrix product that run at the same time. kCopyEngines: such a collective
+// runs on the GPU's copy engines, which occupy no multiprocessors.
 inline constexpr const char* kUserBuffers = "user buffers";
 inline constexpr const char* kCopyEngines = "copy engines";
 
-// A collective of a group. bytes is the larger of the input and the output of one rank (NCCL's size): S for an
-// all-reduce of S, the gathered output for an all-gather. If a unit's gradients are all-reduced, `first` is an index
-// into the rank's shard of the unit. A shift passes parts round a ring, in one buffer that has a part of every member;
-// `first` is the number of parts by which the incoming part lies before this member's own.
+// A collective operation among the ranks of one process group. bytes is the larger of the input and the output of one
+// rank (NCCL's size): S for an all-reduce of S bytes, the gathered output for an all-gather. If a unit's gradients are
+// all-reduced, `first` is an index into the rank's shard of the unit. A shift passes parts round a ring, in one buffer
+// that has a part of every member; `first` is then the number of parts by which the incoming part lies before this
+// member's own.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;
@@ -407,18 +416,19 @@ struct Collective {
   std::int64_t first = 0;  // index of the element of the flat buffer at which the collective begins
   std::string algorithm = "library";
   bool maximum = false;  // whether an all-reduce yields the largest value instead of the sum
-  // push and pull: number of pieces; each is on one server, and servers are the group's last members
+  // push to and pull from parameter servers: number of pieces of the buffer; each piece is on one server, and the
+  // servers are the group's last members
   std::int64_t servers = 0;
-  // Push and pull: number of servers that hold the same piece, `servers` members apart in the group
+  // push and pull: number of servers that hold the same piece; these are `servers` members apart in the group
   std::int64_t copies = 1;
   // number of tensors that one launch moves, each by a collective of its own (a coalesced group)
   std::int64_t tensors = 1;
-  std::int64_t root = 0;  // index in the group of the member that has the data (broadcast) or receives it (reduce)
+  std::int64_t root = 0;  // index in the group of the rank that has the data (broadcast) or receives it (reduce)
 };
 
 // The send or the receive of a point-to-point transfer between pipeline stages. offset: number of stages by which the
-// peer is ahead in the pipeline group, modulo the group's size. parts: the ranks of the tensor group hold the same
-// bytes, so that each sends only one of this many parts, and the receivers all-gather the parts.
+// peer is ahead in the pipeline group, modulo the group's size. parts: if above 1, the ranks of the tensor parallel
+// group hold the same bytes, so that each sends only one of this many parts, and the receivers all-gather the parts.
 struct Transfer {
   bool send = true;
   std::int64_t offset = 1;
@@ -427,22 +437,22 @@ struct Transfer {
   std::int64_t parts = 1;
 };
 
-// The short convolution before a recurrence: every column of a token becomes SiLU of the bias and of the weighted sum
-// of that column over the token and the taps - 1 tokens before it in its sample. The input is the first `columns`
+// The short causal convolution before a recurrence: every column of a token becomes SiLU of the bias plus the weighted
+// sum of that column over the token and the taps - 1 tokens before it in its sample. The input is the first `columns`
 // columns of the projection (rows, projected); backward writes those columns of the projection's gradient.
 struct Convolution {
   std::int64_t batch = 0, sequence = 0, columns = 0, projected = 0, taps = 4;
   Direction direction = Direction::forward;
 };
 
-// The recurrence of a layer over the tokens of each sample (RecurrenceRule). The convolution's result (rows, columns)
-// has the queries and the keys of `groups` heads, then the values of `heads` heads. Columns of the projection (rows,
-// projected) from `first` on are the gates of the heads: one each for decay and step together, or one each for the
-// decays and then one each for the steps. With w the gate that both share or the decay's, p the learned bias of the
-// step and A the learned decay, the decay is exp(-exp(A) softplus(w + p)), and the step softplus(w + p) or the sigmoid
-// of its own gate. Kernels compute `chunk` tokens at once. Those of the delta rule keep for backward the queries and
-// keys of every head, each chunk's pairs of tokens, and decays and steps in fp32 (kept_bytes); Mamba's compute all
-// again.
+// The recurrence of a layer over the tokens of each sample (RecurrenceRule). Its input, the convolution's result (rows,
+// columns), has the queries and the keys of `groups` heads, then the values of `heads` heads. Columns of the projection
+// (rows, projected) from `first` on are the gates of the heads: one gate a head for decay and step together, or one a
+// head for the decays and then one a head for the steps. With w the gate that both share or the decay's, p the learned
+// bias of the step and A the learned decay, the decay is exp(-exp(A) softplus(w + p)), and the step is softplus(w + p)
+// or the sigmoid of its own gate. Kernels compute `chunk` tokens at once. The kernels of the delta rule keep for
+// backward the queries and keys of every head, each chunk's pairs of tokens, and decays and steps in fp32 (kept_bytes);
+// Mamba's kernels compute all of these again.
 struct Scan {
   std::int64_t batch = 0, sequence = 0, heads = 0, groups = 0, key_dim = 0, value_dim = 0, chunk = 64;
   std::int64_t first = 0, projected = 0;
@@ -456,20 +466,21 @@ struct Scan {
   }
 };
 
-// A norm (RMS) of each run of `width` columns of x (rows, columns), and the product with SiLU of a gate, which is the
+// An RMS norm of each run of `width` columns of x (rows, columns), and the product with SiLU of a gate, which is the
 // columns from `first` on of the projection (rows, projected): SiLU(gate) norm(x), or norm(SiLU(gate) x) (gates_first).
-// The norms have a weight for each column, or share `width` weights (shared). Backward writes the gradient of x, and
-// the gradient of the gate into those columns of the projection's.
+// The norm has one weight a column, or all runs share `width` weights (shared). Backward writes the gradient of x, and
+// the gradient of the gate into the gate's columns of the projection's gradient.
 struct GatedNorm {
   std::int64_t rows = 0, columns = 0, width = 0, first = 0, projected = 0;
   bool gates_first = false, shared = true;
   Direction direction = Direction::forward;
 };
 
-// The scores of an index over all earlier tokens, and the choice of the top_k highest for each token (sparse attention,
-// DeepSeek-V3.2, arXiv 2512.02556, section 2.1): the score of a pair is the sum over heads of a weight times
-// ReLU(q k). query: tokens of this rank, key: tokens that they choose from. Backward computes the gradient of the
-// divergence between the index's choice and attention's probabilities over the chosen tokens.
+// The op of sparse attention (DeepSeek-V3.2, arXiv 2512.02556, section 2.1) that scores all earlier tokens for each
+// token and chooses the top_k tokens with the highest scores, which alone the attention then reads. The score of a pair
+// is the sum over the index's `heads` heads of a weight times ReLU(q k). query: number of this rank's tokens in a
+// sample; key: number of tokens that they choose from. Backward computes the gradient of the divergence between the
+// index's choice and attention's probabilities over the chosen tokens.
 struct IndexScores {
   std::int64_t batch = 0, heads = 0, query = 0, key = 0, head_dim = 0, top_k = 0;
   Direction direction = Direction::forward;
@@ -481,13 +492,16 @@ using Work =
                  Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
                  SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores, Orthogonalize>;
 
-// Keys that a query of a causal attention sees on average, within its window or among those that it chooses.
+// Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys
+// that an index chose for it.
 double keys_per_query(const FlashAttention& a);
 
-// Operations of a recurrence's forward products, by chunks; backward computes them again and two gradients of each.
+// Returns the floating-point operations of a recurrence's forward, which kernels compute in chunks of tokens; backward
+// computes these again and two gradients of each.
 double scan_flops(const Scan& s);
 
-// Bytes of memory traffic for merging a part of attention into the result so far; 0 if nothing is merged.
+// Returns the bytes of device memory traffic for merging the attention over some of the keys with the result over
+// earlier keys; 0 if nothing is merged.
 double merged_bytes(const FlashAttention& a, Bytes width);
 
 // The cost of one task: floating-point operations, and bytes that pass through device memory.
@@ -496,15 +510,16 @@ struct Cost {
   double bytes = 0;
 };
 
-// The cost of an op. width: number of bytes of an activation element.
+// Returns the cost of an op's work. width: number of bytes of an activation element.
 Cost cost_of(const Work& work, Bytes width);
 
-// Number of kernels that one task launches. An op that is not fused launches one for each operation of eager PyTorch.
+// Returns the number of kernels that one task launches. An op that is not fused launches one for each operation of
+// eager PyTorch.
 int kernels_of(const Work& work);
 
-// Number of calls of the framework that launch a task's kernels. A library launches several kernels in one call
-// (experts' products, an attention's backward, an update over lists of tensors); an op that is not fused needs a call
-// for each operation.
+// Returns the number of calls of the training framework that launch a task's kernels. A library launches several
+// kernels in one call (experts' products, an attention's backward, an update over lists of tensors); an op that is not
+// fused needs a call for each operation.
 int calls_of(const Work& work);
 
 }  // namespace orrery

@@ -13,7 +13,7 @@
 
 namespace orrery {
 
-// The plan: what every rank does in one step, in which order, on which buffers. It holds no times, no pointers and no
+// A plan says what every rank does in one step, in which order, on which buffers. It holds no times, no pointers and no
 // device types; the simulator and the executor read the same plan. make_plan() builds it folded: one slot per class of
 // ranks that do the same work; unfold() gives every rank its own slot.
 //
@@ -28,8 +28,9 @@ inline constexpr std::uint32_t kNone = 0xffffffffU;
 // gradients (I) and weight gradients (W); or work done once a step.
 enum class Phase : std::uint8_t { forward, backward, input_gradient, weight_gradient, step };
 
-// In-order queues of a rank. Transfers have one per direction and group (in a single queue an early receive would block
-// a later send). The id of a lane is slot * kLanes + its LaneKind.
+// The lanes of a rank: queues whose tasks run one after another in the order of issue, as on a CUDA stream. Transfers
+// have one lane per direction and group (in a single lane an early receive would block a later send). The id of a lane
+// in a plan is slot * kLanes + its LaneKind.
 enum class LaneKind : std::uint8_t {
   compute,
   tensor,
@@ -42,7 +43,7 @@ enum class LaneKind : std::uint8_t {
   receive_previous,
   send_previous,
   receive_next,
-  send_partner,  // activations that another stage keeps until backward (BPipe), on send_partner and receive_partner
+  send_partner,  // BPipe: activations that another stage keeps until backward
   receive_partner,
   embedding,
   model,
@@ -51,13 +52,13 @@ enum class LaneKind : std::uint8_t {
   cpu,  // work that the host's processors do
   nvme_read,
   nvme_write,
-  // With a vocabulary that all stages share: lanes for token embeddings and their gradients, hidden states, the sums of
-  // the loss, and the gradients of the hidden states.
+  // Four lanes for a vocabulary that all pipeline stages share: token embeddings and their gradients, hidden states,
+  // the sums of the loss, and the gradients of the hidden states.
   token_embeddings,
   hidden_states,
   vocabulary_sums,
   hidden_gradients,
-  expert_reduce  // gradient buckets of experts, whose groups of ranks are not those of data_reduce
+  expert_reduce  // gradient buckets of experts, which other groups of ranks reduce than those of data_reduce
 };
 inline constexpr std::uint32_t kLanes = 25;
 
@@ -68,47 +69,50 @@ inline bool reduces_gradients(LaneKind l) { return l == LaneKind::data_reduce ||
 enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };
 inline constexpr int kCategories = 6;
 
-// A buffer of a block, described once; every frame of that block has its own instance.
+// The description of one buffer of a block; every frame of that block has its own instance of the buffer.
 struct BlockBuffer {
   std::string name;
   Bytes bytes = 0;
   Category category = Category::activations;
   // whether the buffer is a state that is allocated at the first update and never freed (optimizer moments)
   bool lazy = false;
-  std::int32_t runtime_size = -1;  // index into Block::runtime_sizes; `bytes` is for the predicted number of rows
+  // index into Block::runtime_sizes of the number of rows (`bytes` is for the predicted one), or -1
+  std::int32_t runtime_size = -1;
   MemoryTier home = MemoryTier::device;
   // whether the buffer lies in the rank's arena (BlockRole::arena), without a gap before the next contiguous buffer
   bool contiguous = false;
 };
 
-// Scope says in which frame (the buffers of one block) an operand lies, relative to the task's own frame.
+// Scope says in which frame (one instance of a block's buffers) an operand lies, relative to the frame of the task.
 enum class Scope : std::uint8_t {
   own,       // the frame of the task's own block and micro-batch
-  next,      // the frame of the following block of the chunk, same micro-batch: forward writes its output there
-  previous,  // the frame of the preceding block: backward writes the gradient of its input there
-  unit,      // the frame of this block's unit: gathered weights, and their gradients before reduction
-  state,     // the frame with this chunk's parameters, gradients and optimizer states, one flat buffer each
-  rank       // the frame of numbers of which a rank has one: gradient norm, whether a gradient is infinite, loss scale
+  next,      // the frame of the chunk's next block, same micro-batch: forward writes its output there
+  previous,  // the frame of the chunk's preceding block: backward writes the gradient of its input there
+  // the frame of this block's unit (sharded weights): gathered weights, and their gradients before reduction
+  unit,
+  state,  // the frame with this chunk's parameters, gradients and optimizer states, one flat buffer each
+  rank    // the frame of single numbers of the rank: gradient norm, whether a gradient is infinite, loss scale
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
 
-// The weights in a chunk's flat buffer that an operand without `parameter` covers, in the order of the buffer. A shard
-// holds its rank's piece of each of these weights.
+// Part says which weights of a chunk's flat buffer an operand covers that names no single weight (Operand::parameter is
+// -1), in the order of the buffer. A shard holds its rank's piece of each of these weights.
 enum class Part : std::uint8_t {
   all,
-  partial,  // the weights with LocalParameter::partial
-  kv,       // the last LocalParameter::kv_rows rows of every weight
+  partial,  // weights that the tensor group's ranks all hold (LocalParameter::partial)
+  kv,       // key/value heads that several ranks hold: the last LocalParameter::kv_rows rows of every weight
   // The embedding table that the first and the last stage both hold. It lies in the chunk's own states, or in another
-  // frame (Frame::previous) if the stage has it in another chunk or gathers it
+  // frame (Frame::previous) if the stage has the table in another chunk or gathers it
   tied
 };
 
-// A buffer, or part of it, that a task uses; `slot` is the buffer's index in its block. If it is one weight,
-// `parameter` is the weight's index in the block's parameter list, and the weight begins at the block's base plus its
-// offset. Else parameter is -1, and the operand is the complete buffer, or its `part`, or for a collective with `first`
-// the range that the collective covers. The operand lies in the frame that `scope` names, except tiles (in the frame
-// `tile` frames after the unit's), a version of the weights (Frame::weights) and Part::tied (plan.cpp: frame_of).
+// A buffer, or a part of it, that a task uses; `slot` is the buffer's index in its block. If the operand is one weight,
+// `parameter` is the weight's index in the block's parameter list, and the weight begins at Frame::base plus
+// LocalParameter::offset. Else parameter is -1, and the operand is the complete buffer, or its `part`, or for a
+// collective with `first` the range that the collective covers. The operand lies in the frame that `scope` names,
+// except tiles (in the frame `tile` frames after the unit's), a version of the weights (Frame::weights) and Part::tied
+// (plan.cpp: frame_of).
 struct Operand {
   Scope scope = Scope::own;
   Access access = Access::read;
@@ -120,23 +124,23 @@ struct Operand {
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-// The description of a task, which many tasks share: the tasks of all micro-batches and of all layers of the same
-// shape.
+// The description that many tasks share, such as the tasks of all micro-batches and of all layers of the same shape.
 struct Op {
   std::string name;  // name of the op: "qkv", "qkv input gradient"
   Work work;
   Phase phase = Phase::forward;
   LaneKind lane = LaneKind::compute;
   Precision precision = Precision::bf16;
-  bool weight_gradient = false;    // whether the op belongs to the weight-gradient pass when a schedule splits backward
-  bool recompute = false;          // whether the op is a forward op that runs again in backward
-  bool optimizer = false;          // whether the op belongs to the update: norm kernels, optimizer, casts of parameters
-  bool host_waits = false;         // whether the issuing thread waits at this op until the op's dependencies are done
-  std::int32_t runtime_size = -1;  // index into the block's runtime_sizes of the size that scales the work, or -1
+  bool weight_gradient = false;  // whether the op belongs to the weight-gradient pass when a schedule splits backward
+  bool recompute = false;        // whether the op is a forward op that runs again in backward
+  bool optimizer = false;        // whether the op belongs to the update: norm kernels, optimizer, casts of parameters
+  bool host_waits = false;       // whether the issuing thread waits at this op until the op's dependencies are done
+  // index into the block's runtime_sizes of the number of rows that the work is proportional to, or -1
+  std::int32_t runtime_size = -1;
   std::vector<Operand> operands;
   std::vector<Operand> waits_for;  // buffers that this op does not read, but whose last writer must end first
   std::vector<Operand> allocates;  // buffers allocated when the op is issued
-  // Buffers freed when the op is issued (compute lane) or has completed (other lanes)
+  // buffers freed when the op is issued (ops of the compute lane) or has completed (other lanes)
   std::vector<Operand> frees;
 };
 
@@ -149,52 +153,55 @@ inline bool moves(const Op& op) {
 // this number. (CUDA's per-context channel ring has 1,024 entries.)
 inline constexpr TaskId kLaunchQueue = 1024;
 
-// How a weight (out, in) is cut over a group: not at all, by rows, by columns, or by rows of each of the matrices that
-// it packs: queries, keys and values by heads; gate and up projections by halves; others by sections.
+// Cut says how a weight (out, in) is cut over the ranks of a group: not at all, by rows, by columns, or by rows of each
+// of the matrices that it packs: queries, keys and values by heads; gate and up projections by halves; others by
+// sections.
 enum class Cut : std::uint8_t { none, rows, columns, heads, halves, sections };
 
 // A weight of a block as one rank holds it.
 struct LocalParameter {
   std::string name;
-  std::int64_t out = 0, in = 0;  // numbers of rows and columns after the weight is cut over the tensor group
+  std::int64_t out = 0, in = 0;  // numbers of rows and columns that one rank of the tensor parallel group holds
   std::int64_t offset = 0;       // number of elements between the block's first weight and this weight
   Cut cut = Cut::none;
   // whether the ranks of the tensor group hold the same weight, each with a part of its gradient
   bool partial = false;
-  // > 0: number of experts whose matrices lie one after another (`out` rows in all), cut over the ranks of
+  // > 0: number of experts whose matrices lie one after another (`out` rows in all), cut over the ranks of the group
   // `expert_tensor`, with gradients reduced over the ranks of `expert_data`
   std::int64_t experts = 0;
   // Number of last rows of `out` that are key/value heads which all ranks of the group `kv` hold, each with a part of
   // the gradient
   std::int64_t kv_rows = 0;
-  // > 0: number, within the block, of a tile: a contiguous range of a weight's rows that is gathered and reduced by
-  // itself if weights are sharded (ZeRO-Infinity, 2104.07857, section 5.1.3: memory-centric tiling). tile_first,
-  // tile_of: number of the weight's rows before the tile, and of all its rows.
+  // > 0: number, within the block, of the tile that this is: a contiguous range of a weight's rows that is gathered and
+  // reduced by itself if weights are sharded (ZeRO-Infinity, 2104.07857, section 5.1.3: memory-centric tiling).
+  // tile_first, tile_of: number of the weight's rows before the tile, and of all its rows.
   std::uint16_t tile = 0;
   std::int64_t tile_first = 0, tile_of = 0;
   std::vector<std::int64_t> sections = {};  // Cut::sections: rows of each section on this rank, which sum to `out`
-  // On a grid of tensor ranks, `over` is the group whose members the cut is over; a matrix cut by rows is cut by
-  // columns over another group too, and in a cube the rows of a member once more over tensor_depth.
+  // On a grid of tensor ranks (2D or 3D tensor parallelism), `over` is the group whose members the weight is cut over.
+  // A matrix cut by rows is then also cut by columns over the group `columns_over`, and on a cube (`cut_in_depth`) each
+  // member's rows are cut once more over the group tensor_depth.
   Dimension over = Dimension::tensor;
   std::optional<Dimension> columns_over = std::nullopt;
   bool cut_in_depth = false;
-  // The weight does not train: it has no gradient and no states, and lies in a buffer of frozen weights; `offset`
-  // counts in that buffer. nf4: it is kept in NF4 there.
+  // frozen: the weight does not train; it has no gradient and no optimizer states, and lies in a buffer of frozen
+  // weights, in which `offset` counts. nf4: the weight is kept there in the 4-bit type NF4.
   bool frozen = false, nf4 = false;
 
-  // Whether ranks of a group hold the same weight, each with a part of its gradient.
+  // Returns whether the ranks of a group hold the same weight, each with a part of its gradient.
   bool summed_over(Dimension group) const { return partial && (cut == Cut::none || over != group); }
 };
 
-// A size known only at run time, such as the number of tokens that an expert gets in one layer and micro-batch: the
-// value that the simulator assumes, and the upper bound. Every frame of a block has its own value.
+// A size that is known only at run time, such as the number of tokens that an expert gets in one layer and micro-batch:
+// the value that the planner and the simulator assume, and the upper bound. Every frame of a block has its own value.
 struct RuntimeSize {
   std::string name;
   std::int64_t predicted = 0, bound = 0;
 };
 
-// The purpose of a block. receive, send: transfers at the boundaries of a stage. state: parameters, gradients and
-// optimizer states of a chunk. unit: gathered weights and gradients of a unit. rank: numbers that a rank has one of.
+// The purpose of a block. receive, send: transfers at the boundaries of a pipeline stage. state: parameters, gradients
+// and optimizer states of a chunk. unit: gathered weights, and their gradients before reduction, of a unit (the layers
+// that are gathered together if weights are sharded). rank: single numbers of the rank, such as the gradient norm.
 // tile: buffers on the host that pieces of the states pass through (offload). arena: memory allocated before the first
 // step and cut into cells of one size, for buffers that lie one after another. version: older weights, which
 // micro-batches in flight still need (asynchronous schedules). update: the buffers of one update, in plans with several
@@ -224,23 +231,25 @@ inline bool outlives_steps(BlockRole role) {
          role == BlockRole::version;
 }
 
-// The ops of an embedding, a layer, the output or a stage's boundary for one micro-batch: a list of forward and one of
-// backward ops, and their buffers. Buffers 0 and 1 are always the input and the gradient of the output.
+// A block holds the ops of an embedding, a layer, the output or a stage's boundary for one micro-batch, as a list of
+// forward and one of backward ops, and describes their buffers. Buffers 0 and 1 are always the input and the gradient
+// of the output.
 struct Block {
   std::string name;
   BlockRole role = BlockRole::layer;
   std::vector<BlockBuffer> buffers;
   std::vector<std::uint32_t> forward, backward;  // ids of ops in the order of issue
-  // number of leading backward ops; only weight gradients need the ops after them
+  // number of backward ops, from the first, that input gradients need; only weight gradients need the ops after them
   std::uint32_t input_gradients = 0;
-  // Number of leading backward ops (uploads) that may be issued before the ops of the preceding block of backward
+  // Number of backward ops, from the first, that may be issued before the ops of the block whose backward comes before
+  // this block's; they upload offloaded activations from the host
   std::uint32_t fetches = 0;
   // Ids of forward ops that are issued after the ops of the next block (they free offloaded activations)
   std::vector<std::uint32_t> release;
   std::vector<std::uint32_t> exchange;  // ids of forward ops that are issued when all stages have their inputs
   std::vector<LocalParameter> parameters;
-  std::int64_t parameter_elements = 0;  // number of elements of those `parameters` that train
-  std::int64_t frozen_elements = 0;     // number of elements of the frozen ones
+  std::int64_t parameter_elements = 0;  // number of elements of those `parameters` that are not frozen
+  std::int64_t frozen_elements = 0;     // number of elements of the frozen `parameters`
   std::vector<RuntimeSize> runtime_sizes;
 };
 inline constexpr std::uint16_t kInput = 0;
@@ -254,8 +263,9 @@ inline constexpr std::uint16_t kOutputGradient = 1;
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
-  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // ids of other frames
-  // frame of the weight version that the micro-batch uses; kNone: the weights in frame `state`
+  // ids of other frames, or kNone (see above)
+  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;
+  // id of the frame of the weight version that the micro-batch uses; kNone: the weights in frame `state`
   std::uint32_t weights = kNone;
   std::uint32_t slot = 0;  // index of the rank class that the frame belongs to
   // number of the layer in the model; -1 for the embedding, the number of layers for the output
@@ -264,25 +274,25 @@ struct Frame {
   std::int32_t micro_batch = -1;
   std::int32_t chunk = 0;
   std::int64_t base = 0;         // number of elements before this block's weights in the chunk's flat buffers
-  std::int64_t frozen_base = 0;  // the same for frozen weights, in the chunk's buffer of frozen weights
+  std::int64_t frozen_base = 0;  // number of elements before its frozen weights in the chunk's buffer of these
 };
 
-// Index of the buffer of the weights in a block of BlockRole::state and in one of BlockRole::version.
+// The index, within its block, of the buffer of weights: in blocks of BlockRole::state and of BlockRole::version.
 inline constexpr std::uint16_t kWeights = 0;
 
-// Flags of a task. kJoinsPrevious: the task is in the same batch (NCCL group) as the task issued before it. kStepEnd:
-// the last task of a step.
+// Flags of a task, to be combined by "or". kJoinsPrevious: the task is in the same batch (NCCL group) as the task
+// issued before it. kStepEnd: the task is the last one of a step.
 inline constexpr std::uint8_t kJoinsPrevious = 1;
 inline constexpr std::uint8_t kStepEnd = 2;
 
-// One execution of an op by one class of ranks, for one micro-batch or once a step. It takes 24 bytes.
+// A task is one execution of an op by one class of ranks, for one micro-batch or once a step. It takes 24 bytes.
 struct Task {
   std::uint32_t op = 0;
   std::uint32_t frame = 0;
   std::uint32_t lane = 0;
-  // index into Plan::dependencies of its first entry; the entries end at the next task's first
+  // index into Plan::dependencies of the task's first entry; its entries end where those of the next task begin
   std::uint32_t first_dependency = 0;
-  // index into Plan::matches, for a transfer of which this plan has several members
+  // index into Plan::matches, for a transfer or collective of which several members are tasks of this plan; else kNone
   std::uint32_t match = kNone;
   std::uint8_t flags = 0;
 };
@@ -305,13 +315,14 @@ struct RankClass {
   TaskId validation = kNone, validated = kNone;
 };
 
-// The tasks of this plan that are members of one collective, or the sender and the receiver of one transfer.
+// A match joins the tasks of this plan that are members of one collective, or the sender and the receiver of one
+// transfer.
 struct Match {
   std::uint32_t first = 0, count = 0;  // index of the first member in Plan::match_members, and number of members
 };
 
-// All groups of one dimension. groups[i] lists the global ranks of group i; member_of[rank] is the index of the rank's
-// group.
+// All process groups of one dimension. groups[i] lists the global ranks of group i; member_of[rank] is the index of the
+// rank's group.
 struct GroupTable {
   GroupList groups;
   std::vector<std::int32_t> member_of;
@@ -320,15 +331,16 @@ struct GroupTable {
 struct Plan {
   std::int64_t ranks = 0;    // number of ranks of the job
   std::int64_t servers = 0;  // number of parameter servers, which are the last ranks
-  // Number of servers that hold the same range of every bucket and form a chain. Server i holds range i % ranges(), and
-  // follows server i - ranges() in its chain. Workers push to a chain's head and pull from its tail.
+  // Number of parameter servers that hold the same range of every gradient bucket and form a chain. Server i holds
+  // range i % ranges(), and follows server i - ranges() in its chain. Workers push to a chain's head and pull from its
+  // tail.
   std::int64_t copies = 1;
-  // For each server the number of the worker at whose position in the cluster it runs; if servers have machines of
-  // their own, a number after the last worker's.
+  // For each parameter server, the number of the worker at whose position in the cluster it runs; if servers have
+  // machines of their own, a number after the last worker's.
   std::vector<std::int64_t> server_seats;
   bool servers_beside = false;  // whether the servers run on the workers' machines
-  // Workers do not wait for each other: a server updates its weights with the gradients of each worker when they
-  // arrive.
+  // whether workers do not wait for each other: a parameter server updates its weights with the gradients of each
+  // worker when they arrive
   bool asynchronous_workers = false;
   // A step of an asynchronous schedule begins before the previous one has ended: the plan holds `steps` steps, from the
   // filling of the pipeline to its draining, and a report covers step number `reported`.
@@ -336,23 +348,25 @@ struct Plan {
   std::int64_t micro_batches = 0;  // number of micro-batches in all steps of the plan together
   std::int64_t update_every = 1;   // number of micro-batches between two updates
   Bytes element_bytes = 2;         // number of bytes of an activation element
-  // a rank's kernels begin in the order of their launches, also if their lanes differ
+  // whether a rank's kernels begin in the order in which they were launched, also on different lanes
   bool one_queue = false;
-  // no stage waits for other stages between steps, because updates are validated in the next step
+  // whether no pipeline stage waits for other stages between steps, because updates are validated in the next step
   bool steps_overlap = false;
   bool shards_optimizer = false;  // whether each data rank holds only a part of the optimizer states
-  bool shards_gradients = false;  // whether a unit's gradient is freed once it is reduced to a part on each data rank
+  bool shards_gradients = false;  // whether a unit's gradient is freed once it is reduced to a shard on each data rank
   std::vector<GroupTable> dimensions;  // for each Dimension, the table of its groups
-  // kind of each rank; the ranks of one kind on one stage are a class. Empty: stages have one class each
+  // the kind of each rank (index: global rank), where the ranks of one kind on one pipeline stage are a class; empty if
+  // each stage is one class
   std::vector<std::uint16_t> kind_of_rank;
-  // Dimensions whose groups contain ranks of several kinds; groups of other dimensions have ranks of one kind each
+  // dimensions whose groups contain ranks of several kinds; a group of any other dimension has ranks of one kind
   std::vector<Dimension> meeting;
   std::vector<RankClass> classes;
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
-  std::uint32_t buffers = 0;  // number of ids of buffers in use
-  // tasks of each class of ranks (slot) in issue order, one class after another; the last entry has no meaning
+  std::uint32_t buffers = 0;  // number of buffers in all frames; ids are below it
+  // tasks of each class of ranks (slot) in issue order, one class after another; the last entry is no task, but ends
+  // the dependencies of the last task
   std::vector<Task> tasks;
   std::vector<TaskId> dependencies;  // tasks that a task waits for, except earlier tasks of its own lane
   std::vector<Match> matches;
@@ -381,16 +395,17 @@ std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
 std::string_view name_of(MemoryTier p);
 
-// For each rank of the job, the slot whose tasks it runs: its own in an unfolded plan, else that of its class.
+// Returns for each rank of the job the slot whose tasks it runs: its own in an unfolded plan, else that of its class.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
-// The frame in which an operand of a task of frame f lies.
+// Returns the id of the frame in which an operand lies, for a task with the frame `frame`.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& operand);
-// frame that an operand with this scope lies in, unless the operand is a tile
+// Returns the id of the frame that a scope names, for a task with the frame `frame`; tiles and weight versions are left
+// out.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);
 
-// The position of a task in the step, for messages: "B micro-batch 0 layer 79, mlp up input gradient"; "start" for
-// kNone.
+// Returns the position of a task in the step, for messages: "B micro-batch 0 layer 79, mlp up input gradient"; "start"
+// for kNone.
 std::string place_of(const Plan& plan, TaskId t);
 
 }  // namespace orrery

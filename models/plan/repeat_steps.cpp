@@ -41,8 +41,8 @@ class Repeater {
   }
 
  private:
-  // Adds tasks of a slot, with their dependencies on each other. Passes have the same numbers on all slots, so that
-  // each transfer finds its members by pass and match.
+  // Adds the tasks of a slot from `begin` up to `end`, with their dependencies on each other. A pass is one such call;
+  // passes have the same numbers on all slots, so that the members of a transfer are found by pass and match.
   void add(TaskId begin, TaskId end, std::uint32_t pass) {
     const auto first = static_cast<TaskId>(plan_.tasks.size());
     for (TaskId t = begin; t < end; ++t) {
@@ -67,7 +67,7 @@ class Repeater {
 
   const Plan& from_;
   Plan plan_;
-  // for each pass and match (its index), the tasks of that transfer
+  // for each pass and each match of the plan of one step (its index), the new tasks that are members of that transfer
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;
 };
 

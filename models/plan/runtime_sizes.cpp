@@ -7,7 +7,8 @@
 namespace orrery {
 namespace {
 
-// Scales the sizes of an op's work that are proportional to the number of rows routed to experts.
+// Scales those sizes of an op's work that are proportional to the number of rows routed to experts, from `planned` rows
+// to `rows` rows.
 struct OverRows {
   std::int64_t planned, rows;
 
@@ -79,11 +80,11 @@ class Resizer {
     return slot.bytes / block.runtime_sizes[static_cast<std::size_t>(slot.runtime_size)].predicted;
   }
 
-  // Resizes a block's buffers to the frame's numbers of rows, or to one row instead of none, as ranks allocate them
-  // (exec/memory/buffers.cpp).
+  // Gives a frame a block of its own, whose buffers have the frame's numbers of rows, or one row instead of none, as
+  // ranks allocate them (exec/memory/buffers.cpp).
   void resize_block(std::size_t frame) {
     Block block = block_of(frame);
-    block.forward.clear();  // cleared, because tasks name the ops of the original plan
+    block.forward.clear();  // cleared, because the ids in these lists are of the original plan's ops
     block.backward.clear();
     for (BlockBuffer& s : block.buffers) {
       if (s.runtime_size < 0) continue;
@@ -110,7 +111,7 @@ class Resizer {
     plan_.ops.push_back(std::move(op));
   }
 
-  // Bytes of a collective: the largest number that a member sends or receives.
+  // Returns the bytes of a collective: the largest number that one of its members sends or receives.
   Bytes bytes_moved(TaskId t) const {
     const std::uint32_t match = from_.tasks[t].match;
     if (match == kNone) return bytes_at(t);
@@ -133,8 +134,8 @@ class Resizer {
 
   const Plan& from_;
   Plan plan_;
-  std::vector<std::vector<std::int64_t>> sizes_;  // for each frame, its runtime sizes
-  // for each frame and planned op, the index of the op with the size that was counted
+  std::vector<std::vector<std::int64_t>> sizes_;  // for each frame, its runtime sizes (rows)
+  // for each frame and each op of the original plan (their ids), the id of the new op with that frame's sizes
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> op_of_;
 };
 

@@ -89,8 +89,8 @@ class Unfolder {
     }
   }
 
-  // The task of the stage's first class at the same position as `folded`. It identifies transfers within groups of one
-  // class, because all classes of a stage run the same tasks in the same order.
+  // Returns the task at the same position as `folded` in the first class of the same pipeline stage. It identifies
+  // transfers within groups of one class, because all classes of a stage run the same tasks in the same order.
   TaskId of_first_class(TaskId folded) const {
     const RankClass& slot = from_.classes[from_.slot_of(folded)];
     for (const RankClass& first : from_.classes) {
@@ -99,8 +99,8 @@ class Unfolder {
     return folded;
   }
 
-  // Records that a task is a member of a transfer. Members with the same folded task or match, and in the same group,
-  // become one match.
+  // Records that the new task `task` of `rank` is a member of a transfer, if its folded task `folded` is one. Members
+  // with the same folded task or match, and in the same group, become one match.
   void meet(TaskId folded, std::int64_t rank, TaskId task) {
     const Op& op = from_.op_of(folded);
     const auto* c = std::get_if<Collective>(&op.work);

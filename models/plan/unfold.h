@@ -4,12 +4,12 @@
 
 namespace orrery {
 
-// The same plan with a slot for every rank: each rank runs its class's tasks on frames of its own, and transfers run
-// between the members of the rank's real groups. Its simulated times must agree with the folded plan's to the
-// picosecond.
+// Returns the same plan with a slot for every rank: each rank runs its class's tasks on frames of its own, and
+// transfers run between the members of the rank's real groups. The simulated times of the unfolded plan must agree with
+// the folded plan's to the picosecond.
 Plan unfold(const Plan& folded);
 
-// The plan of one rank: the tasks of its class in the folded plan, with the rank's own groups.
+// Returns the plan of one rank: the tasks of its class in the folded plan, with the rank's own groups.
 Plan instantiate(const Plan& folded, std::int64_t rank);
 
 }  // namespace orrery

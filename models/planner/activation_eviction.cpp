@@ -21,8 +21,8 @@ void ActivationEviction::issued(const Op& op, std::uint32_t frame, TaskId) {
   set(op.frees, 0);
 }
 
-// All live buffers of a micro-batch after its forward, block by block, except buffers of the stage's send and receive
-// blocks, which are still in transfer.
+// Returns all buffers of a micro-batch that are allocated after its forward, block by block, except buffers of the
+// stage's send and receive blocks, which are still in transfer.
 std::vector<ActivationEviction::EvictedBuffer> ActivationEviction::evicted_by(const Eviction& move) const {
   std::vector<EvictedBuffer> evicted;
   const Chunk& chunk = chunks_.front();
@@ -37,7 +37,8 @@ std::vector<ActivationEviction::EvictedBuffer> ActivationEviction::evicted_by(co
   return evicted;
 }
 
-// The id of the frame in which the partner stage keeps evicted buffers; it has one buffer for each evicted buffer.
+// Returns the id of the frame in which the partner stage keeps evicted buffers; it has one buffer for each evicted
+// buffer.
 std::uint32_t ActivationEviction::frame_of_evicted(const std::vector<EvictedBuffer>& evicted,
                                                    std::int32_t micro_batch) {
   std::string key = "evicted";
@@ -61,8 +62,8 @@ bool ActivationEviction::issue(const StageTransfer& transfer) {
   return transfer.move >= 0;
 }
 
-// Writes one message for each buffer, all in one batch. The sender frees the buffers after the send, the receiver
-// allocates them.
+// Writes the transfer of one micro-batch's activations between a stage and its partner: one message for each buffer,
+// all in one batch. The sender frees the buffers after the send, the receiver allocates them.
 void ActivationEviction::move(const StageTransfer& transfer) {
   const Eviction& move = schedule_.moves[transfer.move];
   const bool own = move.stage == draft_.at.stage, away = transfer.forward, send = transfer.send;

@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// Activation eviction: another stage keeps activations of a micro-batch between forward and backward (BPipe).
+// The step part for activation eviction (BPipe): another pipeline stage, the partner, keeps activations of a
+// micro-batch between forward and backward.
 class ActivationEviction : public StepPart {
  public:
   ActivationEviction(Draft& draft, TaskWriter& writer);
@@ -19,7 +20,8 @@ class ActivationEviction : public StepPart {
   void issued(const Op& op, std::uint32_t frame, TaskId task) override;
 
  private:
-  // One buffer that is sent to another stage, or back, in one message, and the frame that it belongs to.
+  // A buffer of activations that is sent to another stage, or back, in one message, and the frame (the buffers of one
+  // block and micro-batch) that it belongs to.
   struct EvictedBuffer {
     std::uint32_t frame = kNone;
     std::uint16_t slot = 0;
@@ -30,9 +32,10 @@ class ActivationEviction : public StepPart {
   void move(const StageTransfer& transfer);
 
   std::vector<char> alive_;  // for each buffer (by id), whether it is allocated now
-  // For each eviction (by number), the id of the frame of the activations that are kept for another stage
+  // for each eviction (index in Schedule::moves), the id of the frame of the activations that this stage keeps for
+  // another
   std::map<std::int32_t, std::uint32_t> frames_;
-  // for each eviction (by number) and kind of ranks, the evicted buffers
+  // for each eviction (index in Schedule::moves) and kind of ranks, the evicted buffers
   std::map<std::pair<std::int32_t, int>, std::vector<EvictedBuffer>> evicted_;
 };
 

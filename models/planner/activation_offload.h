@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Offloads activations to the host between forward and backward. A block's buffers on the device are freed after the
-// next block has been issued, or before any backward (as late as in Transformer Engine's cpu_offload:
+// The step part that offloads activations to the host between forward and backward. A block's buffers on the device are
+// freed after the next block has been issued, or before any backward (as late as in Transformer Engine's cpu_offload:
 // synchronize_on_group_commit_forward).
 class ActivationOffload : public StepPart {
  public:
@@ -24,8 +24,8 @@ class ActivationOffload : public StepPart {
   std::uint32_t leaving_ = kNone;  // id of the frame whose activations are being copied to the host
 };
 
-// Uploads activations from the host one block ahead: before a block's backward, the activations of this block and of
-// the block whose backward comes next.
+// The step part that uploads activations from the host one block ahead: before a block's backward, the activations of
+// this block and of the block whose backward comes next.
 class ActivationUploads : public StepPart {
  public:
   using StepPart::StepPart;

@@ -6,11 +6,11 @@
 
 namespace orrery {
 
-// Whether an update follows this action, other than the update at the end of the plan.
+// Returns whether an update of the weights follows this action, other than the update at the end of the plan.
 bool ends_update(const Draft& draft, const Action& action);
 
-// Weight updates in a schedule without flushes, where an update may come between a micro-batch's forward and its
-// backward. Plans of such schedules hold several steps and several versions of the weights.
+// The step part that updates weights in a schedule without flushes, where an update may come between a micro-batch's
+// forward and its backward. Plans of such schedules hold several steps and several versions of the weights.
 class AsynchronousUpdates : public StepPart {
  public:
   using StepPart::StepPart;
@@ -20,8 +20,8 @@ class AsynchronousUpdates : public StepPart {
   // Copies the newest weights to the frame of the weights before the first update, so that the plan can run again.
   void end_slot() override;
 
-  // The id of the frame in which the next update of a chunk runs. Weights that are updated in place are first copied to
-  // the frame of the new version.
+  // Returns the id of the frame in which the next update of a chunk runs. Weights that are updated in place are first
+  // copied to the frame of the new version.
   std::uint32_t begin(const Chunk& chunk, bool in_place);
 
  private:

@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// Number of tensors in the call for a bucket: one, unless the framework passes the bucket's parameters separately to
-// one coalesced call.
+// Returns the number of tensors in the collective call for a bucket: one, unless the framework passes the bucket's
+// parameters separately to one coalesced call.
 static std::int64_t tensors_in(const PlanFacts& facts, const Bucket& bucket) {
   return facts.spec.software.communication.sharded_in_one_bucket && facts.row.shards_optimizer ? bucket.tensors : 1;
 }
@@ -18,7 +18,7 @@ static std::int64_t tensors_in(const PlanFacts& facts, const Bucket& bucket) {
 // Reduces the buckets whose last missing gradient this backward op has added.
 void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op, TaskId task) {
   Chunk& chunk = chunks_[pass.action.chunk];
-  for (std::size_t i = 0; i < plan_.ops[op].operands.size(); ++i) {  // reductions add to plan_.ops
+  for (std::size_t i = 0; i < plan_.ops[op].operands.size(); ++i) {  // an index, because reductions add to plan_.ops
     const BucketPlace place = bucket_of(draft_, chunk, e, plan_.ops[op].operands[i]);
     if (place.bucket == nullptr || --place.bucket->missing > 0) continue;
     if (facts_.reduces_each_time)
@@ -28,7 +28,8 @@ void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::ui
   }
 }
 
-// Reduces a bucket of sums so far, to which the next micro-batch adds when it is back.
+// Reduces a bucket after one micro-batch, in frameworks that do so after each; the next micro-batch adds its gradients
+// to the reduced sums.
 void BucketReduction::reduce_again(const Chunk& chunk, Bucket& bucket, TaskId after) {
   bucket.missing = bucket.awaited;
   reduce_bucket(chunk, bucket, after);
@@ -39,7 +40,8 @@ void BucketReduction::reduce_again(const Chunk& chunk, Bucket& bucket, TaskId af
   if (!spec_.strategy.overlap.gradient_reduce) writer_.hold({reduced});
 }
 
-// One buffer serves all buckets: what fills it, reduces it and empties it runs on one lane, in order.
+// Copies a bucket's gradients into the fused buffer before they are reduced. One buffer serves all buckets: the ops
+// that fill, reduce and empty it run on one lane, in order.
 void BucketReduction::fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   const Op op = {.name = "fuse gradients",
                  .work = Multiply{bucket.elements, facts_.gradient_width, 1, false, bucket.first},
@@ -68,13 +70,13 @@ void BucketReduction::reduce_bucket(const Chunk& chunk, const Bucket& bucket, Ta
   average(draft_, writer_, chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (facts_.averaging != Averaging::none) after = writer_.last_of(LaneKind::compute);
   if (row_.servers || (row_.master && draft_.group_size(bucket.group) > 1)) return servers_->give(chunk, bucket, after);
-  // else gradients are offloaded after sums over the model
+  // whether the bucket is offloaded now; else SharedGradients offloads it after the sums over ranks of the model
   const bool leaves = facts_.host_update() && !sums_over_model(draft_);
   if (draft_.group_size(bucket.group) == 1) {
     if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {after});
     return;
   }
-  // Sums to which further micro-batches add must be whole.
+  // Gradients to which further micro-batches add must stay complete on every rank, so they are not reduce-scattered.
   const bool scatters =
       scatters_gradients(row_, spec_.software.communication.shards_all_reduce) && !facts_.reduces_each_time;
   const bool fused = spec_.strategy.fused_buffers;
@@ -138,7 +140,7 @@ void BucketReduction::reduce() {
 void BucketReduction::end_step() { count_gradients(draft_); }
 
 void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
-  // The few elements of norms and biases are counted as 8-bit ones too.
+  // If weights are gathered in 8 bits, the few elements of norms and biases are counted as 8-bit ones too.
   const bool eight_bit = spec_.software.communication.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
   const Bytes width = eight_bit ? 1 : context_.width;
   const Op op = {.name = "gather parameters",
@@ -155,10 +157,10 @@ void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, co
   for (const std::uint32_t u : bucket.units) writer_.note_write(u, kParameters, task);
 }
 
-// After the update every rank gathers the parameters that other ranks updated, in the order in which forward needs
-// them. If all kernels share one queue, each bucket is gathered only when forward waits for the bucket before it
-// (Megatron-Core param_and_grad_buffer.py, finish_param_sync), because earlier gathers would delay forward's kernels in
-// the queue.
+// Issues the first gathers of a step: after the update every rank gathers the parameters that other ranks updated, in
+// the order in which forward needs them. If all kernels share one queue, each bucket is gathered only when forward
+// waits for the bucket before it (Megatron-Core param_and_grad_buffer.py, finish_param_sync), because earlier gathers
+// would delay forward's kernels in the queue.
 void ParameterGather::gather_first() {
   to_gather_.clear();
   for (const Chunk* chunk : draft_.in_model_order()) {

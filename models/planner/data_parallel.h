@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// Reduces unsharded gradients, bucket by bucket (DistributedDataParallel, ZeRO-1).
+// The step part that reduces unsharded gradients over data ranks, bucket by bucket (DistributedDataParallel, ZeRO-1).
 class BucketReduction : public StepPart {
  public:
   // servers: the part for parameter servers or a master rank, if these update the weights, else null.
@@ -21,8 +21,8 @@ class BucketReduction : public StepPart {
   void end_step() override;  // starts the gradients of the next update anew
 
  private:
-  // Whether a bucket is reduced as soon as backward has finished it. It is not if there are several copies of the
-  // model, which finish their buckets in different orders, nor with a master rank, which takes buckets when all are
+  // Returns whether a bucket is reduced as soon as backward has finished it. It is not if there are several copies of
+  // the model, which finish their buckets in different orders, nor with a master rank, which takes buckets when all are
   // complete.
   bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1 && !row_.master; }
   void reduce_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
@@ -35,8 +35,8 @@ class BucketReduction : public StepPart {
   Servers* servers_;
 };
 
-// All-gathers of parameters after every rank has updated its own shard (ZeRO-1 and 2). With overlap, the gathers of the
-// last update run during the next step's first forward.
+// The step part that all-gathers parameters after every rank has updated its own shard (ZeRO-1 and 2). With overlap,
+// the gathers of the last update run during the next step's first forward.
 class ParameterGather : public StepPart {
  public:
   using StepPart::StepPart;

@@ -7,15 +7,15 @@
 
 namespace orrery {
 
-// Passes the number that decides whether an update was right to the next stage, if updates are validated in the next
-// step.
+// If updates are validated in the next step, passes the number that decides whether an update was right (the norm, or
+// whether a gradient was infinite) to the next pipeline stage. Returns the tasks that the update must wait for.
 std::vector<TaskId> DeviceUpdate::pass(const std::vector<TaskId>& summed, std::uint16_t number) {
   const bool passes = validation_ != nullptr && number == validation_->partial_norm();
   return passes ? validation_->pass_partial_norm(summed) : summed;
 }
 
-// fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
-// update is skipped if any rank found one.
+// Unscales gradients in fp16 training: gradients of a scaled loss are divided by the scale and searched for infinities
+// (Micikevicius et al. 2018); the update is skipped if any rank found one.
 void DeviceUpdate::unscale(const std::vector<TaskId>& after) {
   for (const Chunk& chunk : chunks_) {
     const Op op = {
@@ -44,7 +44,7 @@ std::vector<TaskId> DeviceUpdate::gradient_norm(const std::vector<TaskId>& after
   return summed;
 }
 
-// Muon's momentum of the layers' matrices, and what follows from whole matrices.
+// Writes Muon's momentum of the layers' matrices and the orthogonalization that follows, which needs complete matrices.
 std::vector<TaskId> DeviceUpdate::momentum(const Chunk& chunk, const std::vector<TaskId>& after) {
   const Update work = {.elements = chunk.weights.own_matrices(),
                        .gradient = facts_.gradient_width,
@@ -96,8 +96,8 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& s
   if (!facts_.validates) zero_gradients(draft_, writer_, chunk, {});
 }
 
-// There is no kernel that unscales gradients if the update itself multiplies by the clip coefficient, because the norm
-// already shows infinite gradients.
+// Writes the update of all chunks. There is no kernel that unscales gradients if the update itself multiplies by the
+// clip coefficient, because the norm already shows infinite gradients.
 void DeviceUpdate::update() {
   std::vector<TaskId> after = after_reductions(writer_);
   if (!draft_.updates()) {

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// The optimizer on the device: unscales gradients, computes their norm, clips and updates.
+// The step part that runs the optimizer on the device: it unscales gradients, computes their norm, clips and updates.
 class DeviceUpdate : public StepPart {
  public:
   // validation: null if updates are not validated in the next step. asynchronous: null if no update is made while

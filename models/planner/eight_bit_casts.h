@@ -4,8 +4,9 @@
 
 namespace orrery {
 
-// Casts of weights to fp8, plain and transposed for backward, once a step before their first use (Transformer Engine:
-// is_first_microbatch). Only weights that stay unsharded on the device between micro-batches are cast so.
+// The step part that casts weights to fp8, plain and transposed for backward, once a step before their first use
+// (Transformer Engine: is_first_microbatch). Only weights that stay unsharded on the device between micro-batches are
+// cast this way.
 class EightBitCasts : public StepPart {
  public:
   using StepPart::StepPart;

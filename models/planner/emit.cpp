@@ -25,8 +25,9 @@ void StepWalk::turn(std::size_t turn) {
   tell(&StepPart::after_turn, turn);
 }
 
-// Issues one transfer for each slice. If a stage is replicated, sender and receiver issue the transfers over a boundary
-// in the order of samples, and transfers are not batched.
+// Issues a transfer between two virtual stages, as one send or receive for each slice of the tensor. If a stage is
+// replicated, sender and receiver issue the transfers over a boundary in the order of samples, and transfers are not
+// batched.
 void StepWalk::cross(const StageTransfer& transfer) {
   const bool upstream = transfer.forward == transfer.send;  // whether this stage is the one before the boundary
   const std::int32_t virtual_stage = transfer.boundary + (upstream ? 0 : 1);
@@ -62,7 +63,7 @@ Pass StepWalk::begin(const Action& action) const {
   return pass;
 }
 
-// Whether an op's addition of gradients is issued after the complete backward of its micro-batch, as in some
+// Returns whether an op's addition of gradients is issued after the complete backward of its micro-batch, as in some
 // frameworks, except for the last micro-batch of an update.
 bool StepWalk::adds_late(const Pass& pass, const Op& op) const {
   const Action& action = pass.action;
@@ -103,9 +104,9 @@ bool StepWalk::issue_next(Pass& pass) {
   return moved;
 }
 
-// Issues the ops after the transfer in a receive block, by which the host waits for the received tensor before it
-// launches the ops that read it. If the input comes from a virtual stage on the same stage, without a transfer, the
-// host waits for the device in frameworks that do so before every forward.
+// Issues those ops of a receive block that come after the transfer, by which the host waits for the received tensor
+// before it launches the ops that read it. If the input comes from a virtual stage on the same stage, without a
+// transfer, the host waits for the device in frameworks that do so before every forward.
 void StepWalk::wait_for_input(const Action& action) {
   const Chunk& chunk = chunks_[action.chunk];
   const bool forward = action.phase == Phase::forward;
@@ -123,8 +124,9 @@ void StepWalk::wait_for_input(const Action& action) {
   }
 }
 
-// Issues actions. Overlapped actions (F and B, `woven`) alternate: whenever one has issued a transfer, the other
-// continues with compute. steady: the actions are between the stage's first backward and its last forward.
+// Issues one action, or several overlapped ones (a forward and a backward, `woven`), which alternate: whenever one has
+// issued a transfer, the other continues with compute. steady: the actions are between the stage's first backward and
+// its last forward.
 void StepWalk::run(std::span<const Action> woven, bool steady) {
   const Overlap& overlap = spec_.strategy.overlap;
   if (overlap.pipeline && (steady || overlap.pipeline_ends)) writer_.forget_sends();

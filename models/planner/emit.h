@@ -10,8 +10,9 @@ namespace orrery {
 
 using StepParts = std::vector<std::unique_ptr<StepPart>>;
 
-// Writes the tasks of a slot in the order in which its host issues them: the schedule's actions, op by op, with the
-// transfers between them. All other tasks are written by the step parts (step_part.h), whose hooks it calls.
+// Writes the tasks of a slot (class of ranks) in the order in which its host issues them: the schedule's actions, op by
+// op, with the transfers between them. All other tasks are written by the step parts (step_part.h), whose hooks this
+// class calls.
 class StepWalk : public StepView {
  public:
   StepWalk(Draft& draft, TaskWriter& writer, const StepParts& parts) : StepView(draft, writer), parts_(parts) {}

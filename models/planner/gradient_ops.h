@@ -7,16 +7,18 @@
 
 namespace orrery {
 
-// The operand of the gradients that the optimizer reads: the shard if units are reduced one by one, else all gradients.
+// Returns the operand of the gradients that the optimizer reads: the shard if units are reduced one by one, else all
+// gradients.
 Operand optimizer_gradients(const Draft& draft, Access access);
 
-// Divides gradients by the number of data ranks, in frameworks that do so in a separate kernel.
+// Divides `elements` gradients from element `first` on by the number of data ranks, in frameworks that do so in a
+// separate kernel.
 void average(const Draft& draft, TaskWriter& writer, std::uint32_t frame, const Operand& gradients, std::int64_t first,
              std::int64_t elements);
 
 void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, const std::vector<TaskId>& after);
 
-// For each lane on which gradients are reduced, its last task.
+// Returns the last task of each lane on which gradients are reduced.
 std::vector<TaskId> after_reductions(const TaskWriter& writer);
 
 // Sums one number over all ranks of a replica; with post-update validation only over this stage, because the sum over

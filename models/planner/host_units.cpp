@@ -98,9 +98,9 @@ void HostUnits::offload_gradients(std::uint32_t unit_frame, TaskId after) {
   writer_.emit(store, unit_frame);
 }
 
-// Sums this rank's shard of a unit over the ranks of the model that each have a part of the gradient. The sum runs
-// after the unit's reduction, on the same lane, before the shard is offloaded. All these ranks have equal units, so
-// they own the same part of a unit.
+// Sums this rank's shard of a unit's gradients over the ranks of the model that each have a part of the gradient. The
+// sum runs after the unit's reduction, on the same lane, before the shard is offloaded. All these ranks have equal
+// units, so they own the same part of a unit.
 void HostUnits::sum_unit_over_model(const Chunk& chunk, std::uint32_t unit_frame) {
   std::map<std::pair<Dimension, Part>, std::int64_t> elements;
   for (const Entry& entry : chunk.entries) {

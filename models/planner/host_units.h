@@ -8,7 +8,8 @@
 
 namespace orrery {
 
-// Memcpys of units whose weights or gradients are offloaded to the host or to disks.
+// The step part that copies units whose weights or gradients are offloaded between the device, the host and disks. A
+// unit is the weights of one block, or of several, that are gathered together (units.h).
 class HostUnits : public StepPart {
  public:
   using StepPart::StepPart;
@@ -17,22 +18,23 @@ class HostUnits : public StepPart {
   void begin_step() override { norm_begun_ = false; }
   void reduce() override;
 
-  // Reads this rank's part of a unit's weights from the disks to the host, unless that read has been issued already.
+  // Reads this rank's shard of a unit's weights from the disks to the host, unless that read has been issued already.
+  // `state` is the frame of the chunk's states.
   void fetch(std::uint32_t unit, std::uint32_t state, Phase phase);
-  // Uploads this rank's part of a unit's weights to the device in the data type that it has on the host; FSDP casts it
+  // Uploads this rank's shard of a unit's weights to the device in the data type that it has on the host; FSDP casts it
   // on the device (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
   void upload(std::uint32_t unit, std::uint32_t state, Phase phase, const std::vector<TaskId>& after);
-  // Whether a unit needs no all-gather: no other rank holds a part of it, and the host has it in the data type that ops
-  // read.
+  // Returns whether a unit needs no all-gather: no other rank holds a part of it, and the host has it in the data type
+  // that ops read.
   bool copied_alone(std::uint32_t unit) const;
-  // Uploads the gradients' sum over the micro-batches so far; the next gradients are added to it on the device
-  // (DeepSpeed: async_accumulate_grad_in_cpu_via_gpu).
+  // Uploads the sum of a unit's gradients over the micro-batches so far; the next gradients are added to it on the
+  // device (DeepSpeed: async_accumulate_grad_in_cpu_via_gpu).
   void upload_gradients(std::uint32_t unit);
   // Offloads a unit's reduced gradients from the device after task `after`, which still reads the device's buffer.
   void offload_gradients(std::uint32_t unit, TaskId after);
   // Computes the norm of a unit's gradients and offloads them, when the gradients of all micro-batches are added. lane:
-  // the lane of the unit's reduction. An embedding table that another stage holds too is finished at the end of the
-  // step, because the two stages complete its gradient at different times.
+  // the lane of the unit's reduction. The unit of an embedding table that another stage holds too is finished at the
+  // end of the step instead, because the two stages complete its gradient at different times.
   void finish(const Chunk& chunk, std::uint32_t unit, LaneKind lane);
 
  private:
@@ -42,7 +44,7 @@ class HostUnits : public StepPart {
   std::set<std::uint32_t> staged_;  // ids of the unit frames whose read from disks has been issued
   // id of the unit frame whose gradients must be summed over the first and the last stage
   std::uint32_t late_unit_ = kNone;
-  bool norm_begun_ = false;  // whether the step's norm already includes a unit
+  bool norm_begun_ = false;  // whether a unit was already added to this step's gradient norm
 };
 
 }  // namespace orrery

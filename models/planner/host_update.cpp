@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// One optimizer state that lies on disks: names of the ops that fetch and store a tile of it, index of its buffer in
-// the chunk's states (state) and among the tile's host buffers (tile), and bytes of an element.
+// An optimizer state that lies on disks: names of the ops that fetch and store a tile of it, index of its buffer in the
+// chunk's states (state) and among the tile's host buffers (tile), and bytes of an element.
 struct Swapped {
   const char *fetch, *store;
   std::uint16_t state, tile;
@@ -39,9 +39,9 @@ void HostUpdate::update() {
   update_all(after);
 }
 
-// Clips gradients on the host. If the update does not multiply by the clip coefficient itself, a pass over the host's
-// gradients does so and also unscales them (DeepSpeed: unscale_and_clip_grads). For gradients on disks the update
-// multiplies.
+// Clips gradients on the host, and returns the tasks that the update must wait for. If the update does not multiply by
+// the clip coefficient itself, a pass over the host's gradients does so and also unscales them (DeepSpeed:
+// unscale_and_clip_grads). For gradients on disks the update multiplies.
 std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
   const Strategy& s = spec_.strategy;
   const bool clips = s.clip > 0;
@@ -60,8 +60,8 @@ std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
   return after;
 }
 
-// Clips and unscales all of the rank's gradients in one pass. fp16: if the norm is not used to detect infinite
-// gradients, the pass also looks for them.
+// Clips and unscales all of the rank's gradients in one pass. In fp16 training the pass also looks for infinite
+// gradients, unless the norm is used to detect them.
 std::vector<TaskId> HostUpdate::unscale(const std::vector<TaskId>& after) {
   const bool clips = spec_.strategy.clip > 0, looks = facts_.half && !facts_.norm_tells_infinity();
   for (const Chunk& chunk : chunks_) {
@@ -97,9 +97,9 @@ void HostUpdate::update_loss_scale(const std::vector<TaskId>& after) {
   writer_.emit(op, chunks_.front().state, after);
 }
 
-// The host's update, after all gradients have arrived; updated parameters are uploaded to the device tile by tile. A
-// delayed update reads the gradients of the previous step and runs at the same time as this step, which still reads the
-// old parameters.
+// Writes the host's update, after all gradients have arrived; updated parameters are uploaded to the device tile by
+// tile. A delayed update reads the gradients of the previous step and runs at the same time as this step, which still
+// reads the old parameters.
 void HostUpdate::update_all(const std::vector<TaskId>& after) {
   const std::vector<TaskId> clipped = clip(after);
   for (const Chunk& chunk : chunks_) {
@@ -185,7 +185,7 @@ void HostUpdate::store_tile(std::uint32_t frame, std::int64_t first, std::int64_
     store("store weights", s.offload.parameters, kTileForward, kParameterShard, context_.width);
 }
 
-// Uploads updated weights, unless the device reads its parameters from the host.
+// Uploads the updated weights of a tile, unless the device reads its parameters from the host.
 void HostUpdate::upload_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   if (facts_.host_parameters()) return;
   const PlaceCopy work = {n * draft_.shard_width(), MemoryTier::host, MemoryTier::device, first, n,

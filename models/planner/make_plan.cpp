@@ -35,7 +35,7 @@ static Part* add_part(StepParts& parts, Draft& draft, TaskWriter& writer, More..
   return added;
 }
 
-// The parts of a step, in the order in which they act at each hook.
+// Returns the parts of a step that the spec needs, in the order in which their hooks are called.
 static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   StepParts parts;
   const PlanFacts& facts = draft.facts;
@@ -66,7 +66,8 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   return parts;
 }
 
-// Selects a class of the ranks of a stage: blocks and groups built from now on are those of its ranks.
+// Selects a class of the ranks of a pipeline stage: blocks and groups built from now on are those of its ranks. number:
+// index in Draft::kinds.
 static void enter_class(Draft& draft, int number) {
   const RankKind& ranks = draft.kinds[number];
   draft.at.rank_kind = number;

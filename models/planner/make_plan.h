@@ -5,14 +5,14 @@
 
 namespace orrery {
 
-// The folded plan of one training step (one list of tasks per class of ranks). Layers are cut into stages, each stage's
-// actions are ordered by its schedule and expanded into ops, transfers are ordered and batched, and gathers, reductions
-// and frees are added as the sharding needs them. The plan is checked with check_plan(). Throws Error for a spec that
-// uses options which are not implemented.
+// Returns the folded plan of one training step (one list of tasks per class of ranks). Layers are cut into stages, each
+// stage's actions are ordered by its schedule and expanded into ops, transfers are ordered and batched, and gathers,
+// reductions and frees are added as the sharding needs them. The plan is checked with check_plan(). Throws Error for a
+// spec that uses options which are not implemented.
 Plan make_plan(const Spec& spec);
 
-// The same plan without check_plan(), for a search, which discards most of its plans and checks only the plans that it
-// keeps.
+// Returns the same plan without check_plan(), for a search, which discards most of its plans and checks only the plans
+// that it keeps.
 Plan make_unchecked_plan(const Spec& spec);
 
 }  // namespace orrery

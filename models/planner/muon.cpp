@@ -23,7 +23,8 @@ std::vector<TaskId> orthogonalize(const Draft& draft, TaskWriter& writer, const 
   const std::int64_t ranks = draft.group_size(Dimension::data);
   const bool sharded = draft.shards(Dimension::data) > 1;
   const auto layers = std::ranges::count_if(chunk.entries, [&](const Entry& e) { return is_layer(draft, e); });
-  // The ranks of a class have one plan: that of the rank with the most matrices, of each kind one of so many layers.
+  // All ranks of a class have one plan, which is that of the rank with the most matrices: of each kind of matrix, one
+  // for every `ranks` layers, rounded up.
   std::int64_t own = ceil_div(layers, ranks);
   std::vector<TaskId> ready = after;
   for (const Entry& entry : chunk.entries) {

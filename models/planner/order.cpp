@@ -12,8 +12,8 @@
 namespace orrery {
 
 // Sets the number of steps in a plan of an asynchronous schedule: steps that fill the pipeline, two steps to compare,
-// and steps that empty it. Filling takes 3 p micro-batches, after which gradients of the last stage have come back to
-// the first a few times.
+// and steps that empty the pipeline. Filling takes 3 p micro-batches for p stages, after which gradients of the last
+// stage have come back to the first a few times.
 static void take_steps(Draft& draft, Updates updates) {
   Plan& plan = draft.plan;
   if (updates == Updates::flush) return;
@@ -31,8 +31,8 @@ static void place_ends(Draft& draft) {
   context.ends_interleave = context.ends_meet && draft.facts.spec.strategy.pipeline > 1;
 }
 
-// Times of each phase on every virtual stage, then, if stages share the vocabulary, of a stage's part of the output
-// layer and of the lookups.
+// Returns the times of each phase on every virtual stage and then, if stages share the vocabulary, the times of a
+// stage's part of the output layer and of the token lookups.
 static std::vector<PhaseTimes> phase_times(Draft& draft) {
   const Plan& plan = draft.plan;
   OrderClock clock(draft.facts.spec, plan.dimensions);

@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-// Finds the order of every stage's actions, and the positions in it at which transfers are issued. Throws Error for a
-// spec that the schedule cannot run.
+// Chooses the schedule: finds the order of every pipeline stage's actions, and the positions in this order at which
+// transfers are issued. Throws Error for a spec that the schedule cannot run.
 void choose_schedule(Draft& draft);
 
 }  // namespace orrery

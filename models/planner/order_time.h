@@ -14,8 +14,8 @@
 
 namespace orrery {
 
-// The duration of a phase, for finding an order of actions: the time that its ops take on the device, or the time that
-// the host takes to issue them, whichever is longer.
+// The duration of a phase (forward or backward of a virtual stage), for finding an order of actions: the time that its
+// ops take on the device, or the time that the host takes to issue them, whichever is longer.
 struct OrderLength {
   double device = 0, host = 0;  // times on the device and on the host, in nanoseconds
 
@@ -34,14 +34,14 @@ struct OrderLength {
 // not counted, because they run at the same time as compute.
 class OrderClock {
  public:
-  // groups: Plan::dimensions. The spec and `groups` must outlive this object.
+  // groups: the process groups of the plan (Plan::dimensions). The spec and `groups` must outlive this object.
   OrderClock(const Spec& spec, const std::vector<GroupTable>& groups);
 
-  // Time of an op in nanoseconds. width: number of bytes of an activation element.
+  // Returns the time of an op on the device in nanoseconds. width: number of bytes of an activation element.
   double time(const Op& op, Bytes width);
-  // Times of the op on the device and on the host.
+  // Returns the times of the op on the device and on the host.
   OrderLength length(const Op& op, Bytes width);
-  // The host's time for a block in addition to its ops, in forward and in backward.
+  // Returns the host's time for a block in addition to its ops, in forward and in backward.
   std::array<OrderLength, 2> overhead(const Plan& plan, const Block& block) const;
 
  private:

@@ -10,15 +10,15 @@
 namespace orrery {
 namespace {
 
-// A key that identifies the send, or the receive, of a transfer between two stages.
+// Returns a key that identifies the send, or the receive, of a transfer between two stages.
 std::tuple<std::int32_t, std::int32_t, bool, bool> end_of(const StageTransfer& c, bool send) {
   return {c.boundary, c.micro_batch, c.forward, send};
 }
 
 bool is_shared(const StageTransfer& c) { return c.move >= 0 || c.exchange != StageExchange::none; }
 
-// The position of a stage's first backward, or of the forward that is overlapped with it, since nothing can come
-// between overlapped actions.
+// Returns the position of a stage's first backward, or of the forward that is overlapped with it, since nothing can
+// come between overlapped actions.
 TransferPlace first_backward(const std::vector<Action>& order,
                              const std::vector<std::vector<StageTransfer>>& transfer_order) {
   std::size_t i = 0;
@@ -27,7 +27,7 @@ TransferPlace first_backward(const std::vector<Action>& order,
   return {i, transfer_order[i].size()};
 }
 
-// Calls f with every transfer before a position, and with the transfer's own position, until f returns false.
+// Calls f with every transfer before the position `end`, and with the transfer's own position, until f returns false.
 template <class F>
 void for_transfers(const std::vector<std::vector<StageTransfer>>& transfer_order, TransferPlace end, const F& f) {
   for (std::size_t t = 0; t <= end.turn; ++t) {
@@ -85,7 +85,8 @@ void PostValidation::after_turn(std::size_t turn) {
     receive_partial_norm();
 }
 
-// Sends one number to the next stage (forward) or the previous one, or receives it.
+// Writes the transfer of one number of the rank (index `of`), such as the gradient norm, to the next stage (forward) or
+// the previous one, or its receive.
 TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send, bool forward) {
   const bool next = send == forward;  // whether the other side of the transfer is the next stage
   const LaneKind lane = send ? (next ? LaneKind::send_next : LaneKind::send_previous)
@@ -103,8 +104,8 @@ TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send
 
 // Receives the norm of the previous stages, which this stage's update uses. The receive is issued after the stage's
 // last other transfer, well before the norm is needed, so that the sender does not wait. If the first and the last
-// stage share an embedding table, it is issued after the sum of the table's gradients, for which the first stage's norm
-// waits.
+// stage share an embedding table, the receive is issued after the sum of the table's gradients, for which the first
+// stage's norm waits.
 void PostValidation::receive_partial_norm() {
   if (draft_.at.stage > 0) pass_number("receive partial norm", kNormBefore, false, true);
 }

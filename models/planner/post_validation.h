@@ -14,20 +14,20 @@ namespace orrery {
 // If that norm requires clipping, or is not finite, every stage rolls its update back, makes it again, and reruns its
 // tasks since the update.
 
-// A position in the order of a stage's transfers: before transfer number `transfer` of the transfers that the stage
-// issues just before its action number `turn`, or after the last of these transfers.
+// A position in the order of a pipeline stage's transfers: before transfer number `transfer` of the transfers that the
+// stage issues just before its action number `turn`, or after the last of these transfers.
 struct TransferPlace {
   std::size_t turn = 0, transfer = 0;
 
   friend bool operator==(const TransferPlace&, const TransferPlace&) = default;
 };
 
-// For every stage the last position before its first backward such that no transfer is sent before these positions and
-// received after them, or the other way round. All stages can then rerun their tasks up to their position. Transfers of
-// evicted activations and exchanges of a shared vocabulary come after the position.
+// Returns for every stage the last position before its first backward such that no transfer is sent before these
+// positions and received after them, or the other way round. All stages can then rerun their tasks up to their
+// position. Transfers of evicted activations and exchanges of a shared vocabulary come after the position.
 std::vector<TransferPlace> validation_places(const Schedule& schedule, const TransferOrder& transfer_order);
 
-// Updates that are validated in the next step.
+// The step part for updates that are validated in the next step.
 class PostValidation : public StepPart {
  public:
   PostValidation(Draft& draft, TaskWriter& writer);
@@ -35,12 +35,13 @@ class PostValidation : public StepPart {
   void before_transfer(std::size_t turn, std::size_t transfer) override;
   void after_turn(std::size_t turn) override;
 
-  // Index of the number that decides whether an update was right, the squared norm or whether a gradient was infinite:
-  // over the stages up to this one (partial), or over all stages (whole).
+  // Both return the index of the number (of those that the rank has one of) that decides whether an update was right:
+  // the squared norm, or whether a gradient was infinite; over the stages up to this one (partial), or over all stages
+  // (whole).
   std::uint16_t partial_norm() const { return spec_.strategy.clip > 0 ? kSquaredNorm : kFoundInfinity; }
   std::uint16_t whole_norm() const { return draft_.at_last_stage() ? partial_norm() : std::uint16_t{kWholeNorm}; }
-  // Adds the norm of the previous stages to a norm that was summed over this stage, and sends the sum to the next
-  // stage.
+  // Adds the squared norm of the previous stages to this stage's, which the tasks `summed` computed, and sends the sum
+  // to the next stage. Returns the tasks that the update must wait for.
   std::vector<TaskId> pass_partial_norm(const std::vector<TaskId>& summed);
 
  private:
@@ -48,7 +49,7 @@ class PostValidation : public StepPart {
   void receive_partial_norm();
   void validate_update();
 
-  // for each stage, the position in its transfer order at which it validates the update
+  // for each pipeline stage, the position in its transfer order at which it validates the update
   std::vector<TransferPlace> places_;
 };
 

@@ -8,11 +8,11 @@
 
 namespace orrery {
 
-// The file and line in which a key of the spec was given, "spec.yaml:12: "; "" for a key that was not given.
+// Returns the file and line in which a key of the spec was given, "spec.yaml:12: "; "" for a key that was not given.
 std::string place_of(const Spec& spec, std::string_view key);
 
-// Runs a function that cannot see the spec; if it throws an Error, the file and line of the key are put before the
-// message.
+// Returns the result of a function that cannot see the spec; if it throws an Error, the file and line of the key are
+// put before the message.
 template <class Function>
 auto said_at(const Spec& spec, std::string_view key, Function function) {
   try {

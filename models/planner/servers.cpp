@@ -14,7 +14,7 @@ void Servers::end_step() {
   if (row_.servers && !spec_.strategy.overlap.parameter_gather) pull_buckets();
 }
 
-// Copies the weights to every rank before forward begins, as torch.nn.DataParallel does.
+// Broadcasts the weights to every rank before forward begins, as torch.nn.DataParallel does.
 void Servers::hand_out_weights() {
   const Chunk& chunk = chunks_.front();
   for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
@@ -55,7 +55,8 @@ void Servers::give(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   writer_.emit(op, chunk.state, {after});
 }
 
-// Pulls weights; workers pull buckets in the order in which forward needs them, and servers answer in the same order.
+// Writes the pulls of weights from the servers; workers pull buckets in the order in which forward needs them, and
+// servers answer in the same order.
 void Servers::pull_buckets() {
   const Chunk& chunk = chunks_.front();
   const bool serves = context_.duty == Duty::server;

@@ -23,7 +23,7 @@ bool sums_over_model(const Draft& draft) {
 }
 
 void SharedGradients::reduce() {
-  // the gradients of units were summed unit by unit before
+  // with the optimizer on the host, HostUnits has already summed the gradients of units, unit by unit
   if (facts_.host_update() && facts_.unit_gradients) return;
   const std::vector<TaskId> after = {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::data_reduce),
                                      writer_.last_of(LaneKind::expert_reduce), writer_.last_of(LaneKind::replicate)};

@@ -22,7 +22,8 @@ void Units::begin_slot() {
 void Units::issued(const Op& op, std::uint32_t frame, TaskId task) {
   for (const Operand& operand : op.frees) {
     if (operand.scope != Scope::unit || (operand.slot != kGathered && operand.slot != kGatheredFrozen)) continue;
-    if (!gathered_[frame_of(plan_, frame, operand)]) continue;  // freed with the unit's other weights
+    // the unit was already marked as freed, with another of its buffers
+    if (!gathered_[frame_of(plan_, frame, operand)]) continue;
     gathered_[frame_of(plan_, frame, operand)] = false;
     released_.push_back(task);
   }
@@ -52,7 +53,7 @@ void Units::after_block(const Pass& pass) {
   if (facts_.joins_units() && ends) release(pass);
 }
 
-// Whether no block of the pass behind the current one has weights of its unit.
+// Returns whether no later block of the pass has weights of the current block's unit.
 bool Units::ends_unit(const Pass& pass) const {
   const std::vector<Entry>& entries = chunks_[pass.action.chunk].entries;
   const auto shares = [&](std::size_t e) {
@@ -61,7 +62,8 @@ bool Units::ends_unit(const Pass& pass) const {
   return std::none_of(pass.entries.begin() + static_cast<std::ptrdiff_t>(pass.at) + 1, pass.entries.end(), shares);
 }
 
-// Gives up a unit of several blocks behind the last of them: blocks do not know who else uses the unit.
+// Frees a unit of several blocks after the last of them, because a block's own ops do not know which other blocks use
+// the unit.
 void Units::release(const Pass& pass) {
   const std::uint32_t unit_frame = chunks_[pass.action.chunk].entries[pass.entry()].unit;
   const auto gathered = gathered_.find(unit_frame);
@@ -73,19 +75,19 @@ void Units::release(const Pass& pass) {
   writer_.emit(free, unit_frame);
 }
 
-// Gathers the units of the action's next block and of prefetch_units further blocks. Units on disks are read to the
-// host earlier, for another prefetch_units + 1 blocks.
+// Gathers the units of the action's next block and of the prefetch_units blocks after it. Units on disks are read to
+// the host earlier, for another prefetch_units + 1 blocks.
 void Units::gather_for(const Pass& pass) {
   const Chunk& chunk = chunks_[pass.action.chunk];
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   const Phase phase = pass.forward() ? Phase::forward : Phase::backward;
   const std::int64_t farthest = behind_host(spec_.strategy.offload.parameters) ? -1 - ahead : 0;
-  std::uint32_t before = kNone;  // unit of the entry before, which several blocks may share
+  std::uint32_t before = kNone;  // unit of the preceding block, which may be this block's too
   for (std::size_t i = pass.at; i < pass.entries.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[pass.entries[i]];
     if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
     if (std::exchange(before, entry.unit) == entry.unit) continue;
-    // A tied output's weights lie in the embedding's state.
+    // The weights of an output tied to the embedding lie in the embedding's states.
     const std::uint32_t state_frame = plan_.frames[chunk.frames[pass.entries[i]]].state;
     if (ahead >= 0 && phase == Phase::forward && lends_table(draft_, entry))
       gather_unit(plan_.frames[entry.unit].previous, draft_.table_chunk().state, phase);
@@ -101,8 +103,9 @@ void Units::gather_for(const Pass& pass) {
   copy_out(own.unit, phase);
 }
 
-// Whether an entry's backward needs the entry's weights. If backward runs in two parts and reads none of the unit's
-// weights, the unit is not gathered for it, because no op of the part that gathers it would free it.
+// Returns whether a block's weights must be gathered for its backward. They must unless the block has no backward, or
+// backward runs in two parts (input gradients, then weight gradients) and none of its ops reads the gathered weights:
+// then no op would free them.
 bool Units::runs_back_with(const Entry& entry) const {
   const std::vector<std::uint32_t>& ops = plan_.blocks[entry.block].backward;
   const auto reads = [](const Operand& o) {
@@ -114,9 +117,9 @@ bool Units::runs_back_with(const Entry& entry) const {
   });
 }
 
-// Before a gather, the issuing thread waits for the oldest free of a unit that it has not waited for yet, if there are
-// units_in_flight such frees (FSDP's limit_all_gathers: a queue of the events that record when a unit was freed). Units
-// that stay gathered do not count.
+// Issues the gather of a unit's weights. Before it, the issuing thread waits for the oldest free of a unit that it has
+// not waited for yet, if there are units_in_flight such frees (FSDP's limit_all_gathers: a queue of the events that
+// record when a unit was freed). Units that stay gathered do not count.
 void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
   if (gathered_[unit_frame]) return;
   gathered_[unit_frame] = true;
@@ -154,7 +157,8 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
   if (copies_out(draft_, regions)) arrived_.insert(unit_frame);
 }
 
-// Frozen weights are sharded as the model reads them.
+// Gathers a unit's frozen weights, which are sharded in the form in which the model reads them (NF4 if they are
+// quantized).
 void Units::gather_frozen(std::uint32_t unit_frame, Phase phase, const std::vector<TaskId>& after) {
   const Bytes bytes = draft_.layout.frozen.at(unit_frame);
   if (bytes == 0) return;
@@ -174,9 +178,9 @@ void Units::gather_frozen(std::uint32_t unit_frame, Phase phase, const std::vect
   writer_.emit(op, unit_frame, after);
 }
 
-// FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out): a gathered unit lies
-// rank by rank in its buffer; a block's first op waits until the weights have been copied out of it, in the compute
-// stream.
+// Copies an arrived unit's weights out of the gather's buffer, in which it lies rank by rank, on the compute lane; a
+// block's first op waits for this copy. This is what FSDP2 does
+// (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out).
 void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   if (arrived_.erase(unit_frame) == 0) return;
   if (spec_.strategy.zero_quantize.any()) {
@@ -194,8 +198,8 @@ void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
   writer_.emit(copy, unit_frame);
 }
 
-// Gathers tiles of weights right before the op that reads them, and prefetch_units tiles ahead. ops: ids of the ops
-// still to be issued, the next one first.
+// Gathers tiles of weights right before the op that reads them, and prefetch_units tiles ahead. ops: ids of the block's
+// ops still to be issued, the next one first.
 void Units::gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase) {
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   for (std::size_t i = 0; i < ops.size() && ahead >= 0; ++i) {
@@ -217,11 +221,12 @@ void Units::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t 
   }
 }
 
-// The op that gathers a region. In a group of one rank the shard is the complete region and is copied. If the unit has
-// several regions, a collective is used in a group of one rank too, because a collective has an offset.
+// Returns the op that gathers a region of a unit (weights whose shards lie in one group). In a group of one rank the
+// shard is the complete region and is copied. If the unit has several regions, a collective is used in a group of one
+// rank too, because a collective has an offset.
 Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
-  // whether the shard is in a buffer of the unit frame
+  // whether the parameter shard is in a buffer of the unit's frame, not of the chunk's states
   const bool apart = row_.fp32_shards || facts_.host_parameters();
   const Operand to = unit(copies_out(draft_, all) ? kArrived : kGathered, Access::write);
   const Collective gather = {.kind = CollectiveKind::all_gather,
@@ -244,9 +249,9 @@ Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const
   return op;
 }
 
-// Whether an entry reduces its unit's gradient by itself. The backward passes of lookups and logits that share a table
-// follow each other, and the table's gradient is reduced after both; if passes of other micro-batches run between the
-// two, each reduces the gradient that it computed.
+// Returns whether a block (entry) reduces its unit's gradient by itself. The backward passes of token lookups and
+// logits that share a table follow each other, and the table's gradient is reduced after both; if passes of other
+// micro-batches run between the two, each reduces the gradient that it computed.
 bool Units::reduces_apart(const Entry& entry) const { return entry.owns || context_.ends_interleave; }
 
 std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) const {
@@ -259,7 +264,8 @@ std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) 
   return std::max<std::int64_t>(1, users) * chunk.micro_batches;
 }
 
-// Brings a unit's gradient into the form in which it is reduced, and returns its buffer: whole sums stay as they are.
+// Brings a unit's gradient into the form in which it is reduced, and returns its buffer: gradients that are kept
+// unsharded as sums over micro-batches are only averaged, in place.
 Operand Units::prepare_gradient(std::uint32_t unit_frame, const Regions& regions) {
   const std::int64_t elements = regions.back().first + regions.back().elements;
   if (!facts_.fresh_gradients) {
@@ -284,8 +290,8 @@ Operand Units::prepare_gradient(std::uint32_t unit_frame, const Regions& regions
   return unit(source, Access::read_write);
 }
 
-// Reduces a gradient, region by region, into the sum of this rank's shards. begins: the sum's buffer is still empty.
-// Returns the lane of the reduction.
+// Reduces a unit's gradient, region by region, into the sum of this rank's shards. source: the gradient. begins: the
+// sum's buffer is still empty, so it is written and not added to. Returns the lane of the reduction.
 LaneKind Units::reduce_regions(std::uint32_t unit_frame, const Regions& regions, Operand source, bool begins) {
   source.access = Access::read;
   const Access how = begins ? Access::write : Access::read_write;
@@ -344,7 +350,8 @@ void Units::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
     writer_.hold({writer_.last_of(LaneKind::data_reduce), writer_.last_of(LaneKind::replicate)});
 }
 
-// Sums a unit's shards over their replicas. Replicas of experts' shards lie on other ranks than those of other weights.
+// Sums a unit's gradient shards over the ranks that hold the same shard. Replicas of experts' shards lie on other ranks
+// than those of other weights.
 void Units::reduce_replicas(std::uint32_t unit_frame, const Operand& gradients) {
   Regions runs;
   std::int64_t first = 0;

@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// All-gathers of weights unit by unit before they are used, and reductions of gradients unit by unit (ZeRO-2 and 3,
-// FSDP). A unit is the weights of one block, or of several (joined_units.h).
+// The step part that all-gathers weights unit by unit before they are used, and reduces gradients unit by unit (ZeRO-2
+// and 3, FSDP). A unit is the weights of one block, or of several (joined_units.h).
 class Units : public StepPart {
  public:
   // host: the part of the step that offloads parameters or gradients; null if none does.
@@ -37,7 +37,8 @@ class Units : public StepPart {
   void copy_out(std::uint32_t unit, Phase phase);
   Op gather_op(const Region& region, const Regions& all, Phase phase) const;
   bool reduces_apart(const Entry& entry) const;
-  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // counted over all micro-batches
+  // number over all micro-batches of an update
+  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;
   Operand prepare_gradient(std::uint32_t unit, const Regions& regions);
   LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, Operand source, bool begins);
   void reduce_unit(const Chunk& chunk, std::uint32_t unit);
@@ -45,18 +46,19 @@ class Units : public StepPart {
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
 
   HostUnits* host_;
-  std::map<std::uint32_t, bool> gathered_;         // for each unit frame, whether the unit is gathered now
+  std::map<std::uint32_t, bool> gathered_;         // for each unit frame, whether its weights are gathered now
   std::map<std::uint32_t, std::int64_t> reduced_;  // for each unit frame, the number of reductions issued so far
   std::set<std::uint32_t> arrived_;                // ids of unit frames that are gathered but not yet copied out
   std::deque<TaskId> released_;  // tasks that freed gathered units, and for which no gather has waited yet
 };
 
-// ZeRO++ (zero_plus.cpp; Wang et al. 2023, 2306.10209): transfers of a unit in few bits. Forward gathers weights that
-// each rank narrows to eight bits, and keeps this rank's part of what the ranks of its node hold together; backward
-// gathers those parts inside the node. Gradients are reduced by an all-to-all of narrow ones in the node, a sum, and an
-// all-to-all of the sums between nodes. gather_narrow, gather_in_node: issue the gather, in place of that of ZeRO-3.
-// widen, keep_secondary: what the compute lane does when a gathered unit has arrived. reduce_narrow: returns the lane
-// of the last transfer.
+// These functions write ZeRO++ (zero_plus.cpp; Wang et al. 2023, 2306.10209), which transfers a unit in few bits.
+// Forward gathers weights that each rank narrows to eight bits, and keeps this rank's part of what the ranks of its
+// node hold together (secondary shard); backward gathers those parts inside the node. Gradients are reduced by an
+// all-to-all of narrowed gradients in the node, a sum, and an all-to-all of the narrowed sums between nodes.
+// gather_narrow, gather_in_node: issue the all-gather of forward and of backward, in place of that of ZeRO-3. widen,
+// keep_secondary: issue what the compute lane does when a gathered unit has arrived. reduce_narrow: issues the
+// reduction, and returns the lane of its last transfer.
 void gather_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,
                    const std::vector<TaskId>& after);
 void gather_in_node(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,

@@ -9,7 +9,7 @@ std::int64_t elements_of(const Draft& draft, std::uint32_t unit) {
   return sum;
 }
 
-// Bytes of so many gradients in few bits.
+// Returns the bytes of `elements` gradients in few bits (zero_quantize.gradient_bits each).
 Bytes narrow_bytes(const Draft& draft, std::int64_t elements) {
   return ceil_div(elements * draft.facts.spec.strategy.zero_quantize.gradient_bits, 8);
 }
@@ -80,7 +80,8 @@ void keep_secondary(const Draft& draft, TaskWriter& writer, std::uint32_t frame,
 LaneKind reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t frame) {
   const Bytes width = draft.context.width;
   const std::int64_t in_node = draft.group_size(Dimension::data_in_node);
-  const std::int64_t each = 8 / draft.facts.spec.strategy.zero_quantize.gradient_bits;  // gradients of a byte
+  // number of gradients that one byte holds
+  const std::int64_t each = 8 / draft.facts.spec.strategy.zero_quantize.gradient_bits;
   const std::int64_t elements = elements_of(draft, frame), part = ceil_div(elements, in_node);
   const auto narrow = [&](const char* name, std::int64_t bytes, Bytes from, UnitSlot source, UnitSlot to) {
     const Op op = {.name = name,

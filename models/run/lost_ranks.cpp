@@ -13,7 +13,7 @@ constexpr auto kBetweenLooks =
 
 std::string lost_file(const std::string& folder) { return folder + "/lost"; }
 
-// Notes a lost rank. Readers read a number only when its line is complete.
+// Notes a lost rank as a line of the file with the rank's number. Readers read a number only when its line is complete.
 void note_lost(const std::string& path, std::int64_t rank) {
   std::ofstream out(path, std::ios::app);
   out << fmt::format("{}\n", rank) << std::flush;

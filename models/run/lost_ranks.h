@@ -7,16 +7,16 @@
 
 namespace orrery {
 
-// "folder/lost": the file in which the program that watches a run notes ranks that were lost, if the other ranks can
-// continue without them.
+// Returns "folder/lost", the name of the file in which the program that watches a run notes ranks that were lost, if
+// the other ranks can continue without them.
 std::string lost_file(const std::string& folder);
-// notes that a rank is lost; throws Error if the file cannot be written
+// Notes in the file of lost ranks that a rank is lost; throws Error if the file cannot be written.
 void note_lost(const std::string& path, std::int64_t rank);
 
 // A rank's view of the file of lost ranks. A rank that is in the file stays in it.
 class LostRanks {
  public:
-  // path: file of lost ranks; "": no rank is ever lost
+  // path: the file of lost ranks; "": no rank is ever lost.
   explicit LostRanks(std::string path) : path_(std::move(path)) {}
   // Reads the file, at most once every few milliseconds; returns whether more ranks were lost since the last call.
   bool look();

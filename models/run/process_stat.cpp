@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Parses the file: fields are separated by spaces; the second field is the name in parentheses, which may contain any
-// characters.
+// Parses /proc/PID/stat: fields are separated by spaces; the second field is the name in parentheses, which may contain
+// any characters.
 std::optional<ProcessStat> process_stat(std::istream& file) {
   std::string text;
   // Unlike an istreambuf_iterator, getline turns a failed read into a state of the stream

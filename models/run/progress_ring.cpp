@@ -20,11 +20,11 @@
 
 namespace orrery {
 
-// The ring has one event more than is read, because the writer may be overwriting the oldest event.
+// The number of events in a lane's ring: one more than is read, because the writer may be overwriting the oldest event.
 constexpr std::size_t kRing = kRecentEvents + 1;
 constexpr std::size_t kCacheLine = 64;
 
-// An event as two words, so that it is written by two stores.
+// An event of a lane's ring as two 64-bit words, so that it is written by two stores.
 struct ProgressEntry {
   std::atomic<std::uint64_t> what;  // the event packed in one number: step << 33 | open << 32 | task
   std::atomic<std::int64_t> time_ns;
@@ -45,7 +45,8 @@ ProgressEvent unpack(const ProgressEntry& entry) {
           entry.time_ns.load(std::memory_order_relaxed)};
 }
 
-// Reads the last events of a lane. If the writer overwrites any of them meanwhile, they are read again.
+// Reads the last events of a lane, and returns the number of its events so far. If the writer overwrites any of them
+// meanwhile, they are read again.
 std::uint64_t read_lane(const ProgressLane& lane, std::vector<ProgressEvent>& events) {
   for (;;) {
     const std::uint64_t count = lane.count.load(std::memory_order_acquire);

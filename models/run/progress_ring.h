@@ -28,20 +28,20 @@ struct RankProgress {
   RankState state = RankState::working;
   int exit_code = 0;  // exit code of a rank that failed
   std::string line;   // error message of a rank that failed
-  // Number of events so far; if it stays the same, the rank made no progress
+  // number of events so far; if it stays the same, the rank made no progress
   std::uint64_t events = 0;
   // for each lane (LaneKind), its last event; the event's task is kNone if there is none yet
   std::vector<ProgressEvent> lanes;
   std::vector<std::vector<ProgressEvent>> recent;  // for each lane (LaneKind), its last few events in order of time
 };
 
-// A rank's progress in a form that survives a kill: a small file mapped into memory, with a ring buffer of the last
-// events of every lane. The events of one lane are written by one thread; different lanes may be written at the same
-// time. Noting an event takes four plain stores and one reading of the clock, without locks, allocations or waiting for
-// a disk.
+// The file in which a rank notes its progress, so that the notes survive a kill of the rank: a small file mapped into
+// memory, with a ring buffer of the last events of every lane. The events of one lane are written by one thread;
+// different lanes may be written at the same time. Noting an event takes four plain stores and one reading of the
+// clock, without locks, allocations or waiting for a disk.
 class ProgressRing {
  public:
-  // The file appears under its name only when it is complete. Throws Error if it cannot be created.
+  // Creates the file; the file appears under its name only when it is complete. Throws Error if it cannot be created.
   ProgressRing(const std::string& path, std::int64_t rank, std::string_view plan_hash = "");
   ~ProgressRing();
   ProgressRing(const ProgressRing&) = delete;
@@ -51,8 +51,8 @@ class ProgressRing {
   void set_plan(std::string_view plan_hash) noexcept;
   void enter(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, true); }
   void leave(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, false); }
-  // The last thing that a rank notes: that all results are written (finish), or its error message, one line for the
-  // user (fail).
+  // finish and fail note the end of a rank: that all results are written (finish), or its error message, one line for
+  // the user (fail).
   void finish() noexcept;
   void fail(int exit_code, std::string_view line) noexcept;
 
@@ -65,7 +65,7 @@ class ProgressRing {
 
 inline constexpr std::size_t kRecentEvents = 7;
 
-// name of the progress file: "folder/rank_3.progress"
+// Returns the name of a rank's progress file: "folder/rank_3.progress".
 std::string progress_file(const std::string& folder, std::int64_t rank);
 
 // Reads a rank's progress; nullopt if the rank has not created the file yet. Throws Error if the file is no progress

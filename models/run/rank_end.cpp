@@ -20,13 +20,13 @@ namespace {
 
 constexpr std::string_view kNotEnded = "-";
 
-constexpr std::size_t kLength = 24;  // number of bytes of the file
+constexpr std::size_t kLength = 24;  // number of bytes of the file that notes a rank's end
 
 struct Hint {
   int number;
   const char* text;
 };
-// Explanations of signals, from signal(7), and of exit statuses, as a shell and ld.so(8) use them.
+// These tables have explanations of signals, from signal(7), and of exit statuses, as a shell and ld.so(8) use them.
 constexpr Hint kSignals[] = {{SIGKILL, " (by the kernel where memory ran out, or by somebody)"},
                              {SIGBUS, " (is /dev/shm or $TMPDIR full?)"},
                              {SIGXCPU, " (the limit of processor time, ulimit -t)"},
@@ -55,7 +55,8 @@ RankEndFile::RankEndFile(const std::string& path)
 
 RankEndFile::~RankEndFile() { ::close(descriptor_); }
 
-// Writes a status in one call; its length is always the same, so that a new status replaces the old one completely.
+// Writes the rank's process id and its status in one call; the text's length is always the same, so that a new status
+// replaces the old one completely.
 void RankEndFile::write(std::string_view status) noexcept {
   std::array<char, kLength> text;
   text.fill(' ');

@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// "folder/rank_3.ended": the file with the process id of a rank and how the process ended, written by the process that
-// started it and waits for it.
+// Returns "folder/rank_3.ended", the name of the file with the process id of a rank and how the process ended, which
+// the process that started the rank and waits for it writes.
 std::string ended_file(const std::string& folder, std::int64_t rank);
 
 // The file in which the end of a rank is noted. It is created with its full size before the rank starts, so that a full
@@ -34,14 +34,14 @@ struct RankEnd {
   std::int64_t pid = 0;       // process id; 0: the rank has not started
   std::optional<int> status;  // wait status (waitpid(2)) with which the rank ended; none: the rank has not ended
 };
-// Reads how a rank ended; for an absent or incomplete file all fields are empty.
+// Reads how a rank ended; if the file is absent or incomplete, all fields are empty.
 RankEnd read_rank_end(const std::string& path);
 
-// The name of a signal: "SIGBUS"; "signal 64" if it has no name.
+// Returns the name of a signal: "SIGBUS"; "signal 64" if it has no name.
 std::string signal_name(int signal);
 
-// A wait status as words for a message: "was killed by SIGBUS (is /dev/shm or $TMPDIR full?)", "ended with status 127
-// (a program or library is missing)".
+// Returns a wait status (waitpid(2)) as words for a message: "was killed by SIGBUS (is /dev/shm or $TMPDIR full?)",
+// "ended with status 127 (a program or library is missing)".
 std::string end_text(int wait_status);
 
 }  // namespace orrery

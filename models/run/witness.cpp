@@ -13,20 +13,21 @@
 namespace orrery {
 namespace {
 
-// Longest time without progress outside a rank's steps, in which it reads its program from a shared disk and
+// The longest time without progress outside a rank's steps, in which it reads its program from a shared disk and
 // initializes its weights. How long this takes says nothing about how long an op may take, so a short limit for ops
 // does not shorten it. Ten minutes is the default timeout that torch.distributed and Megatron-LM allow a process to
 // join its group.
 constexpr Seconds kOutsideSteps = 600;
-// A launcher starts all ranks of a machine within milliseconds: a rank that is missing after this time has ended before
-// it was observed.
+// The time within which all ranks of a machine start. A launcher starts them within milliseconds: a rank that is
+// missing after this time has ended before it was observed.
 constexpr Seconds kStartsWithin = 3;
-// A stop by a user or debugger may be short; this limit lets a user who waits for the run be told within five seconds.
+// The time for which a rank may be stopped (SIGSTOP). A stop by a user or debugger may be short; this limit lets a user
+// who waits for the run be told within five seconds.
 constexpr Seconds kStopsAtMost = 3;
 constexpr double kTimesPredicted = 10;  // factor by which an op may exceed its prediction before a rank counts as hung
 constexpr std::size_t kMostNamed = 16;  // greatest number of ranks that a message lists
 
-// A task in one of a rank's steps, ordered by step and then as lanes run them.
+// A task in one of the steps of a run; moments are ordered by step and then as lanes run their tasks.
 struct Moment {
   std::uint32_t step = 0;
   TaskId task = kNone;  // id of the task in the unfolded plan
@@ -45,7 +46,7 @@ class Scene {
     return !ranks_[r].spared && (!ranks_[r].progress || ranks_[r].progress->state == RankState::working);
   }
 
-  // The tasks that a rank has entered and not left, in the order of the plan.
+  // Returns the tasks that a rank has entered and not left, in the order of the plan.
   std::vector<Moment> open(std::int64_t r) const {
     std::vector<Moment> moments;
     if (!ranks_[r].progress) return moments;
@@ -56,14 +57,14 @@ class Scene {
     return moments;
   }
 
-  // Whether a rank is between the first and the last task of the run; a stopped rank counts as if it were.
+  // Returns whether a rank is between the first and the last task of the run; a stopped rank counts as if it were.
   bool in_steps(std::int64_t r) const {
     if (ranks_[r].stopped || !open(r).empty()) return true;
     const std::optional<Moment> at = last(r);
     return at && at->step + 1 < steps_;
   }
 
-  // The step and task of a rank's last event.
+  // Returns the step and task of a rank's last event.
   std::optional<Moment> last(std::int64_t r) const {
     if (!ranks_[r].progress) return std::nullopt;
     const ProgressEvent* latest = nullptr;
@@ -82,7 +83,7 @@ class Scene {
     return is_task(r, e.task) && Moment{e.step, plan_.classes[r].begin + e.task} >= m;
   }
 
-  // The members of a transfer, as two lists: those that have entered it, and those that have not.
+  // Returns the members of a transfer, as two lists: those that have entered it, and those that have not.
   std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> ends(const Moment& m) const {
     std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> result;
     if (plan_.tasks[m.task].match == kNone) return result;
@@ -94,7 +95,7 @@ class Scene {
     return result;
   }
 
-  // The rank that rank r waits for; r itself if it waits for no rank.
+  // Returns the rank that rank r waits for; r itself if it waits for no rank.
   std::int64_t waits_for(std::int64_t r) const {
     const std::vector<Moment> moments = open(r);
     const auto busy = [&](const Moment& m) { return plan_.tasks[m.task].match == kNone; };
@@ -115,8 +116,8 @@ class Scene {
     return r;
   }
 
-  // The transfer that shows best where rank r fails: the transfer that r is in, else the first one in which other ranks
-  // wait for r.
+  // Returns the transfer that shows best where rank r fails: the transfer that r is in, else the first one in which
+  // other ranks wait for r.
   std::optional<Moment> transfer_of(std::int64_t r) const {
     for (const Moment& m : open(r)) {
       if (plan_.tasks[m.task].match != kNone) return m;

@@ -29,8 +29,8 @@ struct Witness {
   Seconds moved = 0;         // time on the observer's clock when the rank's last event was observed
 };
 
-// The processes of each rank, by rank number, found before the ranks have written progress files: those that exist, the
-// outermost first (such as a wrapper script before the rank itself).
+// The processes of each rank, by rank number, found before the ranks have written progress files. Listed are the
+// processes that exist, the outermost first (such as a wrapper script before the rank itself).
 using RankProcesses = std::map<std::int64_t, std::vector<pid_t>>;
 
 // The state of all ranks of one run, read from their progress files. find_fault() looks for faults in it.
@@ -58,10 +58,10 @@ class Witnesses {
   std::vector<Witness> ranks_;
 };
 
-// How long a rank may make no progress before it counts as hung.
+// The limits after which a rank that makes no progress counts as hung.
 struct Patience {
   Seconds hang = 30;
-  // Predicted time of each op of the plan, of which an op may take ten times as long; empty: not known
+  // predicted time of each op of the plan; an op may take ten times as long; empty: not known
   std::vector<Seconds> predicted;
 };
 
@@ -76,15 +76,16 @@ struct Fault {
 };
 inline constexpr int kRankLost = 5;  // exit status of a run in which a rank was lost or hung
 
-// A parameter server whose process has ended during the run while another server of its chain (Plan::copies) continues.
-// The run can continue without it, provided that every rank has begun, because then all ranks have connected.
+// Returns a parameter server whose process has ended during the run while another server of its chain (Plan::copies)
+// continues, if there is one. The run can continue without it, provided that every rank has begun, because then all
+// ranks have connected.
 std::optional<std::int64_t> lost_replica(const Plan& unfolded, std::span<const Witness> ranks);
 
-// The first fault, in this order: a rank that failed and noted why; a rank whose process has ended before it was done;
-// a rank that makes no progress. Among ranks that wait for each other, the rank at the end of the chain is named: a
-// stopped rank, or one that is in a task which waits for no other rank. Before its first task and after the tasks of
-// the last step (while it starts, or writes its results) a rank may make no progress for ten minutes, but may be
-// stopped only for a few seconds.
+// Returns the first fault, in this order: a rank that failed and noted why; a rank whose process has ended before it
+// was done; a rank that makes no progress. Among ranks that wait for each other, the rank at the end of the chain is
+// named: a stopped rank, or one that is in a task which waits for no other rank. Before its first task and after the
+// tasks of the last step (while it starts, or writes its results) a rank may make no progress for ten minutes, but may
+// be stopped only for a few seconds.
 std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> ranks, std::int64_t steps,
                                 const Patience& patience, Seconds now);
 

@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// An action that a stage could begin at time `begin`. The least of all candidates is run next: the order is by the
-// fields from first to last.
+// An action that a stage could begin at time `begin`. Of all candidates the least one is run next; they are compared by
+// their fields, from the first to the last.
 struct Candidate {
   std::int64_t begin = 0;
   bool forward = false;
@@ -34,8 +34,8 @@ class Greedy {
       place_[k / shape.stages][where_.stage_of[k]] = k % shape.stages;
   }
 
-  // Runs the actions; returns whether all were run. If a direction may use up a stage's limit of micro-batches in
-  // flight, the directions can wait for each other forever.
+  // Runs the actions of all stages; returns whether all were run. If the micro-batches of one direction may use up a
+  // stage's limit of micro-batches in flight, the directions can wait for each other forever.
   bool run() {
     for (std::int64_t s = 0; s < shape_.stages; ++s) find_next(s);
     while (!next_.empty()) {
@@ -65,7 +65,8 @@ class Greedy {
     std::int64_t in_flight(std::int64_t d) const { return forwards[d] - backwards[d]; }
   };
 
-  // The position of a pass among the passes of a micro-batch: forward over the direction's stages, then backward.
+  // Returns the position of a pass among the passes of a micro-batch: forward over the direction's stages, then
+  // backward.
   std::int64_t place(std::int64_t stage, std::int64_t direction, bool forward) const {
     const std::int64_t k = place_[direction][stage];
     return forward ? k : 2 * shape_.stages - 1 - k;
@@ -87,8 +88,8 @@ class Greedy {
     return where_.stage_of[direction * shape_.stages + std::min(place, 2 * shape_.stages - 1 - place)];
   }
 
-  // Finds the action that a stage begins next. It changes only when the stage runs a pass, or when a pass runs that one
-  // of the stage's passes waits for.
+  // Finds the action that a stage begins next. This action changes only when the stage runs a pass, or when a pass runs
+  // that one of the stage's passes waits for.
   void find_next(std::int64_t stage) {
     std::optional<Candidate>& least = stages_[stage].next;
     if (least) next_.erase(*least);
@@ -117,9 +118,9 @@ class Greedy {
   Schedule where_;
   std::vector<Stage> stages_;
   std::set<Candidate> next_;  // the next action of each stage, the earliest first
-  // For each direction, micro-batch and position, the end time of the pass
+  // for each direction, position of a pass (place) and micro-batch of the direction, the end time of the pass
   std::vector<std::vector<std::vector<std::int64_t>>> ended_;
-  // for each direction and stage, the stage's position in that direction
+  // for each direction and stage, the stage's position on the way of that direction's forwards
   std::vector<std::vector<std::int64_t>> place_;
 };
 
@@ -127,8 +128,8 @@ class Greedy {
 
 std::vector<std::vector<Action>> chimera_orders(const ScheduleShape& shape, std::int64_t copies) {
   std::vector<std::vector<Action>> best;
-  // No order is complete; the planner rejects such numbers of stages and micro-batches with a message that names their
-  // keys.
+  // The result is empty, because no order would be complete; the planner rejects such numbers of stages and
+  // micro-batches with a message that names their keys.
   if (shape.stages % copies != 0 || shape.micro_batches % copies != 0) return best;
   std::int64_t shortest = 0;
   for (const std::int64_t most_each : {shape.stages / copies, shape.stages / copies + 1, shape.stages}) {

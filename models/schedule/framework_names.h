@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// Names of schedules in torch.distributed.pipelining, which torchtitan's configuration files use (get_schedule_class of
-// torch/distributed/pipelining/schedules.py, which ignores case). Of several spellings for one schedule, the first is
-// the one that is written.
+// The names of schedules in torch.distributed.pipelining, which torchtitan's configuration files use
+// (get_schedule_class of torch/distributed/pipelining/schedules.py, which ignores case), each with Orrery's name. Of
+// several spellings for one schedule, the first is the one that is written.
 inline constexpr OptionWord kTorchSchedules[] = {{"1F1B", "1f1b"},
                                                  {"1f1b", "1f1b"},
                                                  {"GPipe", "gpipe"},
@@ -17,8 +17,8 @@ inline constexpr OptionWord kTorchSchedules[] = {{"1F1B", "1f1b"},
                                                  {"ZBVZeroBubble", "zb-v"},
                                                  {"DualPipeV", "dualpipev"}};
 
-// Values of nanotron's parallelism.pp_engine (nanotron/parallel/pipeline_parallel/engine.py). afab: all forwards, then
-// all backwards; 1f1b: one forward and one backward in turn.
+// The values of nanotron's parallelism.pp_engine (nanotron/parallel/pipeline_parallel/engine.py), each with Orrery's
+// name. afab: all forwards, then all backwards; 1f1b: one forward and one backward in turn.
 inline constexpr OptionWord kNanotronSchedules[] = {{"1f1b", "1f1b"}, {"afab", "gpipe"}};
 
 }  // namespace orrery

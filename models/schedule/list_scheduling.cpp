@@ -17,22 +17,23 @@ namespace {
 using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
-// An exchange among all stages is allowed 1 / 20 of the time of a micro-batch's work, so that work of other
-// micro-batches hides it
+// An exchange among all stages is assumed to take 1 / kExchanges of the time of a micro-batch's work on one stage, so
+// that work of other micro-batches hides the exchange.
 constexpr std::int64_t kExchanges = 20;
-// Number of micro-batches whose token lookups run before the first stage needs them
+// The number of micro-batches whose token lookups run before the first stage needs them.
 constexpr std::int64_t kWordsAhead = 2;
 
-// Passes of a shared vocabulary, in order of priority: passes that other passes wait for come first.
+// The passes of a vocabulary that all stages share, on every stage: token lookups, logits, and their gradients. They
+// stand in the order of priority: passes that other passes wait for come first.
 enum VocabularyPass : std::uint8_t { kWords, kLogits, kLogitsGradient, kWordsGradient };
 constexpr std::size_t kVocabularyPasses = 4;
 
-// The same orders, in which every action except forwards comes `forwards` forwards later.
+// Returns the same orders, in which every action that is no forward comes `forwards` forwards later.
 Orders later(const Orders& orders, std::int64_t forwards) {
   Orders result;
   for (const auto& order : orders) {
     std::vector<Action> first;
-    // Actions that are no forwards, each with the number of forwards that it comes after
+    // the actions that are no forwards, each with the number of forwards that it comes after
     std::deque<std::pair<std::int64_t, Action>> others;
     for (const Action& a : order) {
       if (a.phase == Phase::forward)
@@ -53,8 +54,8 @@ Orders later(const Orders& orders, std::int64_t forwards) {
 
 std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight; }
 
-// The time that exchanges among all stages are allowed; shape.times has `count` virtual stages and, after these, the
-// two parts of the vocabulary.
+// Returns the time that an exchange among all stages is assumed to take; shape.times has `count` virtual stages and,
+// after these, the two parts of the vocabulary (logits, token lookups).
 std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
   std::int64_t gap = 0;
   for (std::int64_t k = 0; k < count; ++k) gap += whole(shape.times[k]);
@@ -86,7 +87,8 @@ class FilledPlay {
     gap_ = exchange_gap(shape_, count_);
   }
 
-  // The stage with the earliest next decision decides next, so whatever other stages begin before that time is known.
+  // Runs the simulation. The stage with the earliest next decision decides next, so whatever other stages begin before
+  // that time is known.
   void run() {
     for (std::size_t s = 0; s < stages_.size(); ++s) call(s, 0);
     while (!turns_.empty()) {
@@ -109,13 +111,13 @@ class FilledPlay {
   struct Stage {
     std::int64_t now = 0, alive = 0;
     std::int64_t until = 0;  // time at which the stage next decides which action to run
-    std::int64_t turn = 0;   // number of the stage's latest entry in turns_; entries with smaller numbers are ignored
+    std::int64_t turn = 0;   // number of the stage's latest entry in turns_; older entries are ignored
     std::size_t next = 0;
     std::deque<Action> weights;  // weight gradients that have not begun yet
     std::array<std::int64_t, kVocabularyPasses> micro_batch = {};
   };
 
-  // Whether all is done: every action, every weight gradient and every pass of the vocabulary was begun.
+  // Returns whether every action, every weight gradient and every pass of the vocabulary was begun on every stage.
   bool all_done() const {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       const auto passed = [&](std::int64_t n) { return n == shape_.micro_batches; };
@@ -125,7 +127,7 @@ class FilledPlay {
     return true;
   }
 
-  // The position of a pass among the passes of a micro-batch: forward over all virtual stages, then backward.
+  // Returns the position of a pass among the passes of a micro-batch: forward over all virtual stages, then backward.
   std::int64_t place_of(std::size_t stage, const Action& a) const {
     const std::int64_t k = place_of_[stage][a.chunk];
     return a.phase == Phase::forward ? k : 2 * count_ - 1 - k;
@@ -133,7 +135,8 @@ class FilledPlay {
   std::size_t stage_at(std::int64_t place) const { return places_.stage_of[std::min(place, 2 * count_ - 1 - place)]; }
   std::int64_t& ended(std::int64_t place, std::int64_t i) { return ended_[i * 2 * count_ + place]; }
 
-  // The time when all stages have run the vocabulary's pass for micro-batch i and every stage has the result.
+  // Returns the time when all stages have run a vocabulary pass for micro-batch i and every stage has the result;
+  // kUnknown if some stage has not run it yet.
   std::int64_t everywhere(VocabularyPass pass, std::int64_t i) const {
     const auto& [stages, last] = of_all_[pass][i];
     return stages < stages_.size() ? kUnknown : last + gap_;
@@ -150,14 +153,14 @@ class FilledPlay {
     stages_[index].until = time;
     if (time != kUnknown) turns_.emplace(time, index, ++stages_[index].turn);
   }
-  // Makes a stage decide again at `time`, when a pass begins that it may wait for.
+  // Makes a stage decide again at `time`, because a pass was begun on another stage that this stage may wait for.
   void wake(std::size_t index, std::int64_t time) {
     const std::int64_t at = shares_ ? std::max(stages_[index].now, time) : stages_[index].now;
     if (at < stages_[index].until) call(index, at);
   }
 
-  // The first pass of the vocabulary, in order of priority, that the stage can begin by time `by`; else the pass that
-  // it can begin soonest.
+  // Returns the first vocabulary pass, in order of priority, that the stage can begin by time `by`; else the pass that
+  // it can begin soonest; each with its time.
   std::pair<std::int64_t, VocabularyPass> vocabulary_pass(const Stage& s, std::int64_t by) const {
     std::pair<std::int64_t, VocabularyPass> soonest = {kUnknown, kWords};
     for (std::size_t pass = 0; shares_ && pass < kVocabularyPasses; ++pass) {
@@ -211,7 +214,7 @@ class FilledPlay {
     if (place + 1 < 2 * count_) wake(stage_at(place + 1), s.now);
   }
 
-  // Announces that every stage may run a pass of the vocabulary for micro-batch i from `time` on.
+  // Announces that every stage may run a vocabulary pass for micro-batch i from `time` on.
   void announce(VocabularyPass pass, std::int64_t i, std::int64_t time) {
     known_[pass][i] = time;
     for (std::size_t s = 0; s < stages_.size(); ++s) wake(s, time);
@@ -240,21 +243,23 @@ class FilledPlay {
   }
 
   ScheduleShape shape_;
-  Schedule places_;  // the stage on which each virtual stage lies
+  Schedule places_;  // the placement of virtual stages; it has no orders of actions
   std::int64_t count_;
   Filling filling_;
   bool shares_;
   Orders orders_;
   std::vector<Stage> stages_;
-  std::vector<std::int64_t> ended_;                  // for each micro-batch and position, the end time of the pass
-  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the virtual stage
+  std::vector<std::int64_t> ended_;                  // for each micro-batch and place_of its passes, their end times
+  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the number of its virtual stage
   std::int64_t gap_ = 0;
-  // for each micro-batch, the time from which its vocabulary pass can begin
+  // for each vocabulary pass and micro-batch, the time from which the pass can begin
   std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;
   std::array<std::vector<std::pair<std::size_t, std::int64_t>>, kVocabularyPasses>
-      // Number of stages that have run the pass, and the end time of the last of them
+      // for each vocabulary pass and micro-batch: number of stages that have run the pass, and end time of the last of
+      // them
       of_all_;
-  using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;  // time, stage, number of the stage's entry
+  // an entry of turns_, a decision to come: its time, the stage that decides, and the entry's number (Stage::turn)
+  using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
 };
 

@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kNotYetKnown = std::numeric_limits<std::int64_t>::max();
-// greatest number of actions of an order for which several candidate times are tried
+// The greatest number of actions of an order, on all stages together, for which several candidate times are tried.
 constexpr std::int64_t kMostActions = 1 << 14;
 
 class Length {
@@ -49,7 +49,8 @@ class Length {
   }
 
  private:
-  // A pass of the vocabulary that all stages run: number of stages that have run it, and end time of the last of them.
+  // A pass of the shared vocabulary, which all stages run for a micro-batch: the number of stages that have run it, and
+  // the end time of the last of them.
   struct OfAll {
     std::size_t stages = 0;
     std::int64_t last = 0;
@@ -109,10 +110,10 @@ class Length {
   std::int64_t micro_batches_, count_, gap_;
   std::vector<std::int64_t> now_;
   std::vector<std::size_t> next_;
-  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the virtual stage
-  // for forward and backward, by virtual stage and micro-batch: the end times of passes
+  std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the number of its virtual stage
+  // end times of passes: for forward (0) and backward (1), index: virtual stage * number of micro-batches + micro-batch
   std::array<std::vector<std::int64_t>, 2> ended_;
-  // for each micro-batch, the passes of token lookups and of logits, forward and backward
+  // for each micro-batch, the passes of the shared vocabulary: token lookups and logits, forward and backward each
   std::array<std::vector<OfAll>, 4> shared_;
 };
 

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// One cell of a line: a virtual stage, the phase that it runs, and the micro-batch.
+// One cell of a line, such as 1F0: a virtual stage, the phase that it runs, and the micro-batch.
 struct Cell {
   std::int32_t virtual_stage = 0;
   Phase phase = Phase::forward;
@@ -128,7 +128,8 @@ class Reader {
     }
   }
 
-  // Requires for each virtual stage and micro-batch one F, then either one B, or one I and then one W.
+  // Throws Error unless a line has for each virtual stage and micro-batch one F (forward), then either one B
+  // (backward), or one I (input gradient) and then one W (weight gradient).
   void require_complete(const Line& line, const Schedule& schedule) const {
     std::map<std::pair<std::int32_t, std::int32_t>, std::string> done;
     for (const Cell& c : line.cells) {

@@ -9,12 +9,12 @@
 
 namespace orrery {
 
-// One action of a stage's pipeline order: run this phase of this chunk for this micro-batch.
+// One action of a pipeline stage: it runs this phase of this chunk (virtual stage of the stage) for this micro-batch.
 struct Action {
   Phase phase = Phase::forward;
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
-  // The action is overlapped with the next one: the host issues ops of both in turn, switching at each transfer
+  // whether the action is overlapped with the next one: the host issues ops of both in turn, switching at each transfer
   bool woven = false;
 };
 
@@ -33,7 +33,7 @@ struct ScheduleShape {
   std::int64_t chunks = 1;
   std::vector<PhaseTimes> times;
   bool woven = false;
-  // Number of micro-batches that pass through a chunk before the stage turns to its next chunk; 0: p
+  // number of micro-batches that pass through a chunk before the stage turns to its next chunk; 0: p
   std::int64_t group = 0;
   std::int64_t extra_warm_up = 0;  // interleaved orders: number of additional forwards before the first backward
 };
@@ -46,9 +46,9 @@ struct Eviction {
   std::int32_t leaves = 0, returns = 0;
 };
 
-// The order of actions of every stage, and the stage and chunk of each virtual stage: virtual stage k (in model order)
-// is chunk chunk_of[k] of stage stage_of[k]. A second copy of the model has entries of its own, after those of the
-// first copy.
+// A pipeline schedule: the order of actions of every stage, and the stage and chunk of each virtual stage: virtual
+// stage k (in model order) is chunk chunk_of[k] of stage stage_of[k]. A second copy of the model has entries of its
+// own, after those of the first copy.
 struct Schedule {
   std::vector<std::vector<Action>> order;
   std::vector<std::int32_t> stage_of;
@@ -59,7 +59,7 @@ struct Schedule {
   // the first virtual stage, and the chunk of logits, which runs after the last. -1: the vocabulary is not shared; the
   // first virtual stage has the complete embedding and the last one the complete output.
   std::int32_t input_chunk = -1, output_chunk = -1;
-  // Number of barriers at which all stages meet between a micro-batch's logits and the gradients of these
+  // number of barriers at which all stages meet between a micro-batch's logits and the gradients of these
   std::int64_t barriers = 0;
 
   bool spreads_vocabulary() const { return input_chunk >= 0; }
@@ -67,39 +67,40 @@ struct Schedule {
   std::int64_t virtual_stages() const { return static_cast<std::int64_t>(stage_of.size()) / copies; }
 };
 
-// The placement of virtual stages. in_turn: round-robin over the stages (Megatron-LM's interleaving). v_shaped: there
-// and back, so that the first and the last virtual stage lie on stage 0 and those in the middle on the last stage (a V,
-// for two virtual stages a stage). both_ways: one copy of the model from the first stage to the last, and one from the
-// last to the first; micro-batches alternate between the copies. With more copies half of them run in each direction,
-// and the copies of one direction begin at evenly spaced stages.
+// The placement of virtual stages on the stages of a pipeline. in_turn: round-robin over the stages (Megatron-LM's
+// interleaving). v_shaped: there and back, so that the first and the last virtual stage lie on stage 0 and those in the
+// middle on the last stage (a V, for two virtual stages a stage). both_ways: one copy of the model from the first stage
+// to the last, and one from the last to the first; micro-batches alternate between the copies. With more copies half of
+// them run in each direction, and the copies of one direction begin at evenly spaced stages.
 enum class ChunkPlacement : std::uint8_t { in_turn, v_shaped, both_ways };
 
-// When weights are updated. flush: once a step, when the pipeline has been drained. every_micro_batch, every_step:
-// while micro-batches are in flight, after every micro-batch or after each step's micro-batches; every micro-batch in
-// flight then keeps the version of the weights that its forward used (PipeDream's weight stashing).
+// Updates says when weights are updated. flush: once a step, when the pipeline has been drained. every_micro_batch,
+// every_step: while micro-batches are in flight, after every micro-batch or after each step's micro-batches; every
+// micro-batch in flight then keeps the version of the weights that its forward used (PipeDream's weight stashing).
 enum class Updates : std::uint8_t { flush, every_micro_batch, every_step };
 
-// Whether forwards are overlapped op by op with the backwards that follow them. never; asked_without_pipeline: if the
-// spec sets strategy.overlap.micro_batches and has no pipeline; asked: if the spec sets it; always.
+// Weaving says whether a schedule overlaps forwards op by op with the backwards that follow them. never;
+// asked_without_pipeline: if the spec sets strategy.overlap.micro_batches and has no pipeline; asked: if the spec sets
+// that key; always.
 enum class Weaving : std::uint8_t { never, asked_without_pipeline, asked, always };
 
-// How a search for the best strategy treats a schedule. first: it is among the first schedules tried; any: like most
-// schedules; listed: it is tried only if the spec lists it.
+// Searched says how a search for the best strategy treats a schedule. first: the schedule is among the first ones
+// tried; any: like most schedules; listed: it is tried only if the spec lists it.
 enum class Searched : std::uint8_t { first, any, listed };
 
 // The idle fraction (bubble) of a step with p equal stages, m micro-batches and v chunks a stage in closed form,
 // without transfers, launches and optimizer. If `share` is null, no formula is known.
 struct BubbleForm {
-  // Whether the formula holds with a barrier at the end of each step, without one, or with both
+  // Holds says whether the formula holds with a barrier at the end of each step, without one, or with both.
   enum class Holds : std::uint8_t { always, with_barrier, without_barrier };
 
   // the bubble fraction as text, a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   std::string_view formula = "";
   double (*share)(double p, double m, double v) = nullptr;
-  std::int64_t least_rounds = 0;  // the formula holds if the number of micro-batches is at least this multiple of p
+  std::int64_t least_rounds = 0;  // the formula holds for at least this number of micro-batches, divided by p
   // whether the formula holds only if the number of micro-batches is exactly least_rounds times p
   bool of_least = false;
-  // Largest number of stages for which the formula holds, as longer pipelines take longer than it says; 0: no limit
+  // largest number of stages for which the formula holds, as longer pipelines take longer than it says; 0: no limit
   std::int64_t most_stages = 0;
   Holds holds = Holds::always;
 };
@@ -112,21 +113,22 @@ struct ScheduleRow {
   bool splits = false;      // whether the schedule runs weight gradients separately from the rest of backward
   ChunkPlacement placement = ChunkPlacement::in_turn;
   std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape) = nullptr;
-  // Number of forwards that a stage issues before its first backward, which is the number of micro-batches in flight;
-  // null: no closed form is known.
+  // number of forwards that a stage issues before its first backward, which is the number of micro-batches in flight;
+  // null: no closed form is known
   std::int64_t (*in_flight)(std::int64_t stages, std::int64_t stage, std::int64_t micro_batches) = nullptr;
   std::array<BubbleForm, 2> bubbles = {};
   // whether the order is found by a search that uses the times of its passes (ScheduleShape::times)
   bool fits_times = false;
-  // Each chunk runs ScheduleShape::group micro-batches before the stage turns to its next chunk
+  // whether each chunk runs ScheduleShape::group micro-batches before the stage turns to its next chunk
   bool takes_turns = false;
-  bool plans_stages = false;  // whether DAPPLE's planner assigns layers to stages
-  // The warm-up is designed for 2p - 1 micro-batches: a step is shorter only if it has at least that many
+  bool plans_stages = false;  // whether DAPPLE's planner assigns layers to stages (models/partition/dapple.h)
+  // whether the warm-up is designed for 2p - 1 micro-batches (p stages), so that a step is shorter only with at least
+  // that many
   bool warms_up_twice = false;
   Weaving weaving = Weaving::never;
   Searched searched = Searched::any;
   Updates updates = Updates::flush;
-  // Computes the activations that are moved between stages; null: no activations move
+  // a function that returns the moves of activations between stages; null: no activations move
   std::vector<Eviction> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;
   // > 0: all stages share the vocabulary, with this number of barriers (Schedule::barriers)
   std::int64_t vocabulary_barriers = 0;
@@ -135,43 +137,45 @@ struct ScheduleRow {
   std::int64_t copies = 1;  // number of copies of the model; several copies run in both directions
 };
 
-// The schedules that are used if none is named: for one chunk a stage, for a split backward, for several chunks a
-// stage.
+// The names of the schedules that are used if the spec names none: for one chunk a stage, for a split backward, and for
+// several chunks a stage.
 inline constexpr std::string_view kPlainSchedule = "1f1b", kPlainSplitSchedule = "zb-h1",
                                   kChunkedSchedule = "interleaved";
 
 const std::vector<ScheduleRow>& schedule_rows();
 const ScheduleRow& find_schedule(std::string_view name);  // throws Error listing the known names
-// The row of a schedule; null if the order comes from a file; the name "" stands for kPlainSchedule
+// Returns the row of a schedule; null if the order comes from a file; the name "" stands for kPlainSchedule.
 const ScheduleRow* schedule_in_table(std::string_view name);
-// Whether a schedule overlaps forwards and backwards op by op if a spec asks for it.
+// Returns whether a schedule overlaps forwards and backwards op by op if a spec asks for it (Weaving); `pipeline` is
+// the number of pipeline stages.
 bool weaves_if_asked(std::string_view schedule, std::int64_t pipeline);
-// Assigns all virtual stages to stages and chunks, without orders of actions.
+// Assigns all virtual stages to stages and chunks; the schedule that it returns has no orders of actions.
 Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape, std::int64_t copies = 2);
-// The same for a row of the table, including the chunks of a shared vocabulary
+// Assigns virtual stages as above, for a row of the table, and adds the chunks of a shared vocabulary.
 Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
 
-// The number of stages from virtual stage `boundary` to the next one: 1 forward, -1 back, 0 for the same stage. In a
-// ring of two stages both neighbours are the same stage, and the number is 1.
+// Returns the number of stages from virtual stage `boundary` to the next one: 1 forward, -1 back, 0 for the same stage.
+// In a ring of two stages both neighbours are the same stage, and the number is 1.
 std::int64_t hop(const Schedule& schedule, std::size_t boundary);
 
-// Whether the first and the last virtual stage lie on one stage, even if they belong to two copies of the model.
+// Returns whether the first and the last virtual stage lie on one stage, even if they belong to two copies of the
+// model.
 bool ends_meet(const Schedule& schedule);
 
-// The number of copies of a stage's weights on the stages of one pipeline. If the model runs in both directions, a
-// stage's mirror image also holds these weights; with more than two copies, so do the stages at which further copies
-// begin.
+// Returns the number of copies of a stage's weights on the stages of one pipeline. If the model runs in both
+// directions, a stage's mirror image also holds these weights; with more than two copies, so do the stages at which
+// further copies begin.
 std::int64_t model_copies(std::string_view schedule);
 inline bool runs_both_ways(std::string_view schedule) { return model_copies(schedule) > 1; }
 
 bool splits_backward(const Schedule& schedule);
 
-// Whether, with two copies of a model, each stage runs the same order as its mirror image with the chunks exchanged.
-// Both stages then need the same weights in the same order.
+// Returns whether, with two copies of a model, each stage runs the same order as its mirror image (stage p - 1 - i for
+// stage i) with the chunks exchanged. Both stages then need the same weights in the same order.
 bool is_mirrored(const Schedule& schedule);
 
-// Whether every stage holds a part of the vocabulary.
+// Returns whether every stage holds a part of the vocabulary.
 bool spreads_vocabulary(std::string_view schedule);
 
 }  // namespace orrery

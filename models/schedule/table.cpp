@@ -19,7 +19,7 @@ namespace {
 using Order = std::vector<Action>;
 using Orders = std::vector<Order>;
 
-// The orders of a schedule that is defined by a function for the order of one stage.
+// Returns the orders of a schedule that is defined by a function for the order of one stage.
 template <Order (*order)(const ScheduleShape&, std::int64_t)>
 Orders stage_by_stage(const ScheduleShape& shape) {
   Orders orders;
@@ -47,9 +47,9 @@ Order gpipe(const ScheduleShape& shape, std::int64_t) {
 
 std::int64_t group_of(const ScheduleShape& shape) { return shape.group > 0 ? shape.group : shape.stages; }
 
-// The order in which micro-batches pass through the chunks: p micro-batches go through all chunks, then the next p
-// (Narayanan et al. 2021, section 2.2.2); or larger groups than p (Megatron-Core's microbatch_group_size_per_vp_stage).
-// Backward begins with the last chunk.
+// Returns the order in which micro-batches pass through the chunks of a stage: p micro-batches go through all chunks,
+// then the next p (Narayanan et al. 2021, section 2.2.2); or larger groups than p (Megatron-Core's
+// microbatch_group_size_per_vp_stage). Backward begins with the last chunk.
 Order passes(const ScheduleShape& shape, Phase phase) {
   Order order;
   for (std::int64_t first = 0; first < shape.micro_batches; first += group_of(shape)) {
@@ -64,8 +64,9 @@ Order passes(const ScheduleShape& shape, Phase phase) {
   return order;
 }
 
-// `warm_up` forwards, then one forward and one backward in turn, then the other backwards. If these overlap, one more
-// forward is first, so that no pair has a micro-batch twice (Megatron-Core schedules.py: num_warmup_microbatches + 1).
+// Returns the order of `warm_up` forwards, then one forward and one backward in turn, then the other backwards. If
+// these overlap, one more forward is first, so that no pair has a micro-batch twice (Megatron-Core schedules.py:
+// num_warmup_microbatches + 1).
 Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up) {
   const Order forward = passes(shape, Phase::forward);
   const Order backward = passes(shape, Phase::backward);
@@ -82,7 +83,7 @@ Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up)
   return order;
 }
 
-// 1F1B (PipeDream-flush): at most p - stage micro-batches are in flight.
+// 1F1B (PipeDream-flush): at most p - stage micro-batches are in flight on a stage of p.
 Order one_f_one_b(const ScheduleShape& shape, std::int64_t stage) {
   return one_forward_one_backward(shape, shape.stages - stage - 1);
 }
@@ -100,7 +101,8 @@ Order zb_h1(const ScheduleShape& shape, std::int64_t stage) {
   return regular_zero_bubble(shape.micro_batches, shape.stages - stage - 1, stage);
 }
 
-// ZB-H2: at most 2p - 1 micro-batches in flight, enough forwards to fill the time until the first gradient comes back.
+// ZB-H2: at most 2p - 1 micro-batches are in flight, enough forwards to fill the time until the first gradient comes
+// back.
 Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
   return regular_zero_bubble(shape.micro_batches, 2 * (shape.stages - stage - 1), 2 * stage);
 }
@@ -108,8 +110,8 @@ Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
 Orders zb_1p(const ScheduleShape& shape) { return search_zero_bubble(shape, shape.stages); }
 Orders zb_2p(const ScheduleShape& shape) { return search_zero_bubble(shape, 2 * shape.stages); }
 
-// V schedules (Qi et al. 2024, arXiv:2405.15362) that keep the activations of p, (p + 2) / 2 and (p + 4) / 3
-// micro-batches. With barriers, the stages share the vocabulary.
+// The V schedules (Qi et al. 2024, arXiv:2405.15362) zb-v, v-half and v-min, which keep the activations of p, (p + 2) /
+// 2 and (p + 4) / 3 micro-batches on a stage. With barriers, the stages share the vocabulary.
 template <std::int64_t barriers = 0>
 Orders zb_v(const ScheduleShape& shape) {
   return v_orders(shape, {4, 2, 4, 2}, 2 * shape.stages, barriers);

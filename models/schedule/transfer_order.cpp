@@ -53,7 +53,8 @@ class Replay {
   std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
   std::int32_t places() const { return static_cast<std::int32_t>(schedule_.stage_of.size()); }
-  // The key of an exchange among all stages; exchanges are numbered as boundaries after those between virtual stages.
+  // Returns the key of an exchange among all stages for an action's micro-batch; exchanges are numbered as boundaries
+  // after those between virtual stages.
   Key exchange(StageExchange what, const Action& a) const {
     return {places() + 1 + static_cast<std::int32_t>(what), a.micro_batch, true};
   }
@@ -63,8 +64,8 @@ class Replay {
     return schedule_.spreads_vocabulary() ? std::optional(exchange(what, a)) : std::nullopt;
   }
 
-  // The keys of the data that an action needs from another virtual stage or from all stages (input_of), and of the data
-  // that it produces for them (output_of).
+  // input_of returns the key of the data that an action needs from another virtual stage or from all stages, output_of
+  // the key of the data that it produces for them; nothing if there is no such data.
   std::optional<Key> input_of(std::size_t s, const Action& a) const {
     const bool forward = a.phase == Phase::forward;
     if (a.chunk == schedule_.input_chunk)
@@ -86,14 +87,16 @@ class Replay {
     if (a.phase == Phase::weight_gradient) return std::nullopt;
     return is_first(k) ? if_shared(StageExchange::embedding_gradients, a) : Key{k - 1, a.micro_batch, false};
   }
-  // With one barrier, the sum of the hidden states' gradients follows the sums of the loss immediately.
+  // Returns the key of the exchange that an action on the logits feeds: the sums of the loss for a forward, the sum of
+  // the hidden states' gradients for a backward. With one barrier a backward feeds none, because the sum of these
+  // gradients follows the sums of the loss immediately.
   std::optional<Key> logits_output(const Action& a) const {
     if (a.phase == Phase::forward) return exchange(StageExchange::sums, a);
     return schedule_.barriers > 1 ? std::optional(exchange(StageExchange::hidden_gradients, a)) : std::nullopt;
   }
 
-  // Records that data was produced at a time. An exchange to which all stages contribute is complete when the last
-  // stage has contributed.
+  // Records that the data of a key was produced at a time. An exchange to which all stages contribute is complete when
+  // the last stage has contributed.
   void produce(const Key& key, std::int64_t time) {
     const auto what = exchange_of(key);
     const bool of_all =
@@ -154,15 +157,15 @@ class Replay {
                             letter_of(a.phase), a.micro_batch, a.chunk));
   }
 
-  // The sort key of a transfer among those of the same time. Sender and receiver use the same key, so that they cannot
-  // block each other even if a software stack does not batch transfers.
+  // Returns the sort key of a transfer and its time. Sender and receiver order transfers of the same time by the same
+  // key, so that they cannot block each other even if a software stack does not batch transfers.
   static std::tuple<std::int64_t, std::int32_t, bool, std::int32_t> rank_of(
       const std::pair<std::int64_t, StageTransfer>& c) {
     return {c.first, c.second.boundary, c.second.forward, c.second.micro_batch};
   }
 
-  // Adds the moves of activations. Activations move when the stage that lends them has ended the action before the
-  // move; moves come last among transfers of the same time.
+  // Adds the moves of activations (BPipe) that stage s sends or receives. Activations move when the stage that lends
+  // them has ended the action before the move; moves come last among transfers of the same time.
   void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, StageTransfer>>& all) const {
     for (std::size_t i = 0; i < schedule_.moves.size(); ++i) {
       const Eviction& m = schedule_.moves[i];
@@ -177,7 +180,7 @@ class Replay {
     }
   }
 
-  // The transfers of a stage by action: a transfer of time T comes after the actions that have ended by T.
+  // Returns the transfers of a stage by action: a transfer of time T comes after the actions that have ended by T.
   std::vector<std::vector<StageTransfer>> turns_of(std::size_t s) const {
     std::vector<std::pair<std::int64_t, StageTransfer>> all;
     for (const Action& a : schedule_.order[s]) {
@@ -211,7 +214,7 @@ class Replay {
   std::vector<std::vector<std::int32_t>> virtual_stage_;
   std::vector<std::vector<std::int64_t>> ends_;  // for each stage, the end times of the actions replayed so far
   std::map<Key, std::int64_t> produced_;
-  // For an exchange: number of stages that have contributed so far, and the time of the last contribution
+  // for each exchange: number of stages that have contributed so far, and the time of the last contribution
   std::map<Key, std::pair<std::size_t, std::int64_t>> parts_;
 };
 

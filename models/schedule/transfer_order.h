@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Collective exchanges among all pipeline stages if they share the vocabulary: token embeddings are summed and their
-// gradients broadcast, hidden states are broadcast and their gradients summed, and the sums of the loss are
+// The collective exchanges among all pipeline stages if they share the vocabulary: token embeddings are summed and
+// their gradients broadcast, hidden states are broadcast and their gradients summed, and the sums of the loss are
 // all-reduced.
 enum class StageExchange : std::int8_t {
   none = -1,
@@ -32,14 +32,14 @@ struct StageTransfer {
   StageExchange exchange = StageExchange::none;
 };
 
-// The transfers that a stage issues just before its action number i (transfer_order[stage][i]); the last entry has the
-// transfers after the last action.
+// The transfers of every stage: [stage][i] lists the transfers that the stage issues just before its action number i;
+// the last entry of a stage lists the transfers after its last action.
 using TransferOrder = std::vector<std::vector<std::vector<StageTransfer>>>;
 
 // Determines the points in each stage's order at which it sends and receives. Actions are replayed in logical time (B
 // takes 2, F, I and W take 1; transfers take none). A transfer gets the time at which its data is produced, and every
-// stage issues its transfers in the order of these times. A receive may so come well before the action that uses it
-// (stage 0 of an interleaved pipeline receives what the last stage sends back to it). An exchange among all stages
+// stage issues its transfers in the order of these times. So a receive may come well before the action that uses its
+// data (stage 0 of an interleaved pipeline receives what the last stage sends back to it). An exchange among all stages
 // gets, on every stage, the time at which the last stage has its data. The transfers of one stage at the same time form
 // a batch. Times increase along every queue, so merging all transfers of a rank into one queue cannot deadlock. Throws
 // Error if the order of the schedule itself deadlocks. times: times of the virtual stages, then those of the parts of a

@@ -12,7 +12,7 @@ using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kPeriod = 6;
 
-// The time at which a stage begins a pass of the first micro-batch, in passes.
+// The time, in passes, at which a stage begins one pass of the first micro-batch.
 struct Beginning {
   std::int64_t time = 0;
   Phase phase = Phase::forward;
@@ -20,7 +20,8 @@ struct Beginning {
 };
 using Beginnings = std::array<Beginning, 4>;
 
-// gaps: times, in passes, between the last pass of one part of the way through the V and the first pass of the next.
+// Returns when a stage begins the first micro-batch's two forwards and two input gradients. gaps: times, in passes,
+// between the last pass of one part of the way through the V and the first pass of the next.
 Beginnings beginnings(std::int64_t stage, std::int64_t stages, const Pace& pace,
                       const std::array<std::int64_t, 3>& gaps) {
   const std::int64_t last = stages - 1, turn = pace[0] * last + gaps[0], back = turn + pace[1] * last + gaps[1],
@@ -40,8 +41,8 @@ bool collide(const Beginnings& passes) {
   return false;
 }
 
-// The passes' beginnings with the shortest gaps with which no stage runs two passes at the same time. If the sums and
-// differences of the paces have a common factor with the period, such gaps always exist.
+// Returns for each stage the beginnings of its passes, with the shortest gaps with which no stage runs two passes at
+// the same time. If the sums and differences of the paces have a common factor with the period, such gaps always exist.
 std::vector<Beginnings> pattern(std::int64_t stages, const Pace& pace) {
   for (std::int64_t sum = 3;; ++sum) {
     for (std::int64_t first = 1; first <= sum - 2; ++first) {
@@ -55,7 +56,7 @@ std::vector<Beginnings> pattern(std::int64_t stages, const Pace& pace) {
   }
 }
 
-// The orders of forwards and input gradients of every stage, without weight gradients.
+// Returns the orders of forwards and input gradients of every stage, without weight gradients.
 Orders without_weights(const ScheduleShape& shape, const Pace& pace) {
   Orders orders;
   for (Beginnings& passes : pattern(shape.stages, pace)) {

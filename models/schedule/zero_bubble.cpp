@@ -15,9 +15,10 @@ using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// The rules of list scheduling that the search varies, to get different orders.
+// The rules by which a stage chooses its next action (list scheduling), which the search varies to get different
+// orders.
 struct Rules {
-  // A weight gradient is run if the stage would wait for at least this percentage of the weight gradient's time
+  // a weight gradient is run if the stage would wait for at least this percentage of the weight gradient's time
   std::int64_t gap_percent = 100;
   bool forward_first = false;  // whether a forward comes first if both a forward and an input gradient could run
 };
@@ -45,7 +46,8 @@ class Search {
     stages_.front().forward_ready.assign(m_, 0);
   }
 
-  // The stage whose clock is furthest behind decides next, so whatever other stages begin before its time is known.
+  // Runs the simulation. The stage whose clock is furthest behind decides next, so whatever other stages begin before
+  // its time is known.
   void run() {
     for (;;) {
       std::size_t next = stages_.size();
@@ -114,8 +116,8 @@ class Search {
   std::vector<Stage> stages_;
 };
 
-// Runs given orders: finds how long the slowest stage takes from its first to its last action, and when all stages have
-// ended.
+// Simulates given orders: finds how long the slowest stage takes from its first to its last action, and when all stages
+// have ended.
 class ZeroBubblePlay {
  public:
   ZeroBubblePlay(const Orders& orders, const ScheduleShape& shape)
@@ -167,8 +169,8 @@ class ZeroBubblePlay {
   std::vector<std::array<std::vector<std::int64_t>, 2>> ended_;
 };
 
-// Regular orders. The number of warm-up forwards is `percent` of the number of stages behind a stage; the other
-// micro-batches that may be in flight postpone weight gradients.
+// Returns the regular orders of all stages. The number of warm-up forwards is `percent` of the number of stages behind
+// a stage; the other micro-batches that may be in flight postpone weight gradients.
 Orders regular(const ScheduleShape& shape, std::int64_t most, std::int64_t percent) {
   Orders orders;
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
@@ -197,8 +199,8 @@ std::vector<Action> regular_zero_bubble(std::int64_t micro_batches, std::int64_t
 
 std::vector<std::vector<Action>> search_zero_bubble(const ScheduleShape& shape, std::int64_t most) {
   std::vector<Orders> candidates;
-  // Orders with fewer micro-batches in flight are valid too, and the rules above, which use the limit fully, may miss
-  // them.
+  // Orders with fewer micro-batches in flight than `most` are valid too, and the search, which uses the limit fully,
+  // may miss them; so each limit `room` is tried.
   const std::vector<std::vector<PhaseTimes>> tries = times_to_try(shape);
   for (const std::int64_t room : std::set{std::min(most, shape.stages), most}) {
     for (const std::int64_t percent : {100, 125, 150, 175, 200, 250, 300})

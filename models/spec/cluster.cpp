@@ -24,7 +24,7 @@ constexpr Named<Fabric> kFabrics[] = {{"infiniband", Fabric::infiniband},
                                       {"omni-path", Fabric::omni_path},
                                       {"ethernet", Fabric::ethernet}};
 
-// The key under which a GPU's data file states the peak rate of a precision.
+// Returns the key under which a GPU's data file states the peak rate of a precision.
 std::string_view peak_key(Precision p) {
   switch (p) {
     case Precision::fp32:

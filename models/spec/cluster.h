@@ -17,13 +17,14 @@ namespace orrery {
 enum class Architecture : std::uint8_t { volta, ampere, ada, hopper, blackwell, other };
 enum class Fabric : std::uint8_t { infiniband, roce, efa, omni_path, ethernet };
 
-// A model of GPU, from models/data/gpus/<id>.json. Peak rates are for dense matrices; bandwidths are per direction.
+// A GPU product, as models/data/gpus/<id>.json describes it. Peak rates are for dense matrices; bandwidths are per
+// direction.
 struct Gpu {
   std::string id;
   std::string name;
   Architecture architecture = Architecture::other;
   int compute_capability = 0;  // compute capability times ten, e.g. 80, 90, 100
-  // Peak rates of matrix products, TFLOP/s, by format: "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"
+  // peak rates of matrix products, in TFLOP/s, by format: "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"
   std::map<std::string, double> tflops;
   Bytes memory_bytes = 0;  // bytes of device memory that the driver reports
   double memory_GBps = 0;
@@ -31,15 +32,16 @@ struct Gpu {
   int sms = 0;
   int nvlink_links = 0;
   double nvlink_GBps = 0;
-  // Number of GPUs that NVLink can connect: 2 = bridged pairs, 0 = all that the node's switches connect
+  // number of GPUs that NVLink can connect: 2 = bridged pairs, 0 = all that the node's switches connect
   int nvlink_reach = 0;
   double pcie_GBps = 0;
   double tdp_W = 0;
-  // whether no communication model was validated for this GPU (AMD, TPU): results are marked so
+  // whether no communication model was validated for this GPU (AMD, TPU); reports then say so
   bool uncalibrated = false;
 };
 
-// Peak rate of matrix products in a precision, FLOP/s. Throws Error if the GPU does not support the precision.
+// Returns the peak rate of matrix products in a precision, in FLOP/s. Throws Error if the GPU does not support the
+// precision.
 double peak_flops(const Gpu& gpu, Precision p);
 
 struct Host {
@@ -47,7 +49,7 @@ struct Host {
   double dram_GBps = 0;
 };
 
-// A memory tier behind the hosts (disks): bytes and rates of a node.
+// A memory tier behind the hosts (disks): its bytes and rates on one node.
 struct Store {
   Bytes bytes = 0;
   double read_GBps = 0;
@@ -60,14 +62,14 @@ struct Straggler {
   double slowdown = 1;
 };
 
-// Mean hours between two failures of one node: Llama 3 405B had 419 unexpected interruptions in 54 days on 2,048 nodes
-// of eight GPUs (arXiv 2407.21783, section 3.3.4).
+// The mean number of hours between two failures of one node: Llama 3 405B had 419 unexpected interruptions in 54 days
+// on 2,048 nodes of eight GPUs (arXiv 2407.21783, section 3.3.4).
 inline constexpr double kNodeHoursBetweenFailures = 54.0 * 24 * 2048 / 419;
 
 struct Failures {
   double node_mtbf_hours = kNodeHoursBetweenFailures;  // mean hours between failures of one node, 0 = never
   double restart_s = 0;                                // seconds that a restart takes, 0 = not known
-  // Number of steps between checkpoints, 0 = the number with which least time is lost
+  // number of steps between checkpoints; 0 = the number with which least time is lost
   std::int64_t checkpoint_every = 0;
 };
 
@@ -81,41 +83,41 @@ struct Cluster {
   double nic_Gbps = 0;
   Fabric fabric = Fabric::infiniband;
   int nvlink_domain = 0;  // number of GPUs that reach each other over NVLink; may exceed a node (NVL72)
-  // Whether the hosts have AMD processors: NCCL's tuning constants differ for Intel and AMD hosts
+  // whether the hosts have AMD processors: NCCL's tuning constants differ for Intel and AMD hosts
   bool amd_cpu = false;
   int gpus_per_pcie_switch = 1;
-  // Number of GPUs in a job above which the network is oversubscribed, 0 = never
+  // number of GPUs in a job above which the network is oversubscribed; 0 = never
   std::int64_t oversubscribed_above_gpus = 0;
   double oversubscription = 1;
   std::optional<Host> host;
-  // for each memory tier its store; only tiers behind the host have one
+  // size and rates of each memory tier (index_of); only tiers behind the host, such as disks, have a value
   std::array<std::optional<Store>, kTiers> stores;
   double power_kW = 0;  // power of a node, kW
   std::vector<Straggler> stragglers;
-  // Every rank that is not a named straggler is slow with probability straggler_share, drawn with the spec's seed; its
-  // compute then takes straggler_slowdown times as long.
+  // every rank that is not in `stragglers` is slow with probability straggler_share, drawn with the spec's seed; its
+  // compute then takes straggler_slowdown times as long
   double straggler_share = 0, straggler_slowdown = 1;
   std::optional<Failures> failures;
 };
 
 std::int64_t gpus_of(const Cluster& c);
 
-// Size and rates of a memory tier behind the host; nullopt where the cluster does not describe it.
+// Returns size and rates of a memory tier behind the host; nullopt if the cluster does not describe the tier.
 inline const std::optional<Store>& store_of(const Cluster& c, MemoryTier tier) { return c.stores[index_of(tier)]; }
 
-// Built-in GPUs and nodes by name. The functions throw Error listing the known names. The node `localhost` has 0 GPUs,
-// which stands for as many ranks as a spec asks for.
-Gpu find_gpu(std::string_view id);                                // Reads models/data/gpus/<id>.json
-Cluster find_cluster(std::string_view node, std::int64_t nodes);  // Reads models/data/nodes/<id>.json
+// These functions return built-in GPUs and nodes by name, and throw Error listing the known names if there is none. The
+// node `localhost` has 0 GPUs, which stands for as many ranks as a spec asks for.
+Gpu find_gpu(std::string_view id);                                // reads models/data/gpus/<id>.json
+Cluster find_cluster(std::string_view node, std::int64_t nodes);  // reads models/data/nodes/<id>.json
 
-// The number of GPUs that reach each other over NVLink if n GPUs share a node: n, 2 (a bridged pair), or none.
+// Returns the number of GPUs that reach each other over NVLink if n GPUs share a node: n, 2 (a bridged pair), or none.
 int default_nvlink_domain(const Gpu& gpu, int gpus_per_node);
 
-// The number of GPUs that a job has in each NVLink domain. If domains span nodes, a job that needs more than one domain
-// gets the same number of nodes in each domain, the largest such number that is more than half a domain (Slurm's
-// --segment; NVIDIA's recipes ask for the largest divisor of the number of nodes up to 18: 64 nodes of 4 GPUs lie in
-// four racks of 16, not in three of 18 and one of 10); if there is no such number, the job fills one domain after the
-// other.
+// Returns the number of GPUs that a job has in each NVLink domain. If domains span nodes, a job that needs more than
+// one domain gets the same number of nodes in each domain, the largest such number that is more than half a domain
+// (Slurm's --segment; NVIDIA's recipes ask for the largest divisor of the number of nodes up to 18: 64 nodes of 4 GPUs
+// lie in four racks of 16, not in three of 18 and one of 10); if there is no such number, the job fills one domain
+// after the other.
 int nvlink_part(const Cluster& c);
 
 Fabric find_fabric(std::string_view name);  // throws Error listing the known names

@@ -6,7 +6,7 @@
 namespace orrery {
 namespace {
 
-// SplitMix64 (Steele, Lea and Flood 2014): numbers that differ in one bit give unlike ones.
+// A hash function, SplitMix64 (Steele, Lea and Flood 2014): numbers that differ in one bit give very different results.
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -14,7 +14,7 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// A length, from a uniform number above 0 and below 1.
+// Returns a document's length in tokens for a uniformly distributed number above 0 and below 1.
 std::int64_t length_of(const Documents& d, double uniform) {
   if (d.histogram.empty()) {
     const auto drawn = static_cast<std::int64_t>(std::llround(-d.mean * std::log(uniform)));
@@ -42,7 +42,8 @@ std::vector<std::int64_t> documents_of(const Spec& spec, std::int64_t sample) {
   std::uint64_t state = mixed(spec.seed ^ mixed(static_cast<std::uint64_t>(sample)));
   for (std::int64_t left = spec.sequence; left > 0; left -= lengths.back()) {
     state = mixed(state);
-    const double uniform = (static_cast<double>(state >> 11) + .5) / 9007199254740992.0;  // 53 bits
+    // the 53 random bits of a double
+    const double uniform = (static_cast<double>(state >> 11) + .5) / 9007199254740992.0;
     lengths.push_back(std::min(left, length_of(*spec.documents, uniform)));
   }
   return lengths;

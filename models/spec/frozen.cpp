@@ -1,4 +1,5 @@
-// Weights that do not train: those of frozen parts, and with adapters all but the adapters.
+// This file says which weights do not train: those of frozen parts of the model and, with adapters (LoRA), all but the
+// adapters.
 #include <algorithm>
 
 #include "models/spec/model.h"
@@ -10,7 +11,7 @@ bool trains(const Model& m, const std::vector<Parameter>& list) {
   return std::ranges::any_of(list, [&](const Parameter& p) { return !is_frozen(m, p.name); });
 }
 
-// The part of a model that a weight belongs to, one of kFrozenParts.
+// Returns the part of a model that a weight belongs to, one of kFrozenParts.
 std::string_view part_of(std::string_view parameter) {
   if (parameter.find("norm") != std::string_view::npos) return "norm";
   for (const std::string_view part : kFrozenParts) {

@@ -1,4 +1,5 @@
-// Properties of a software stack that take one of a few values; each value has a name in specs and data files.
+// This header has the properties of a training stack that take one of a few values; each value has a name in specs and
+// data files.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace orrery {
 
-// How layers are assigned to pipeline stages if the spec does not say.
+// StageRule says how layers are assigned to pipeline stages if the spec does not say.
 enum class StageRule : std::uint8_t { even, even_with_embedding, by_cost, by_cost_nanotron, by_parameters };
 inline constexpr Named<StageRule> kStageRules[] = {{"even", StageRule::even},
                                                    {"even_with_embedding", StageRule::even_with_embedding},
@@ -17,22 +18,22 @@ inline constexpr Named<StageRule> kStageRules[] = {{"even", StageRule::even},
                                                    {"by_cost_nanotron", StageRule::by_cost_nanotron},
                                                    {"by_parameters", StageRule::by_parameters}};
 
-// Default of strategy.interleave_group, the number of micro-batches that a chunk runs before the stage turns to its
-// next chunk. stages: as many as there are stages. rounds: the step's micro-batches are cut into m / stages equal
-// groups (rounded down, at least one), for m micro-batches.
+// InterleaveGroup is the default of strategy.interleave_group, the number of micro-batches that a chunk runs before the
+// stage turns to its next chunk. stages: as many as there are stages. rounds: the step's micro-batches are cut into m /
+// stages equal groups (rounded down, at least one), for m micro-batches.
 enum class InterleaveGroup : std::uint8_t { stages, rounds };
 inline constexpr Named<InterleaveGroup> kInterleaveGroups[] = {{"stages", InterleaveGroup::stages},
                                                                {"rounds", InterleaveGroup::rounds}};
 
-// Parts of a layer that `recompute: selective` recomputes. attention: the core of attention. operations: everything but
-// attention and every second matrix product. second_layers: every second layer, completely.
+// The parts of a layer that `recompute: selective` recomputes. attention: the core of attention. operations: everything
+// but attention and every second matrix product. second_layers: every second layer, completely.
 enum class SelectiveRecompute : std::uint8_t { attention, operations, second_layers };
 inline constexpr Named<SelectiveRecompute> kSelectiveRecomputes[] = {
     {"attention", SelectiveRecompute::attention},
     {"operations", SelectiveRecompute::operations},
     {"second_layers", SelectiveRecompute::second_layers}};
 
-// FlashAttention kernel that the software runs, assumed if the GPU's profile has its rates.
+// The FlashAttention kernel that the software runs, assumed if the GPU's profile has its rates.
 enum class FlashKernel : std::uint8_t { fa1, fa2, cudnn };
 inline constexpr Named<FlashKernel> kFlashKernels[] = {
     {"fa1", FlashKernel::fa1}, {"fa2", FlashKernel::fa2}, {"cudnn", FlashKernel::cudnn}};
@@ -43,59 +44,61 @@ enum class LossTensor : std::uint8_t { copy, logits, in_place };
 inline constexpr Named<LossTensor> kLossTensors[] = {
     {"copy", LossTensor::copy}, {"logits", LossTensor::logits}, {"in_place", LossTensor::in_place}};
 
-// Which pipeline sends are scattered, if all tensor ranks hold equal tensors to send: each rank then sends only its
-// share of the tensor, and the receivers gather the shares.
+// ScatteredSends says which pipeline sends are scattered if all tensor ranks hold equal tensors to send: each rank then
+// sends only its share of the tensor, and the receivers gather the shares.
 enum class ScatteredSends : std::uint8_t { none, activations, all };
 inline constexpr Named<ScatteredSends> kScatteredSends[] = {
     {"none", ScatteredSends::none}, {"activations", ScatteredSends::activations}, {"all", ScatteredSends::all}};
 
-// When CUDA_DEVICE_MAX_CONNECTIONS=1 is set, so that kernels of all streams begin in the order of their launches.
-// before_blackwell: only on GPUs older than Blackwell, and only with tensor or context ranks.
+// OneQueue says when CUDA_DEVICE_MAX_CONNECTIONS=1 is set, so that kernels of all streams begin in the order of their
+// launches. before_blackwell: only on GPUs older than Blackwell, and only with tensor or context parallelism.
 enum class OneQueue : std::uint8_t { never, before_blackwell, always };
 inline constexpr Named<OneQueue> kOneQueues[] = {
     {"never", OneQueue::never}, {"before_blackwell", OneQueue::before_blackwell}, {"always", OneQueue::always}};
 
-// How the mean of gradients over data ranks is taken. none: by the loss or the reduction; scale: one pass divides the
-// gradients before the reduction; copy: gradients are copied into a bucket, divided, and copied back.
+// Averaging says how the mean of gradients over data ranks is taken. none: by the loss or the reduction; scale: one
+// pass divides the gradients before the reduction; copy: gradients are copied into a bucket, divided, and copied back.
 enum class Averaging : std::uint8_t { none, scale, copy };
 inline constexpr Named<Averaging> kAveragings[] = {
     {"none", Averaging::none}, {"scale", Averaging::scale}, {"copy", Averaging::copy}};
 
-// How the mean over data ranks is taken of gradients that are reduced unit by unit. none, scale: as in Averaging;
-// scale_or_premultiply: as scale, but NCCL multiplies fp32 gradients within the reduction.
+// UnitAveraging says how the mean over data ranks is taken of gradients that are reduced unit by unit. none, scale: as
+// in Averaging; scale_or_premultiply: as scale, but NCCL multiplies fp32 gradients within the reduction.
 enum class UnitAveraging : std::uint8_t { none, scale, scale_or_premultiply };
 inline constexpr Named<UnitAveraging> kUnitAveragings[] = {
     {"none", UnitAveraging::none},
     {"scale", UnitAveraging::scale},
     {"scale_or_premultiply", UnitAveraging::scale_or_premultiply}};
 
-// Additional memcpys of the units that a sharding gathers and reduces. none: no memcpy. parameters: gathered shards are
-// copied into the weights, and gradients are copied into one contiguous buffer, and cast to the precision of the
-// reduction in the same pass, before they are reduced. gradients: gradients of the weights are copied into one tensor
-// before that is cast.
+// UnitCopies says which additional memcpys there are of the units that a sharding gathers and reduces. none: no memcpy.
+// parameters: gathered shards are copied into the weights, and gradients are copied into one contiguous buffer, and
+// cast to the precision of the reduction in the same pass, before they are reduced. gradients: gradients of the weights
+// are copied into one tensor before that is cast.
 enum class UnitCopies : std::uint8_t { none, parameters, gradients };
 inline constexpr Named<UnitCopies> kUnitCopies[] = {
     {"none", UnitCopies::none}, {"parameters", UnitCopies::parameters}, {"gradients", UnitCopies::gradients}};
 
-// Sharded parameters that stay gathered from forward to backward. none: no parameters; last: those of the last unit;
-// ends: those of FSDP's root unit, which has the embedding and the output.
+// KeptUnits says which sharded parameters stay gathered from forward to backward. none: no parameters; last: those of
+// the last unit; ends: those of FSDP's root unit, which has the embedding and the output.
 enum class KeptUnits : std::uint8_t { none, last, ends };
 inline constexpr Named<KeptUnits> kKeptUnits[] = {
     {"none", KeptUnits::none}, {"last", KeptUnits::last}, {"ends", KeptUnits::ends}};
 
-// How the optimizer's moments are allocated. flat: two tensors, allocated at the first update; by_weight: two tensors
-// for each weight, allocated at the first update; at_start: two tensors, allocated before the first step.
+// MomentTensors says how the optimizer's moments are allocated. flat: two tensors, allocated at the first update;
+// by_weight: two tensors for each weight, allocated at the first update; at_start: two tensors, allocated before the
+// first step.
 enum class MomentTensors : std::uint8_t { flat, by_weight, at_start };
 inline constexpr Named<MomentTensors> kMomentTensors[] = {
     {"flat", MomentTensors::flat}, {"by_weight", MomentTensors::by_weight}, {"at_start", MomentTensors::at_start}};
 
-// How gradients are allocated if they have the data type of the weights. flat: one buffer; by_weight: one tensor for
-// each weight, from its first gradient of a step until the update.
+// GradientTensors says how gradients are allocated if they have the data type of the weights. flat: one buffer;
+// by_weight: one tensor for each weight, from its first gradient of a step until the update.
 enum class GradientTensors : std::uint8_t { flat, by_weight };
 inline constexpr Named<GradientTensors> kGradientTensors[] = {{"flat", GradientTensors::flat},
                                                               {"by_weight", GradientTensors::by_weight}};
 
-// The figure that the stack's log reports as peak memory. device: all memory in use on the GPU.
+// LoggedMemory is the figure that the stack's log reports as peak memory: bytes of tensors (allocated), bytes that the
+// caching allocator holds (reserved), or all memory in use on the GPU (device).
 enum class LoggedMemory : std::uint8_t { allocated, reserved, device };
 inline constexpr Named<LoggedMemory> kLoggedMemories[] = {
     {"allocated", LoggedMemory::allocated}, {"reserved", LoggedMemory::reserved}, {"device", LoggedMemory::device}};

@@ -10,8 +10,8 @@
 namespace orrery {
 namespace {
 
-// The allowed range of a size: far above that of any model, but low enough that products of a few sizes stay below
-// 2^63.
+// The allowed range of a size of the model, far above that of any known model, but low enough that products of a few
+// sizes stay below 2^63.
 struct Bound {
   const char* key;
   std::int64_t value;
@@ -28,7 +28,8 @@ std::string out_of_bounds(std::initializer_list<Bound> bounds) {
   return "";
 }
 
-// The rule that a list of layers breaks, or "": it must contain layers of the model, each once, in rising order.
+// Returns the rule that a list of layers breaks, or "": it must contain layers of the model, each once, in rising
+// order.
 std::string broken_layers(const Model& m, const char* key, const std::vector<std::int64_t>& layers) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers[i] < (i == 0 ? 0 : layers[i - 1] + 1) || layers[i] >= m.layers)
@@ -153,7 +154,8 @@ bool has_experts(const Model& m, std::int64_t layer) {
   return m.moe && layer >= m.moe->first_layer && (layer - m.moe->first_layer) % m.moe->every == 0;
 }
 
-// The number is computed, not counted layer by layer, because a file may claim any number of layers.
+// The number of layers with experts is computed, not counted layer by layer, because a file may claim any number of
+// layers.
 std::int64_t experts_before(const Model& m, std::int64_t layer) {
   if (!m.moe) return 0;
   const Moe& moe = *m.moe;

@@ -14,15 +14,16 @@ namespace orrery {
 enum class Positions : std::uint8_t { rope, learned, alibi, none };
 enum class Norm : std::uint8_t { rmsnorm, layernorm };
 
-// Relative numbers of tokens that chose each expert: a list for each layer with experts, or one list for all layers.
+// The relative numbers of tokens that chose each expert: a list for each layer with experts, or one list for all
+// layers.
 using ExpertLoads = std::vector<std::vector<double>>;
 
-// Mixture of experts. Layer i has experts if i >= first_layer and (i - first_layer) % every == 0, or, if `layers` is
+// A mixture of experts. Layer i has experts if i >= first_layer and (i - first_layer) % every == 0, or, if `layers` is
 // not empty, if `layers` contains i.
 struct Moe {
   std::int64_t experts = 0;
   std::int64_t top_k = 0;
-  std::int64_t feed_forward = 0;         // feed-forward width of one expert
+  std::int64_t feed_forward = 0;         // feed-forward width of one expert, columns
   std::int64_t shared_feed_forward = 0;  // total width of the shared experts, 0 = no shared experts
   std::int64_t first_layer = 0;
   std::int64_t every = 1;
@@ -40,15 +41,15 @@ struct Moe {
   std::int64_t expert_groups = 1, top_groups = 1;
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
-  double imbalance = 1.0;  // number of tokens of the busiest expert rank / mean over expert ranks
-  // exponent used instead of imbalance: the load of the expert of rank r falls as r^-zipf
+  double imbalance = 1.0;  // tokens of the busiest rank of an expert group, divided by the mean over its ranks
+  // an exponent that is used instead of `imbalance`: the load of the expert of rank r (by popularity) falls as r^-zipf
   std::optional<double> zipf;
-  // Used instead of imbalance: name of a file of token counts per layer and expert, as written in the spec
+  // used instead of `imbalance`: name of a file of token counts per layer and expert, as written in the spec
   std::string loads_file;
   std::shared_ptr<const ExpertLoads> loads;  // the counts of tokens read from loads_file
 };
 
-// Multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.
+// The sizes of multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.
 struct Mla {
   std::int64_t q_lora_rank = 0;
   std::int64_t kv_lora_rank = 0;
@@ -57,7 +58,7 @@ struct Mla {
   std::int64_t v_head_dim = 0;
 };
 
-// The recurrence of layers of Mixer::recurrence. A short convolution over the last `taps` tokens and SiLU precede it,
+// The recurrence of layers with Mixer::recurrence. A short convolution over the last `taps` tokens and SiLU precede it,
 // and a norm gated by SiLU follows. `groups` heads of keys and queries are each shared by heads / groups heads of
 // values.
 struct Recurrence {
@@ -70,8 +71,8 @@ struct Recurrence {
 
   std::int64_t keys() const { return groups * key_dim; }
   std::int64_t values() const { return heads * value_dim; }
-  // Columns that pass through the convolution (queries, keys, values), and those of the whole projection, which adds
-  // the gate of the result and the gates of the heads.
+  // convolved: number of columns that pass through the convolution (queries, keys, values). projected: number of
+  // columns of the whole projection, which adds the gate of the result and the gates of the heads.
   std::int64_t convolved() const { return 2 * keys() + values(); }
   std::int64_t projected() const { return convolved() + values() + row_of(rule).gates * heads; }
 };
@@ -85,7 +86,7 @@ struct Indexer {
 
 struct SlidingWindow {
   std::int64_t window = 0;
-  // Every n-th layer attends to all positions, other layers within the window; 1 = all layers use the window
+  // every n-th layer attends to all positions, other layers within the window; 1 = all layers use the window
   std::int64_t every = 1;
   // indices of layers that attend to all positions, in order; empty = every n-th
   std::vector<std::int64_t> full_layers;
@@ -95,12 +96,12 @@ struct SlidingWindow {
 // A^T B^T, with A (rank, in) and B (out, rank), which begins as zeros. LoRA's factor alpha / rank is 1.
 struct Lora {
   std::int64_t rank = 0;
-  bool qkv = false, out = false, mlp = false;  // linear layers with adapters
+  bool qkv = false, out = false, mlp = false;  // which linear layers have adapters
   // QLoRA (Dettmers et al. 2023, 2305.14314): the layers' matrices are kept in NF4 and widened before each product
   bool nf4 = false;
 };
 
-// The parts of a model that can be frozen: Model::frozen has some of these words.
+// The words for the parts of a model that can be frozen; Model::frozen has some of them.
 inline constexpr std::string_view kFrozenParts[] = {"embedding", "attention", "mlp", "moe", "norm", "head"};
 
 // The largest number of layers of a model: four times that of the deepest Transformer that was trained (DeepNet, Wang
@@ -119,7 +120,7 @@ struct Model {
   std::int64_t vocab = 0;
   // number of rows of a learned position table; 0 = as many as the sequence has tokens
   std::int64_t max_positions = 0;
-  // Number of positions that a model's configuration file states although the model has no position table; 0 = not
+  // number of positions that a model's configuration file states although the model has no position table; 0 = not
   // stated
   std::int64_t trained_positions = 0;
   bool gated = true;  // whether the MLP has three matrices (SwiGLU and the like) instead of two (GeLU)
@@ -136,14 +137,14 @@ struct Model {
   bool attention_sinks = false;
   bool pre_norms = true;    // whether there are norms before attention and MLP
   bool post_norms = false;  // whether there are norms after attention and MLP (Gemma 2 and 3, OLMo 2)
-  // Attention and MLP read the same hidden states, and both their outputs are added to the residual
+  // whether attention and MLP read the same hidden states, and both their outputs are added to the residual
   bool parallel_block = false;
   bool parallel_norms = false;    // whether attention and MLP of a parallel block each have their own norm (GPT-NeoX)
   bool embedding_norm = false;    // whether the embeddings have a norm (BLOOM)
   bool norm_weight = true;        // whether norms multiply by weights; those of OLMo do not
   bool norm_bias = true;          // whether LayerNorms add a bias; those of MPT do not
   bool scaled_embedding = false;  // whether embeddings are multiplied by sqrt(hidden) (Gemma)
-  // Cap of attention scores, x -> cap tanh(x / cap) (Gemma 2), 0 = no cap; logit_softcap is the cap of logits
+  // cap of attention scores, x -> cap tanh(x / cap) (Gemma 2), 0 = no cap; logit_softcap is the cap of logits
   double attention_softcap = 0;
   double logit_softcap = 0;
   Positions positions = Positions::rope;
@@ -153,13 +154,14 @@ struct Model {
   std::optional<Moe> moe;
   std::optional<Mla> mla;
   std::optional<Indexer> indexer;
-  bool attention_gate = false;         // attention's output is multiplied by the sigmoid of a projection (Qwen3-Next)
+  // whether the sigmoid of a projection multiplies attention's output (Qwen3-Next)
+  bool attention_gate = false;
   std::vector<LayerKind> layer_kinds;  // kinds of the layers, repeated from the first layer on; empty: all attention
   std::optional<Recurrence> recurrence;
   std::int64_t mtp_layers = 0;
-  std::optional<Lora> lora;         // adapters: every other weight is frozen
-  std::vector<std::string> frozen;  // parts without gradients, states and updates
-  // Messages about properties in a configuration file that this model leaves out, or assumes
+  std::optional<Lora> lora;         // low-rank adapters; if set, every other weight is frozen
+  std::vector<std::string> frozen;  // frozen parts (kFrozenParts), which have no gradients, states and updates
+  // messages about properties in a configuration file that this model leaves out, or assumes
   std::vector<std::string> remarks;
 };
 
@@ -167,18 +169,18 @@ inline bool has_qkv_bias(const Model& m) { return m.bias || m.qkv_bias; }
 inline bool has_attention_output_bias(const Model& m) { return m.bias || m.attention_output_bias; }
 inline bool has_mlp_bias(const Model& m) { return m.bias || m.mlp_bias; }
 
-// The first rule that a model's sizes break, as "heads: 40 is not a multiple of kv_heads: 16", or "" if they break
-// none. Sizes have upper limits (no model has 10^18 layers), so that sizes in a plan for any accepted model cannot
-// overflow.
+// Returns the first rule that a model's sizes break, as "heads: 40 is not a multiple of kv_heads: 16", or "" if they
+// break none. Sizes have upper limits (no model has 10^18 layers), so that sizes in a plan for any accepted model
+// cannot overflow.
 std::string broken_rule(const Model& m);
 
-// The kind of a layer; layers of multi-token prediction are of the last layer's kind.
+// Returns the kind of a layer; layers of multi-token prediction are of the last layer's kind.
 LayerKind layer_kind(const Model& m, std::int64_t layer);
 bool has_experts(const Model& m, std::int64_t layer);
 std::int64_t experts_before(const Model& m, std::int64_t layer);  // number of layers with experts before this layer
 
-// How a parameter is cut over the tensor group. Megatron's names: column-parallel cuts the rows of the (out, in)
-// matrix, row-parallel its columns. vocabulary: cuts the tokens of the embedding or output matrix.
+// Partition says how a parameter is cut over the tensor parallel group. Megatron's names: column-parallel cuts the rows
+// of the (out, in) matrix, row-parallel its columns. vocabulary: cuts the tokens of the embedding or output matrix.
 enum class Partition : std::uint8_t { replicated, column, row, vocabulary };
 
 // One parameter tensor. Matrices are (out, in) as in PyTorch; vectors have in = 1.
@@ -192,29 +194,30 @@ struct Parameter {
 
 std::int64_t elements(const Parameter& p);  // number of elements: out * in * max(1, experts)
 
-// The parameters of one layer, of the embedding (tokens, positions) and of the head (final norm, and the output matrix
-// unless it is tied to the embedding), in the order in which forward reads them.
+// These functions return the parameters of one layer, of the embedding (tokens, positions) and of the head (final norm,
+// and the output matrix unless it is tied to the embedding), in the order in which forward reads them.
 std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer);
 std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence);
 std::vector<Parameter> head_parameters(const Model& m);
 
-// Weights that do not train (frozen.cpp). is_frozen takes the name of a weight, as in Parameter or LocalParameter.
+// These functions say which weights do not train (frozen.cpp). is_frozen takes the name of a weight, as in Parameter or
+// LocalParameter.
 inline bool has_frozen(const Model& m) { return m.lora || !m.frozen.empty(); }
 bool is_frozen(const Model& m, std::string_view parameter);
-// Whether a weight is a matrix of a layer that QLoRA keeps in NF4.
+// Returns whether a weight is a matrix of a layer that QLoRA keeps in NF4; `in` is its number of columns.
 bool is_nf4(const Model& m, std::string_view parameter, std::int64_t in);
-// Whether a weight before this layer trains, in the embedding or in a layer, so that backward must go on there; for
-// layer number `layers` before the final norm.
+// Returns whether a weight before this layer trains, in the embedding or in a layer, so that backward must go on there;
+// layer number `layers` asks for the weights before the final norm.
 bool trains_below(const Model& m, std::int64_t layer);
-// Bytes of so many weights in NF4: 4 bits, an 8-bit scale for each block of 64, and an fp32 scale for each 256 of those
-// (QLoRA, section 3: 0.127 bits a weight).
+// Returns the bytes of `elements` weights in NF4: 4 bits, an 8-bit scale for each block of 64, and an fp32 scale for
+// each 256 of those (QLoRA, section 3: 0.127 bits a weight).
 std::int64_t nf4_bytes(std::int64_t elements);
 
-// Whether a layer attends within the sliding window only.
+// Returns whether a layer attends within the sliding window only.
 bool has_window(const Model& m, std::int64_t layer);
 
-// Number of parameters of the complete model without multi-token-prediction layers, as papers and model hubs state it.
-// sequence: number of learned positions if the model does not say how many there are.
+// Returns the number of parameters of the complete model without multi-token-prediction layers, as papers and model
+// hubs state it. sequence: number of learned positions if the model does not say how many there are.
 std::int64_t parameter_count(const Model& m, std::int64_t sequence);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// The parameters of a model, by architecture. The sum for every built-in model is its published number of parameters
-// (tests/data/published_params.json).
+// This file lists the parameters of a model, by architecture. The sum for every built-in model is its published number
+// of parameters (tests/data/published_params.json).
 #include "models/spec/model.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void add_linear(List& list, const std::string& name, std::int64_t out, std::int6
   if (bias) list.push_back({name + ".bias", out, 1, partition == Partition::row ? Partition::replicated : partition});
 }
 
-// Adds the two matrices of an adapter (LoRA) beside a linear layer: A has the inputs, B the outputs.
+// Adds the two matrices of an adapter (LoRA) beside a linear layer (out, in): A is (rank, in), B is (out, rank).
 void add_adapter(List& list, const Model& m, const std::string& name, std::int64_t out, std::int64_t in,
                  Partition partition) {
   const bool rows = partition == Partition::row;
@@ -70,7 +70,8 @@ void add_latent_attention(List& list, const Model& m) {
   add_linear(list, "indexer.weights", i.heads, m.hidden, Partition::replicated, false);
 }
 
-// Adds the weights of a recurrence. The convolution's are no matrix: each column has weights of its own.
+// Adds the weights of a recurrence. The convolution's weights form no matrix: each column has `taps` weights of its
+// own.
 void add_recurrence(List& list, const Model& m) {
   const Recurrence& r = *m.recurrence;
   const RecurrenceRow& row = row_of(r.rule);

@@ -15,7 +15,7 @@ struct NamedRecipe {
   std::string source;  // publication from which strategy and cluster are taken
   std::string spec;    // contents of the spec file, as parse_spec() reads them
 
-  // The measured figure's name: step_time_s | mfu | model_tflops_per_gpu | hardware_tflops_per_gpu, as in the report.
+  // name of the measured figure, as in the report: step_time_s | mfu | model_tflops_per_gpu | hardware_tflops_per_gpu
   std::string figure;
   double value = 0;
   std::string machine;  // machine on which the figure was measured, if it is not the spec's machine

@@ -9,7 +9,8 @@ namespace {
 
 double as_double(std::int64_t x) { return static_cast<double>(x); }
 
-// Positions of the rows [first, first + count), where the rows are numbered through all parts in their order.
+// Returns the positions of the rows [first, first + count), where the rows are numbered through all parts in their
+// order.
 std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::int64_t first, std::int64_t count) {
   std::vector<SequencePart> result;
   std::int64_t row = 0;
@@ -21,7 +22,7 @@ std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::i
   return result;
 }
 
-// The number of query-key pairs in which a position of q comes at least `shift` after a position of part k: the
+// Returns the number of query-key pairs in which a position of q comes at least `shift` after a position of k: the
 // integral over positions x of q of min(max(x - shift - k.first, 0), k.count).
 double pairs_before(const SequencePart& q, const SequencePart& k, std::int64_t shift) {
   const auto to = [&](std::int64_t x) {  // integral from minus infinity to x
@@ -81,9 +82,9 @@ double pairs_of_block(const Strategy& s, std::int64_t sequence, std::int64_t blo
 }
 
 bool blocks_are_alike(const Strategy& s, std::int64_t sequence, std::int64_t window) {
-  // In zigzag order with half blocks of h tokens, a block has 2 h^2 + h pairs with its own keys and 2 h^2 with the keys
-  // of any other block. With all keys gathered its number of pairs does not depend on the block either, because the
-  // indices of its two halves sum to 2 n - 1.
+  // In zigzag order with half blocks of h tokens, a block has, counted exactly, 2 h^2 + h pairs with its own keys and 2
+  // h^2 with the keys of any other block. With all keys gathered its number of pairs does not depend on the block
+  // either, because the indices of its two halves sum to 2 n - 1.
   if (window == 0 && s.context_zigzag) return true;
   for (std::int64_t hops = 0; hops < s.context_ring; ++hops) {
     const double first = pairs_of_block(s, sequence, 0, hops, window);

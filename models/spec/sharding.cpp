@@ -6,7 +6,7 @@
 namespace orrery {
 
 const std::vector<ShardingRow>& sharding_rows() {
-  // Variants of sharding. ZeRO: Rajbhandari et al. 2020. FSDP: Zhao et al. 2023.
+  // The table of the variants of sharding. ZeRO: Rajbhandari et al. 2020. FSDP: Zhao et al. 2023.
   static const std::vector<ShardingRow> rows = {
       {.name = "none", .about = "DDP: whole states on every rank, gradients all-reduced in buckets"},
       {.name = "zero1",

@@ -13,14 +13,15 @@ namespace orrery {
 struct ShardingRow {
   std::string_view name;
   std::string_view about;
-  // Optimizer states and update are sharded over the data group; parameters are gathered after the update
+  // whether optimizer states and update are sharded over the data parallel group; parameters are gathered after the
+  // update
   bool shards_optimizer = false;
-  bool shards_gradients = false;   // whether a unit's gradient lives only until it is reduced
-  bool shards_parameters = false;  // whether a unit's parameters are gathered before use
+  bool shards_gradients = false;   // whether a unit's gradient is kept only until it is reduced to shards
+  bool shards_parameters = false;  // whether parameters are shards, gathered unit by unit before use
   bool reshards_after_forward = false;
   bool fp32_shards = false;  // whether the shard is the fp32 master weights, cast before they are gathered (FSDP)
-  // Parameters are sharded over Strategy::shard_group ranks; gradients are also reduced over the ranks with the same
-  // shard
+  // whether parameters are sharded over Strategy::shard_group ranks only; gradients are then also reduced over the
+  // ranks with the same shard
   bool hybrid = false;
   // whether one rank hands out inputs and weights, takes outputs and gradients, and alone updates
   bool master = false;
@@ -31,20 +32,21 @@ struct ShardingRow {
   // variant that this one becomes if gradients are offloaded to the host, where they are reduced unit by unit. "": the
   // variant itself.
   std::string_view bounds = "", with_host_gradients = "";
-  bool suggested = false;  // whether programs suggest this variant where a strategy does not shard parameters
+  bool suggested = false;  // whether programs suggest this variant if a strategy does not shard parameters
 };
 
 const std::vector<ShardingRow>& sharding_rows();
 
-// Whether gradients that are kept unsharded are reduce-scattered, so that a rank gets the sums of its own shard only.
-// In stage 1, where only the optimizer states are sharded, some stacks all-reduce them instead: `stage_1_sums_all`.
+// Returns whether gradients that are kept unsharded are reduce-scattered, so that a rank gets the sums of its own shard
+// only. In stage 1, where only the optimizer states are sharded, some stacks all-reduce them instead:
+// `stage_1_sums_all`.
 inline bool scatters_gradients(const ShardingRow& row, bool stage_1_sums_all) {
   return row.shards_optimizer && (row.shards_gradients || !stage_1_sums_all);
 }
 
-// Whether fp32 master weights are a separate buffer from the parameters or their shard. A host that updates has its own
-// master weights, unless the fp32 shards are offloaded to it too; a device has its own if parameters have fewer bits
-// than master weights.
+// Returns whether fp32 master weights are a separate buffer from the parameters or their shard. A host that updates has
+// its own master weights, unless the fp32 shards are offloaded to it too; a device has its own if parameters have fewer
+// bits than master weights.
 bool masters_lie_apart(const Strategy& strategy, const ShardingRow& row);
 
 const ShardingRow& row_of(Sharding s);
@@ -52,8 +54,8 @@ Sharding sharding_of(const ShardingRow& row);
 Sharding find_sharding(std::string_view name);  // throws Error listing the known names
 std::string_view name_of(Sharding s);
 std::vector<std::string_view> sharding_names();
-Sharding bounding(const ShardingRow& row);  // the sharding that the row's column `bounds` names
-// the sharding that the row's column `with_host_gradients` names
+Sharding bounding(const ShardingRow& row);  // returns the sharding that the row's field `bounds` names
+// Returns the sharding that the row's field `with_host_gradients` names.
 Sharding with_host_gradients(const ShardingRow& row);
 
 }  // namespace orrery

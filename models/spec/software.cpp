@@ -25,7 +25,7 @@ constexpr std::tuple kGroups = {SoftwareGroup<Software::Layout>{"layout", &Softw
                                 SoftwareGroup<Software::Memory>{"memory", &Software::memory},
                                 SoftwareGroup<Software::Log>{"log", &Software::log}};
 
-// Access to one field of a group (the template's argument) in a Software.
+// A way to read and write one field of a group (the template's argument, a member pointer) in a Software.
 template <auto Field>
 struct PlaceOf;
 template <class Part, class T, T Part::*Field>
@@ -36,7 +36,7 @@ struct PlaceOf<Field> {
   static T& of(Software& software) { return software.*group.part.*Field; }
 };
 
-// The entry of a field that holds a number, a flag or a string.
+// Returns the table entry of a field that holds a number, a flag or a string.
 template <auto Field>
 constexpr SoftwareKey value_key(std::string_view name) {
   using At = PlaceOf<Field>;
@@ -46,8 +46,8 @@ constexpr SoftwareKey value_key(std::string_view name) {
                            [](Software& software, const T& value) { At::of(software) = value; }}};
 }
 
-// The entry of a field that holds one of the values of a table of names. what: what the values are called in error
-// messages.
+// Returns the table entry of a field that holds one of the values of a table of names. what: what the values are called
+// in error messages.
 template <auto Field, const auto& Names>
 constexpr SoftwareKey word_key(std::string_view name, std::string_view what = "choice") {
   using At = PlaceOf<Field>;
@@ -172,7 +172,7 @@ void assign(Software& software, const SoftwareKey& key, const nlohmann::json& va
   std::visit([&](const auto& field) { assign(software, field, value); }, key.field);
 }
 
-// Takes the numbers that were fitted to measured steps; they stand in one file for all stacks.
+// Sets the properties of a stack whose numbers were fitted to measured steps; they stand in one file for all stacks.
 void take_fitted_numbers(Software& software, std::string_view name) {
   static const nlohmann::json file = nlohmann::json::parse(data_file("fitted.json"));
   const std::string holder = fmt::format("software {}", name);

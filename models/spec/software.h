@@ -24,12 +24,12 @@ struct Software {
     StageRule stage_rule = StageRule::even;
     std::int64_t vocab_multiple = 1;  // the vocabulary is padded to a multiple of this value * tensor
     std::string schedule = "";        // name of the schedule used if the spec names none; "" = the general default
-    // Interleaved schedule: the number of micro-batches need not be a multiple of the number of stages
+    // whether an interleaved schedule takes numbers of micro-batches that are no multiple of the number of stages
     bool uneven_interleaving = false;
     InterleaveGroup interleave_group = InterleaveGroup::stages;
     SelectiveRecompute selective_recompute = SelectiveRecompute::attention;
     bool sequence_parallel = true;  // whether sequence parallelism is the default if tensor > 1
-    // Whether the default of expert_tensor is the tensor degree; otherwise it is 1
+    // whether the default of expert_tensor is the tensor degree; otherwise it is 1
     bool expert_tensor_is_tensor = false;
     double dropout = 0;  // default value of model.dropout
   };
@@ -42,64 +42,64 @@ struct Software {
     bool fused_residual = true;    // whether bias + dropout + residual add are one kernel
     bool fused_norm = true;        // whether a norm is one kernel; otherwise it is about six
     bool fused_rotary = true;
-    // Number of times that queries, keys and values are copied into another memory layout
+    // number of times that queries, keys and values are copied into another memory layout
     std::int64_t attention_copies = 0;
     // whether the loss reads the logits only twice; otherwise it makes about seven passes in fp32
     bool fused_cross_entropy = true;
     LossTensor fused_loss_on = LossTensor::copy;
-    // Number of fp32 tensors of the logits' size that the backward of an unfused loss writes
+    // number of fp32 tensors of the logits' size that the backward of an unfused loss writes
     std::int64_t loss_gradient_copies = 1;
-    // Number of further fp32 tensors of the logits' size if the logits are sharded over tensor ranks
+    // number of further fp32 tensors of the logits' size if the logits are sharded over tensor ranks
     std::int64_t loss_parallel_copies = 0;
     bool keeps_logits = false;      // whether the fp32 logits of an unfused loss stay allocated while its backward runs
     std::int64_t loss_metrics = 0;  // number of times that a micro-batch's loss is computed again, for metrics
-    // 8-bit products: backward casts the 16-bit input again, so that no 8-bit version of it is kept
+    // 8-bit products: whether backward casts the 16-bit input again, so that no 8-bit version of it is kept
     bool casts_again = false;
-    // 8-bit products: a recomputed activation function reads an 8-bit version of its input
+    // 8-bit products: whether a recomputed activation function reads an 8-bit version of its input
     bool fp8_activation_inputs = false;
-    // 8-bit products: the output of fused attention is kept once, with 12 bits an element
+    // 8-bit products: whether the output of fused attention is kept once, with 12 bits an element
     bool packs_attention_output = false;
     // whether the optimizer makes one pass over the states; otherwise it has one kernel per operation and tensor
     bool fused_optimizer = true;
     // whether the update itself multiplies gradients by the clip coefficient and the loss scale
     bool fused_clip = false;
-    // Backward of the token lookup writes a zeroed gradient table, which is then added to the gradients
+    // whether backward of the token lookup writes a zeroed gradient table, which is then added to the gradients
     bool dense_embedding_gradient = true;
-    // Whether products of weight gradients add their result to the fp32 gradient buffer directly
+    // whether products of weight gradients add their result to the fp32 gradient buffer directly
     bool gradient_accumulation_fusion = true;
     bool compile = false;      // whether chains of element-wise ops are fused into fewer kernels
     bool cuda_graphs = false;  // whether steps run as CUDA graphs, so that the host spends no time per kernel
   };
 
   struct Communication {
-    // Sequence parallel: backward gathers the sharded input again, instead of keeping the gathered one
+    // sequence parallelism: whether backward gathers the sharded input again, instead of keeping the gathered one
     bool regather_input = true;
-    // Whether backward's tensor collective overlaps with the product of the weight gradient
+    // whether backward's tensor parallel collective overlaps with the product of the weight gradient
     bool tensor_reduce_overlaps_wgrad = true;
-    // Minor version of NCCL 2.x: 4 has no LL128, versions before 17 no NVLS (models/cost/nccl/model.h)
+    // minor version of NCCL 2.x: 4 has no LL128, versions before 17 no NVLS (models/cost/nccl/model.h)
     std::int64_t nccl_minor = 28;
     ScatteredSends scattered_sends = ScatteredSends::none;
-    // Sequence parallel: the sequence is not the first dimension of tensors, so that a gathered tensor is copied into
-    // the right order, and a tensor to be scattered is copied so that each rank's part is contiguous; not where
-    // communication overlaps with products
+    // sequence parallelism: whether the sequence is not the first dimension of tensors, so that a gathered tensor is
+    // copied into the right order, and a tensor to be scattered is copied so that each rank's part is contiguous; where
+    // communication overlaps with products there is no copy
     bool sequence_copies = false;
-    // The host waits for the tensors that a stage receives before it launches the forward or backward pass that reads
-    // them
+    // whether the host waits for the tensors that a stage receives before it launches the forward or backward pass that
+    // reads them
     bool blocking_receives = false;
-    // The host waits until its device is idle when a stage begins a forward: before the token lookup, or together with
-    // its wait for the tensors that the stage receives
+    // whether the host waits until its device is idle when a stage begins a forward: before the token lookup, or
+    // together with its wait for the tensors that the stage receives
     bool blocking_forwards = false;
-    // The host reads the loss after it has launched the update, so that the host times step_us and rank_us begin only
-    // when the device has finished the step
+    // whether the host reads the loss after it has launched the update, so that the host times step_us and rank_us
+    // begin only when the device has finished the step
     bool blocking_steps = false;
-    // The stages of a pipeline update with the part of the gradient norm that they know, and roll a wrong update back
+    // whether pipeline stages update with the part of the gradient norm that they know, and roll a wrong update back
     // later: no stage waits for the other stages before it begins the next step
     bool post_update_validation = false;
     bool batched_p2p = true;  // whether a send and the receive of the same turn form one NCCL group
-    // MiB of gradients in a bucket, 0 = one bucket for all gradients; the default if the spec does not say
+    // MiB of gradients in a bucket, 0 = one bucket for all gradients; used if the spec does not say
     double bucket_MiB = 25;
-    // Bucket size of stacks that count elements, whatever their data type: the larger of bucket_elements and
-    // bucket_elements_of_rank times the number of data and context ranks. If both are 0, bucket_MiB holds.
+    // bucket size of stacks that count elements, whatever their data type: the larger of bucket_elements and
+    // bucket_elements_of_rank times the number of data and context ranks; if both are 0, bucket_MiB holds
     double bucket_elements = 0;
     double bucket_elements_of_rank = 0;
     // whether all gradients are one bucket if their reduction does not overlap with backward
@@ -107,60 +107,62 @@ struct Software {
     bool sharded_in_one_bucket = false;  // whether all gradients are one bucket if optimizer states are sharded
     bool shards_all_reduce = false;      // whether ZeRO-1 all-reduces gradients instead of reduce-scattering them
     bool overlap_gradient_reduce = true;
-    // Sequence parallel: a product of gathered rows multiplies this rank's own rows while the rows of the other ranks
-    // arrive, then the rows of ranks before it and of ranks after it.
+    // sequence parallelism: whether a product of gathered rows multiplies this rank's own rows while the rows of the
+    // other ranks arrive, then the rows of ranks before it and of ranks after it
     bool own_rows_first = false;
     bool overlap_sharded = true;  // whether gradient reduction overlaps with backward also if states are sharded
     OneQueue one_queue = OneQueue::never;
-    // A rank has several gradient buckets only in its first chunk, and only if that is the first chunk of the pipeline;
-    // any other chunk has one bucket for all its gradients
+    // whether a rank has several gradient buckets only in its first chunk, and only if that is the first chunk of the
+    // pipeline; any other chunk has one bucket for all its gradients
     bool buckets_on_first_chunk = false;
     bool overlap_parameter_gather = true;
     bool overlap_pipeline = true;
     bool gathers_eight_bit = false;     // whether ZeRO-1 gathers matrices in eight bits when training is in eight bits
     bool keep_gradients_whole = false;  // whether gradients of ZeRO-2 stay unsharded until the last micro-batch
-    // A micro-batch's gradients are added to the gradient sums only when all of them are computed; those of the last
-    // micro-batch are added one by one as they are computed, so that their reduction can begin
+    // whether a micro-batch's gradients are added to the gradient sums only when all of them are computed; those of the
+    // last micro-batch are added one by one as they are computed, so that their reduction can begin
     bool accumulates_after_backward = false;
     Averaging gradient_average = Averaging::none;
     UnitAveraging unit_average = UnitAveraging::none;
-    // Data parallelism keeps buckets in the data type of the weights in addition to gradient sums of more bits, except
-    // if states are sharded
+    // whether data parallelism keeps buckets in the data type of the weights in addition to gradient sums of more bits,
+    // except if states are sharded
     bool gradient_buckets_beside = false;
-    // FSDP: reduced gradients are kept in the data type of the parameter shard that they update
+    // FSDP: whether reduced gradients are kept in the data type of the parameter shard that they update
     bool widens_gradient_shards = false;
-    // The precision of the master weights that every data rank keeps completely although optimizer states are sharded
+    // the precision of the master weights that every data rank keeps completely although optimizer states are sharded;
+    // none: master weights are sharded too
     std::optional<Precision> whole_master;
-    // Products that add weight gradients directly to the gradient sums return a dummy tensor to autograd: one that is
-    // kept per shape, or a new one for the product of the logits
+    // whether products that add weight gradients directly to the gradient sums return a dummy tensor to autograd: one
+    // that is kept per shape, or a new one for the product of the logits
     bool dummy_gradients = false;
     UnitCopies unit_copies = UnitCopies::none;
     KeptUnits kept_units = KeptUnits::none;
   };
 
-  // Host times, in microseconds of the thread that launches kernels.
+  // The times of the host, in microseconds of the thread that launches kernels.
   struct Host {
-    double launch_us = 4;  // time per launch of a kernel
-    // Time per call of the framework (Python, modules, dispatcher, autograd); 0 for compiled code
+    double launch_us = 4;  // host time to launch a kernel
+    // time per call of the framework (Python, modules, dispatcher, autograd); 0 for compiled code
     double call_us = 0;
-    // Fraction of call_us that a call takes if autograd makes it, because nodes of autograd's graph run mostly without
+    // fraction of call_us that a call takes if autograd makes it, because nodes of autograd's graph run mostly without
     // Python; recomputed ops take the full call_us
     double backward_call_share = 1;
-    double collective_launch_us = 12;  // time per collective, send or receive, in addition to call_us
-    double layer_us = 0;  // time per layer and forward or backward pass, in addition to the launches of its kernels
-    // Additional time per layer and pass if a pipeline's stages lie on several nodes; it is multiplied by the number of
+    double collective_launch_us = 12;  // host time per collective, send or receive, in addition to call_us
+    double layer_us = 0;               // host time per layer and pass, in addition to the launches of its kernels
+    // additional time per layer and pass if a pipeline's stages lie on several nodes; it is multiplied by the number of
     // tensor ranks (0 for one rank) and the cube root of the number of nodes with stages
     double far_stage_layer_us = 0;
-    double micro_batch_us = 0;  // time per micro-batch and forward or backward pass
-    double step_us = 0;         // time per step
-    double rank_us = 0;         // time per step, for each rank of the job: host work that waits for every rank in turn
-    // Time per cudaMalloc or cudaFree, in steps that fit into memory only if the allocator frees cached segments and
+    double micro_batch_us = 0;  // host time per micro-batch and forward or backward pass
+    double step_us = 0;         // host time per step
+    // time per step, for each rank of the job: host work that waits for every rank in turn
+    double rank_us = 0;
+    // time per cudaMalloc or cudaFree, in steps that fit into memory only if the allocator frees cached segments and
     // allocates them again
     double segment_us = 0;
     // whether the host waits for every kernel before it continues (CUDA_LAUNCH_BLOCKING)
     bool blocking_launches = false;
-    // Microseconds of the time to issue a layer's ops in which the host itself is busy, 0 = all of that time; in the
-    // rest the host waits for the device.
+    // microseconds of the time to issue a layer's ops in which the host itself is busy, 0 = all of that time; in the
+    // rest the host waits for the device
     double host_layer_us = 0;
   };
 
@@ -168,19 +170,20 @@ struct Software {
     bool expandable_segments = false;
     MomentTensors moments = MomentTensors::flat;
     GradientTensors gradients = GradientTensors::flat;
-    // Number of flat buffers, one after the other, that gradients are copied into for their reduction at a step's end
+    // number of flat buffers, one after the other, that gradients are copied into for their reduction at a step's end
     // (1: gradients contiguous in memory; 2: first the gradients of each data rank's part, then these parts together).
     // Gathered parameters have one such buffer, and an update of sharded states reads an fp32 buffer of its gradients
     std::int64_t flat_copies = 0;
-    // Buffers that a collective used are freed only when the host observes the end of the collective
+    // whether buffers that a collective used are freed only when the host observes the end of the collective
     bool collectives_hold_tensors = false;
-    // ZeRO-1 gathers parameters into one flat buffer, then into a tensor for each rank: two memcpys
+    // whether ZeRO-1 gathers parameters into one flat buffer, then into a tensor for each rank: two memcpys
     bool gathers_lists = false;
     double context_MiB = 500;   // MiB of the CUDA context and of loaded kernels
     double workspace_MiB = 32;  // MiB of the cuBLAS workspace, allocated through the caching allocator
-    // Buffers that the stack keeps for communication if states are sharded, allocated through the caching allocator too
+    // MiB of buffers that the stack keeps for communication if states are sharded, allocated through the caching
+    // allocator
     double buffers_MiB = 0;
-    // Data type of gradients if the spec does not say: a precision, or "precision" for the data type of the parameters
+    // data type of gradients if the spec does not say: a precision, or "precision" for the data type of the parameters
     std::string gradient_precision = "fp32";
   };
 
@@ -188,8 +191,8 @@ struct Software {
     LoggedMemory logged_memory = LoggedMemory::allocated;
     // whether the logged figure is that of the first rank, instead of the largest of all ranks
     bool logs_first_rank = false;
-    // The logged figure is the largest reserved memory from the end of the last micro-batch on, not over the complete
-    // step
+    // whether the logged figure is the largest reserved memory from the end of the last micro-batch on, not over the
+    // complete step
     bool logs_update = false;
   };
 
@@ -228,8 +231,8 @@ struct SoftwareKey {
 };
 std::span<const SoftwareKey> software_keys();
 
-// A stack by name: the settings of its file, which override the settings of the stack that it is `like`, and the
-// numbers that were fitted for it in models/data/fitted.json. Throws Error listing the known names.
+// Returns a training stack by name: the settings of its file, which override the settings of the stack that it is
+// `like`, and the numbers that were fitted for it in models/data/fitted.json. Throws Error listing the known names.
 Software find_software(std::string_view name);
 
 }  // namespace orrery

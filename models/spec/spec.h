@@ -22,16 +22,16 @@ struct Origin {
   std::string asked = {};  // the value that the user gave, if the plan uses another one: "zero3 over one rank"
 };
 
-// Largest product of layers and micro-batches: every layer of every micro-batch has ops of its own, and this many make
-// a plan of about a gigabyte.
+// The largest product of layers and micro-batches: every layer of every micro-batch has ops of its own, and this many
+// make a plan of about a gigabyte.
 inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 
 // The lengths of the documents that samples are packed from, end to end; each token attends within its document.
 struct Documents {
-  double mean = 0;       // tokens of a document, where lengths are exponential up to `max`
-  std::int64_t max = 0;  // longest document; longer ones are cut
-  std::string file;      // instead: a histogram, as written in the spec
-  std::vector<std::pair<std::int64_t, double>> histogram;  // length and share of documents, of that file
+  double mean = 0;       // mean length in tokens; lengths are exponentially distributed up to `max`
+  std::int64_t max = 0;  // tokens of the longest document; longer ones are cut
+  std::string file;      // used instead of `mean`: file name of a histogram, as written in the spec
+  std::vector<std::pair<std::int64_t, double>> histogram;  // that file's pairs of length (tokens) and share
 };
 
 // The training job: model, machines and strategy, complete and checked. It is the only input of make_plan().

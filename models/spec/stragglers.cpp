@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// The counter-th number of the generator SplitMix64 (Steele, Lea, Flood 2014, Fast Splittable Pseudorandom Number
-// Generators) for a seed: uniform in [0, 1).
+// Returns the counter-th number of the generator SplitMix64 (Steele, Lea, Flood 2014, Fast Splittable Pseudorandom
+// Number Generators) for a seed: uniform in [0, 1).
 double uniform(std::uint64_t seed, std::uint64_t counter) {
   std::uint64_t x = (seed + 1) * 0xbf58476d1ce4e5b9ULL + (counter + 1) * 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -16,7 +16,7 @@ double uniform(std::uint64_t seed, std::uint64_t counter) {
   return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
 }
 
-// The expected largest of n standard normal values: the quantile of (n - 3/8) / (n + 1/4) (Blom 1958).
+// Returns the expected largest of n standard normal values: the quantile of (n - 3/8) / (n + 1/4) (Blom 1958).
 double largest_normal(double n) {
   const double below = (n - 0.375) / (n + 0.25);
   double low = 0, high = 10;

@@ -19,7 +19,8 @@ enum class Attention : std::uint8_t { flash, unfused };
 inline constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd, lion, adafactor, muon };
 
-// Parts of a layer that backward recomputes instead of keeping their results. `layer` is the complete layer ("full").
+// The parts of a layer that backward recomputes instead of keeping their results. `layer` is the complete layer
+// ("full").
 struct Recompute {
   bool layer = false;
   // whether the core of attention is recomputed: scores, softmax, dropout, product with the values ("selective")
@@ -32,7 +33,7 @@ struct Recompute {
   bool mla_up_proj = false;
   bool every_second_mlp = false;    // whether the MLP of only every second layer is recomputed
   bool every_second_layer = false;  // whether the other fields apply only to every second layer
-  // Number of layers of every stage that are recomputed, the first ones; nothing = all
+  // number of layers of every stage that are recomputed, the first ones; nothing = all
   std::optional<std::int64_t> layers;
 
   bool all_layers() const { return layer && !layers && !every_second_layer; }
@@ -44,14 +45,15 @@ struct Recompute {
 struct Overlap {
   bool gradient_reduce = true;   // whether gradients are reduced during backward
   bool parameter_gather = true;  // whether parameters are gathered during the next forward
-  // Tensor-parallel transfers are cut into chunks that overlap with products (Transformer Engine's user buffers)
+  // whether tensor parallel transfers are cut into chunks that overlap with products (Transformer Engine's user
+  // buffers)
   bool tensor = false;
   bool pipeline = true;  // whether pipeline sends and receives overlap with compute
-  // Pipeline sends and receives also overlap before a stage's first backward and after its last forward (Megatron-Core:
-  // overlap_p2p_communication_warmup_flush)
+  // whether pipeline sends and receives also overlap before a stage's first backward and after its last forward
+  // (Megatron-Core: overlap_p2p_communication_warmup_flush)
   bool pipeline_ends = true;
   bool expert = false;  // whether token dispatch overlaps with the shared experts (moe_shared_expert_overlap)
-  // The forward of one micro-batch and the backward of another are interleaved, so that each computes while the
+  // whether the forward of one micro-batch and the backward of another are interleaved, so that each computes while the
   // transfers of the other run (Megatron-Core: overlap_moe_expert_parallel_comm)
   bool micro_batches = false;
 };
@@ -61,14 +63,15 @@ struct Offload {
   MemoryTier parameters = MemoryTier::device;
   MemoryTier gradients = MemoryTier::device;
   MemoryTier activations = MemoryTier::device;
-  // The update with one step's gradients runs on the host during the next step's forward and backward (ZeRO-Offload)
+  // whether the update with one step's gradients runs on the host during the next step's forward and backward
+  // (ZeRO-Offload)
   bool delayed_update = false;
-  // Number of elements of a rank's shards that the host updates and uploads at a time (DeepSpeed's CPU Adam: TILE, 128
-  // x 2^20).
+  // number of elements of a rank's shards that the host updates and uploads at a time (DeepSpeed's CPU Adam: TILE, 128
+  // x 2^20)
   std::int64_t tile = std::int64_t{128} << 20;
   // number of layers whose activations are offloaded; nothing = all layers
   std::optional<std::int64_t> activation_layers;
-  // Number of parts that each weight is cut into, which are gathered one by one (ZeRO-Infinity)
+  // number of parts that each weight is cut into, which are gathered one by one (ZeRO-Infinity)
   std::int64_t tiling = 1;
 
   bool any() const {
@@ -81,40 +84,42 @@ struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
   Bytes master_bytes = 4;  // bytes of one element of the master copy
   Bytes moment_bytes = 4;  // bytes of one element of each moment
-  // Moments of one byte an element, with an fp32 scale for each block of kMomentBlock elements (Dettmers et al. 2022,
-  // 2110.02861); moment_bytes is then 1
+  // whether moments have one byte an element, with an fp32 scale for each block of kMomentBlock elements (Dettmers et
+  // al. 2022, 2110.02861); moment_bytes is then 1
   bool eight_bit = false;
 
-  // Moments that the optimizer keeps of every element. Adafactor keeps sums of rows and columns instead, and Muon a
-  // second moment of those elements alone that AdamW updates (optimizer_states.h).
+  // Returns the number of moments that the optimizer keeps of every element. Adafactor keeps sums of rows and columns
+  // instead, and Muon a second moment of those elements alone that AdamW updates (optimizer_states.h).
   int moments() const;
 };
 
-// Elements of a block of eight-bit moments: bitsandbytes (functional.py, quantize_blockwise) since version 0.45; 2,048
-// before.
+// The number of elements of a block of eight-bit moments: bitsandbytes (functional.py, quantize_blockwise) since
+// version 0.45; 2,048 before.
 inline constexpr std::int64_t kMomentBlock = 256;
 
-// The weights that ZeRO-3 and FSDP gather and reduce together.
+// UnitRule says which weights are one unit, which ZeRO-3 and FSDP gather and reduce together.
 struct UnitRule {
-  bool model = false;       // all weights of a chunk of layers are one unit
-  std::int64_t layers = 1;  // layers of a unit, one after the other
-  // Layers of each unit, where a spec lists them; a layer that no list names is a unit of its own
+  bool model = false;       // whether all weights of a chunk of layers are one unit
+  std::int64_t layers = 1;  // number of consecutive layers in a unit
+  // the layers of each unit, if the spec lists them; a layer that no list names is a unit of its own
   std::vector<std::vector<std::int64_t>> lists;
 
-  // Whether each layer, and each end of the model, is a unit of its own.
+  // Returns whether each layer, and each end of the model (embedding, output), is a unit of its own.
   bool by_layer() const { return !model && layers == 1 && lists.empty(); }
 };
 
-// ZeRO++ (Wang et al. 2023, 2306.10209): narrow transfers of ZeRO-3. Bits of 0 leave a transfer as it is.
+// The options of ZeRO++ (Wang et al. 2023, 2306.10209), which transfers ZeRO-3's units in few bits. A number of bits of
+// 0 leaves a transfer as it is.
 struct ZeroQuantize {
   std::int64_t weight_bits = 0;    // bits of a weight that is gathered in forward
   std::int64_t gradient_bits = 0;  // bits of a gradient that is reduced, by all-to-alls in the node and between nodes
-  bool secondary_shards = false;   // every node holds all weights, cut over its ranks: backward gathers them there
+  // whether every node holds all weights, cut over its ranks, and backward gathers them there
+  bool secondary_shards = false;
 
   bool any() const { return weight_bits > 0 || gradient_bits > 0 || secondary_shards; }
 };
 
-// Servers that hold the weights: workers push gradients and pull weights.
+// Parameter servers, which hold the weights: workers push gradients to them and pull weights from them.
 struct ParameterServer {
   std::int64_t servers = 1;
   bool colocated = true;            // whether servers run on the workers' nodes
@@ -124,7 +129,7 @@ struct ParameterServer {
   std::int64_t snapshot_every = 0;  // number of steps between snapshots; 0 = never
 };
 
-// A bucket size that no model's gradients exceed: all gradients are reduced together.
+// A bucket size in MiB that no model's gradients exceed: all gradients are reduced together.
 inline constexpr double kOneBucket_MiB = 1e9;
 
 // How training is distributed over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; with
@@ -137,26 +142,27 @@ struct Strategy {
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
   std::string schedule = "";  // name of the schedule ("": the default), or "file"
-  // Number of micro-batches that a chunk runs before the stage turns to its next chunk; 0 = the stack's default
+  // number of micro-batches that a chunk runs before the stage turns to its next chunk; 0 = the stack's default
   std::int64_t interleave_group = 0;
-  // Interleaved: number of forwards before the first backward, in addition to the usual number
+  // interleaved schedule: number of forwards before the first backward, in addition to the usual number
   std::int64_t extra_warm_up = 0;
-  // Pipedream: every stage runs a micro-batch with the version of the weights that the first stage used
+  // pipedream schedule: whether every stage runs a micro-batch with the version of the weights that the first stage
+  // used
   bool vertical_sync = false;
-  // Name of the file with the order of actions, as the spec states it: schedule: {file: order.txt}
+  // name of the file with the order of actions, as the spec states it: schedule: {file: order.txt}
   std::string schedule_file;
   std::string schedule_text;  // contents of schedule_file
-  // Number of layers of each virtual stage, in model order; empty = by the stack's stage_rule
+  // number of layers of each virtual stage, in model order; empty = by the stack's stage_rule
   std::vector<std::int64_t> stage_layers;
-  // For each stage, the number of ranks that share the samples of its micro-batches (DAPPLE); empty = one rank for each
-  // stage.
+  // for each stage, the number of ranks that share the samples of its micro-batches (DAPPLE); empty = one rank for each
+  // stage
   std::vector<std::int64_t> stage_replicas;
   std::int64_t context = 1;
   std::string context_kind = "ring";  // kind of context parallelism: ring | allgather | ulysses | mixed
-  std::int64_t context_ring = 1;      // context = context_ring * context_ulysses
+  std::int64_t context_ring = 1;      // number of ring blocks; context = context_ring * context_ulysses
   std::int64_t context_ulysses = 1;
-  // context_order: each ring block has a part of the first half and one of the second half of the sequence (zigzag |
-  // contiguous)
+  // whether each ring block has a part of the first half and one of the second half of the sequence (context_order:
+  // zigzag, else contiguous)
   bool context_zigzag = true;
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
@@ -164,10 +170,11 @@ struct Strategy {
   // order of the dimensions in the numbering of ranks, innermost first; "ep" may be left out
   std::string rank_order = "tp-cp-ep-dp-pp";
   Sharding sharding = Sharding::none;
-  // Number of ranks that together hold one set of shards (hsdp); 0 = all data * context ranks
+  // number of ranks that together hold one set of shards (hsdp); 0 = all data * context ranks
   std::int64_t shard_group = 0;
   std::optional<ParameterServer> parameter_server;
-  // Whether gradients are reduced with the last micro-batch alone, or with every one; none: the habit (gradients.h)
+  // whether gradients are reduced with the last micro-batch alone, or with every one; none: the stack's habit
+  // (gradients.h)
   std::optional<bool> no_sync;
   UnitRule units;
   ZeroQuantize zero_quantize;
@@ -182,7 +189,7 @@ struct Strategy {
   double clip = 1.0;  // limit of the gradient norm; 0 = no gradient norm is computed
   Recompute recompute;
   bool partition_activations = false;
-  // The inputs that recomputed layers keep lie in one buffer, which is allocated beforehand
+  // whether the inputs that recomputed layers keep lie in one buffer, which is allocated beforehand
   bool contiguous_activations = false;
   bool fused_buffers = false;  // whether gradients are copied into one buffer of a bucket's size, and reduced there
   Attention attention = Attention::flash;
@@ -192,16 +199,16 @@ struct Strategy {
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t replicas_of(std::int64_t stage) const { return stage_replicas.empty() ? 1 : stage_replicas[stage]; }
-  // Positions in a pipeline, where each rank of a stage has one: place_of(stage) is the position of the stage's first
-  // rank; place_of(pipeline) is the number of positions, as is places().
+  // place_of(stage) is the position in the pipeline group of the stage's first rank (each rank of a stage has a
+  // position); place_of(pipeline) is the number of positions, as is places().
   std::int64_t place_of(std::int64_t stage) const;
   std::int64_t places() const { return place_of(pipeline); }
-  // For stages of several ranks. row_parts: the number of parts that each rank's rows (positions of its samples) are
-  // cut into over its tensor group. ends_unlike: whether the first stage has another number of ranks than the last
-  // stage.
+  // These functions are for stages of several ranks. row_parts: the number of parts that each rank's rows (positions of
+  // its samples) are cut into over its tensor parallel group. ends_unlike: whether the first stage has another number
+  // of ranks than the last stage.
   std::int64_t row_parts() const { return !stage_replicas.empty() && sequence_parallel ? tensor : 1; }
   bool ends_unlike() const { return replicas_of(0) != replicas_of(pipeline - 1); }
-  // The number of ranks that compute losses of different tokens.
+  // Returns the number of ranks that compute losses of different tokens.
   std::int64_t loss_ranks() const { return data * context * tensor_depth * replicas_of(pipeline - 1); }
   std::int64_t gpus() const { return tensor * places() * context * data; }
   std::int64_t servers() const { return parameter_server ? parameter_server->servers * parameter_server->replicas : 0; }
@@ -209,8 +216,8 @@ struct Strategy {
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };
 
-// The side q of the grid that the tensor ranks form: q * q (2d), q * q * tensor_depth (2.5d), q * q * q (3d); 0 if the
-// tensor degree is none of these products.
+// Returns the side q of the grid that the tensor ranks form: q * q (2d), q * q * tensor_depth (2.5d), q * q * q (3d); 0
+// if the tensor degree is none of these products.
 std::int64_t grid_side(const Strategy& s);
 
 }  // namespace orrery

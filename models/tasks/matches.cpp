@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// Dimensions whose groups have members in several slots.
+// Returns the dimensions whose groups have members in several slots.
 static std::vector<Dimension> dimensions_over_slots(const Plan& plan) {
   std::vector<Dimension> result;
   for (std::size_t d = 0; d < kDimensions; ++d) {
@@ -17,8 +17,8 @@ static std::vector<Dimension> dimensions_over_slots(const Plan& plan) {
   return result;
 }
 
-// The sender and the receiver of a transfer become one match, and so do the members of a collective on several slots.
-// Kinds of ranks take part in the same collectives only in the dimensions of Plan::meeting.
+// Makes one match of the sender and the receiver of each transfer, and of the members of each collective on several
+// slots. Kinds of ranks take part in the same collectives only in the dimensions of Plan::meeting.
 void link_matches(Plan& plan, const TransferEnds& ends) {
   const auto add = [&](const std::vector<TaskId>& members) {
     if (members.size() < 2) return;

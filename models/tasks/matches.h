@@ -11,11 +11,11 @@ namespace orrery {
 
 // The sends and receives of transfers between two slots, collected while the slots are written one after the other.
 struct TransferEnds {
-  // Keys: boundary between virtual stages, micro-batch, whether forward, kind of ranks, first byte of the transfer
-  // within the micro-batch's data.
+  // the tasks of each transfer between two virtual stages; key: boundary between these, micro-batch, whether forward,
+  // kind of ranks, first byte of the transfer within the micro-batch's data
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int, Bytes>, std::vector<TaskId>> transfers;
-  // Transfers of evicted activations. Keys: number of the eviction, whether sent or returned, index of the evicted
-  // buffer, kind of ranks.
+  // the tasks of each transfer of evicted activations (BPipe); key: number of the eviction, whether sent or returned,
+  // index of the evicted buffer, kind of ranks
   std::map<std::tuple<std::int32_t, bool, std::size_t, int>, std::vector<TaskId>> evicted;
 };
 

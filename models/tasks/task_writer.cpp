@@ -64,8 +64,8 @@ std::uint32_t TaskWriter::op_id(const Op& op) {
   return it->second;
 }
 
-// The last task that writes an operand's buffer. Weights and gradients in a chunk's flat buffers are tracked block by
-// block.
+// Returns the entry with the last task that writes an operand's buffer. Weights and gradients in a chunk's flat buffers
+// are tracked block by block.
 TaskId* TaskWriter::writer(std::uint32_t frame, const Operand& operand) {
   const Frame& f = plan_.frames[frame];
   if (operand.scope == Scope::state) {
@@ -81,7 +81,7 @@ std::uint32_t TaskWriter::buffer_of(std::uint32_t frame, const Operand& operand)
   return plan_.frames[frame_of(plan_, frame, operand)].first_buffer + operand.slot;
 }
 
-// For every other lane, the latest task that an op must wait for.
+// Returns for every lane but the op's own the latest task that the op must wait for, or kNone.
 std::array<TaskId, kLanes> TaskWriter::waits_of(const Op& op, std::uint32_t frame, const std::vector<TaskId>& after) {
   const auto lane = static_cast<std::uint32_t>(op.lane);
   std::array<TaskId, kLanes> wait;

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// Operands that are a complete buffer: buffer number `slot` of a state, unit, own or rank frame.
+// These functions return operands that are a complete buffer: buffer number `slot` of a state, unit, own or rank frame.
 inline Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
 inline Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
 inline Operand own(std::uint16_t slot, Access access) { return {Scope::own, access, slot, -1}; }
@@ -32,16 +32,16 @@ class TaskWriter {
   explicit TaskWriter(Plan& plan) : plan_(plan) {}
 
   void watch(TaskWatcher& watcher) { watchers_.push_back(&watcher); }
-  void begin_slot();   // begins to write the last class of ranks (slot) of the plan
-  void take_frames();  // adds rows to the tables below for frames that were added since the slot began
+  void begin_slot();   // begins to write the tasks of the last class of ranks (slot) of the plan
+  void take_frames();  // adds entries to the tables below for frames that were added since the slot began
 
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
-  // Emits a task of an op that is added to the plan unless the plan has an equal op (name, sizes, lane, use of
-  // operands).
+  // Writes a task of an op that is added to the plan, unless the plan has an equal op (name, sizes, lane, use of
+  // operands). after: further tasks that the task waits for.
   TaskId emit(const Op& op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
 
-  // Emits an op of a block that also waits for the sends before the action (hold_send), in frameworks whose actions
-  // wait for these, and for collectives that do not overlap with compute (hold).
+  // Writes a task of an op of a block that also waits for the sends before the action (hold_send), in frameworks whose
+  // actions wait for these, and for collectives that do not overlap with compute (hold).
   TaskId emit_behind_held(std::uint32_t op, std::uint32_t frame);
   void hold_send(TaskId send) { sends_.push_back(send); }
   void forget_sends() { sends_.clear(); }
@@ -64,8 +64,8 @@ class TaskWriter {
   std::map<std::string, std::uint32_t> ops_;  // ids of ops; the key is a text of the properties in which ops differ
   std::vector<TaskId> writers_;               // for each buffer (by id), the last task that writes it
   std::vector<TaskId> computed_with_;         // for each buffer (by id), the last task on the compute lane that uses it
-  // Tasks on other lanes that use a buffer, as linked lists: moved_with_ has, by buffer id, the index in moved_uses_ of
-  // the last such task, and each entry of moved_uses_ has the index of the entry before it.
+  // The tasks on other lanes than compute that use a buffer, as linked lists: moved_with_ has, by buffer id, the index
+  // in moved_uses_ of the last such task, and each entry of moved_uses_ has the index of the entry before it.
   struct MovedUse {
     TaskId task = kNone;
     std::uint32_t before = kNone;

@@ -9,15 +9,15 @@
 
 namespace orrery {
 
-// The shapes of ops that `orrery_rank_cuda --bench` measures one by one, in bf16.
+// This header has the shapes of ops that `orrery_rank_cuda --bench` measures one by one, in bf16.
 
 constexpr Bytes kBenchWidth = 2;            // number of bytes of an element
 constexpr std::int64_t kBenchRows = 16384;  // greatest number of tokens in a measured product or attention
 
-// Matrix products of linear layers: outputs and inputs of the weights of known models with 1 to 70 billion parameters,
-// including their embedding and output matrices, for four numbers of tokens. Forward, input-gradient and
-// weight-gradient products are measured; weight gradients both added to fp32 sums, as most stacks do, and written in
-// bf16, as for the units of FSDP and ZeRO.
+// Returns the matrix products of linear layers that are measured: outputs and inputs of the weights of known models
+// with 1 to 70 billion parameters, including their embedding and output matrices, for four numbers of tokens. Forward,
+// input-gradient and weight-gradient products are measured; weight gradients both added to fp32 sums, as most stacks
+// do, and written in bf16, as for the units of FSDP and ZeRO. quick: only a few of them.
 inline std::vector<Gemm> bench_products(bool quick) {
   using Role = Gemm::Role;
   constexpr std::array<std::pair<std::int64_t, std::int64_t>, 14> kMatrices = {{{1024, 1024},
@@ -48,8 +48,8 @@ inline std::vector<Gemm> bench_products(bool quick) {
   return products;
 }
 
-// Causal attention over one to sixteen sequences of kBenchRows tokens in total, for three shapes of heads. The list has
-// the forward ops; the backward of each is measured too.
+// Returns the causal attentions that are measured, over one to sixteen sequences of kBenchRows tokens in total, for
+// three shapes of heads. The list has the forward ops; the backward of each is measured too. quick: only a few of them.
 inline std::vector<FlashAttention> bench_attention(bool quick) {
   std::vector<FlashAttention> all;
   for (const std::int64_t sequence : {1024, 2048, 4096, 8192, 16384}) {

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-// Bounds of what sensors may say: beyond any GPU, so that a file with another unit is refused.
+// The largest readings of sensors that a file may have: beyond any GPU, so that a file with another unit is refused.
 constexpr double kMostMHz = 1e5, kMostWatts = 1e5, kMostCelsius = 1000;
 constexpr std::int64_t kMostReadings = std::int64_t{1} << 40;
 

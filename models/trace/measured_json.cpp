@@ -19,7 +19,7 @@ struct Figure {
   double MeasuredTimes::*value;
   double unit;
   double least;
-  bool may_lack = false;  // may be absent, in profiles that an earlier version wrote
+  bool may_lack = false;  // whether the key may be absent, in profiles that an earlier version wrote
 };
 constexpr Figure kFigures[] = {{"issue_us", &MeasuredTimes::issue, kMicro, 0},
                                {"gap_us", &MeasuredTimes::gap, kMicro, 0},

@@ -26,8 +26,8 @@ std::string_view name_of(CrossEntropy::Part part) {
   return names[static_cast<std::size_t>(part)];
 }
 
-// The kind and the sizes of every op whose elements have `width` bytes; `flops` says whether its amount is FLOPs or
-// bytes.
+// Shapes returns the kind and the sizes of an op whose elements have `width` bytes; Shape::flops says whether the op's
+// amount is FLOPs or bytes.
 struct Shapes {
   Bytes width;
 
@@ -37,7 +37,8 @@ struct Shapes {
     bool flops = false;
   };
 
-  // A part of the kind for a result that is not of the operands' data type, as fp32 gradients of bf16 layers are.
+  // Returns the part of the kind that says that a result has not the operands' data type, as fp32 gradients of bf16
+  // layers: "/" and its bytes per element, else "".
   std::string unlike(Bytes result) const { return result == width ? "" : fmt::format("/{}", result); }
 
   Shape operator()(const Gemm& g) const {
@@ -154,7 +155,7 @@ struct Shapes {
   Shape operator()(const Update& u) const {
     // Gradients in fp32 are usual and so not part of the kind.
     const std::string gradient = u.gradient == 4 ? "" : fmt::format("/{}", u.gradient);
-    // Names updates that write no 16-bit weights, because forward reads the master weights
+    // the part of the kind for updates that write no 16-bit weights, because forward reads the master weights
     const std::string copy = u.master > 0 && u.forward == 0 ? "/no copy" : "";
     return {fmt::format("update/{}{}{}{}", u.moments, u.master > 0 ? "/master" : "", copy, gradient),
             {as_real(u.elements)}};
@@ -167,14 +168,14 @@ struct Shapes {
 };
 
 constexpr std::size_t kMostSizes = 4;
-// Ridge on the slopes, relative to weights of samples that sum to 1: a slope that the samples do not determine (because
-// all lie on one line) becomes 0.
+// The ridge that is added to the squares of the slopes in the fit, relative to weights of samples that sum to 1: a
+// slope that the samples do not determine (because all lie on one line) becomes 0.
 constexpr double kRidge = 1e-6;
 constexpr double kSame = 1e-12;  // square of the distance, in log2 of sizes, below which two samples count as one
 
 using Point = std::array<double, kMostSizes>;
 
-// Logs to base 2 of the sizes; a size of zero (an empty shard) counts as one.
+// Returns the logs to base 2 of the sizes; a size of zero (an empty shard) counts as one.
 Point point_of(const std::vector<double>& sizes) {
   Point p{};
   for (std::size_t i = 0; i < sizes.size() && i < kMostSizes; ++i) p[i] = std::log2(std::max(sizes[i], 1.0));
@@ -189,11 +190,11 @@ double squared_distance(const Point& a, const Point& b) {
 
 constexpr std::size_t kUnknowns = kMostSizes + 1;
 using Row = std::array<double, kUnknowns + 1>;
-// Linear equations; the matrix is symmetric and positive definite, the last column is the right-hand side
+// A system of linear equations; the matrix is symmetric and positive definite, the last column is the right-hand side.
 using System = std::array<Row, kUnknowns>;
 
-// Solves for the first unknown, the plane's height at the query. It is eliminated last, so no back-substitution is
-// needed.
+// Returns the first unknown of the equations, the plane's height at the query. It is eliminated last, so no
+// back-substitution is needed.
 double solve_first(System& a) {
   for (std::size_t k = kUnknowns; k-- > 1;) {
     for (std::size_t i = 0; i < k; ++i) {
@@ -210,7 +211,7 @@ struct Known {
   double value;
 };
 
-// The height of the plane at a point, fitted by moving least squares.
+// Returns the height at a point of the plane that is fitted to the known values by moving least squares.
 double plane_at(const std::vector<Known>& known, const Point& query) {
   std::vector<double> weights;
   double total = 0;
@@ -267,8 +268,8 @@ Seconds interpolate(const OpTable& table, const WorkShape& shape, const Law& law
 
 namespace {
 
-// The samples of a shape's kind; nullptr if there are none, or if they were measured by a version with another number
-// of sizes.
+// Returns the samples of a shape's kind; nullptr if there are none, or if they were measured by a version with another
+// number of sizes.
 const OpTable* find_ops(const MeasuredTimes& times, const WorkShape& shape) {
   for (const OpTable& table : times.ops) {
     if (table.kind != shape.kind) continue;

@@ -16,7 +16,7 @@ namespace orrery {
 // sizes.
 struct WorkShape {
   std::string kind;  // kind of op: "gemm/input_gradient fp32", "norm/rms/backward fp32"
-  // Sizes that the time depends on, such as (m, n, k) or (rows, columns); every task of a kind has the same number of
+  // sizes that the time depends on, such as (m, n, k) or (rows, columns); every task of a kind has the same number of
   // sizes
   std::vector<double> sizes;
   double amount = 0;  // number of FLOPs for products and attention, of bytes for other kernels (cost_of)
@@ -51,61 +51,62 @@ struct TransferTable {
   std::int64_t nodes = 0;               // number of nodes that the ranks lie on, evenly; 0: not known, or irrelevant
 };
 
-// Times of single ops and transfers on one machine, and of the gaps between them. They are measured under the load of a
-// step (all ranks at the same time, all threads of a rank), but do not depend on any plan.
+// The times of single ops and transfers on one machine, and of the gaps between them. They are measured under the load
+// of a step (all ranks at the same time, all threads of a rank), but do not depend on any plan.
 struct MeasuredTimes {
   std::vector<OpTable> ops;              // one table for each kind of op
   std::vector<TransferTable> transfers;  // one table for each kind of transfer and number of ranks
   Seconds issue = 0;                     // time that the host takes to issue a task
-  Seconds gap = 0;                       // gap between two tasks of the compute lane
-  // Time from the end of the tasks that a transfer waited for until the transfer has entered
+  Seconds gap = 0;                       // time between two tasks of the compute lane
+  // time from the end of the tasks that a transfer waited for until the transfer has entered
   Seconds transfer_start = 0;
-  // Time from the end of a transfer until a task that waited for it on the compute lane runs
+  // time from the end of a transfer until a task that waited for it on the compute lane runs
   Seconds wake = 0;
-  Seconds step = 0;              // time between two steps in which nothing runs
-  double compute_slowdown = 1;   // slow-down of compute while a transfer of its rank runs
-  double transfer_slowdown = 1;  // slow-down of a transfer while its rank computes
-  double beside_slowdown = 1;    // slow-down of compute while the rank's host copies data or updates weights
-  double copy_slowdown = 1;      // slow-down of such a copy or update while the rank computes
-  double sum_slowdown = 1;       // slow-down of compute while the device adds up arrays for a collective of moves
+  Seconds step = 0;              // time between two steps, in which nothing runs
+  double compute_slowdown = 1;   // factor by which compute is slower while a transfer of its rank runs
+  double transfer_slowdown = 1;  // factor by which a transfer is slower while its rank computes
+  double beside_slowdown = 1;    // factor by which compute is slower while the rank's host copies or updates
+  double copy_slowdown = 1;      // factor by which the host's copies and updates are slower while its rank computes
+  // factor by which compute is slower while the device adds the arrays that a collective made of copies brought
+  double sum_slowdown = 1;
 
   bool empty() const { return ops.empty() && transfers.empty(); }
 };
 
-// Times that a formula predicts, up to a factor that samples determine. of_sample: the time of a sample, from its sizes
-// and amount (WorkShape), measured alone. of_task: the time of the task to be timed as it stands in the plan, which may
-// be cut into pieces or have dropout.
+// A formula for times, which is right up to a factor that samples determine. of_sample: the formula's time of a sample,
+// from its sizes and amount (WorkShape), measured alone. of_task: the formula's time of the task to be timed as it
+// stands in the plan, which may be cut into pieces or have dropout.
 struct Law {
   // formula for the time of a sample; not set: the time is the amount
   std::function<Seconds(const std::vector<double>& sizes, double amount)> of_sample;
   Seconds of_task = 0;
 };
 
-// The time of a task, from the samples of its kind: the formula's time for the task (the amount itself if no formula is
-// given) times the ratio of measured time to the formula's time at the task's sizes. log(ratio) is a plane over the
-// logs of the sizes, fitted with weights 1 / distance^4 (moving least squares: Lancaster and Salkauskas, Mathematics of
-// Computation 37, 1981), so it is exact at every sample and, without a formula, follows any power law. For sizes
-// outside the box of the samples, the ratio at the edge of the box is taken, and the ratio is never lower than that of
-// the best sample or higher than that of the worst, because a rate that was not measured is not promised. nullopt if
-// the kind was not measured, or was measured by a version whose samples had other sizes.
+// Returns the time of a task, from the samples of its kind: the formula's time for the task (the amount itself if no
+// formula is given) times the ratio of measured time to the formula's time at the task's sizes. log(ratio) is a plane
+// over the logs of the sizes, fitted with weights 1 / distance^4 (moving least squares: Lancaster and Salkauskas,
+// Mathematics of Computation 37, 1981), so it is exact at every sample and, without a formula, follows any power law.
+// For sizes outside the box of the samples, the ratio at the edge of the box is taken, and the ratio is never lower
+// than that of the best sample or higher than that of the worst, because a rate that was not measured is not promised.
+// nullopt if the kind was not measured, or was measured by a version whose samples had other sizes.
 std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& work, Bytes width, const Law& law = {});
-// The measured time of a task whose sizes the samples cover; nullopt otherwise.
+// Returns the measured time of a task whose sizes the samples cover; nullopt otherwise.
 std::optional<Seconds> covered_time(const MeasuredTimes& times, const Work& work, Bytes width, const Law& law = {});
 Seconds interpolate(const OpTable& table, const WorkShape& shape, const Law& law = {});
 
-// The table of a kind for this number of ranks and nodes; else the table of this number of ranks whose number of nodes
-// is not known; else nullptr.
+// Returns the table of a kind of transfer for this number of ranks and nodes; else the table of this number of ranks
+// whose number of nodes is not known; else nullptr.
 const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
                                     std::int64_t nodes = 0);
 
-// Whether samples are near enough to a size: from half the smallest sample to twice the largest. For sizes outside this
-// range formulas, if there are any, are more accurate.
+// Returns whether samples are near enough to a size: from half the smallest sample to twice the largest. For sizes
+// outside this range formulas, if there are any, are more accurate.
 bool covers(const OpTable& table, const WorkShape& shape);
 bool covers(const TransferTable& table, Bytes bytes);
 
-// The measured time of a transfer, interpolated linearly between samples. Above the largest sample the bandwidth
-// between the last two samples is used, below the smallest sample its time. nullopt if this kind was not measured with
-// this number of ranks.
+// Returns the measured time of a transfer, interpolated linearly between samples. Above the largest sample the
+// bandwidth between the last two samples is used, below the smallest sample its time. nullopt if this kind was not
+// measured with this number of ranks.
 std::optional<Seconds> measured_transfer(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
                                          Bytes bytes);
 Seconds interpolate(const TransferTable& table, Bytes bytes);

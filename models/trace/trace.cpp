@@ -17,7 +17,7 @@ Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task) {
   return start;
 }
 
-// The time when the last stage's last update in a step had ended.
+// Returns the time when the last stage's last update in a step had ended.
 static Picoseconds end_of_step(const Plan& plan, const Trace& trace, std::int64_t step) {
   const std::int64_t last = (step + 1) * plan.step_micro_batches() - 1, stage = plan.classes.back().stage;
   Picoseconds end = 0;

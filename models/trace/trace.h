@@ -36,19 +36,19 @@ struct Trace {
   Picoseconds clock_uncertainty = 0;  // uncertainty of differences between the clocks of ranks in a measured trace
 };
 
-// Bytes that a slot has allocated from `time` on, until its next sample.
+// The bytes of each category that a slot has allocated from `time` on, until its next sample.
 struct MemorySample {
   Picoseconds time = 0;
   std::uint32_t slot = 0;
   std::array<Bytes, kCategories> bytes{};
 };
 
-// Whether a task's host waits for the task's dependencies before it launches the task. The host never waits before the
-// first task of a slot.
+// Returns whether a task's host waits for the task's dependencies before it launches the task. The host never waits
+// before the first task of a slot.
 bool waits_on_host(const Plan& plan, TaskId task);
 
-// The time when the host began to launch a task: when it had launched the previous task, and the tasks that it waits
-// for had ended. The launch lasts until spans[task].issued. A slot's host begins at 0.
+// Returns the time when the host began to launch a task: when it had launched the previous task, and the tasks that it
+// waits for had ended. The launch lasts until spans[task].issued. A slot's host begins at 0.
 Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task);
 
 // The time span of the step that a report covers. In a plan of one step it is that step; in a plan of several steps it
@@ -62,8 +62,8 @@ struct Period {
 Period period_of(const Plan& plan, const Trace& trace, std::int64_t step);
 inline Period period_of(const Plan& plan, const Trace& trace) { return period_of(plan, trace, plan.reported); }
 
-// The member of a match that entered last, so that the other members waited for it; the first such member if several
-// entered at that time.
+// Returns the member of a match that entered last, so that the other members waited for it; the first such member if
+// several entered at that time.
 TaskId last_to_enter(const Plan& plan, const Trace& trace, std::uint32_t match);
 
 }  // namespace orrery

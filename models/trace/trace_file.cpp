@@ -22,7 +22,7 @@ static_assert(std::endian::native == std::endian::little, "rank files are little
 
 constexpr std::string_view kSchema = "orrery.rank/1";
 constexpr std::size_t kMostHeader = 1 << 20;
-// Greatest number of steps or of tasks: the product of two such counts is still a 64-bit number
+// The greatest number of steps or of tasks: the product of two such counts is still a 64-bit number.
 constexpr std::int64_t kMostCount = std::int64_t{1} << 32;
 // Spans are written to the file as they are stored in memory
 static_assert(sizeof(MeasuredSpan) == 3 * sizeof(Picoseconds), "spans are written as they lie in memory");
@@ -90,7 +90,7 @@ class Words {
   const std::string& path_;
 };
 
-// Latest time: the difference of two such times is still a 64-bit number
+// The latest time that a file may have: the difference of two such times is still a 64-bit number.
 constexpr Picoseconds kMostTime = INT64_MAX / 4;
 
 void check_step(const std::string& path, const MeasuredStep& step) {

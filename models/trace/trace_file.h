@@ -36,56 +36,58 @@ struct MeasuredSpan {
 struct MeasuredStep {
   Picoseconds begin = 0, end = 0;
   std::vector<MeasuredSpan> spans;  // times of the tasks of instantiate(plan, rank), in issue order
-  // Sizes known only at run time (numbers of tokens for experts), frame by frame in order
+  // sizes known only at run time (numbers of tokens for experts), frame by frame in order
   std::vector<std::int64_t> sizes;
 };
 
-// Peaks of a rank's own allocator, over all steps.
+// The peak memory use of a rank, from its own allocator, over all steps.
 struct MeasuredMemory {
   Bytes capacity = 0;         // bytes of memory of the device, or of the machine that CPU ranks share
   Bytes first_step_peak = 0;  // greatest number of bytes allocated in the first step
   Bytes peak = 0;             // greatest number of bytes allocated in any step
   Bytes peak_reserved = 0;    // greatest number of bytes that the caching allocator held
   Bytes peak_device = 0;  // greatest number of bytes in use as the driver reports them; for a CPU rank: peak_reserved
-  // Greatest number of bytes of the tensors offloaded to each memory tier; if nothing is offloaded, the host has those
-  // of the process
+  // greatest number of bytes of the tensors offloaded to each memory tier; if nothing is offloaded, the host's entry is
+  // the bytes of the process
   TierBytes tier_peak{};
   TaskId peak_task = kNone;  // task of instantiate(plan, rank) at the peak; kNone: the peak was before the first task
-  std::array<Bytes, kCategories> at_peak{};  // bytes of each category at the peak; they sum to `peak`
+  std::array<Bytes, kCategories> at_peak{};  // bytes of each Category at the peak; they sum to `peak`
 };
 
-// Everything that one rank measured.
+// The results of one rank: everything that it measured, and the machine on which it ran.
 struct RankRun {
   std::string source = "measured";
   std::string plan_hash;  // hash of the folded plan
   std::int64_t rank = 0, ranks = 1;
-  std::string device;                 // "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
-  std::string library;                // library that runs collectives whose algorithm is `library`: "Open MPI 4.1.4"
-  std::string link;                   // medium between ranks of one host: "shared memory", "nvlink"
-  std::string host;                   // the node's name
-  std::string note;                   // remark about the whole run, printed in the report
-  std::vector<MeasuredStep> steps;    // the steps whose tasks were marked: all, or each k-th (--mark-every K)
-  std::vector<Picoseconds> unmarked;  // lengths of the other steps, from the end of the step before on the host's clock
-  std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty where the plan has no loss
+  std::string device;               // processor: "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
+  std::string library;              // library that runs collectives whose algorithm is `library`: "Open MPI 4.1.4"
+  std::string link;                 // medium between ranks of one host: "shared memory", "nvlink"
+  std::string host;                 // the node's name
+  std::string note;                 // remark about the whole run, printed in the report
+  std::vector<MeasuredStep> steps;  // the steps whose tasks were marked: all, or each k-th (--mark-every K)
+  // durations of the other steps, each from the end of the step before, on the host's clock
+  std::vector<Picoseconds> unmarked;
+  std::vector<double> losses;  // loss of each step, the mean over this rank's tokens; empty if the plan has no loss
   MeasuredMemory memory;
   Conditions conditions;         // clocks and power of the rank's GPU during the steps; not known for a CPU rank
   Picoseconds clock_offset = 0;  // offset to add to this rank's times to get rank 0's
   Picoseconds clock_uncertainty = 0;
 };
 
-// name of the file with a rank's results: "folder/rank_3.run"
+// Returns the name of the file with a rank's results: "folder/rank_3.run".
 std::string rank_file(const std::string& folder, std::int64_t rank);
-// The name of the file with a rank's states after `step` steps, from which a run can resume: "folder/snapshot_3.10" for
-// rank 3 after 10 steps.
+// Returns the name of the file with a rank's states after `step` steps, from which a run can resume:
+// "folder/snapshot_3.10" for rank 3 after 10 steps.
 std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int64_t step);
 
-// The file format: a line of JSON (schema orrery.rank/1), then 64-bit little-endian words: for every step its begin,
-// end, spans and sizes; then the losses as doubles. Two million spans a step are read and written at the speed of the
-// disk. The file appears under its name only when it is complete (output_file.h). Reading throws Error "file: what" for
-// a file that is cut short, is longer than its header says, has another schema, or has times that decrease.
+// These functions write and read a rank's results. The file format: a line of JSON (schema orrery.rank/1), then 64-bit
+// little-endian words: for every step its begin, end, spans and sizes; then the losses as doubles. Two million spans a
+// step are read and written at the speed of the disk. The file appears under its name only when it is complete
+// (output_file.h). Reading throws Error "file: what" for a file that is cut short, is longer than its header says, has
+// another schema, or has times that decrease.
 void write_rank_run(const std::string& path, const RankRun& run);
 RankRun read_rank_run(const std::string& path);
-// Reads a rank's results from a stream. size: number of bytes of the complete file
+// Reads a rank's results from a stream. size: number of bytes of the complete file.
 RankRun parse_rank_run(std::istream& in, std::uint64_t size, const std::string& path);
 
 }  // namespace orrery
