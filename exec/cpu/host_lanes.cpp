@@ -12,7 +12,7 @@ namespace orrery {
 namespace {
 
 constexpr int kSpins = 200;  // number of polls, which take some microseconds in all, before a waiting thread sleeps
-constexpr int kLooks = 20;   // number of polls before the transfer thread sleeps, while a task computes
+constexpr int kPolls = 20;   // number of polls before the transfer thread sleeps, while a task computes
 // length of one sleep of the transfer thread while no transfer progresses
 constexpr auto kNap = std::chrono::microseconds(30);
 
@@ -304,7 +304,7 @@ void HostLanes::transfer_loop() try {
     if (!flying) {
       if (stopping_ || failed_) return;
       epoch_.wait(seen, std::memory_order_acquire);
-    } else if (++idle < (computing_ ? kLooks : kSpins)) {
+    } else if (++idle < (computing_ ? kPolls : kSpins)) {
       if (!computing_) std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(kNap);

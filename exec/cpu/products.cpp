@@ -30,7 +30,7 @@ struct RowRun {
 
 // Returns the ranges of rows of the product that this op computes. local: number of rows that each member of the
 // tensor-parallel group has.
-std::vector<RowRun> row_runs(const Seat& seat, const Gemm& g, std::int64_t local) {
+std::vector<RowRun> row_runs(const GroupPosition& seat, const Gemm& g, std::int64_t local) {
   using Rows = Gemm::Rows;
   const std::int64_t behind = seat.index + 1;
   switch (g.rows) {
@@ -94,7 +94,7 @@ void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
 }
 
 void run_linear(const CpuCall& c, const Gemm& g) {
-  const Seat& seat = c.rank.seat(Dimension::tensor);
+  const GroupPosition& seat = c.rank.position_in(Dimension::tensor);
   for (const RowRun& run : row_runs(seat, g, c.rows_in(c.reads[0], g.k) / seat.size)) {
     if (run.count > 0) run_rows(c, g, run);
   }

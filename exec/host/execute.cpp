@@ -108,12 +108,12 @@ class HostThread {
     drain();
     buffers_.abandon_step();
     state_.round = step;
-    state_.sets_right = true;
+    state_.redoes_update = true;
     for (TaskId t = 0; t < rank_.plan.task_count(); ++t) {
       if (!std::holds_alternative<Update>(rank_.plan.op_of(t).work)) continue;
       device_.run(state_, buffers_.issue(t, [](TaskId) { return true; }));
     }
-    state_.sets_right = false;
+    state_.redoes_update = false;
     state_.round = step + 1;
     state_.losses.assign(static_cast<std::size_t>(rank_.plan.steps), {});
     lanes_->begin_step();

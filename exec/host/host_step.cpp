@@ -117,7 +117,7 @@ static UpdateCourse course_of(const CpuCall& c, const Update& work) {
   const auto norm = [&](std::size_t i) { return *CpuCall::floats(c.reads[i]); };
   if (!work.validated) return {.factor = c.reads.size() > 1 ? kernels::clip_factor(norm(1), limit) : 1};
   const bool made = !kernels::is_clipped(norm(1), limit);
-  if (!c.state.sets_right) return {.updates = made};
+  if (!c.state.redoes_update) return {.updates = made};
   return {.undoes = made, .updates = std::isfinite(norm(2)), .factor = kernels::clip_factor(norm(2), limit)};
 }
 

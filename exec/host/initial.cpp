@@ -21,40 +21,40 @@ std::uint64_t hash_of(const std::string& name) {
 }
 
 // This rank's index in the group of ranks over which a weight is cut, and the group's size.
-const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
-  return rank.seat(p.experts > 0 ? Dimension::expert_tensor : p.over);
+const GroupPosition& seat_of(const Rank& rank, const LocalParameter& p) {
+  return rank.position_in(p.experts > 0 ? Dimension::expert_tensor : p.over);
 }
 
 // Returns the part of a weight that a group of tensor_depth holds together, i.e. the ranks of a tensor-parallel grid
 // that differ only in their depth.
 LocalParameter over_depth(const Rank& rank, LocalParameter p) {
-  if (p.cut_in_depth) p.out *= rank.seat(Dimension::tensor_depth).size;
+  if (p.cut_in_depth) p.out *= rank.position_in(Dimension::tensor_depth).size;
   return p;
 }
 
 UncutShape shape_in_grid(const Rank& rank, const LocalParameter& p) {
-  const UncutShape rows = uncut_shape(rank.spec.model, over_depth(rank, p), rank.seat(p.over).size);
-  return {rows.out, p.in * rank.seat(*p.columns_over).size};
+  const UncutShape rows = uncut_shape(rank.spec.model, over_depth(rank, p), rank.position_in(p.over).size);
+  return {rows.out, p.in * rank.position_in(*p.columns_over).size};
 }
 
 // Returns the row-major offset in the uncut weight of element (row, column) of this rank's part, for a weight that a
 // tensor-parallel grid cuts by rows and by columns.
 std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row, std::int64_t column) {
-  const Seat &rows = rank.seat(p.over), &columns = rank.seat(*p.columns_over);
-  if (p.cut_in_depth) row += rank.seat(Dimension::tensor_depth).index * p.out;
+  const GroupPosition &rows = rank.position_in(p.over), &columns = rank.position_in(*p.columns_over);
+  if (p.cut_in_depth) row += rank.position_in(Dimension::tensor_depth).index * p.out;
   row = uncut_index(rank.spec.model, over_depth(rank, p), row, rows.index, rows.size);
   return row * p.in * columns.size + columns.index * p.in + column;
 }
 
 // Converts an element of this rank's part of a weight to its row-major offset in the uncut weight.
 std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
-  const Seat& seat = seat_of(rank, p);
+  const GroupPosition& seat = seat_of(rank, p);
   const Model& m = rank.spec.model;
   if (p.columns_over) return in_grid(rank, p, element / p.in, element % p.in);
   const auto [one, expert, row] = expert_row(p, element / p.in);
   const std::int64_t column = element % p.in;
   const UncutShape shape = uncut_shape(m, one, seat.size);
-  const std::int64_t before = (rank.seat(Dimension::expert).index * p.experts + expert) * shape.out * shape.in;
+  const std::int64_t before = (rank.position_in(Dimension::expert).index * p.experts + expert) * shape.out * shape.in;
   if (one.cut == Cut::columns) return before + row * shape.in + uncut_index(m, one, column, seat.index, seat.size);
   return before + uncut_index(m, one, row, seat.index, seat.size) * p.in + column;
 }
@@ -79,7 +79,7 @@ UncutShape whole_shape(const Rank& rank, const LocalParameter& p) {
   if (p.columns_over) return shape_in_grid(rank, p);
   const LocalParameter one = expert_row(p, 0).one;
   UncutShape shape = uncut_shape(rank.spec.model, one, seat_of(rank, p).size);
-  if (p.experts > 0) shape.out *= p.experts * rank.seat(Dimension::expert).size;
+  if (p.experts > 0) shape.out *= p.experts * rank.position_in(Dimension::expert).size;
   return shape;
 }
 

@@ -88,7 +88,7 @@ Argument word_table(const OpCall& c, const Argument& whole) {
 }
 
 std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns) {
-  return c.rank.seat(over).index * columns;
+  return c.rank.position_in(over).index * columns;
 }
 
 float loss_scale(const OpCall& c) {
@@ -111,7 +111,7 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
                         {}};
   std::vector<MaskPart> parts;
   const bool scores = !r.residual && c.rank.plan.blocks[c.frame.block].role == BlockRole::layer;
-  const Seat& cut = c.rank.seat(r.side.columns);
+  const GroupPosition& cut = c.rank.position_in(r.side.columns);
   if (!scores) {
     const std::int64_t columns = r.columns * cut.size;
     d.index.row_stride = static_cast<std::uint64_t>(columns);
@@ -126,7 +126,7 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
   }
   const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // rows: this rank's heads * queries
   d.index.row_stride = static_cast<std::uint64_t>(queries);
-  const Seat& ulysses = c.rank.seat(Dimension::ulysses);
+  const GroupPosition& ulysses = c.rank.position_in(Dimension::ulysses);
   const std::int64_t first_head = (cut.index * ulysses.size + ulysses.index) * (rows / queries);
   const std::int64_t first_sample = c.first_row(c.batch() * c.sequence(), r.side) / c.sequence();
   for (std::int64_t b = 0; b < c.batch(); ++b) {
@@ -163,7 +163,7 @@ std::int64_t place_of(const Argument& a, const Piece& piece) {
 // Whether another rank counts the squares of this weight in the gradient norm: if several ranks hold the weight, only
 // the first of them counts its squares.
 static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
-  const auto index = [&](Dimension d) { return c.rank.seat(d).index; };
+  const auto index = [&](Dimension d) { return c.rank.position_in(d).index; };
   const bool experts = p.local.experts > 0;
   const auto held_before = [&](Dimension group) {
     return (p.local.cut == Cut::none || p.local.summed_over(group)) && index(group) > 0;
@@ -189,7 +189,7 @@ std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) 
   const std::int64_t before = of_unit(c) ? pieces_of(c).front().shard_first : 0;
   for (const Piece& piece : pieces_of(c)) {
     for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {
-      const std::int64_t kv = c.rank.seat(Dimension::kv).index > 0 ? p.local.kv_rows * p.local.in : 0;
+      const std::int64_t kv = c.rank.position_in(Dimension::kv).index > 0 ? p.local.kv_rows * p.local.in : 0;
       const std::int64_t begin = std::max(piece.owned_first, p.first);
       const std::int64_t end = std::min(piece.owned_first + piece.owned, p.first + p.local.out * p.local.in - kv);
       if (begin >= end || counted_elsewhere(c, p)) continue;

@@ -33,7 +33,7 @@ struct OpCall {
   // Number of samples of a micro-batch on this rank; a grid of tensor-parallel ranks divides the samples among its
   // ranks.
   std::int64_t batch() const { return rank.samples / (size(Dimension::tensor_column) * size(Dimension::tensor_depth)); }
-  std::int64_t size(Dimension d) const { return rank.seat(d).size; }
+  std::int64_t size(Dimension d) const { return rank.position_in(d).size; }
   // Number of ranks over which the attention heads are divided.
   std::int64_t head_parts() const {
     return size(Dimension::tensor_row) > 1 ? size(Dimension::tensor_row) : size(Dimension::tensor);
@@ -66,12 +66,12 @@ struct OpCall {
   // Index of this rank's first row. Under sequence parallelism a rank holds rows [tensor rank * rows, ...) of the
   // micro-batch.
   std::int64_t first_row(std::int64_t rows) const {
-    return rows < batch() * sequence() ? rank.seat(Dimension::tensor).index * rows : 0;
+    return rows < batch() * sequence() ? rank.position_in(Dimension::tensor).index * rows : 0;
   }
   // Index of this rank's first row on a tensor-parallel grid (rows, columns, depth), among the rows of the tensor
   // group: a rank holds all rows of its depth layer, or its part of these rows.
   std::int64_t first_row(std::int64_t rows, const Side& side) const {
-    const Seat &depth = rank.seat(Dimension::tensor_depth), &part = rank.seat(side.rows);
+    const GroupPosition &depth = rank.position_in(Dimension::tensor_depth), &part = rank.position_in(side.rows);
     if (depth.size * part.size == 1) return first_row(rows);
     const std::int64_t layer = rank.samples * sequence() / depth.size;
     return depth.index * layer + (rows < layer ? part.index * rows : 0);

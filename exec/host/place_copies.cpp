@@ -47,7 +47,7 @@ std::vector<PlacedRun> runs_of(const OpCall& c, const PlaceCopy& work) {
   if (role == BlockRole::tile) return runs_of_tile(c, work);
   if (role == BlockRole::state) return runs_owned(c, work);
   const bool part = work.from == work.to && c.reads[0].bytes > work.bytes;
-  const std::int64_t first = part ? c.rank.seat(Dimension::tensor).index * work.bytes : 0;
+  const std::int64_t first = part ? c.rank.position_in(Dimension::tensor).index * work.bytes : 0;
   return {{c.reads[0], c.writes[0], first, 0, work.bytes}};
 }
 

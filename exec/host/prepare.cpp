@@ -89,7 +89,7 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
 
 // An all-gather or reduce-scatter of a bucket in place: this rank's piece lies inside the complete bucket.
 void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
-  const Seat& seat = rank.seat(work.group);
+  const GroupPosition& seat = rank.position_in(work.group);
   const std::int64_t elements = work.bytes / work.width;
   std::byte* whole =
       // A flat buffer of the chunk holds all buckets; a fused buffer holds only this bucket.
@@ -142,7 +142,7 @@ void prepare_pieces(const Rank& rank, const Collective& work, const Launch& laun
   // elements with 8 bytes are token ids, which are moved as bytes
   call.element = work.width == 8 ? Element::bytes : call.element;
   const Bytes width = work.width == 8 ? 1 : work.width;
-  call.counts = cut(work.bytes / width, rank.seat(work.group).size);
+  call.counts = cut(work.bytes / width, rank.position_in(work.group).size);
   call.in = sorted.read != nullptr ? sorted.read->data : nullptr;
   call.out = sorted.write != nullptr ? sorted.write->data : nullptr;
 }
@@ -202,7 +202,7 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   for (const Argument& a : launch.arguments) {
     if (a.operand.access == Access::read) reads.push_back(&a);
   }
-  const std::int64_t members = rank.seat(work.group).size;
+  const std::int64_t members = rank.position_in(work.group).size;
   if (work.algorithm.starts_with("hierarchical")) {
     for (const std::int32_t member : rank.group(work.group))
       call.nodes.push_back(member / std::max(1, rank.spec.cluster.gpus_per_node));
@@ -239,7 +239,7 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
 // it received in the previous step, and receives the part of the member that is one place earlier in the ring.
 void prepare_ring(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const Sorted sorted(launch);
-  const Seat& seat = rank.seat(work.group);
+  const GroupPosition& seat = rank.position_in(work.group);
   const std::int64_t before = work.first * work.width / work.bytes;
   const auto part = [&](std::int64_t places) {
     return sorted.write->data + (seat.index - places + seat.size) % seat.size * work.bytes;
@@ -320,7 +320,7 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     prepare_tokens(rank, work, launch, p.call);
     return p;
   }
-  const std::int64_t elements = work.bytes / work.width, members = rank.seat(work.group).size;
+  const std::int64_t elements = work.bytes / work.width, members = rank.position_in(work.group).size;
   const bool pieces = work.kind == CollectiveKind::all_gather || work.kind == CollectiveKind::reduce_scatter;
   p.call.counts = work.kind == CollectiveKind::all_to_all ? std::vector{elements / members}
                   : pieces                                ? cut(elements, members)
@@ -343,7 +343,7 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
 MessageCall prepare(const Rank& rank, const Transfer& work, const Launch& launch) {
   const auto& stages = rank.group(Dimension::pipeline);
   const auto n = static_cast<std::int64_t>(stages.size());
-  const std::int64_t at = rank.seat(Dimension::pipeline).index;
+  const std::int64_t at = rank.position_in(Dimension::pipeline).index;
   return {work.send, stages[static_cast<std::size_t>((at + work.offset + n) % n)],
           launch.arguments.front().data + work.first, work.bytes};
 }

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-constexpr int kLooksBetweenChecks =
+constexpr int kPollsBetweenChecks =
     // Number of event queries of a waiting host between two checks of the transport for errors; they take about a
     // millisecond.
     4096;
@@ -158,7 +158,7 @@ void QueueLanes::wait_until(const Condition& condition) {
   for (int looks = 1;; ++looks) {
     poll();
     if (condition()) return;
-    if (looks % kLooksBetweenChecks == 0) transport_.check();
+    if (looks % kPollsBetweenChecks == 0) transport_.check();
     std::this_thread::yield();
   }
 }

@@ -42,7 +42,7 @@ struct RunState {
   kernels::RotaryTable rotary;
   // Whether optimizer updates undo the updates of the previous execution of the plan and make them again, with the
   // gradient norm of all stages (post-update validation).
-  bool sets_right = false;
+  bool redoes_update = false;
   // Called on the compute lane for each routed token; may be empty.
   std::function<void(const RoutedToken&)> on_routing = {};
 };

@@ -12,7 +12,7 @@
 namespace orrery {
 
 // Index of a rank in one of its groups (tensor, data, pipeline, ...), and the group's size.
-struct Seat {
+struct GroupPosition {
   std::int64_t index = 0, size = 1;
 };
 
@@ -20,7 +20,7 @@ struct Seat {
 struct Rank {
   Rank(const Spec& spec, const Plan& folded, std::int64_t number);
 
-  const Seat& seat(Dimension d) const { return seats[static_cast<std::size_t>(d)]; }
+  const GroupPosition& position_in(Dimension d) const { return positions[static_cast<std::size_t>(d)]; }
   GroupList::Group group(Dimension d) const;
   // Bytes of one element: state_width() for a buffer of weights, gradients or optimizer states, unit_width() for a
   // buffer of a unit (parameters that are gathered together).
@@ -30,7 +30,7 @@ struct Rank {
   const Spec& spec;
   std::int64_t number = 0;
   Plan plan;  // instantiate(folded, number): the plan of this rank alone
-  std::vector<Seat> seats;
+  std::vector<GroupPosition> positions;
   // Index of the rank's data-parallel replica, which determines the samples that the rank trains on.
   std::int64_t replica = 0;
   // Index, in the micro-batch, of this rank's first sample, if the replicas of a stage share a micro-batch; else 0.

@@ -30,7 +30,7 @@ class AloneTransport final : public QueuedTransport {
   }
 
   void collective(const CollectiveCall& c, MoveQueue& queue) const {
-    const Seat& seat = rank_.seat(c.group);
+    const GroupPosition& seat = rank_.position_in(c.group);
     const auto me = static_cast<int>(seat.index);
     const Bytes width = width_of(c.element);
     const auto* in = static_cast<const std::byte*>(c.in);

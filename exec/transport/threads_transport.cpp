@@ -27,13 +27,13 @@ struct Place {
 };
 
 // One transfer, which the threads of its ranks join one by one.
-struct Meeting {
+struct JoinedTransfer {
   std::vector<const QueuedCall*> ends;  // for each member, its call in this transfer
   std::size_t come = 0;
   bool done = false;
 };
 
-void move_message(const Meeting& m, MoveQueue& queue) {
+void move_message(const JoinedTransfer& m, MoveQueue& queue) {
   const auto& from = std::get<MessageCall>(m.ends[0]->call);
   const auto& to = std::get<MessageCall>(m.ends[1]->call);
   if (from.bytes != to.bytes)
@@ -42,7 +42,7 @@ void move_message(const Meeting& m, MoveQueue& queue) {
     queue.copy(static_cast<std::byte*>(to.data), static_cast<const std::byte*>(from.data), from.bytes);
 }
 
-void move_collective(const Meeting& m, MoveQueue& queue) {
+void move_collective(const JoinedTransfer& m, MoveQueue& queue) {
   std::vector<const CollectiveCall*> calls;
   for (const QueuedCall* end : m.ends) {
     const auto* call = std::get_if<CollectiveCall>(&end->call);
@@ -60,17 +60,17 @@ struct Meetings::State {
   std::vector<GroupTable> dimensions;
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::pair<Place, std::uint64_t>, std::shared_ptr<Meeting>> open;
+  std::map<std::pair<Place, std::uint64_t>, std::shared_ptr<JoinedTransfer>> open;
   bool failed = false;
 
   // Adds a rank's call to the transfer, and carries the transfer out if this call is the last one; the caller must hold
   // the mutex.
-  std::shared_ptr<Meeting> join(const Place& place, std::uint64_t number, std::size_t size, std::size_t member,
-                                const QueuedCall& call) {
+  std::shared_ptr<JoinedTransfer> join(const Place& place, std::uint64_t number, std::size_t size, std::size_t member,
+                                       const QueuedCall& call) {
     auto& meeting = open[{place, number}];
     if (meeting == nullptr)
-      meeting = std::make_shared<Meeting>(Meeting{std::vector<const QueuedCall*>(size), 0, false});
-    std::shared_ptr<Meeting> joined = meeting;
+      meeting = std::make_shared<JoinedTransfer>(JoinedTransfer{std::vector<const QueuedCall*>(size), 0, false});
+    std::shared_ptr<JoinedTransfer> joined = meeting;
     joined->ends[member] = &call;
     if (++joined->come == size) {
       open.erase({place, number});
@@ -79,7 +79,7 @@ struct Meetings::State {
     return joined;
   }
 
-  void hold(const Place& place, Meeting& m, MoveQueue& queue) {
+  void hold(const Place& place, JoinedTransfer& m, MoveQueue& queue) {
     for (const QueuedCall* end : m.ends) {
       if (end->queue != &queue) queue.after(*end->queue);
     }
@@ -97,7 +97,7 @@ class Meetings::ThreadsTransport final : public QueuedTransport {
   ThreadsTransport(State& state, std::int64_t rank) : state_(state), rank_(static_cast<std::int32_t>(rank)) {}
 
   void start(std::span<const QueuedCall> batch) override {
-    std::vector<std::shared_ptr<Meeting>> joined;
+    std::vector<std::shared_ptr<JoinedTransfer>> joined;
     std::unique_lock lock(state_.mutex);
     try {
       for (const QueuedCall& call : batch) joined.push_back(join(call));
@@ -113,7 +113,7 @@ class Meetings::ThreadsTransport final : public QueuedTransport {
   }
 
  private:
-  std::shared_ptr<Meeting> join(const QueuedCall& call) {
+  std::shared_ptr<JoinedTransfer> join(const QueuedCall& call) {
     const auto* message = std::get_if<MessageCall>(&call.call);
     Place place{message != nullptr, Dimension::pipeline, message_lane(call.lane), rank_, rank_};
     if (message != nullptr) {

@@ -34,7 +34,7 @@ struct BackwardCall {
   // Number of all query heads; of query heads that share a key head; and of query heads that run in one thread block.
   int heads, group, heads_each;
   float scale;
-  Sight sight;
+  CausalRange sight;
 };
 
 // The tiles of queries that attend to the keys of a thread block: `tiles` tiles from `first_tile` on, for each of the
@@ -43,7 +43,7 @@ struct QueryTiles {
   int first_tile, tiles;
 };
 template <int queries, int keys>
-__device__ inline QueryTiles tiles_that_see(const Sight& sight, int key, int rows) {
+__device__ inline QueryTiles tiles_that_see(const CausalRange& sight, int key, int rows) {
   const int last_key = (key + keys < sight.keys ? key + keys : sight.keys) - 1;
   const int begin = key - sight.shift < 0 ? 0 : key - sight.shift;
   // `beyond` is the first query whose window begins after the last key.

@@ -24,7 +24,7 @@ struct ForwardCall {
   float* lse;
   int heads, group;  // number of query heads, and of query heads that share a key head
   float scale;
-  Sight sight;
+  CausalRange sight;
 };
 
 // The running maximum and sum of the softmax, for the rows of scores that a thread holds: two rows in every row tile.

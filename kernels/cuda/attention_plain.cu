@@ -65,7 +65,7 @@ struct Call {
   float* products;
   int batch, heads, key_heads;
   float scale;
-  Sight sight;
+  CausalRange sight;
 };
 
 __global__ void __launch_bounds__(kBlock) forward_row(Call c) {

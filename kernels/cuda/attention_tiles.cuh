@@ -37,7 +37,7 @@ HeadsView<const T> view_as(const ConstHeads& h) {
 
 // The causal mask in 32-bit integers: query number q attends to the keys [p + 1 - window, p], where p = q + shift is
 // the key at the query's position.
-struct Sight {
+struct CausalRange {
   int shift, window, keys;
 
   constexpr int last(int query) const {
@@ -53,14 +53,14 @@ struct Sight {
     return k + count <= last(q) && k >= first(q + queries - 1);
   }
 };
-inline Sight sight_of(const CausalMask& mask, std::int64_t keys) {
+inline CausalRange sight_of(const CausalMask& mask, std::int64_t keys) {
   return {static_cast<int>(mask.query_offset - mask.key_offset), static_cast<int>(mask.window), static_cast<int>(keys)};
 }
 
 // Sets to `hidden` the scores of keys to which a query does not attend. `query` and `key` are those of the first score
 // in the warp's tiles x.
 template <int row_tiles, int column_tiles>
-__device__ inline void hide(float (&x)[row_tiles][column_tiles][4], const Sight& sight, int query, int key,
+__device__ inline void hide(float (&x)[row_tiles][column_tiles][4], const CausalRange& sight, int query, int key,
                             float hidden) {
 #pragma unroll
   for (int m = 0; m < row_tiles; ++m) {

@@ -31,25 +31,28 @@ class BlockBuilder {
   // in LocalParameter.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
-  std::int32_t parameter(LocalParameter p);  // the parameter as given, placed behind those before it
+  std::int32_t parameter(LocalParameter p);  // adds a weight as given, behind the block's other weights
   bool is_nf4_weight(std::int32_t parameter) const { return block_.parameters[parameter].nf4; }
-  // A weight in so many equal runs of its rows, each a parameter of its own that is gathered and freed by itself.
+  // Adds a weight as `tiles` tiles, equal ranges of its rows, and returns their indices. Each tile is a parameter that
+  // is gathered and freed by itself.
   std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
                                             std::int64_t tiles);
 
-  // runtime_size: adds a number of rows known only at run time. slot_of_rows: adds a buffer with that number of rows;
-  // `bytes` is its size for the predicted number of rows.
+  // runtime_size() adds a number of rows that is known only at run time (tokens that a router sends to experts), and
+  // returns its index. slot_of_rows() adds a buffer with that number of rows; `bytes` is the buffer's size for the
+  // predicted number of rows.
   std::int32_t runtime_size(RuntimeSize size);
   Id slot_of_rows(const std::string& name, Bytes bytes, std::int32_t runtime_size);
 
-  // Ops emitted between begin_region and end_region form one region. recompute: the region runs again in backward; else
-  // its results are kept.
+  // Ops emitted between begin_region() and end_region() form one region. If `recompute`, the region's results are freed
+  // after forward and the region runs again in backward; otherwise its results are kept until backward.
   void begin_region(bool recompute);
   void end_region();
   // Forward ops emitted after this call belong to Block::exchange.
   void begin_exchange() { exchange_ = forward_.size(); }
 
-  // Keeps a recompute region's result for backward: recomputation writes the result to a scratch buffer.
+  // Keeps one result of a recompute region until backward, although the region runs again there; the second run writes
+  // that result to a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
   // Whether gathered weights are freed after forward, and after backward; if no backward op reads them, they are always
   // freed after forward. lends_weights: a later block uses this block's gathered weights; in forward the later block
@@ -59,7 +62,8 @@ class BlockBuilder {
   bool lends_weights = false;
   // Whether the block's ops free gathered weights; false where units have weights of several blocks.
   bool frees_gathered = true;
-  // Backward runs in two parts: the input gradient, which other stages wait for, and what only weight gradients need.
+  // Whether backward runs in two parts: the first computes the input's gradient, for which other stages wait, and the
+  // second the ops on which only weight gradients depend (zero-bubble schedules).
   bool splits_backward = false;
   // offloads: whether activations that backward reads are offloaded from the device between forward and backward.
   // input_parts: number of ranks of the tensor group that hold the same input and keep one part of it each (ZeRO-R,
@@ -70,9 +74,10 @@ class BlockBuilder {
   std::int64_t input_parts = 1;
   // Whether the kept part of the input lies in one arena with the inputs of other blocks (ZeRO-R, section 6.3: MD).
   bool contiguous = false;
-  // Weights that do not train lie in a buffer of their own (frozen_slot, in the scope of the other weights), and have
-  // no gradients: backward ops that nothing needs then are left out. is_frozen, is_nf4: by name and by columns.
-  // input_trains: the block before needs the gradient of the input.
+  // Weights that do not train lie in a separate buffer (frozen_slot, in the scope of the other weights) and have no
+  // gradients; backward ops whose results nothing needs are left out. is_frozen tells by a weight's name whether it
+  // trains, is_nf4 by its name and number of columns whether it is stored in NF4. input_trains: whether the block
+  // before needs the gradient of this block's input.
   std::function<bool(const std::string&)> is_frozen;
   std::function<bool(const std::string&, std::int64_t)> is_nf4;
   Id frozen_slot = 0;
@@ -93,10 +98,11 @@ class BlockBuilder {
   };
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
 
-  // Adds a function that backward runs for the last forward call.
+  // Adds a function that emits the backward ops of the forward ops emitted last.
   void on_backward(std::function<void()> f) { tape_.push_back(std::move(f)); }
 
-  // The gradient of a buffer: set by contribute(), and summed with an Add if several ops contribute to it.
+  // contribute() sets the gradient of buffer `of`; if several ops contribute to one buffer, an Add op sums their
+  // gradients. gradient() returns that gradient's buffer.
   void contribute(Id of, Id gradient);
   Id gradient(Id of) const;
   bool has_gradient(Id of) const { return gradient_of_.count(of) > 0; }
@@ -105,7 +111,7 @@ class BlockBuilder {
   // appended to `ops` (equal ops of different blocks are not merged here, because callers use one block for all equal
   // layers).
   Block finish(Id output, std::vector<Op>& ops);
-  // The same for the last block of the model, which has no output.
+  // Finishes the last block of the model, which has no output.
   Block finish(std::vector<Op>& ops);
 
  private:
@@ -133,8 +139,8 @@ class BlockBuilder {
   void put_weight_gradients_last();
   void hand_gradient_on();
   void keep_early_gradients(std::vector<bool>& waits);
-  // How later backward ops use a buffer. late: an op moved to the second part of backward uses it. now, written_now: an
-  // op of the first part uses it, or writes it.
+  // The uses of a buffer by later backward ops. late: an op that was moved to the second part of backward uses the
+  // buffer. now, written_now: an op of the first part uses it, or writes it.
   struct LaterUse {
     bool late = false, now = false, written_now = false;
   };
@@ -169,7 +175,7 @@ class BlockBuilder {
   std::uint16_t tiles_ = 0;  // number of tiles of weights added so far
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;
-  // buffers that hold a parameter's gradient until the second part of backward; index of the parameter
+  // for each buffer that holds a weight's gradient until the second part of backward, the index of the weight
   std::map<Id, std::int32_t> early_;
 };
 

@@ -29,9 +29,9 @@ enum StateSlot : std::uint16_t {
   kBuckets,        // DistributedDataParallel's averaged copies of the gradients, which are all-reduced in place
   kHostGradients,  // gradients on the host, which the host's optimizer reads, if gradients are summed on the device
   kNextGradients,  // gradients that a delayed update reads in the next step
-  // Buffers that some training frameworks allocate and never read: the other ranks' parts of the master weights; the
-  // additional bytes of reduced gradients that are cast to a larger data type; the dummy results of products that add
-  // directly to gradient sums.
+  // Buffers that some training frameworks allocate although nothing reads them: the other ranks' parts of the master
+  // weights; the additional bytes of reduced gradients that are cast to a larger data type; the dummy results of
+  // products that add directly to gradient sums.
   kOthersMaster,
   kWidenedShard,
   kDummyGradients,
@@ -110,16 +110,16 @@ struct Slice {
   std::int64_t offset = 0, first = 0, rows = 0;
 };
 
-// Settings that the blocks of a plan have in common: sizes of one micro-batch on one rank.
+// Settings that the blocks of a plan have in common. Sizes are those of one micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
-  // Divides each micro-batch of a stage among this many ranks.
+  // Number of ranks of a stage that divide each micro-batch among them.
   void share(std::int64_t replicas);
 
   const Spec& spec;
   const ShardingRow& sharding;
   bool grid;               // whether tensor ranks form a grid (strategy.tensor_kind)
-  bool cube;               // whether this grid has three dimensions
+  bool cube;               // whether tensor ranks form a grid of three dimensions (tensor_kind 3d)
   Side outer;              // how the residual stream is cut over the grid
   Side inner;              // how the logits, and the activations between a layer's two products, are cut over the grid
   std::int64_t batch = 0;  // number of sequences in a micro-batch
@@ -138,7 +138,7 @@ struct BlockContext {
   std::int64_t table_rows = 0;   // number of rows of the embedding table that one rank holds
   bool splits_backward = false;  // whether the schedule runs weight gradients separately
   bool ends_meet = true;         // whether the first and the last virtual stage lie on one stage
-  // ends_meet, and other micro-batches run on that stage between the embedding and the output of a micro-batch
+  // whether ends_meet holds and the stage runs other micro-batches between the embedding and the output of one
   bool ends_interleave = false;
   std::int64_t hop = 1;       // number of stages by which the boundary that is being built advances: 1, -1 or 0
   std::vector<Slice> slices;  // slices of rows that cross this boundary

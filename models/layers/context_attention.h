@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// Attention of a sequence that is sharded over the context group.
+// Records attention of a sequence that is sharded over the context group.
 Id context_attention(LayerTape& layer, const HeadSlots& heads, bool windowed);
-// An all-to-all over the ranks that exchange heads for positions (DeepSpeed-Ulysses).
+// Records an all-to-all over the ranks that exchange heads for positions (DeepSpeed-Ulysses).
 Id all_to_all(LayerTape& layer, const std::string& name, Id x, Bytes bytes);
 
 }  // namespace orrery

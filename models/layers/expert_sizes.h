@@ -6,10 +6,11 @@
 
 namespace orrery {
 
-// How many tokens the experts of a rank get: as many as the busiest rank's, or the mean of the other ranks of a stage.
+// Tells how many tokens the experts of a rank get: as many as those of the busiest rank, or the mean of a stage's other
+// ranks.
 enum class ExpertLoad : std::uint8_t { busiest, others };
 
-// Whether a plan needs both loads; it needs only one if each expert gets the same number of rows.
+// Returns whether a plan needs both loads; it needs only one if each expert gets the same number of rows.
 bool unevenly_loaded(const Spec& spec);
 
 // Numbers of rows of tokens that a rank sends to experts and receives for its own experts in one layer and micro-batch;

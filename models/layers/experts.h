@@ -8,7 +8,8 @@
 
 namespace orrery {
 
-// Records a layer's experts, which replace the MLP; x and the result have this rank's own rows.
+// Records a layer's experts, which replace the MLP, with the transfers of tokens to and from their ranks. The input x
+// and the result have a row for each token of this rank.
 Id experts(LayerTape& layer, Id x, const ExpertSizes& sizes);
 
 }  // namespace orrery

@@ -6,7 +6,8 @@
 
 namespace orrery {
 
-// The gate of attention's output (Qwen3-Next; Qiu et al. 2025, arXiv 2505.06708), and queries, keys and values.
+// The buffers of attention whose output is multiplied by a gate (Qwen3-Next; Qiu et al. 2025, arXiv 2505.06708): the
+// gate, and queries, keys and values.
 struct GatedProjection {
   Id gate, qkv;
 };

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// The input of an activation function. again: the function is recomputed in backward.
+// The input of an activation function. again: whether backward computes the function a second time.
 struct Activated {
   Id x;
   TokenRows rows;
@@ -18,7 +18,7 @@ struct Activated {
   std::optional<Id> weights;  // buffer with a factor for each row
 };
 
-// Sum over the tensor group: all-reduce, or reduce-scatter to local_rows under sequence parallelism.
+// Records a sum over the tensor group: an all-reduce, or a reduce-scatter to local_rows under sequence parallelism.
 Id reduce_from_tensor(LayerTape& layer, const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
 // A norm of the residual stream, or of rows with `columns` columns.
 Id norm(LayerTape& layer, const std::string& name, Id x);
@@ -37,7 +37,7 @@ Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_
 // names of the products whose biases are added here, after the sum over tensor ranks, so that they count once.
 Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const std::vector<std::string>& biased);
 Id dropout(LayerTape& layer, const std::string& name, Id x);
-// Multiplies x in place.
+// Records the multiplication of all elements of x by one number, in place.
 void scale(LayerTape& layer, const std::string& name, Id x, double factor);
 // Applies cap * tanh(x / cap) in place; a cap of 0 changes nothing.
 void soft_cap(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, double cap, bool fused);

@@ -36,9 +36,9 @@ struct TokenRows {
   std::int32_t size = -1;
 };
 
-// A new buffer for activations.
+// Adds a buffer for activations and returns its index.
 Id activation(LayerTape& layer, const std::string& name, std::int64_t row_count, std::int64_t columns);
-// Sums x over the tensor group in place, or takes the largest value.
+// Records an all-reduce of x over the tensor group in place: the sum, or the largest value.
 void tensor_all_reduce(LayerTape& layer, const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
 // A weight or bias with one element per column of the residual stream; every rank has the part for its columns.
 std::int32_t vector_parameter(LayerTape& layer, const std::string& name);

@@ -35,13 +35,13 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
 // Buffers that a product reads besides its weight parameter. Gathered weights are cast to fp8 before each use, other
 // weights once a step (emit.cpp). Weights in NF4 are dequantised before each use.
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
-// y = x W^T, tile by tile if the weight is cut into tiles.
+// Computes y = x W^T, tile by tile if the weight is cut into tiles.
 void product(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
              const std::vector<std::int32_t>& weights, std::int32_t bias);
 // Computes dx = dy W, tile by tile.
 void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads,
                      Id dx, const std::vector<std::int32_t>& weights);
-// dW += dy^T x, tile by tile.
+// Computes the weight gradient dW += dy^T x, tile by tile.
 void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, Id x, Id dy,
                       const std::vector<std::int32_t>& weights);
 // y = x W^T with W cut by its outputs (column parallelism of Megatron); out is the number of outputs on this rank.

@@ -20,13 +20,13 @@ struct Adapter {
   Id hidden{};                                       // x A^T
 };
 
-// The weights of the adapter of the linear layer whose weight has this name; none if it has no adapter. cut, kv_rows:
-// as the layer's own weight.
+// Adds the two weights of the adapter of the linear layer whose weight has this name; returns none if the layer has no
+// adapter. cut and kv_rows are those of the layer's weight.
 std::optional<Adapter> adapter_of(LayerTape& layer, const std::string& name, const std::string& weight, std::int64_t in,
                                   std::int64_t out, Cut cut, std::int64_t kv_rows);
-// Forward: adds to y.
+// Records the adapter's forward pass, which adds (x A^T) B^T to y.
 void adapt(LayerTape& layer, const Adapter& adapter, Id x, Id y);
-// Backward, in this order: dh = dy B; dx += dh A; the gradients of A and B.
+// Records the adapter's backward pass, in this order: dh = dy B; dx += dh A; the gradients of A and B.
 Id hidden_gradient(LayerTape& layer, const Adapter& adapter, Id dy);
 void adapt_input_gradient(LayerTape& layer, const Adapter& adapter, Id dh, Id dx);
 void adapter_gradients(LayerTape& layer, const Adapter& adapter, Id x, Id dy, Id dh);

@@ -22,10 +22,7 @@ constexpr std::int64_t kMostRank = 65536;
 std::vector<std::string> words_of(const SpecSection& section, std::string_view key,
                                   std::span<const std::string_view> known) {
   std::vector<std::string> words;
-  const SpecNode* node = section.find(key);
-  if (node == nullptr) return words;
-  const bool single = node->kind == SpecNode::Kind::scalar;
-  for (const SpecNode& item : single ? std::vector<SpecNode>{*node} : node->items) {
+  for (const SpecNode& item : section.find_words(key)) {
     convert(section.reader(), item, section.name(key), words.emplace_back());
     section.located(item, key, [&] {
       if (std::ranges::find(known, words.back()) == known.end())

@@ -124,6 +124,13 @@ const SpecNode* SpecSection::find(std::string_view key) const {
   return node == nullptr || node->kind == SpecNode::Kind::null ? nullptr : node;
 }
 
+std::vector<SpecNode> SpecSection::find_words(std::string_view key) const {
+  const SpecNode* node = find(key);
+  if (node == nullptr) return {};
+  if (node->kind == SpecNode::Kind::map) reader_->fail(*node, name(key), "needs a word or a list of words");
+  return node->kind == SpecNode::Kind::scalar ? std::vector<SpecNode>{*node} : node->items;
+}
+
 std::string SpecSection::name(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }

@@ -62,6 +62,9 @@ class SpecSection {
   SpecSection& operator=(const SpecSection&) = delete;
 
   const SpecNode* find(std::string_view key) const;
+  // Returns the nodes of the words of a key that takes one word or a list of words; none if the map lacks the key.
+  // Throws Error if the value is a map.
+  std::vector<SpecNode> find_words(std::string_view key) const;
   std::string name(std::string_view key) const;  // full name of a key: "strategy.tensor"; the bare key at the top level
   SpecReader& reader() const { return *reader_; }
 

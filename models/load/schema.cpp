@@ -17,9 +17,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+const Json kText = {{"type", {"string", "number"}}};  // YAML reads a name such as 8480 as a number
+
 // A pattern of a number given as text: with a suffix or a unit (quantity.h).
 constexpr const char* kFigure = "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)? *[A-Za-z]*(/s)? *$";
-constexpr const char* kWhole = "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)? *[kKMGT]?i? *$";
+// A whole number given as text: it has a fraction only before an exponent or a suffix.
+constexpr const char* kWhole =
+    "^ *[+-]?([0-9]+([.]0*)?|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+ *[kKMGT]?i?| *[kKMGT]i?)) *$";
 constexpr const char* kTopRequired[] = {"model", "sequence", "cluster"};
 
 template <class Names>
@@ -157,19 +161,21 @@ class Schema {
     }
     if (part == "list of lists of layers") return {{"type", "array"}, {"items", {{"type", "array"}}}};
     if (part == "list of maps") return {{"type", "array"}, {"items", map_at(row.key)}};
-    if (part == "map of lists") return {{"type", "object"}};
+    if (part == "map of lists")  // a value by itself stands for a list of it
+      return {{"type", "object"},
+              {"additionalProperties", {{"type", {"array", "string", "number", "boolean", "null"}}}}};
     if (part == "list of parts") {
       const Json any = words(recompute_parts());
       return {{"anyOf", {any, {{"type", "array"}, {"items", any}}}}};
     }
     if (part == "name") return !row.short_key.empty() ? Json() : named(row.key);
-    if (part == "text" || part == "path" || part == "name or path") return {{"type", "string"}};
+    if (part == "text" || part == "path" || part == "name or path") return kText;
     return {{"enum", Json::array({part})}};
   }
 
   static Json named(const std::string& key) {
     const std::vector<std::string> names = names_at(key);
-    return names.empty() || key == "model" ? Json{{"type", "string"}} : words(names);
+    return names.empty() || key == "model" ? kText : words(names);
   }
 
   std::vector<KeyReference> rows_ = spec_reference();

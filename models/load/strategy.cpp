@@ -294,7 +294,7 @@ void read_recompute(const SpecSection& section, const Software& software, Strate
   if (node != nullptr) {
     const bool single = node->kind == SpecNode::Kind::scalar;
     text.clear();
-    for (const SpecNode& item : single ? std::vector<SpecNode>{*node} : node->items) {
+    for (const SpecNode& item : section.find_words("recompute")) {
       std::string word;
       convert(section.reader(), item, "strategy.recompute", word);
       text += (text.empty() ? "" : ", ") + word;

@@ -10,6 +10,7 @@
 #include "models/base/units.h"
 #include "models/plan/group_list.h"
 #include "models/plan/op.h"
+#include "models/plan/operand.h"
 
 namespace orrery {
 
@@ -81,47 +82,6 @@ struct BlockBuffer {
   MemoryTier home = MemoryTier::device;
   // whether the buffer lies in the rank's arena (BlockRole::arena), without a gap before the next contiguous buffer
   bool contiguous = false;
-};
-
-// Scope says in which frame (one instance of a block's buffers) an operand lies, relative to the frame of the task.
-enum class Scope : std::uint8_t {
-  own,       // the frame of the task's own block and micro-batch
-  next,      // the frame of the chunk's next block, same micro-batch: forward writes its output there
-  previous,  // the frame of the chunk's preceding block: backward writes the gradient of its input there
-  // the frame of this block's unit (sharded weights): gathered weights, and their gradients before reduction
-  unit,
-  state,  // the frame with this chunk's parameters, gradients and optimizer states, one flat buffer each
-  rank    // the frame of single numbers of the rank: gradient norm, whether a gradient is infinite, loss scale
-};
-
-enum class Access : std::uint8_t { read, write, read_write };
-
-// Part says which weights of a chunk's flat buffer an operand covers that names no single weight (Operand::parameter is
-// -1), in the order of the buffer. A shard holds its rank's piece of each of these weights.
-enum class Part : std::uint8_t {
-  all,
-  partial,  // weights that the tensor group's ranks all hold (LocalParameter::partial)
-  kv,       // key/value heads that several ranks hold: the last LocalParameter::kv_rows rows of every weight
-  // The embedding table that the first and the last stage both hold. It lies in the chunk's own states, or in another
-  // frame (Frame::previous) if the stage has the table in another chunk or gathers it
-  tied
-};
-
-// A buffer, or a part of it, that a task uses; `slot` is the buffer's index in its block. If the operand is one weight,
-// `parameter` is the weight's index in the block's parameter list, and the weight begins at Frame::base plus
-// LocalParameter::offset. Else parameter is -1, and the operand is the complete buffer, or its `part`, or for a
-// collective with `first` the range that the collective covers. The operand lies in the frame that `scope` names,
-// except tiles (in the frame `tile` frames after the unit's), a version of the weights (Frame::weights) and Part::tied
-// (plan.cpp: frame_of).
-struct Operand {
-  Scope scope = Scope::own;
-  Access access = Access::read;
-  std::uint16_t slot = 0;
-  std::int32_t parameter = -1;
-  Part part = Part::all;
-  std::uint16_t tile = 0;  // for Scope::unit: index of a tile of the unit (LocalParameter::tile), or 0
-
-  friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 // The description that many tasks share, such as the tasks of all micro-batches and of all layers of the same shape.

@@ -14,13 +14,13 @@ class Repeater {
     plan_.match_members.clear();
   }
 
-  Plan run(const std::vector<bool>& sets_right) {
+  Plan run(const std::vector<bool>& redoes_update) {
     for (RankClass& slot : plan_.classes) {
       const RankClass& one = from_.classes[static_cast<std::size_t>(&slot - plan_.classes.data())];
       slot.begin = static_cast<TaskId>(plan_.tasks.size());
       slot.validation = slot.validated = kNone;
       std::uint32_t pass = 0;
-      for (const bool again : sets_right) {
+      for (const bool again : redoes_update) {
         if (again && one.validated != kNone) {
           add(one.begin, one.validated + 1, pass);
           update_twice(one);
@@ -73,6 +73,8 @@ class Repeater {
 
 }  // namespace
 
-Plan repeat_steps(const Plan& plan, const std::vector<bool>& sets_right) { return Repeater(plan).run(sets_right); }
+Plan repeat_steps(const Plan& plan, const std::vector<bool>& redoes_update) {
+  return Repeater(plan).run(redoes_update);
+}
 
 }  // namespace orrery

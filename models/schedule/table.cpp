@@ -64,9 +64,8 @@ Order passes(const ScheduleShape& shape, Phase phase) {
   return order;
 }
 
-// Returns the order of `warm_up` forwards, then one forward and one backward in turn, then the other backwards. If
-// these overlap, one more forward is first, so that no pair has a micro-batch twice (Megatron-Core schedules.py:
-// num_warmup_microbatches + 1).
+// `warm_up` forwards come first, then one forward and one backward in turn, then the other backwards. If pairs overlap,
+// one more forward is first, so that none has a micro-batch twice (Megatron-Core: num_warmup_microbatches + 1).
 Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up) {
   const Order forward = passes(shape, Phase::forward);
   const Order backward = passes(shape, Phase::backward);
@@ -101,8 +100,7 @@ Order zb_h1(const ScheduleShape& shape, std::int64_t stage) {
   return regular_zero_bubble(shape.micro_batches, shape.stages - stage - 1, stage);
 }
 
-// ZB-H2: at most 2p - 1 micro-batches are in flight, enough forwards to fill the time until the first gradient comes
-// back.
+// ZB-H2: at most 2p - 1 micro-batches are in flight, enough to fill the time until the first gradient comes back.
 Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
   return regular_zero_bubble(shape.micro_batches, 2 * (shape.stages - stage - 1), 2 * stage);
 }

@@ -67,7 +67,7 @@ constexpr const char* kBashScript = R"(# Completion of {0} for bash, printed by 
   if [[ -n $key ]]; then
     case $key in
 {5}    esac
-    COMPREPLY=($(compgen -W "$words" -- "$value"))
+    COMPREPLY=($(compgen -P "${{value%"${{value##*,}}"}}" -W "$words" -- "${{value##*,}}"))
     return
   fi
   case "$command $previous" in

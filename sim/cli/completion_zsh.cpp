@@ -67,7 +67,7 @@ std::string zsh_keys(const std::vector<CompletedKey>& keys) {
 {}  )
   if [[ $PREFIX == *=* ]]; then
     local key=${{PREFIX%%=*}}
-    compset -P '*='
+    compset -P '*[=,]'
     compadd -- ${{=values[$key]}}
   else
     compadd -S = -- $keys

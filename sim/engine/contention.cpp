@@ -141,7 +141,7 @@ TaskId Contention::lead_of(TaskId end) const {
 
 // Lists the transfer in this lane among those whose speed may have changed, if this rank now slows it more or less than
 // before. A transfer is listed once, on however many of its ranks this has changed.
-void Contention::look_at(std::uint32_t lane) {
+void Contention::list_if_changed(std::uint32_t lane) {
   End& end = ends_[lane];
   const Stretch now = end_stretch(end, ranks_[lane / kLanes]);
   if (now == end.stretch) return;
@@ -154,12 +154,12 @@ void Contention::look_at(std::uint32_t lane) {
 
 const std::vector<Contention::Change>& Contention::settle() {
   changes_.clear();
-  for (const FlowId flow : share_.update()) look_at(lane_of_flow_[flow]);
+  for (const FlowId flow : share_.update()) list_if_changed(lane_of_flow_[flow]);
   for (const std::uint32_t slot : dirty_) {
     Rank& rank = ranks_[slot];
     rank.dirty = false;
     for (std::uint32_t lanes = rank.lanes; lanes != 0; lanes &= lanes - 1)
-      look_at(slot * kLanes + static_cast<std::uint32_t>(std::countr_zero(lanes)));
+      list_if_changed(slot * kLanes + static_cast<std::uint32_t>(std::countr_zero(lanes)));
   }
   for (Change& c : changes_) {
     c.stretch = transfer_stretch(c.task);

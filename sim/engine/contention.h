@@ -98,7 +98,7 @@ class Contention {
   Stretch compute_stretch(const Rank& rank) const;
   Stretch transfer_stretch(TaskId lead) const;
   Stretch end_stretch(const End& end, const Rank& rank) const;
-  void look_at(std::uint32_t lane);
+  void list_if_changed(std::uint32_t lane);
   TaskId lead_of(TaskId end) const;
 
   const Plan& plan_;

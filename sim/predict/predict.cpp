@@ -72,8 +72,8 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
 // The seconds by which rolling back an update lengthens a step: the time of three simulated steps of which the middle
 // one rolls back the update before it, minus that of three steps without roll-back.
 double roll_back_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
-  const auto time = [&](bool sets_right) {
-    return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;
+  const auto time = [&](bool redoes_update) {
+    return simulate(repeat_steps(folded, {false, redoes_update, false}), timing, stop).step_time;
   };
   return seconds(time(true) - time(false));
 }

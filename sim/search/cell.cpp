@@ -32,7 +32,7 @@ ScheduleShape schedule_shape(const Spec& base, const SearchCell& cell) {
           .extra_warm_up = base.strategy.extra_warm_up};
 }
 
-bool in_usual_turns(const Spec& base, const SearchCell& cell) {
+bool in_megatron_order(const Spec& base, const SearchCell& cell) {
   const ScheduleShape s = schedule_shape(base, cell);
   return !find_schedule(cell.memory_plan.schedule).takes_turns ||
          (s.micro_batches % s.stages == 0 && s.group == s.stages && s.extra_warm_up == 0);

@@ -32,6 +32,6 @@ ScheduleShape schedule_shape(const Spec& base, const SearchCell& cell);
 
 // Whether an interleaved schedule sends micro-batches through the chunks in Megatron-LM's order, which the closed
 // formulas of the bounds assume; true for every schedule that is not interleaved.
-bool in_usual_turns(const Spec& base, const SearchCell& cell);
+bool in_megatron_order(const Spec& base, const SearchCell& cell);
 
 }  // namespace orrery

@@ -25,7 +25,7 @@ struct AddedChunk {
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
   return {sums[end].through - sums[first].through, 0,
           sums[end].issue - sums[first].issue,     sums[end].compute - sums[first].compute,
-          sums[end].beside - sums[first].beside,   sums[end].hides - sums[first].hides,
+          sums[end].beside - sums[first].beside,   sums[end].free_overlap - sums[first].free_overlap,
           sums[end].late - sums[first].late};
 }
 

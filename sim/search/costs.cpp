@@ -27,7 +27,7 @@ constexpr std::size_t kPasses = 3;
 struct Segment {
   std::uint32_t frame = kNone;
   Pass pass = Pass::forward;
-  Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0, hides = 0;
+  Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0, free_overlap = 0;
   Picoseconds read = -1;    // time when the pass first reads the gradient of the block's output
   Picoseconds written = 0;  // time when the gradients of the block's weights (FSDP unit) are complete
 
@@ -150,7 +150,7 @@ class Probe {
       if (is_own(t) && writes_unit(op)) segments_.back().written = trace_.spans[t].ended;
       if (is_own(t) && op.lane != LaneKind::compute && counts(op.lane)) {
         segments_.back().beside += bare_.of(0, plan_.tasks[t].op).duration;
-        segments_.back().hides += hides(t);
+        segments_.back().free_overlap += free_overlap(t);
       }
       if (op.lane != LaneKind::compute || runs_once(op)) continue;
       if (is_own(t) && segments_.back().begin < 0) segments_.back().begin = trace_.spans[t].entered;
@@ -177,7 +177,7 @@ class Probe {
   // kernels wait for t. Where t already slows kernels by a pressure P (share of their time alone), a further transfer
   // of pressure p takes p / (1 + P + p) of the kernels' time instead of p / (1 + p). That is at least 1 / (1 + P) of
   // it, so P / (1 + P) of t's duration counts.
-  Picoseconds hides(TaskId t) const {
+  Picoseconds free_overlap(TaskId t) const {
     const Span& s = trace_.spans[t];
     const OpTiming& timing = bare_.of(0, plan_.tasks[t].op);
     const auto idle =
@@ -284,7 +284,7 @@ class Probe {
       cost.issue = segment.issue;
       cost.compute = segment.compute;
       cost.beside = segment.beside;
-      cost.hides = segment.hides;
+      cost.free_overlap = segment.free_overlap;
       cost.late = segment.late + (segment.result > 0 ? std::max<Picoseconds>(0, segment.end - segment.result) : 0);
       if (segment.pass == Pass::forward) {
         block.forward_extra = std::max(block.forward_extra, segment.most - kept);
@@ -310,7 +310,7 @@ class Probe {
 
   static void least(PassCost& a, const PassCost& b) {
     a = {std::min(a.through, b.through), std::min(a.busy, b.busy),     std::min(a.issue, b.issue),
-         std::min(a.compute, b.compute), std::min(a.beside, b.beside), std::max(a.hides, b.hides),
+         std::min(a.compute, b.compute), std::min(a.beside, b.beside), std::max(a.free_overlap, b.free_overlap),
          std::max(a.late, b.late)};
   }
   static void least(BlockCost& a, const BlockCost& b) {

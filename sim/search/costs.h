@@ -24,7 +24,7 @@ namespace orrery {
 //   late     the part of `through` that may come after the block's result is complete: sums of gradients, and the
 //            handling of an FSDP unit's gradients
 struct PassCost {
-  Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, hides = 0, late = 0;
+  Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, free_overlap = 0, late = 0;
 
   Picoseconds to_result() const { return through - late; }
 

@@ -18,7 +18,7 @@ constexpr double kBytesOfMiB = 1048576.0;
 const KnownOrder* order_to_play(BoundCache& cache, const CellWork& work) {
   const MemoryPlan& memory_plan = work.cell.memory_plan;
   const Spec& base = cache.space.base();
-  const bool closed = work.in_turn && in_usual_turns(base, work.cell);
+  const bool closed = work.in_turn && in_megatron_order(base, work.cell);
   if (closed || work.cell.layout.pipeline == 1 || needs_times(memory_plan.schedule)) return nullptr;
   return cache.orders.of(memory_plan.schedule, schedule_shape(base, work.cell));
 }
@@ -29,7 +29,7 @@ std::int64_t forwards_first(const Spec& base, const SearchCell& cell, std::int64
   const ScheduleRow& row = find_schedule(cell.memory_plan.schedule);
   if (p == 1) return 1;
   if (row.in_flight != nullptr) return row.in_flight(p, s, m);
-  if (!row.takes_turns || !in_usual_turns(base, cell)) return 1;
+  if (!row.takes_turns || !in_megatron_order(base, cell)) return 1;
   return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
 }
 

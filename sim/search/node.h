@@ -35,7 +35,7 @@ struct SearchNode {
   MemoryPlan what;
   Features features;
 
-  SearchPlace place() const { return {layout, group, cell, feature, what.activation_layers}; }
+  SearchPosition place() const { return {layout, group, cell, feature, what.activation_layers}; }
   auto order() const { return std::tie(value, layout, group, cell, feature, what.activation_layers); }
   bool operator>(const SearchNode& other) const { return order() > other.order(); }
 };

@@ -58,7 +58,7 @@ const KnownOrder* order_of_plan(BoundCache& cache, const CellWork& work) {
 // The least work that a stage still has to do at the moment when the first of all stages begins backward. busy, hides:
 // as in PassCost; gathered: number of layers whose weights have been gathered by then.
 struct WorkLeft {
-  Picoseconds busy = 0, hides = 0;
+  Picoseconds busy = 0, free_overlap = 0;
   std::int64_t gathered = 0;
 };
 
@@ -68,10 +68,11 @@ WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t p
   const StageWork& stage = work.stages[s];
   const std::int64_t m = work.cell.micro_batches;
   WorkLeft left{m * (stage.forward.busy + stage.backward.busy + stage.weight.busy),
-                m * (stage.forward.hides + stage.backward.hides + stage.weight.hides), prefetch_units + 1};
+                m * (stage.forward.free_overlap + stage.backward.free_overlap + stage.weight.free_overlap),
+                prefetch_units + 1};
   const auto had = [&](std::int64_t k) {
     left.busy -= work.virtual_stages[k].forward.through;
-    left.hides -= work.virtual_stages[k].forward.hides;
+    left.free_overlap -= work.virtual_stages[k].forward.free_overlap;
     left.gathered += work.cut->layers[k] + 2;  // two more units: embedding and output
   };
   for (const Action& a : order.schedule.order[s]) {
@@ -130,7 +131,7 @@ Picoseconds after_turn(LayoutCosts& costs, const CellBounds& cell, const Feature
   if (!work.units) return std::max(left.busy + cell.time.updates[s], left.busy + back + least);
   ReplicaGroup& group = replicas_of(costs.cache, work.cell, at);
   const UnitTimes units = unit_times(costs.cache, group, work, stage, left.gathered);
-  return with_units(units, left.busy, std::max<Picoseconds>(0, left.hides), std::max(back, units.after)) + least;
+  return with_units(units, left.busy, std::max<Picoseconds>(0, left.free_overlap), std::max(back, units.after)) + least;
 }
 
 }  // namespace orrery

@@ -158,7 +158,8 @@ std::string Space::text_of(const Point& point) const {
   text += offload_text(c);
   if (c.recompute != "none") text += fmt::format(", recompute {}", c.recompute);
   if (c.recompute_layers >= 0) text += fmt::format(" of {} layers a stage", c.recompute_layers);
-  if (told_apart(l, f.rank_order) != told_apart(l, w.layout.rank_order)) text += fmt::format(", {}", f.rank_order);
+  if (effective_order(l, f.rank_order) != effective_order(l, w.layout.rank_order))
+    text += fmt::format(", {}", f.rank_order);
   if (f.gradient_reduce != reduces_beside(w, c.sharding))
     text += f.gradient_reduce ? ", reduce under backward" : ", reduce after backward";
   if (f.parameter_gather != w.communication.overlap_parameter_gather)
@@ -191,7 +192,7 @@ std::optional<Report> evaluate(const Space& space, const Profile& profile, const
   return std::move(result.report);
 }
 
-Point point_at(const Space& space, const std::vector<RankLayout>& layouts, const SearchPlace& place) {
+Point point_at(const Space& space, const std::vector<RankLayout>& layouts, const SearchPosition& place) {
   const auto [l, g, c, f, away] = place;
   const RankLayout& layout = layouts[static_cast<std::size_t>(l)];
   const MemoryPlan group = space.groups(layout)[static_cast<std::size_t>(g)];

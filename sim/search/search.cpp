@@ -396,8 +396,8 @@ class Search {
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::map<SearchSite, std::int64_t> best_of_;
   std::vector<Node> possible_;  // search nodes of all RankLayouts that are possible
-  std::set<SearchPlace> simulated_;
-  std::map<SearchPlace, Bytes> too_large_;  // for each simulated strategy that did not fit, the bytes that it needed
+  std::set<SearchPosition> simulated_;
+  std::map<SearchPosition, Bytes> too_large_;  // for each simulated strategy that did not fit, the bytes that it needed
   // limit_: the greatest bound (picoseconds or bytes) with which a search node is still worth a simulation
   std::int64_t best_ = kNothing, limit_ = kNothing;
   std::int64_t floor_ = 0;  // least bound of all search nodes that are still to be split

@@ -38,14 +38,14 @@ struct SearchOptions {
 // A position in the order in which the space lists strategies: index of the RankLayout; index of the group of memory
 // plans that differ only in recomputation and offloaded activations; index of the memory plan (cell) in the group;
 // index of overlaps and order of ranks (Features); number of layers of a stage whose activations are offloaded.
-using SearchPlace = std::array<std::int64_t, 5>;
+using SearchPosition = std::array<std::int64_t, 5>;
 
 // A strategy that was simulated, with its lower bounds and its report.
 struct Found {
   Point point;
   Bound bound;
   Report report;
-  SearchPlace place{};
+  SearchPosition place{};
   bool here = true;  // whether this process has simulated the strategy
 };
 
@@ -117,7 +117,7 @@ std::optional<Report> evaluate(const Space& space, const Profile& profile, const
                                std::string* why = nullptr, const std::atomic<bool>* stop = nullptr);
 
 // The strategy at a position of the space (Found::place). layouts: the result of Space::layouts().
-Point point_at(const Space& space, const std::vector<RankLayout>& layouts, const SearchPlace& place);
+Point point_at(const Space& space, const std::vector<RankLayout>& layouts, const SearchPosition& place);
 
 // Why a space has no strategy: the rule that the first strategy breaks, or the reason why the planner refuses it.
 std::string why_nothing(const Space& space, const Profile& profile, const std::vector<RankLayout>& layouts);

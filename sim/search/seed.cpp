@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kGuesses = 4;  // number of RankLayouts to try first, for each value of StatesLie
+constexpr std::size_t kGuesses = 4;  // number of RankLayouts to try first, for each value of StatePlacement
 
 // If weights, gradients and optimizer states take no more than this share of a GPU's memory, activations and buffers
 // probably fit too.
@@ -65,16 +65,16 @@ std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<Rank
   for (std::size_t i = 0; i < layouts.size(); ++i)
     (states_of(weights, layouts[i]) <= most ? roomy : others).push_back(i);
   std::vector<FirstGuess> first;
-  const auto take_first = [&](std::vector<std::size_t>& from, StatesLie states) {
+  const auto take_first = [&](std::vector<std::size_t>& from, StatePlacement states) {
     const auto end = from.begin() + static_cast<std::ptrdiff_t>(std::min(kGuesses, from.size()));
     std::partial_sort(from.begin(), end, from.end(), [&](std::size_t a, std::size_t b) {
       return std::tuple(preference(space, layouts[a]), a) < std::tuple(preference(space, layouts[b]), b);
     });
     for (auto i = from.begin(); i != end; ++i) first.push_back({*i, states});
   };
-  take_first(roomy, StatesLie::whole_weights);
-  take_first(others, StatesLie::on_device);
-  take_first(others, StatesLie::offloaded);
+  take_first(roomy, StatePlacement::whole_weights);
+  take_first(others, StatePlacement::on_device);
+  take_first(others, StatePlacement::offloaded);
   return first;
 }
 
@@ -86,11 +86,11 @@ namespace {
 constexpr int kGroups = 6;
 constexpr std::int64_t kContext = 64;
 
-bool is_usual(const MemoryPlan& group, StatesLie states) {
+bool is_usual(const MemoryPlan& group, StatePlacement states) {
   const ShardingRow& row = row_of(group.sharding);
-  if (states == StatesLie::whole_weights && row.shards_parameters) return false;
+  if (states == StatePlacement::whole_weights && row.shards_parameters) return false;
   const bool stay = group.offload == "none";
-  return find_schedule(group.schedule).searched == Searched::first && stay == (states != StatesLie::offloaded) &&
+  return find_schedule(group.schedule).searched == Searched::first && stay == (states != StatePlacement::offloaded) &&
          !row.hybrid && (row.reshards_after_forward || !row.shards_gradients);
 }
 
@@ -131,7 +131,7 @@ std::optional<SearchNode> down_from(const SearchOpener& opener, BoundCache& cach
 }
 
 std::optional<SearchNode> most_likely_of(const SearchOpener& opener, BoundCache& cache, SearchNode layout,
-                                         StatesLie states) {
+                                         StatePlacement states) {
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();
   SearchCounts counts;
   Bytes least = 0;
@@ -174,7 +174,7 @@ std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
   return found;
 }
 
-std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPlace, Bytes>& too_large,
+std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPosition, Bytes>& too_large,
                            Bytes room) {
   // For strategies with the same parallel degrees, the ratio of memory bound to simulated memory is nearly the same.
   constexpr double kMargin = 0.99;

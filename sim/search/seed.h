@@ -23,12 +23,12 @@ inline SearchSite site_of(const RankLayout& l) { return {l.tensor, l.context, l.
 // Which strategies the first look at the search space considers. whole_weights: each rank keeps the weights that it
 // computes with, as optimizer sharding does and parameter sharding does not; on_device: any sharding, nothing
 // offloaded; offloaded: optimizer states, or more, are offloaded.
-enum class StatesLie : std::uint8_t { whole_weights, on_device, offloaded };
+enum class StatePlacement : std::uint8_t { whole_weights, on_device, offloaded };
 
 // A RankLayout (parallel degrees) to try first, and where its weights, gradients and optimizer states are to be kept.
 struct FirstGuess {
   std::size_t layout = 0;  // index in the list of RankLayouts
-  StatesLie states = StatesLie::on_device;
+  StatePlacement states = StatePlacement::on_device;
 };
 
 // The few RankLayouts (parallel degrees) that practice would try first, likeliest first. First come those with the
@@ -52,7 +52,7 @@ struct LookedAt {
   const Space& space;
   const std::vector<RankLayout>& layouts;
   const SearchOptions& options;
-  StatesLie states = StatesLie::on_device;
+  StatePlacement states = StatePlacement::on_device;
 };
 
 // Finds the most likely strategy of each RankLayout: of the strategies with a plain schedule, sharding over all
@@ -65,7 +65,8 @@ std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
 // The RankLayouts in `found` whose strategy was simulated and did not fit in memory (too_large: the bytes that it
 // needed). Each gets a limit for the memory bound of the next strategy to try, such that this next strategy probably
 // fits in `room` bytes.
-std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPlace, Bytes>& too_large, Bytes room);
+std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<SearchPosition, Bytes>& too_large,
+                           Bytes room);
 
 // Picks the first (best) strategy for each combination of parallel degrees (SearchSite), and at most `top` strategies.
 std::vector<Found> best_of_each_site(std::vector<Found> sorted, std::size_t top);

@@ -339,7 +339,7 @@ std::vector<std::string_view> Space::rank_orders(const RankLayout& l) const {
   std::vector<std::string_view> candidates(kOrders.begin(), kOrders.end());
   if (!rank_order_.open) candidates.assign(rank_order_.values.begin(), rank_order_.values.end());
   for (const std::string_view order : candidates) {
-    std::string apart = told_apart(l, order);
+    std::string apart = effective_order(l, order);
     if (std::find(seen.begin(), seen.end(), apart) != seen.end()) continue;
     seen.push_back(std::move(apart));
     orders.push_back(order);
@@ -370,7 +370,7 @@ std::vector<Features> Space::features(const RankLayout& l, const MemoryPlan& cel
   return result;
 }
 
-std::string told_apart(const RankLayout& layout, std::string_view order) {
+std::string effective_order(const RankLayout& layout, std::string_view order) {
   std::string result;
   for (std::size_t start = 0; start < order.size(); start += 3) {
     const std::string_view word = order.substr(start, 2);

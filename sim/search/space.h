@@ -232,6 +232,6 @@ Strides strides_of(const RankLayout& layout, std::string_view rank_order);
 
 // The order of the dimensions that have more than one rank, such as "tpdp". Orders of ranks for which this is equal
 // have the same effect.
-std::string told_apart(const RankLayout& layout, std::string_view rank_order);
+std::string effective_order(const RankLayout& layout, std::string_view rank_order);
 
 }  // namespace orrery

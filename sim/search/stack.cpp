@@ -9,7 +9,7 @@ PassCost& PassCost::operator+=(const PassCost& other) {
   issue += other.issue;
   compute += other.compute;
   beside += other.beside;
-  hides += other.hides;
+  free_overlap += other.free_overlap;
   late += other.late;
   return *this;
 }

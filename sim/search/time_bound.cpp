@@ -48,7 +48,8 @@ Picoseconds units_end(const UnitTimes& units, const CellWork& work, const StageW
   const Picoseconds back = work.splits ? 0 : stage.tail + hops;
   const Picoseconds idle = std::max(stage.head + hops, units.before) + std::max(back, units.after);
   const Picoseconds busy = m * (stage.forward.busy + stage.backward.busy + stage.weight.busy);
-  return with_units(units, busy, m * (stage.forward.hides + stage.backward.hides + stage.weight.hides), idle);
+  return with_units(units, busy,
+                    m * (stage.forward.free_overlap + stage.backward.free_overlap + stage.weight.free_overlap), idle);
 }
 
 // The time in a step in which stage s waits for sends and for gathers of weights that do not run beside compute.
@@ -181,7 +182,8 @@ std::optional<Picoseconds> may_fall(const CellWork& work) {
     for (std::size_t i = 0; i < plain.size(); ++i) {
       const PassCost &a = plain[i].*pass, &b = again[i].*pass;
       if (b.to_result() < a.to_result() || b.through < a.through || b.busy < a.busy || b.issue < a.issue ||
-          b.compute < a.compute || b.busy - b.hides < a.busy - a.hides || b.through - b.hides < a.through - a.hides)
+          b.compute < a.compute || b.busy - b.free_overlap < a.busy - a.free_overlap ||
+          b.through - b.free_overlap < a.through - a.free_overlap)
         return std::nullopt;
       most = std::max(most, (b.through - b.busy) - (a.through - a.busy));
     }

@@ -87,14 +87,14 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
   return times;
 }
 
-Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds hides, Picoseconds idle) {
+Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds free_overlap, Picoseconds idle) {
   constexpr double kLonger = 1.05;  // factor by which transfers take longer when they share a link with others
   const auto lost = [](double pressure) { return pressure / (1 + pressure); };
   const double moving = static_cast<double>(std::max({units.links, units.reduce, units.gather}));
   const double both = std::max(0.0, static_cast<double>(units.reduce + units.gather) - moving);
   const double one = std::max(0.0, moving - both);
   const double most = lost(units.pressure);
-  const double hidden = static_cast<double>(hides) * kLonger * most;
+  const double hidden = static_cast<double>(free_overlap) * kLonger * most;
   const double slowed = std::max(0.0, both * most + one * lost(units.least_pressure) - hidden);
   return work + static_cast<Picoseconds>(slowed + static_cast<double>(idle) * (1 - most));
 }

@@ -26,6 +26,6 @@ UnitTimes unit_times(BoundCache& cache, ReplicaGroup& group, const CellWork& wor
 // short as the links that they share allow), P the pressure of both together and p the least pressure of one. Beside a
 // transfer of pressure p (timing.h) kernels lose p / (1 + p) of the time. hidden: what transfers cost no kernel, since
 // they run while the rank waits for its own other transfers (hides) or is idle.
-Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds hides, Picoseconds idle);
+Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds free_overlap, Picoseconds idle);
 
 }  // namespace orrery

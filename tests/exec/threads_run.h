@@ -52,7 +52,7 @@ inline void merge(Result& all, const Rank& rank, const Result& mine) {
   merge(all.initial, mine.initial);
   merge(all.weights, mine.weights);
   const Strategy& s = rank.spec.strategy;
-  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(s.loss_ranks()) : 0.0;
+  const double share = rank.position_in(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(s.loss_ranks()) : 0.0;
   for (std::size_t k = 0; k < mine.losses.size(); ++k) all.losses[k] += share * mine.losses[k];
 }
 

@@ -20,8 +20,8 @@ struct Matrices {
 };
 
 double attention_elements(const Model& m) {
-  const double h = num(m.hidden), heads = num(m.heads);
-  if (!m.mla) return h * num(m.head_dim) * (heads + 2 * num(m.kv_heads)) + heads * num(m.head_dim) * h;
+  const double h = num(m.hidden), heads = num(m.heads), gate = m.attention_gate ? heads : 0;
+  if (!m.mla) return h * num(m.head_dim) * (heads + gate + 2 * num(m.kv_heads)) + heads * num(m.head_dim) * h;
   const double key = num(m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim), value = num(m.mla->v_head_dim);
   const double q = num(m.mla->q_lora_rank), kv = num(m.mla->kv_lora_rank);
   return (q > 0 ? h * q + q * heads * key : h * heads * key) + h * (kv + num(m.mla->qk_rope_head_dim)) +
@@ -64,7 +64,8 @@ double keys_seen(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
 // FLOPs of a token in a model with adapters on all its layers' matrices, in a layer that is not the first: what is
 // frozen costs 4 FLOPs an element, an adapter 6.
 double adapted_flops(const Model& m) {
-  const double h = num(m.hidden), heads = num(m.heads * m.head_dim), qkv = heads + 2 * num(m.kv_heads * m.head_dim);
+  const double h = num(m.hidden), heads = num(m.heads * m.head_dim), gate = m.attention_gate ? heads : 0;
+  const double qkv = heads + gate + 2 * num(m.kv_heads * m.head_dim);
   const double f = num(m.feed_forward), up = m.gated ? 2 * f : f, r = num(m.lora->rank);
   double sum = 4 * (h * qkv + heads * h + h * up + f * h);
   sum += m.lora->qkv ? 6 * r * (h + qkv) : 0;

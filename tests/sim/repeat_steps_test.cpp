@@ -24,8 +24,8 @@ TEST(RepeatSteps, ValidatedStepsBehindEachOtherKeepThePeriod) {
       const Plan plan = make_plan(spec);
       const Picoseconds f = 1000, b = 1100, w = 900;
       const Timing timing = layers_alone(plan, f, b, w);
-      const auto end = [&](const std::vector<bool>& sets_right) {
-        return simulate(repeat_steps(plan, sets_right), timing).step_time;
+      const auto end = [&](const std::vector<bool>& redoes_update) {
+        return simulate(repeat_steps(plan, redoes_update), timing).step_time;
       };
       const Report report =
           make_report(spec, plan, simulate(plan, timing), std::vector<TransferNote>(plan.ops.size()), {});

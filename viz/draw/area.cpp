@@ -11,9 +11,9 @@ namespace {
 constexpr std::size_t kBoundariesPerPoint = 1024;
 
 // Goes through the times at which an event of a process begins or ends, and adds up the durations between them.
-class Walk {
+class EventSweep {
  public:
-  Walk(const Timeline& t, const MappedColumn<std::uint32_t>& tracks, Picoseconds from) : t_(t), now_(from) {
+  EventSweep(const Timeline& t, const MappedColumn<std::uint32_t>& tracks, Picoseconds from) : t_(t), now_(from) {
     for (const std::uint32_t id : tracks) {
       const Track& track = t.tracks[id];
       const EventId e = first_after(t, track, from);
@@ -110,7 +110,7 @@ AreaIndex::AreaIndex(const Timeline& timeline, unsigned threads) : processes_(ti
         if (on_device(timeline, timeline.tracks[track])) tracks.push_back(track);
       }
       processes_[p].tracks = std::move(tracks);
-      Walk walk(timeline, processes_[p].tracks, 0);
+      EventSweep walk(timeline, processes_[p].tracks, 0);
       AreaSums sums;
       std::vector<Point> points = {{0, sums}};
       for (std::size_t i = 1; walk.step(sums, timeline.end); ++i) {
@@ -132,7 +132,7 @@ AreaSums AreaIndex::up_to(const Timeline& timeline, const OfProcess& process, Pi
                                       [](Picoseconds t, const Point& p) { return t < p.time; });
   const Point& before = *(after - 1);
   AreaSums sums = before.sums;
-  Walk walk(timeline, process.tracks, before.time);
+  EventSweep walk(timeline, process.tracks, before.time);
   while (walk.step(sums, time)) {
   }
   return sums;

@@ -31,7 +31,7 @@ TEST(Call, NormStretchesCoverEveryWeightOnce) {
     const test::Job job = test::tiny_job(strategy, kCallModel);
     std::int64_t sum = 0;
     for (std::int64_t r = 0; r < job.plan.ranks; ++r) {
-      const std::int64_t copies = job.rank(r).seat(Dimension::replicate).size;
+      const std::int64_t copies = job.rank(r).position_in(Dimension::replicate).size;
       for_calls(job, r, [&](const OpCall& c) {
         if (!std::holds_alternative<SquaredNorm>(c.op.work)) return;
         for (const Stretch& s : norm_stretches(c, c.reads[0])) sum += s.count / copies;

@@ -63,14 +63,14 @@ void expect_call(const Rank& rank, const Collective& work, const Launch& launch,
   const CollectiveCall& call = p.call;
   const Bytes width = width_of(call.element);
   const std::int64_t all = std::accumulate(call.counts.begin(), call.counts.end(), std::int64_t{0});
-  const Seat& seat = rank.seat(work.group);
+  const GroupPosition& seat = rank.position_in(work.group);
   EXPECT_EQ(width, work.width);
   if (call.kind == CollectiveKind::all_reduce) {
     EXPECT_EQ(call.in, call.out);
     ASSERT_EQ(call.counts.size(), 1U);
     const bool whole = launch.arguments[0].operand.part == Part::all;
     // The plan takes what is packed to lie evenly over the shards; one member may own all of it.
-    EXPECT_LE(all * width, work.bytes * (whole ? 1 : rank.seat(Dimension::data).size));
+    EXPECT_LE(all * width, work.bytes * (whole ? 1 : rank.position_in(Dimension::data).size));
     if (p.packed.runs.empty()) {
       EXPECT_TRUE(all == 0 || inside(rank, launch, call.in, all * width));
     } else {

@@ -26,11 +26,11 @@ TEST(Rank, SitsInItsGroups) {
       EXPECT_EQ(rank.number, r);
       EXPECT_EQ(rank.replica, at[r].data);
       EXPECT_EQ(rank.plan.classes.size(), 1U);
-      EXPECT_EQ(rank.seat(Dimension::tensor).index, at[r].tensor);
-      EXPECT_EQ(rank.seat(Dimension::pipeline).index, at[r].pipeline);
+      EXPECT_EQ(rank.position_in(Dimension::tensor).index, at[r].tensor);
+      EXPECT_EQ(rank.position_in(Dimension::pipeline).index, at[r].pipeline);
       for (std::size_t d = 0; d < rank.plan.dimensions.size(); ++d) {
         const auto& group = rank.group(static_cast<Dimension>(d));
-        const Seat& seat = rank.seats[d];
+        const GroupPosition& seat = rank.positions[d];
         EXPECT_EQ(seat.size, static_cast<std::int64_t>(group.size()));
         ASSERT_LT(seat.index, seat.size);
         EXPECT_EQ(group[static_cast<std::size_t>(seat.index)], r);

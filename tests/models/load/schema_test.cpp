@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/input_file.h"
+#include "models/load/load_spec.h"
 #include "models/load/reference.h"
 #include "models/load/tree.h"
 #include "models/spec/recipes.h"
@@ -82,7 +83,17 @@ TEST(Schema, OtherNamesUnitsAndShortFormsHold) {
       holds("model: meta-llama/Llama-3.1-8B\nsequence: 8Ki\ncluster: {node: H100, nodes: 2}\nsoftware: nemo\n"));
 }
 
+// YAML reads some names as numbers, and the reader takes them.
+TEST(Schema, NamesThatLookLikeNumbersHold) {
+  EXPECT_TRUE(
+      holds("model: {base: gpt3-175b, name: 405}\nsequence: 0.5k\ncluster: {node: dgx-a100, host: {cpu: 8480}}\n"));
+  EXPECT_TRUE(holds(kPlain + "search: {tensor: [1, 2], schedule: 1f1b}\n"));
+}
+
 TEST(Schema, MistakesDoNotHold) {
+  EXPECT_FALSE(holds("model: gpt3-175b\nsequence: 2048.5\ncluster: dgx-a100\n"));
+  EXPECT_FALSE(holds(kPlain + "search: {tensor: {from: 1}}\n"));
+  EXPECT_FALSE(holds(kPlain + "strategy: {recompute: {}}\n"));
   EXPECT_FALSE(holds("model: gpt3-175b\nsequence: 2048\n"));
   EXPECT_FALSE(holds(kPlain + "stratgy: {tensor: 2}\n"));
   EXPECT_FALSE(holds(kPlain + "strategy: {tensr: 2}\n"));
@@ -97,6 +108,21 @@ TEST(Schema, MistakesDoNotHold) {
   EXPECT_FALSE(holds("model: gpt3-175b\nsequence: 2048\ncluster: dgx-a101\n"));
   EXPECT_FALSE(holds(kPlain + "software: {profile: megatron-care}\n"));
   EXPECT_FALSE(holds("model: {base: gpt3-175b, layers: many}\nsequence: 2048\ncluster: dgx-a100\n"));
+}
+
+// Lists of words refuse a map, which an empty one was not.
+TEST(Schema, TheReaderRefusesAMapForAListOfWords) {
+  for (const char* text : {"strategy: {recompute: {}}\n", "model: {base: gpt3-175b, frozen: {}}\n"}) {
+    std::string whole = text;
+    for (const char* line : {"model: gpt3-175b\n", "sequence: 2048\n", "cluster: dgx-a100\n"})
+      if (std::string_view(line) != "model: gpt3-175b\n" || !whole.starts_with("model")) whole += line;
+    try {
+      parse_spec(whole, "spec.yaml");
+      ADD_FAILURE() << whole;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("needs a word or a list of words"), std::string::npos) << e.what();
+    }
+  }
 }
 
 }  // namespace

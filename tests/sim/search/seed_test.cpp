@@ -94,11 +94,11 @@ TEST(SearchLook, FirstGuessesTakeAsFewRanksOfAModelAsHoldItsStates) {
   const Space small = open_space("llama-3.1-8b", 1), large = open_space("llama-3.1-70b", 1);
   const auto layouts = small.layouts();
   const FirstGuess first = first_guesses(small, layouts, room).front();
-  EXPECT_EQ(first.states, StatesLie::whole_weights);
+  EXPECT_EQ(first.states, StatePlacement::whole_weights);
   EXPECT_EQ(layouts[first.layout].tensor * layouts[first.layout].pipeline * layouts[first.layout].context, 1);
   const std::vector<FirstGuess> guesses = first_guesses(large, large.layouts(), room);
   EXPECT_FALSE(guesses.empty());
-  for (const FirstGuess& guess : guesses) EXPECT_NE(guess.states, StatesLie::whole_weights);
+  for (const FirstGuess& guess : guesses) EXPECT_NE(guess.states, StatePlacement::whole_weights);
 }
 
 // A mixture of experts on 16 GPUs has thousands of layouts, whose bounds take most of a minute: none is looked at
