@@ -42,16 +42,16 @@ std::string text_of(const StateFormula& f);           // the formula, for exampl
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 
 // Number of weights (elements) that a class of ranks holds before sharding, of one kind (copies, as in state_formula).
-// again: only weights that are gathered a second time, for backward; frozen: only weights that do not train, else only
-// weights that do.
-std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false,
-                         bool frozen = false);
+// Only weights that train are counted. again: only those that are gathered a second time, for backward.
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
+// Bytes, as they are gathered, of the weights that do not train and that a class of ranks holds before sharding; copies
+// and again as in elements_of().
+Bytes frozen_gathers(const Spec& spec, const Plan& plan, std::size_t slot, Dimension copies, bool again);
 // Bytes of the weights of a class of ranks that do not train.
 double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot);
-Bytes states_in_plan(const Plan& plan,
-                     // Bytes of model states (parameters, gradients, optimizer states) that a class of ranks has in the
-                     // plan, without buffers beside them
-                     std::size_t slot);
+// Bytes of model states (parameters, gradients, optimizer states) that a class of ranks has in the plan, without
+// buffers beside them.
+Bytes states_in_plan(const Plan& plan, std::size_t slot);
 
 // Bytes that one GPU sends per step, averaged over ranks.
 struct Volume {

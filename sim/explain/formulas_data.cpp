@@ -17,17 +17,26 @@ namespace {
 
 double figure(std::int64_t n) { return static_cast<double>(n); }
 
-// Mean number of weights (elements) on a rank. sent: only those that a rank sends in a ring of the n ranks that hold
-// copies of them, which is the share (n - 1) / n.
-double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false,
-                        bool frozen = false) {
+// Mean over all ranks of an amount that each class of ranks has. sent: only the part that a rank sends in a ring of the
+// n ranks that hold copies of the same weights, which is the share (n - 1) / n.
+template <class Amount>
+double average(const Plan& plan, Dimension copies, bool sent, const Amount& of_class) {
   double sum = 0;
   for (std::size_t s = 0; s < plan.classes.size(); ++s) {
     const double n = figure(group_size(plan, copies, s));
-    sum += figure(elements_of(plan, s, copies, again, frozen)) * figure(plan.classes[s].multiplicity) *
-           (sent ? (n - 1) / n : 1);
+    sum += figure(of_class(s)) * figure(plan.classes[s].multiplicity) * (sent ? (n - 1) / n : 1);
   }
   return sum / figure(plan.ranks);
+}
+
+// Mean number of weights (elements) on a rank that train.
+double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false) {
+  return average(plan, copies, sent, [&](std::size_t s) { return elements_of(plan, s, copies, again); });
+}
+
+// Mean bytes of the weights on a rank that do not train, as they are gathered.
+double average_frozen(const Spec& spec, const Plan& plan, Dimension copies, bool sent, bool again) {
+  return average(plan, copies, sent, [&](std::size_t s) { return frozen_gathers(spec, plan, s, copies, again); });
 }
 
 bool holds_word_table(const Block& block) {
@@ -102,10 +111,10 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
     v.bytes = reductions * g * all + m * w * (all + again);
   }
   // Frozen weights have gathers of their own, in forward and where backward reads them.
-  const double frozen = row.shards_parameters ? average_elements(plan, copies, true, false, true) : 0;
+  const double frozen = row.shards_parameters ? average_frozen(spec, plan, copies, true, false) : 0;
   if (frozen > 0) {
-    v.formula += " + m(F+G)·w";
-    v.bytes += m * w * (frozen + average_elements(plan, copies, true, true, true));
+    v.formula += " + m(F+G)";
+    v.bytes += m * (frozen + average_frozen(spec, plan, copies, true, true));
   }
   const bool tied = copies == Dimension::data && unit_gradients(spec, row);
   const double table = tied ? table_used_twice(spec, plan) : 0;
@@ -121,8 +130,8 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   v.numbers =
       fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, group_sizes(plan, copies), m, g, w);
   if (frozen > 0)
-    v.numbers += fmt::format(", F = {:.4g} frozen, G of them gathered again",
-                             average_elements(plan, copies, false, false, true));
+    v.numbers += fmt::format(", F = {:.4g} B of frozen weights, G of them gathered again",
+                             average_frozen(spec, plan, copies, false, false));
   if (v.formula.find('A') != std::string::npos)
     v.numbers += fmt::format(", A = {:.4g} gathered again", average_elements(plan, copies, false, true));
   if (table > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table);

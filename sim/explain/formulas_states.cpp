@@ -91,7 +91,8 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
     f.optimizer -= f.whole;
   }
   f.some = some_moments(s.optimizer, plan);
-  if (unit_gradients(spec, row) && !fresh_gradients(spec, row)) f.whole_gradients = f.gradients;
+  // Sums that wait for their reduction have the reduction's precision; only reduced shards are widened.
+  if (unit_gradients(spec, row) && !fresh_gradients(spec, row)) f.whole_gradients = storage_bytes(s.gradient_precision);
   if (s.zero_quantize.secondary_shards)
     f.some += static_cast<double>(width) * static_cast<double>(group_size(plan, copies)) /
               static_cast<double>(group_size(plan, Dimension::data_in_node));
@@ -127,24 +128,26 @@ std::string text_of(const StateFormula& f) {
 }
 
 // Whether a pass (forward or backward) of a block frees its gathered weights.
-static bool gives_up_unit(const Plan& plan, const std::vector<std::uint32_t>& pass) {
-  const auto is_unit = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered && o.tile == 0; };
+static bool gives_up_unit(const Plan& plan, const std::vector<std::uint32_t>& pass, std::uint16_t gathered) {
+  const auto is_unit = [&](const Operand& o) { return o.scope == Scope::unit && o.slot == gathered && o.tile == 0; };
   return std::ranges::any_of(pass, [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, is_unit); });
 }
 
 // How many times backward gathers a tile of a weight; the tile is freed after each use.
-static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::uint16_t tile) {
-  const auto of_tile = [&](const Operand& o) {
-    return o.scope == Scope::unit && o.slot == kGathered && o.tile == tile;
-  };
+static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::uint16_t tile, std::uint16_t gathered) {
+  const auto of_tile = [&](const Operand& o) { return o.scope == Scope::unit && o.slot == gathered && o.tile == tile; };
   return std::ranges::count_if(block.backward,
                                [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_tile); });
 }
 
-std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again, bool frozen) {
+// Adds up `amount` of every weight of a class of ranks, of one kind of copies; again: only of weights that are gathered
+// a second time, as often as they are. gathered: the unit's buffer that they are gathered into.
+template <class Amount>
+static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimension copies, bool again,
+                                     std::uint16_t gathered, const Amount& amount) {
   const bool apart = sums_table_apart(plan, slot);
   struct Unit {
-    // together: elements of the unit that are gathered at once; tiles: elements that are gathered tile by tile.
+    // together: amount of the unit that is gathered at once; tiles: amount that is gathered tile by tile.
     std::int64_t together = 0, tiles = 0;
     // how often a micro-batch frees the unit's weights; each time they have to be gathered again
     std::int64_t gathers = 0;
@@ -158,12 +161,13 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, b
     if (f.slot != slot || !weights || f.micro_batch != 0) continue;
     const auto at = units.try_emplace(f.unit).first;
     const bool fresh = seen.insert({f.unit, f.base, f.frozen_base}).second;
-    at->second.gathers += (gives_up_unit(plan, block.forward) ? 1 : 0) + (gives_up_unit(plan, block.backward) ? 1 : 0);
+    at->second.gathers += (gives_up_unit(plan, block.forward, gathered) ? 1 : 0) +
+                          (gives_up_unit(plan, block.backward, gathered) ? 1 : 0);
     for (const LocalParameter& p : block.parameters) {
-      if (!fresh || p.frozen != frozen || copies_of(p, apart) != copies) continue;
+      if (!fresh || copies_of(p, apart) != copies) continue;
       const bool tile = p.tile > 0;
       (tile ? at->second.tiles : at->second.together) +=
-          p.out * p.in * (tile && again ? uses_in_backward(plan, block, p.tile) : 1);
+          amount(p) * (tile && again ? uses_in_backward(plan, block, p.tile, gathered) : 1);
     }
   }
   // A unit of several blocks is freed by an op of its own ("release unit").
@@ -181,6 +185,22 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, b
   return sum;
 }
 
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again) {
+  return sum_over_weights(plan, slot, copies, again, kGathered,
+                          [](const LocalParameter& p) { return p.frozen ? 0 : p.out * p.in; });
+}
+
+// Weights in NF4 are gathered as they are stored, with the scales of their blocks.
+static Bytes bytes_of_frozen(const LocalParameter& p, Bytes width) {
+  return !p.frozen ? 0 : p.nf4 ? nf4_bytes(p.out * p.in) : p.out * p.in * width;
+}
+
+Bytes frozen_gathers(const Spec& spec, const Plan& plan, std::size_t slot, Dimension copies, bool again) {
+  const Bytes width = storage_bytes(spec.strategy.precision);
+  return sum_over_weights(plan, slot, copies, again, kGatheredFrozen,
+                          [&](const LocalParameter& p) { return bytes_of_frozen(p, width); });
+}
+
 double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {
   const Bytes width = storage_bytes(spec.strategy.precision);
   const auto shards = static_cast<double>(
@@ -189,8 +209,7 @@ double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {
   for (const Frame& f : plan.frames) {
     if (f.slot != slot || f.state == kNone || f.micro_batch != 0) continue;
     for (const LocalParameter& p : plan.blocks[f.block].parameters) {
-      const std::int64_t elements = p.out * p.in;
-      if (p.frozen) blocks[{f.state, f.frozen_base + p.offset}] = p.nf4 ? nf4_bytes(elements) : elements * width;
+      if (p.frozen) blocks[{f.state, f.frozen_base + p.offset}] = bytes_of_frozen(p, width);
     }
   }
   double sum = 0;

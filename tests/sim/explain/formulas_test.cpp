@@ -52,6 +52,30 @@ TEST(Formulas, WholeMastersLieBesideNarrowerShardsAlone) {
   }
 }
 
+// Sums of gradients that wait for the last micro-batch (no_sync) have the reduction's precision, reduced shards that of
+// the parameters' shards.
+TEST(Formulas, WaitingGradientsAreNotWidened) {
+  for (const char* sharding : {"fsdp", "fsdp-grad-op"}) {
+    const Spec spec = spec_of({"software=pytorch-fsdp", "strategy.no_sync=true", "strategy.gradient_precision=bf16",
+                               fmt::format("strategy.sharding={}", sharding)});
+    const Prediction p = predict(spec);
+    const double formula = state_formula(spec, p.plan).bytes(static_cast<double>(elements_of(p.plan, 0)));
+    EXPECT_NEAR(formula, static_cast<double>(states_in_plan(p.plan, 0)), 100) << sharding;
+  }
+}
+
+// Frozen weights in NF4 are gathered in 4 bits and their scales.
+TEST(Formulas, FrozenWeightsAreSentAsTheyAreStored) {
+  for (const char* weights : {"precision", "nf4"}) {
+    const Spec spec = spec_of({"model.tied_embeddings=false", "strategy.sharding=hsdp", "strategy.shard_group=2",
+                               fmt::format("model.lora={{rank: 4, weights: {}}}", weights)});
+    const Prediction p = predict(spec);
+    const std::vector<Volume> list = volumes(spec, p.plan, p.report);
+    ASSERT_FALSE(list.empty());
+    EXPECT_NEAR(list[0].simulated / list[0].bytes, 1, 1e-3) << weights;
+  }
+}
+
 // Unlike ends of a pipeline reduce a tied table over all their ranks, and cut its states over these; stages of several
 // ranks send as much as their parts of a micro-batch take.
 TEST(Formulas, KnowStagesOfSeveralRanks) {
