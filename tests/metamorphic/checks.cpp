@@ -115,6 +115,18 @@ double meetings_s(const Run& run, const Run& longer) {
   return std::min(sum, kContestedTolerance * run.report.step_time_s) + unsteady_s(run) + unsteady_s(longer);
 }
 
+double overlapping_meetings_s(const Run& run, const Run& longer) {
+  if (!is_asynchronous(run.spec.strategy)) return 0;
+  double sum = 0;
+  for (const CommunicationRow& a : run.report.communication) {
+    for (const CommunicationRow& b : longer.report.communication) {
+      const bool same = a.group == b.group && a.op == b.op && a.link == b.link && a.algorithm == b.algorithm;
+      if (same && a.bytes_per_gpu > 0) sum += std::max(0.0, b.time_s - a.time_s * b.bytes_per_gpu / a.bytes_per_gpu);
+    }
+  }
+  return sum;
+}
+
 std::vector<std::string> calls_of(const Run& run) {
   std::vector<CommunicationRow> rows = run.report.communication;
   const auto bytes = [](const CommunicationRow& row) {

@@ -51,8 +51,8 @@ void more_micro_batches(Checks& checks, const Subject& s) {
   if (s.run.spec.strategy.offload.activations != MemoryTier::device) return;
   // A host that waits for its device loses the lead with which it began the step.
   const auto launch = [](const Run& run) { return run.report.time_s[static_cast<std::size_t>(TimeKind::launch)]; };
-  const double allowed =
-      2 * (before + unsteady_s(s.run)) + unsteady_s(*twice) + std::max(0.0, launch(*twice) - 2 * launch(s.run));
+  const double allowed = 2 * (before + unsteady_s(s.run)) + unsteady_s(*twice) +
+                         std::max(0.0, launch(*twice) - 2 * launch(s.run)) + overlapping_meetings_s(s.run, *twice);
   checks.went("batch x2 superlinear", s.run, after / allowed - 1);
   if (after > allowed * (1.01 + checks.slack(s.run))) checks.violated("batch x2 superlinear", text, s.spec, more);
   const Bytes a = s.run.report.memory.peak, b = twice->report.memory.peak;
