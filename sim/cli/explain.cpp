@@ -92,8 +92,7 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
   // Dimensions in which some weights are sharded in another way than most: those of experts and of token embeddings.
   constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};
-  const StateFormula all = state_formula(spec, p.plan);
-  const StateFormula f = of_slot(all, p.plan, 0);
+  const StateFormula f = of_slot(state_formula(spec, p.plan), p.plan, 0);
   const double largest = as_double(p.report.memory.peak);
   const Scale scale = memory_scale(largest);
   const std::string unit(scale.unit);
@@ -126,8 +125,8 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
       bytes += kept.bytes(n);
       numbers += (numbers.empty() ? "" : " + ") + with_numbers(kept, n);
     };
-    add(of_slot(all, p.plan, s), Dimension::data);
-    for (const Dimension copies : kOthers) add(state_formula(spec, p.plan, copies), copies);
+    add(of_slot(state_formula(spec, p.plan, Dimension::data, s), p.plan, s), Dimension::data);
+    for (const Dimension copies : kOthers) add(state_formula(spec, p.plan, copies, s), copies);
     if (const double frozen = frozen_bytes(spec, p.plan, s); frozen > 0) {
       bytes += frozen;
       numbers += fmt::format(" + {:.4g} of what is frozen", frozen);

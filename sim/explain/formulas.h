@@ -30,8 +30,10 @@ struct StateFormula {
   double bytes(double elements) const;
 };
 // The formula for one kind of weights. copies: expert_data for weights of experts; embedding for token embeddings whose
-// gradients the first and last stage reduce together; data for all other weights.
-StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies = Dimension::data);
+// gradients the first and last stage reduce together; data for all other weights. slot: the class of ranks whose
+// weights they are; with Muon a parameter's mean bytes depend on how many of a stage's weights are matrices.
+StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies = Dimension::data,
+                           std::size_t slot = 0);
 // The formula for one class of ranks, where not all ranks update weights: parameter servers hold shards of all states,
 // and ranks that update nothing hold no optimizer states.
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot);
@@ -44,6 +46,8 @@ std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 // Number of weights (elements) that a class of ranks holds before sharding, of one kind (copies, as in state_formula).
 // Only weights that train are counted. again: only those that are gathered a second time, for backward.
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
+// Of these, the elements of matrices of layers, which Muon orthogonalizes.
+std::int64_t layer_matrices(const Plan& plan, std::size_t slot, Dimension copies);
 // Bytes, as they are gathered, of the weights that do not train and that a class of ranks holds before sharding; copies
 // and again as in elements_of().
 Bytes frozen_gathers(const Spec& spec, const Plan& plan, std::size_t slot, Dimension copies, bool again);

@@ -51,26 +51,19 @@ double StateFormula::bytes(double elements) const {
 namespace {
 
 // Bytes of optimizer moments per parameter that are not whole numbers: scales of eight-bit moments, and moments that
-// only some parameters have.
-double some_moments(const Optimizer& o, const Plan& plan) {
+// only some parameters have. Muon keeps a second moment of those weights of a class of ranks alone that are no matrices
+// of layers; stages differ in their share.
+double some_moments(const Optimizer& o, const Plan& plan, Dimension copies, std::size_t slot) {
   if (o.eight_bit) return 4.0 * o.moments() / static_cast<double>(kMomentBlock);
-  if (o.kind != OptimizerKind::muon) return 0;
-  double all = 0, matrices = 0;
-  for (const Frame& f : plan.frames) {
-    const Block& block = plan.blocks[f.block];
-    if (f.micro_batch != 0) continue;
-    for (const LocalParameter& p : block.parameters) {
-      const auto elements = static_cast<double>(p.out * p.in);
-      all += elements;
-      matrices += p.in > 1 && block.role == BlockRole::layer ? elements : 0;
-    }
-  }
-  return static_cast<double>(o.moment_bytes) * (1 - matrices / all);
+  const std::int64_t all = elements_of(plan, slot, copies);
+  if (o.kind != OptimizerKind::muon || all == 0) return 0;
+  const std::int64_t matrices = layer_matrices(plan, slot, copies);
+  return static_cast<double>(o.moment_bytes) * (1 - static_cast<double>(matrices) / static_cast<double>(all));
 }
 
 }  // namespace
 
-StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies) {
+StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies, std::size_t slot) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
   const Bytes width = storage_bytes(s.precision);
@@ -90,7 +83,7 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
     f.whole = s.optimizer.master_bytes;
     f.optimizer -= f.whole;
   }
-  f.some = some_moments(s.optimizer, plan);
+  f.some = some_moments(s.optimizer, plan, copies, slot);
   // Sums that wait for their reduction have the reduction's precision; only reduced shards are widened.
   if (unit_gradients(spec, row) && !fresh_gradients(spec, row)) f.whole_gradients = storage_bytes(s.gradient_precision);
   if (s.zero_quantize.secondary_shards)
@@ -167,7 +160,7 @@ static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimensi
       if (!fresh || copies_of(p, apart) != copies) continue;
       const bool tile = p.tile > 0;
       (tile ? at->second.tiles : at->second.together) +=
-          amount(p) * (tile && again ? uses_in_backward(plan, block, p.tile, gathered) : 1);
+          amount(block, p) * (tile && again ? uses_in_backward(plan, block, p.tile, gathered) : 1);
     }
   }
   // A unit of several blocks is freed by an op of its own ("release unit").
@@ -187,7 +180,13 @@ static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimensi
 
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again) {
   return sum_over_weights(plan, slot, copies, again, kGathered,
-                          [](const LocalParameter& p) { return p.frozen ? 0 : p.out * p.in; });
+                          [](const Block&, const LocalParameter& p) { return p.frozen ? 0 : p.out * p.in; });
+}
+
+std::int64_t layer_matrices(const Plan& plan, std::size_t slot, Dimension copies) {
+  return sum_over_weights(plan, slot, copies, false, kGathered, [](const Block& block, const LocalParameter& p) {
+    return !p.frozen && p.in > 1 && block.role == BlockRole::layer ? p.out * p.in : 0;
+  });
 }
 
 // Weights in NF4 are gathered as they are stored, with the scales of their blocks.
@@ -198,7 +197,7 @@ static Bytes bytes_of_frozen(const LocalParameter& p, Bytes width) {
 Bytes frozen_gathers(const Spec& spec, const Plan& plan, std::size_t slot, Dimension copies, bool again) {
   const Bytes width = storage_bytes(spec.strategy.precision);
   return sum_over_weights(plan, slot, copies, again, kGatheredFrozen,
-                          [&](const LocalParameter& p) { return bytes_of_frozen(p, width); });
+                          [&](const Block&, const LocalParameter& p) { return bytes_of_frozen(p, width); });
 }
 
 double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {

@@ -158,8 +158,8 @@ double states_by_formula(const Spec& spec, const Plan& plan, std::size_t slot) {
     f.parameters *= plan.classes[slot].versions;
     bytes += f.bytes(num(elements_of(plan, slot, copies)));
   };
-  add(of_slot(state_formula(spec, plan), plan, slot), Dimension::data);
-  for (const Dimension d : {Dimension::expert_data, Dimension::embedding}) add(state_formula(spec, plan, d), d);
+  add(of_slot(state_formula(spec, plan, Dimension::data, slot), plan, slot), Dimension::data);
+  for (const Dimension d : {Dimension::expert_data, Dimension::embedding}) add(state_formula(spec, plan, d, slot), d);
   return bytes + frozen_bytes(spec, plan, slot);
 }
 
