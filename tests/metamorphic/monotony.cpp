@@ -167,6 +167,14 @@ void more_work(Checks& checks, const Subject& s) {
     checks.violated("sequence x2 memory", "", s.spec, longer);
 }
 
+// Seconds of a run's bubble that go with what it computes longer than another run.
+static double bubble_of_computing_s(const Run& run, const Run& shorter) {
+  const auto part = [](const Run& r, TimeKind kind) { return r.report.time_s[static_cast<std::size_t>(kind)]; };
+  const double compute = part(run, TimeKind::compute);
+  const double less = std::max(0.0, compute - part(shorter, TimeKind::compute));
+  return compute > 0 ? part(run, TimeKind::bubble) * less / compute : 0;
+}
+
 void weak_scaling(Checks& checks, const Subject& s) {
   const Spec& spec = s.run.spec;
   const ShardingRow& row = row_of(spec.strategy.sharding);
@@ -193,7 +201,12 @@ void weak_scaling(Checks& checks, const Subject& s) {
   let_off(TimeKind::optimizer);
   // Muon's products of single matrices are divided over the ranks, and the host's launches of them.
   if (spec.strategy.optimizer.kind == OptimizerKind::muon) let_off(TimeKind::launch);
-  if (row.fp32_shards) let_off(TimeKind::compute);
+  // A rank alone also adds gradients of its units itself. Other stages wait for what a stage computes less: with such
+  // units a pipeline's bubble shrinks by the share by which compute does.
+  if (row.fp32_shards) {
+    let_off(TimeKind::compute);
+    before -= bubble_of_computing_s(s.run, *wide);
+  }
   if (algorithms(s.run) != algorithms(*wide)) let_off(TimeKind::exposed_data);
   const double after = wide->report.step_time_s;
   checks.went("weak scaling", s.run, 1 - after / before);

@@ -64,23 +64,6 @@ TEST(Formulas, WaitingGradientsAreNotWidened) {
   }
 }
 
-// Muon keeps second moments of embeddings and vectors alone: stages with an end of the model have more of them, and a
-// tied table counts once.
-TEST(Formulas, SecondMomentsOfMuonGoByStage) {
-  for (const char* layout : {"strategy.pipeline=1", "strategy.pipeline=4"}) {
-    for (const char* tied : {"true", "false"}) {
-      const Spec spec = spec_of({"strategy.optimizer=muon", layout, fmt::format("model.tied_embeddings={}", tied)});
-      const Prediction p = predict(spec);
-      for (std::size_t s = 0; s < p.plan.classes.size(); ++s) {
-        const StateFormula f = of_slot(state_formula(spec, p.plan, Dimension::data, s), p.plan, s);
-        EXPECT_NEAR(f.bytes(static_cast<double>(elements_of(p.plan, s))),
-                    static_cast<double>(states_in_plan(p.plan, s)), 100)
-            << layout << ' ' << tied << ' ' << p.plan.classes[s].name;
-      }
-    }
-  }
-}
-
 // Frozen weights in NF4 are gathered in 4 bits and their scales.
 TEST(Formulas, FrozenWeightsAreSentAsTheyAreStored) {
   for (const char* weights : {"precision", "nf4"}) {
