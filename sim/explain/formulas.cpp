@@ -48,6 +48,24 @@ double run_again(const Plan& plan, Dimension group) {
   return forward > 0 ? again / forward : 0;
 }
 
+// For one dimension of parallelism: of the layers with collectives in forward, the share that has any in backward.
+// Below the first weight that trains nothing runs back (LoRA, frozen parts).
+double run_back(const Plan& plan, Dimension group) {
+  double forward = 0, back = 0;
+  for (const Frame& f : plan.frames) {
+    const Block& block = plan.blocks[f.block];
+    if (block.role != BlockRole::layer || f.micro_batch != 0) continue;
+    const auto moves = [&](std::uint32_t op) {
+      const auto* c = std::get_if<Collective>(&plan.ops[op].work);
+      return c != nullptr && c->group == group && !plan.ops[op].recompute;
+    };
+    const double ranks = real(plan.classes[f.slot].multiplicity);
+    forward += std::ranges::any_of(block.forward, moves) ? ranks : 0;
+    back += std::ranges::any_of(block.backward, moves) ? ranks : 0;
+  }
+  return forward > 0 ? back / forward : 1;
+}
+
 // Bytes of the hidden states of one micro-batch on a tensor rank, before sequence parallelism divides them.
 double hidden_bytes(const Spec& spec) {
   const Strategy& s = spec.strategy;
@@ -111,7 +129,8 @@ Volume grid_volume(const Spec& spec) {
 // The bytes that context parallelism moves. A ring of n ranks passes a block's keys and values (K bytes) on n - 1 times
 // in forward and n - 1 times in backward, and their gradients n times. An all-gather moves the keys and values of all
 // blocks twice, and a reduce-scatter moves their gradients once. Among the u ranks of a block (Ulysses), queries, keys,
-// values and results (A bytes) are exchanged once in each direction. Recomputed parts are moved once more.
+// values and results (A bytes) are exchanged once in each direction. Recomputed parts are moved once more, and layers
+// that do not run back move nothing in backward.
 Volume context_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const bool gathers = s.context_kind == "allgather";
@@ -127,13 +146,17 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
   const double all = two * real(heads + std::max(mla ? heads : kv, s.context_ulysses)) * head;
-  const double passes = gathers ? (3 + again) * (n - 1) : n > 1 ? 3 * n - 2 + again * (n - 1) : 0;
+  const double back = run_back(plan, Dimension::context),
+               swaps = 1 + run_back(plan, Dimension::ulysses) + swapped_again;
+  const double passes = gathers ? (1 + 2 * back + again) * (n - 1)
+                        : n > 1 ? (1 + again) * (n - 1) + back * (2 * n - 1)
+                                : 0;
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.pipeline), m = real(s.micro_batches());
   return {.what = "context",
-          .formula = fmt::format("({:.4g}·K + {:.4g}·A·(u-1)/u)·m·L/p", passes, 2 + swapped_again),
+          .formula = fmt::format("({:.4g}·K + {:.4g}·A·(u-1)/u)·m·L/p", passes, swaps),
           .numbers = fmt::format("K = {:.4g} B, A = {:.4g} B, ring {}, u = {}, m = {}, L/p = {:.4g}", block, all,
                                  s.context_ring, s.context_ulysses, m, layers),
-          .bytes = (passes * block + (2 + swapped_again) * all * (u - 1) / u) * m * layers};
+          .bytes = (passes * block + swaps * all * (u - 1) / u) * m * layers};
 }
 
 // How many boundaries between virtual stages lie between different pipeline stages. If all stages share the vocabulary,

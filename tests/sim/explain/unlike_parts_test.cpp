@@ -1,4 +1,4 @@
-// Formulas of model states by stage.
+// Formulas where stages or layers differ from each other.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -28,6 +28,27 @@ TEST(Formulas, SecondMomentsOfMuonGoByStage) {
                     static_cast<double>(states_in_plan(p.plan, s)), 100)
             << layout << ' ' << tied << ' ' << p.plan.classes[s].name;
       }
+    }
+  }
+}
+
+// With adapters on multi-layer perceptrons alone the first layer's attention has no backward, so that its keys, values
+// and queries move in forward only.
+TEST(Formulas, ContextVolumeKnowsLayersThatDoNotRunBack) {
+  for (const char* kind : {"ring", "allgather", "ulysses"}) {
+    for (const char* recompute : {"none", "full"}) {
+      const Spec spec =
+          dgx_spec({"strategy.context=4", fmt::format("strategy.context_kind={}", kind), "model.layers=2",
+                    fmt::format("strategy.recompute={}", recompute), "model.lora={rank: 4, targets: mlp}"});
+      const Prediction p = predict(spec);
+      double simulated = 0, by_form = 0;
+      for (const Volume& v : volumes(spec, p.plan, p.report)) {
+        if (v.what != "context") continue;
+        simulated = v.simulated;
+        by_form = v.bytes;
+      }
+      ASSERT_GT(by_form, 0);
+      EXPECT_NEAR(simulated / by_form, 1, 1e-3) << kind << ' ' << recompute;
     }
   }
 }
