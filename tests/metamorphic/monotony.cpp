@@ -184,6 +184,8 @@ void weak_scaling(Checks& checks, const Subject& s) {
   // With two copies of the model, stages that mirror each other may lie on more GPUs of a node, which have more NICs.
   if (model_copies(spec.strategy.schedule) > 1) return;
   if (spec.strategy.rank_order.starts_with("dp")) return;  // more data ranks put the others on other nodes
+  // Ends of unlike numbers of ranks sum a tied table in one group: more of its ranks on a node have more of its NICs.
+  if (spec.strategy.ends_unlike() && spec.model.tied_embeddings) return;
   Json more = with(s.spec, "strategy.data", 2 * spec.strategy.data);
   more = with(more, "gpus", 2 * spec.gpus);
   more = with(more, "cluster.nodes", 2 * spec.cluster.nodes);
