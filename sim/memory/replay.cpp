@@ -207,11 +207,10 @@ class Replay : BlockSource {
   // the next point where it waits anyway: it then runs less far ahead of the device, so that fewer buffers are
   // allocated at the same time.
   Picoseconds lag_at(TaskId t) const {
+    if (lag_ == 0) return 0;
     const std::vector<HostResume>& waits = trace_.host[slot_];
-    const bool waited = lag_ > 0 && std::any_of(waits.begin(), waits.end(), [&](const HostResume& w) {
-                          return lagging_since_ < w.first && w.first <= t;
-                        });
-    return waited ? 0 : lag_;
+    const auto next = std::ranges::upper_bound(waits, lagging_since_, {}, &HostResume::first);
+    return next != waits.end() && next->first <= t ? 0 : lag_;
   }
 
   void fall_behind(Picoseconds now) {
