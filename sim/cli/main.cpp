@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <new>
@@ -166,11 +167,19 @@ void add_search(CLI::App& app, Options& o) {
 }
 
 // Handles Ctrl-C, or SIGTERM from a scheduler: the search ends with the best strategy found so far. A second signal
-// ends the program.
+// ends the program, unless it comes with the first: timeout(1) and schedulers signal a process and then its group.
 std::atomic<bool> stop_search = false;
-void on_interrupt(int) {
-  stop_search = true;
-  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+std::atomic<std::int64_t> stopped_at_ms = 0;
+void on_interrupt(int signal) {
+  constexpr std::int64_t kTogether_ms = 500;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t now_ms = now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+  if (!stop_search) stopped_at_ms = now_ms;
+  if (stop_search.exchange(true) && now_ms - stopped_at_ms > kTogether_ms) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
 }
 
 void add_explain(CLI::App& app, Options& o) {
