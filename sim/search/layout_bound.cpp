@@ -84,7 +84,8 @@ Picoseconds layout_bound(LayoutCosts& costs) {
 }
 
 bool has_rough_bound(const Spec& base, const RankLayout& layout) {
-  return !base.model.moe && own_tokens_of(base, layout) < base.sequence;
+  const bool as_measured = base.model.moe && !base.model.moe->loads_file.empty();
+  return !as_measured && own_tokens_of(base, layout) < base.sequence;
 }
 
 Picoseconds rough_bound(BoundCache& cache, const RankLayout& layout) {

@@ -29,6 +29,9 @@ constexpr std::size_t kOpened = 128, kSimulated = 8;
 // where it does not fit, a strategy that needs less memory is tried, kTries times at most.
 constexpr std::size_t kLookedAt = 16;
 constexpr int kTries = 3;
+// With more RankLayouts than this, bounding each takes minutes, so that better strategies are looked for near the first
+// one before.
+constexpr std::size_t kManyLayouts = 4096;
 
 using Level = SearchLevel;
 using Node = SearchNode;
@@ -51,6 +54,7 @@ class Search {
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
     if (options_.objective == SearchObjective::time) look_first();
+    if (!enough() && layouts_.size() > kManyLayouts) look_nearby();
     if (!enough()) look_at_layouts();
     if (!enough() && options_.objective == SearchObjective::time) look_at_sites();
     for (const Node& node : possible_) queue_.push(node);
@@ -101,6 +105,39 @@ class Search {
         if (stopped() || !result_.best.empty()) return;
         tried = leaner(found, too_large_, room_);
       }
+    }
+  }
+
+  // Goes from the best strategy so far to the best of those with nearby RankLayouts, and so on, until no step makes it
+  // better.
+  void look_nearby() {
+    std::set<std::uint32_t> seen;
+    for (std::int64_t before = kNothing; best_ < before && !stopped();) {
+      before = best_;
+      const auto best = std::ranges::min_element(
+          result_.best, {}, [&](const Found& found) { return std::pair(value_of(found.report), found.place); });
+      std::vector<Likely> near;
+      for (const Node& node : nearby(layouts_, best->point.layout)) {
+        if (seen.insert(node.layout).second) near.push_back({node, room_});
+      }
+      try_likely(near, before);
+    }
+  }
+
+  // Simulates the most likely strategy of each of these RankLayouts, as long as its bound is below `limit` and the
+  // best.
+  void try_likely(std::vector<Likely> layouts, std::int64_t limit) {
+    for (int tries = 0; tries < kTries && !layouts.empty() && !stopped(); ++tries) {
+      const std::vector<Likely> found = most_likely({space_, layouts_, options_}, workers_, caches_, layouts);
+      for (std::size_t i = 0; i < found.size() && !stopped();) {
+        std::vector<Node> nodes;
+        for (; i < found.size() && nodes.size() < kSimulated; ++i) {
+          const bool better = found[i].node.value < std::min(limit, best_);
+          if (better && simulated_.count(found[i].node.place()) == 0) nodes.push_back(found[i].node);
+        }
+        if (!nodes.empty()) simulate_all(nodes);
+      }
+      layouts = leaner(found, too_large_, room_);
     }
   }
 

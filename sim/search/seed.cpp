@@ -200,4 +200,31 @@ std::vector<Found> best_of_each_site(std::vector<Found> sorted, std::size_t top)
   return kept;
 }
 
+namespace {
+
+bool is_far(std::int64_t a, std::int64_t b) { return std::max(a, b) > 4 * std::min(a, b); }
+
+bool is_near(const RankLayout& a, const RankLayout& b) {
+  const auto tensor = [](const RankLayout& l) {
+    return std::tuple(l.tensor, l.sequence_parallel, l.overlap_tensor, l.expert_tensor);
+  };
+  const int differ = int{tensor(a) != tensor(b)} + int{a.pipeline != b.pipeline} +
+                     int{a.context != b.context || a.context_kind != b.context_kind} +
+                     int{a.expert != b.expert || a.overlap_expert != b.overlap_expert} +
+                     int{a.micro_batch != b.micro_batch};
+  return differ == 1 && !is_far(a.tensor, b.tensor) && !is_far(a.pipeline, b.pipeline) &&
+         !is_far(a.context, b.context) && !is_far(a.expert, b.expert) && !is_far(a.micro_batch, b.micro_batch);
+}
+
+}  // namespace
+
+std::vector<SearchNode> nearby(const std::vector<RankLayout>& layouts, const RankLayout& from) {
+  std::vector<SearchNode> result;
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    if (is_near(layouts[i], from))
+      result.push_back({.layout = static_cast<std::uint32_t>(i), .level = SearchLevel::layout});
+  }
+  return result;
+}
+
 }  // namespace orrery

@@ -71,4 +71,10 @@ std::vector<Likely> leaner(const std::vector<Likely>& found, const std::map<Sear
 // Picks the first (best) strategy for each combination of parallel degrees (SearchSite), and at most `top` strategies.
 std::vector<Found> best_of_each_site(std::vector<Found> sorted, std::size_t top);
 
+// Lists the RankLayouts (parallel degrees) that differ from one RankLayout in one choice, as search nodes: the tensor
+// degree with what depends on it (sequence parallelism, overlap, tensor ranks of an expert), the context degree with
+// its kind, the number of stages, the expert degree, the size of a micro-batch. A degree changes by a factor of four at
+// most. The number of data ranks follows from the other degrees.
+std::vector<SearchNode> nearby(const std::vector<RankLayout>& layouts, const RankLayout& from);
+
 }  // namespace orrery

@@ -59,16 +59,6 @@ Space::Space(OpenSpec open, std::int64_t gpus)
     throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
 }
 
-// Whether a RankLayout obeys the rules of models/load/check.cpp. The rules about the model are checked by stack_cost().
-bool Space::valid(const RankLayout& l) const {
-  const Strategy& s = base_.strategy;
-  if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
-  if (l.micro_batches > kMostLayerPasses / base_.model.layers) return false;
-  if (l.sequence_parallel && base_.sequence / l.context % l.tensor != 0) return false;
-  const std::int64_t ranks = l.tensor * l.context * l.data, experts = l.expert * l.expert_tensor;
-  return ranks % experts == 0;
-}
-
 bool Space::can_cut(const RankLayout& l) const {
   Strategy s = base_.strategy;
   s.tensor = l.tensor;
@@ -87,6 +77,7 @@ std::vector<RankLayout> Space::layouts() const {
   return result;
 }
 
+// Lists RankLayouts that obey the rules of models/load/check.cpp; stack_cost() checks the rules about the model.
 template <class Take>
 void Space::each_layout(const Take& take) const {
   const Model& m = base_.model;
@@ -96,12 +87,13 @@ void Space::each_layout(const Take& take) const {
     for (const std::int64_t b : batches) {
       l.micro_batch = b;
       l.micro_batches = base_.strategy.global_batch / l.data / b;
-      if (micro_batch_.admits(b) && valid(l)) take(l);
+      take(l);
     }
   };
   const auto with_overlap = [&](RankLayout l) {
     const bool shared = moe && m.moe->shared_feed_forward > 0;
     for (const bool sequence : both(sequence_parallel_, l.tensor > 1, false)) {
+      if (sequence && base_.sequence / l.context % l.tensor != 0) continue;
       l.sequence_parallel = sequence;
       for (const bool tensor : both(overlap_tensor_, l.tensor > 1 && sequence, false)) {
         l.overlap_tensor = tensor;
@@ -117,7 +109,8 @@ void Space::each_layout(const Take& take) const {
       for (const std::int64_t t : moe ? divisors(l.tensor) : std::vector<std::int64_t>{1}) {
         l.expert = e;
         l.expert_tensor = t;
-        if (expert_.admits(e) && expert_tensor_.admits(t)) with_overlap(l);
+        const bool fits = l.tensor * l.replicas() % (e * t) == 0;
+        if (fits && expert_.admits(e) && expert_tensor_.admits(t)) with_overlap(l);
       }
     }
   };
@@ -131,6 +124,9 @@ void Space::each_layout(const Take& take) const {
         RankLayout l{.tensor = t, .context = c, .pipeline = p, .data = d};
         if (base_.strategy.global_batch % d != 0) continue;
         batches = divisors(base_.strategy.global_batch / d);
+        std::erase_if(batches, [&](std::int64_t b) {
+          return !micro_batch_.admits(b) || base_.strategy.global_batch / d / b > kMostLayerPasses / m.layers;
+        });
         std::vector<std::string_view> kinds{"ring"};
         if (c > 1) kinds.assign(kContextKinds.begin(), kContextKinds.end());
         if (c > 1 && !context_kind_.open) kinds.assign(context_kind_.values.begin(), context_kind_.values.end());

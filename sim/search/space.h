@@ -166,7 +166,6 @@ class Space {
   void each_layout(const Take& take) const;
   void take_given(const Origin& origin);
   void take_range(const SearchRange& range);
-  bool valid(const RankLayout& layout) const;
   bool can_cut(const RankLayout& layout) const;
   void add_shardings(const RankLayout& layout, const MemoryPlan& cell, std::vector<MemoryPlan>& cells) const;
   bool builds_units(const RankLayout& layout, const ScheduleRow& schedule, const ShardingRow& row) const;

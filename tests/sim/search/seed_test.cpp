@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
 
 #include "models/spec/cluster.h"
@@ -110,6 +111,50 @@ TEST(SearchLook, AnyStrategyIsThereBeforeBoundsAre) {
   EXPECT_TRUE(found.best.front().report.memory.fits);
   EXPECT_EQ(found.counts.points, 0U);
   EXPECT_LE(found.counts.simulated, 3U);
+}
+
+OpenSpec experts_spec() {
+  return parse_open_spec(
+      "model: mixtral-8x7b\nsequence: 4096\ncluster: {node: dgx-h100, nodes: 2}\nsoftware: megatron-core\n"
+      "strategy: {global_batch: 256}\n",
+      "t.yaml");
+}
+
+TEST(SearchNearby, OneChoiceDiffersByAFactorOfFourAtMost) {
+  const Space space(experts_spec(), 16);
+  const std::vector<RankLayout> layouts = space.layouts();
+  const RankLayout from{.tensor = 1, .context = 1, .pipeline = 2, .data = 8, .expert = 8, .micro_batch = 1};
+  std::set<std::int64_t> pipelines, tensors, micro_batches;
+  for (const SearchNode& node : nearby(layouts, from)) {
+    const RankLayout& l = layouts[node.layout];
+    pipelines.insert(l.pipeline);
+    tensors.insert(l.tensor);
+    micro_batches.insert(l.micro_batch);
+    EXPECT_EQ(int{l.tensor != 1} + int{l.pipeline != 2} + int{l.context != 1} + int{l.expert != 8} +
+                  int{l.micro_batch != 1} + int{l.overlap_expert},
+              1)
+        << "tensor " << l.tensor << " pipeline " << l.pipeline << " context " << l.context << " expert " << l.expert;
+  }
+  EXPECT_EQ(pipelines, (std::set<std::int64_t>{1, 2}));
+  EXPECT_EQ(tensors, (std::set<std::int64_t>{1, 2, 4}));
+  EXPECT_EQ(micro_batches, (std::set<std::int64_t>{1, 2, 4}));
+}
+
+// A model with experts has thousands of RankLayouts even on 16 GPUs. Before the search bounds them all, it has gone
+// from its first strategy to one that is a tenth faster.
+TEST(SearchNearby, IsBetterThanTheFirstStrategyAfterFewSimulations) {
+  const Space space(experts_spec(), 16);
+  const Profile profile = profile_for(space.base(), "");
+  const SearchResult first = search(space, profile, {.top = 1, .any = true});
+  constexpr int kCalls = 8;  // at most eight strategies are simulated between two calls
+  std::atomic<bool> stop = false;
+  int calls = 0;
+  const auto progress = [&](std::string_view) { stop = ++calls >= kCalls; };
+  const SearchResult found = search(space, profile, {.top = 1, .stop = &stop, .progress = progress});
+  ASSERT_FALSE(first.best.empty());
+  ASSERT_FALSE(found.best.empty());
+  EXPECT_EQ(found.counts.points, 0U);
+  EXPECT_LT(found.best.front().report.step_time_s, 0.9 * first.best.front().report.step_time_s);
 }
 
 }  // namespace
