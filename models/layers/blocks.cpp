@@ -17,7 +17,7 @@
 
 namespace orrery {
 
-// The number of parts into which a micro-batch's samples are cut over a grid of tensor ranks.
+// Returns the number of parts into which a micro-batch's samples are cut over a grid of tensor ranks.
 static std::int64_t sample_parts(const Strategy& s) {
   if (!s.on_grid()) return 1;
   return grid_side(s) * (s.on_cube() ? grid_side(s) : s.tensor_depth);
@@ -58,27 +58,29 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   return sum;
 }
 
-// Whether the last unit stays gathered from forward to backward although other units do not. KeptUnits::last keeps the
-// unit that backward needs first; KeptUnits::ends keeps all weights of FSDP's root unit.
+// Returns whether the last unit stays gathered from forward to backward although other units do not. KeptUnits::last
+// keeps the unit that backward needs first; KeptUnits::ends keeps all weights of FSDP's root unit.
 static bool keeps_last(const BlockContext& c) { return c.spec.software.communication.kept_units != KeptUnits::none; }
 
-// Whether embedding and output, on one stage with a tied matrix, use one unit that is gathered once for both (FSDP puts
-// modules that share parameters into one unit). If passes of other micro-batches run between the two, each gathers and
-// reduces the unit for itself.
+// Returns whether embedding and output, on one stage with a tied matrix, use one unit that is gathered once for both
+// (FSDP puts modules that share parameters into one unit). If passes of other micro-batches run between embedding and
+// output, each of the two gathers and reduces the unit for itself.
 static bool shares_unit(const BlockContext& c) {
   return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
 }
 
-// Whether the embedding keeps its gathered table for the lookups of multi-token prediction, the last of which frees it.
+// Returns whether the embedding block keeps its gathered table for the embedding lookups of multi-token prediction; the
+// last lookup frees the table.
 static bool lends_table(const BlockContext& c) {
   return c.spec.model.mtp_layers > 0 && c.ends_meet && fresh_gradients(c.spec, c.sharding);
 }
 
-// Looks up rows of the embedding table by token, and sums them over ranks if each holds a part of the vocabulary.
+// Records the lookup of embedding rows by token. If each tensor rank holds a part of the vocabulary, the looked-up rows
+// are summed over ranks.
 static Id looked_up_tokens(LayerTape& b, const BlockContext& c) {
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.table_rows;
-  const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
+  const auto tokens = b.tape.slot("tokens", c.rows * 8);  // token ids are 64-bit
   const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, Cut::rows);
   const auto looked_up = activation(b, "embeddings", c.rows, m.hidden);
   take_tokens(b, tokens);
@@ -109,7 +111,7 @@ static std::vector<std::string> only(bool has, const char* product) {
   return has ? std::vector<std::string>{product} : std::vector<std::string>{};
 }
 
-// A layer whose attention and MLP read the same hidden states.
+// Records a layer whose attention and MLP both read the same hidden states (a parallel block).
 static Id parallel_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
   const auto normed = pre_norm(b, "attention", x);
@@ -122,7 +124,7 @@ static Id parallel_body(LayerTape& b, const BlockContext& c, std::int64_t layer,
   return residual(b, "residual", x, out, biased);
 }
 
-// The part of a layer that mixes tokens.
+// Records the part of a layer that mixes tokens: attention or a recurrence, with its residual.
 static Id mixed(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
   switch (layer_kind(m, layer).mixer) {
@@ -183,8 +185,8 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(norm(b, "final norm", kInput), ops);
 }
 
-// The embedding block's table, or its gradient, for lookups by other blocks on the embedding's stage: in the chunk's
-// states, or in the embedding's unit if units are gathered or reduced.
+// Returns the operand of the embedding block's table, or of its gradient, for lookups by other blocks on the same
+// stage. The operand lies in the chunk's states, or in the embedding's unit if units are gathered or reduced.
 static Operand lent_table(const BlockContext& c, Access access) {
   const bool reads = access == Access::read;
   if (reads ? c.sharding.shards_parameters : fresh_gradients(c.spec, c.sharding))
@@ -192,9 +194,9 @@ static Operand lent_table(const BlockContext& c, Access access) {
   return {Scope::state, access, reads ? kParameters : kGradients, -1, Part::tied};
 }
 
-// The embedding of the token `ahead` positions later. If the embedding block is on another stage, this stage has a
-// table of its own, whose gradient is summed with the embedding block's; on the same stage the lookup reads the
-// embedding block's table.
+// Records the lookup of the embedding of the token `ahead` positions later, for multi-token prediction. If the
+// embedding block is on another stage, this stage has a table of its own, whose gradient is summed with the embedding
+// block's; on the same stage the lookup reads the embedding block's table (`table` is empty).
 static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t ahead,
                               const std::vector<std::int32_t>& table) {
   const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
@@ -254,8 +256,8 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
     b.tape.prefix = fmt::format("prediction {} ", d);
     const auto embedded = predicted_embedding(b, c, 1 + d, table);
-    // `next` and `before` are computed in separate statements because each compiler orders the arguments of a call in
-    // its own way.
+    // `next` and `before` are computed in separate statements because compilers differ in the order in which they
+    // evaluate the arguments of a call.
     const auto next = norm(b, "prediction embedding norm", embedded);
     const auto before = norm(b, "prediction hidden norm", hidden);
     const auto joined = join(b, "prediction input", next, before, c.local_rows, m.hidden, m.hidden);
@@ -272,7 +274,8 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   return block;
 }
 
-// The same context with the number of rows of the model and all multi-token predictions.
+// Returns a copy of the context whose row numbers count the rows of the model's own output and of all multi-token
+// predictions.
 static BlockContext with_predictions(const BlockContext& c) {
   BlockContext all = c;
   const std::int64_t predictions = 1 + c.spec.model.mtp_layers;
@@ -301,8 +304,8 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   return b.tape.finish(ops);
 }
 
-// Makes the host wait for a received tensor, whose shape it reads before it issues the next op. device: it waits until
-// the GPU has done all launched work too.
+// Makes the host wait for a received tensor, because the host reads its shape before it issues the next op. device: the
+// host also waits until the GPU has done all launched work.
 static void wait_on_host(LayerTape& b, const BlockContext& c, const char* name, Id received, bool device) {
   if (c.spec.software.communication.blocking_receives || device)
     b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});

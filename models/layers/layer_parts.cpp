@@ -47,7 +47,8 @@ Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
   const bool layernorm = layer.model.norm == Norm::layernorm;
   const std::vector<std::int32_t> weights = norm_weights(layer, name, columns, c.sequence_parallel);
   const Id y = activation(layer, name + " output", c.local_rows, columns);
-  // The norm keeps mean and reciprocal deviation in fp32, which the activation formulas of papers neglect.
+  // `statistics` has the reciprocal deviation of every row and, for LayerNorm, the mean, in fp32 (4 bytes each);
+  // papers' formulas for activation memory neglect them.
   const Id statistics = layer.tape.slot("statistics", c.local_rows * (layernorm ? 8 : 4));
   const Normalize work = {c.local_rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
   layer.tape.emit(name, work, {.reads = {x}, .writes = {y, statistics}, .weights = weights});
@@ -213,7 +214,8 @@ void table_gradient(LayerTape& layer, const std::string& name, Embedding work, c
                   {.reads = {fresh}, .weight_gradients = {table}});
 }
 
-// Keeps the input of an activation function in fp8 for backward; each op that reads it first casts it to 16 bits.
+// Keeps the input of an activation function in fp8 for backward. Each op that reads the kept input first casts it to 16
+// bits.
 static Id kept_in_fp8(LayerTape& layer, const std::string& name, const Activated& a) {
   const std::int64_t columns = a.width * (layer.model.gated ? 2 : 1);
   const Id x = rows_of(layer, name + " input in fp8", a.rows, columns, 1);
@@ -229,7 +231,7 @@ Id activate(LayerTape& layer, const std::string& name, const Activated& a) {
       a.rows.count,         a.width, m.gated, c.spec.software.kernels.fused_activation, Direction::forward,
       a.weights.has_value()};
   const Id y = rows_of(layer, name + " output", a.rows, a.width, c.width);
-  // Eager PyTorch keeps silu(gate) for the gradient of its product with the other half.
+  // PyTorch in eager mode keeps silu(gate), because the gradient of its product with the other half needs it.
   const bool keeps_silu = m.gated && !work.fused;
   const Id x =
       layer.eight_bit && a.again && c.spec.software.kernels.fp8_activation_inputs ? kept_in_fp8(layer, name, a) : a.x;

@@ -9,12 +9,12 @@
 namespace orrery {
 namespace {
 
-// Queries, keys and weights of the index, all rows on every tensor rank.
+// Buffers of the index (the indexer's queries, keys and weights); every tensor rank has all rows.
 struct Index {
   Id queries, keys, weights;
 };
 
-// A product of every head with the head's part of one weight, as (rows, heads, in) -> (rows, heads, out).
+// A batched product: every head's rows times the head's part of one weight, (rows, heads, in) -> (rows, heads, out).
 struct HeadProduct {
   std::int64_t in, out;
   std::int32_t weight;
@@ -46,7 +46,8 @@ static Id normed_index_keys(LayerTape& layer, Id x) {
   return y;
 }
 
-// The index is trained by itself (section 2.1.1): its loss has no gradient by the layer's input and queries.
+// Records the index, which is trained separately (section 2.1.1): its loss sends no gradient to the layer's input and
+// queries.
 static Index index_of(LayerTape& layer, Id x, Id compressed_queries) {
   const Model& m = layer.model;
   const Indexer& i = *m.indexer;
@@ -61,8 +62,9 @@ static Index index_of(LayerTape& layer, Id x, Id compressed_queries) {
           gather_rows(layer, "index keys", keys, i.head_dim), gather_rows(layer, "index weights", weights, i.heads)};
 }
 
-// The numbers of the chosen tokens (rows, top_k). Backward holds the index against attention's probabilities of those
-// tokens (`target`, summed over the heads of all tensor ranks).
+// Records the choice of tokens; returns a buffer with the indices of the chosen tokens (rows, top_k). In backward the
+// indexer's loss compares the index with attention's probabilities of those tokens (`target`, summed over the heads of
+// all tensor ranks).
 static Id chosen_tokens(LayerTape& layer, const Index& index, Id target) {
   const BlockContext& c = layer.context;
   const Indexer& i = *layer.model.indexer;
@@ -124,7 +126,8 @@ static void rotate_columns(LayerTape& layer, const std::string& name, Id x, std:
   });
 }
 
-// Attention of every head's queries to the latent keys of the chosen tokens, whose first part the values are.
+// Records attention of every head's queries to the latent keys of the chosen tokens; the values are the first
+// kv_lora_rank columns of the latent keys.
 static Id attend(LayerTape& layer, Id queries, Id keys, Id chosen, Id target) {
   const BlockContext& c = layer.context;
   const Mla& a = *layer.model.mla;
