@@ -26,14 +26,15 @@ struct KernelTime {
 
   double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
 
-  // The part of the time of a result's memory traffic that no product hides. A tile writes its result, and reads the
-  // values that the result is added to, when its product is done, and all tiles of a wave do so at the same time.
+  // Returns the part of the time of a result's memory traffic that is not hidden behind a product's arithmetic. A tile
+  // writes its result, and reads the values that the result is added to, when its product is done, and all tiles of a
+  // wave do so at the same time.
   Seconds exposed_result(double elements, Bytes bytes, bool accumulate) const {
     return profile.gemm.exposed_result * elements * static_cast<double>(bytes) * (accumulate ? 2 : 1) / bandwidth();
   }
 
-  // The time of a product. Its tiles are spread over the multiprocessors in waves; a partly filled last wave costs
-  // between its share of a wave and a complete wave (the profile's `smoothing`).
+  // Returns the time of a product. Its tiles are spread over the GPU's multiprocessors in waves; a partly filled last
+  // wave costs between its share of a complete wave and a complete wave (the profile's `smoothing`).
   Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
     const double tiles =
         static_cast<double>(ceil_div(g.m * g.pieces, tile.rows) * ceil_div(g.n, tile.columns) * g.batch * splits);
@@ -65,8 +66,8 @@ struct KernelTime {
     return std::max(best, cost_of(g, eight_bit ? 1 : width).bytes / bandwidth());
   }
 
-  // The products of all experts together fill the multiprocessors, whether they run on several streams or in one
-  // grouped kernel.
+  // Experts' products: all of them together fill the multiprocessors, whether they run on several streams or in one
+  // grouped kernel. So they are timed as one batched product.
   Seconds operator()(const GroupedGemm& g) const {
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
     const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
@@ -85,7 +86,7 @@ struct KernelTime {
     return std::max(best, cost_of(g, width).bytes / bandwidth());
   }
 
-  // The three products of an iteration, for all matrices.
+  // The three products of an iteration of the orthogonalization (Muon's Newton-Schulz iteration), for all matrices.
   Seconds operator()(const Orthogonalize& o) const {
     const std::int64_t m = std::min(o.rows, o.columns), n = std::max(o.rows, o.columns);
     const auto time = [&](std::int64_t columns, std::int64_t inner) {
@@ -123,7 +124,8 @@ struct KernelTime {
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.recurrence.scan_fraction;
     return start(kernels_of(s)) + std::max(cost.flops / rate, cost.bytes / bandwidth());
   }
-  // Products of many small heads, at the rate of batched products; the choice of the best passes over the scores.
+  // Scores of an index (sparse attention): products of many small heads run at the rate of batched products; the choice
+  // of the tokens with the highest scores passes over the scores in memory.
   Seconds operator()(const IndexScores& i) const {
     const Cost cost = cost_of(i, width);
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.gemm.tiles.front().efficiency *
@@ -142,13 +144,13 @@ struct KernelTime {
   }
 };
 
-// The formulas as laws, which extend samples to other sizes (Law in measured_times.h). Kinds of ops whose formula needs
-// more than sizes and amount have no law.
+// The formulas as laws, by which a time between or beyond samples is extended from samples of other sizes (Law in
+// measured_times.h). A kind of op whose formula needs more than sizes and an amount of work has no law.
 struct LawOf {
   KernelTime planned;  // computes the time of the task as it is in the plan
   KernelTime sampled;  // computes the time of the task as calibration measures it, in 16 or 32 bits
 
-  // The samples are single products that are not cut into pieces.
+  // The samples are single products that are not cut into pieces, so the law is that of such products.
   Law operator()(const Gemm& g) const {
     if (!linear(g)) return {};
     const auto of_sample = [time = sampled, one = g](const std::vector<double>& sizes, double) mutable {
@@ -160,7 +162,7 @@ struct LawOf {
     };
     return {of_sample, planned(g)};
   }
-  // The samples have no dropout, and their queries attend to some keys.
+  // The samples have no dropout, and their queries attend to some keys, so the law is that of such ops.
   Law operator()(FlashAttention a) const {
     const Seconds task = planned(a);
     a.drops = false;

@@ -27,9 +27,9 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// For each node that has members of a group, how many it has: {8, 8} for 16 members on two nodes. Classes of ranks
-// whose lists of such vectors are equal have equal op times. The list of a class has one vector for each dimension;
-// then vectors of 0/1 flags for each stage that the class sends to (Transfer::offset): on the same node (kHops), in
+// For each node that has members of a group, how many members it has: {8, 8} for 16 members on two nodes. Classes of
+// ranks whose lists of Spreads are equal have equal op times. The list of a class has one Spread for each dimension;
+// then Spreads of 0/1 flags for each stage that the class sends to (Transfer::offset): on the same node (kHops), in
 // another pod (kHopCrossings); for each dimension: the group spans pods (kCrossings); last slow-down and server or not
 // (kSlowdown).
 using Spread = std::vector<int>;
@@ -146,7 +146,7 @@ class CostModel {
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // The same transfer with another duration, and shares of its links with which it still moves the same bytes.
+  // Returns the same transfer with another duration, and with the shares of its links that then move the same bytes.
   static NcclChoice lasting(NcclChoice choice, Seconds time) {
     choice.nic_share *= choice.seconds / time;
     choice.nvlink_share *= choice.seconds / time;
@@ -183,7 +183,7 @@ class CostModel {
     return result;
   }
 
-  // Adds the time for which a measured host is busy with the end of a step before it issues the next step's first task.
+  // Adds the time for which a measured host finishes the end of a step before it issues the next step's first task.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s)
@@ -218,7 +218,7 @@ class CostModel {
   // Microseconds of host time per layer and pass to add where neighbouring pipeline stages are on different nodes.
   double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
-  // Finds what share of the time to issue a layer's ops the host itself needs (Costs::host_part).
+  // Finds the fraction of the time to issue a layer's ops that the host itself needs (Costs::host_part).
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host.host_layer_us;
     if (far == 0 && own == 0) return;
@@ -226,7 +226,7 @@ class CostModel {
     if (whole <= far) return;
     const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
     costs_.host_part = (far + mine) / whole;
-    // The time added for stages on different nodes is the host's too, but not while a pipeline fills: then the host
+    // The host also needs the time added for stages on different nodes, but not while a pipeline fills: then the host
     // waits for nobody, and the device waits for other stages.
     costs_.filling_part = mine / whole;
   }
@@ -241,7 +241,7 @@ class CostModel {
     // Samples in a profile are measured from the end of one kernel to the end of the next, so they include the gaps.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
-    // GPUs of one model differ in speed where the clock limits the work, but hardly where memory bandwidth does.
+    // GPUs of one model differ in speed at work that the clock limits, but hardly at work that memory bandwidth limits.
     const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
                          std::holds_alternative<FlashAttention>(op.work);
     const Seconds time = (compute_[i] * (clocked ? slowest_ : 1) + gap) * slowdown;
@@ -331,7 +331,7 @@ class CostModel {
     return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
   }
 
-  // Whether the device's own kernels add up the data that a collective moves: no communication library runs it then.
+  // Returns whether the device's own kernels add up a collective's data, so that no communication library runs.
   static bool sums_by_moves(const Collective& c) {
     const bool adds = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
                       c.kind == CollectiveKind::reduce;

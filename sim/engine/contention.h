@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// How running tasks slow each other down, as a stretch: the time that a task takes now over the time that it takes
-// alone, in units of 1/65536. The class knows rates, never times. Tasks share four things:
+// The slow-down of running tasks by each other, as a stretch: the time that a task takes now over the time that the
+// task takes alone, in units of 1/65536. The class knows rates, never times. Tasks share four resources:
 //   multiprocessors   a transfer's channels occupy some that compute of the same rank would use: compute's stretch is 1
 //                     + pressure
 //   a CPU's core      where ranks are CPUs, a transfer yields to compute of the same rank: the transfer's stretch is 1

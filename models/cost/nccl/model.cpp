@@ -49,9 +49,9 @@ double share(double bytes, Seconds time, double GBps) {
   return time > 0 && GBps > 0 ? std::min(1.0, bytes / (time * GBps * 1e9)) : 0;
 }
 
-// Sets the shares of a node's NICs and a GPU's NVLink from the bytes that cross them. In a ring, all data that a rank
-// sends crosses every node boundary; in a tree, every node or rank except the root passes the buffer up and receives it
-// back; a switch that reduces (NVLS) needs the buffer once.
+// Sets the shares of the rates of a node's NICs and of a GPU's NVLink from the bytes that cross them. In a ring, all
+// data that a rank sends crosses every node boundary. In a tree, every node or rank except the root passes the buffer
+// up and receives it back. With a switch that reduces (NVLS) the buffer crosses the links once.
 void set_shares(const NcclModel& m, CollectiveKind kind, Bytes bytes, NcclChoice& c) {
   const NcclTopology& t = m.topology;
   const bool ring = c.algorithm == A::ring || c.algorithm == A::pat;
@@ -89,7 +89,8 @@ NcclChoice nccl_choose(const NcclModel& m, CollectiveKind kind, Bytes bytes) {
   NcclChoice best;
   if (m.topology.ranks <= 1) return best;
   if (kind == CollectiveKind::all_to_all) return nccl_all_to_all(m, bytes);
-  // In a gather or scatter, all pieces except the first rank's own pass through the link of the first rank.
+  // In a gather or scatter, the pieces of all ranks except the first rank's own pass through the link of the first
+  // rank.
   if (is_star(kind))
     return nccl_point_to_point(m, m.topology.nodes == 1, ceil_div(bytes * (m.topology.ranks - 1), m.topology.ranks));
   if (kind == CollectiveKind::shift) return nccl_point_to_point(m, m.topology.nodes == 1, bytes);
