@@ -18,8 +18,8 @@ namespace {
 // published reach 40 to 55 % (docs/published.md).
 constexpr double kReachedPeak = 0.5;
 
-// The stages from some layer to the end of the model, on the last positions of the pipeline, with the sums to which
-// each further stage in front of them adds.
+// The stages from some layer to the end of the model, on the last positions of the pipeline, with sums that grow when
+// another stage is put in front.
 struct Suffix {
   double forward = 0, backward = 0;       // time of all stages of the suffix and of the transfers between them
   double dearest = 0;                     // time of the slowest stage or transfer, forward and backward together
@@ -71,8 +71,8 @@ class Planner {
     return s.forward + static_cast<double>(c_.micro_batches - 1) * s.dearest + s.tail;
   }
 
-  // The best plan. A quick search, which continues each stage only with the suffix of least latency, finds a good plan;
-  // a second search considers all plans that may be better.
+  // Returns the best plan. A quick search, which continues each stage only with the suffix of least latency, finds a
+  // good plan; a second search considers all plans that may be better.
   StagePlan best(std::int64_t stages) {
     stages_ = stages;
     const StagePlan quick = search(true);
@@ -82,8 +82,8 @@ class Planner {
   }
 
  private:
-  // Searches layer by layer, from the last to the first. It keeps each suffix unless another is at least as good in
-  // every sum; or, if quick, only the best suffix in each front.
+  // Searches layer by layer, from the last to the first. The search keeps each suffix unless another is at least as
+  // good in every sum; or, if quick, only the best suffix in each front.
   StagePlan search(bool quick) {
     quick_ = quick;
     const double size = static_cast<double>(stages_ + 1) * static_cast<double>(layers() + 1) *

@@ -20,8 +20,9 @@ struct StageCosts {
   double embedding = 0, layer = 0, head = 0;
 };
 
-// nanotron's own rule: a stage is closed when the running cost exceeds its share of the total. The first stage has the
-// embedding and the last one the head; every other stage gets at least one layer, whatever its cost.
+// Returns the layers of each stage by nanotron's own rule: a stage is closed when the running cost exceeds its share of
+// the total. The first stage has the embedding and the last stage the head; every other stage gets at least one layer,
+// whatever the layer's cost.
 std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   const double total = cost.embedding + static_cast<double>(count) * cost.layer + cost.head;
   std::vector<std::int64_t> layers(stages, 0);
@@ -42,8 +43,8 @@ std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t coun
   return layers;
 }
 
-// Divides the layers so that the most expensive stage is as cheap as possible. All layers cost the same, so each goes
-// to the stage that is cheapest with it. Stages without embedding or head get at least one layer.
+// Divides the layers so that the most expensive stage is as cheap as possible. All layers cost the same, so each layer
+// goes to the stage that is cheapest with one more layer. Stages without embedding or head get at least one layer.
 std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   std::vector<std::int64_t> layers(stages, 0);
   const std::int64_t inner = std::clamp<std::int64_t>(stages - 2, 0, count);
@@ -66,7 +67,8 @@ std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_
   return layers;
 }
 
-// Products that a token has in the layer's mixer, scores and values of attention left out.
+// Returns the multiplications per token of the matrix products in a layer's mixer (attention or a recurrence), without
+// attention's scores and values.
 double mixer_cost(const Model& m, Mixer mixer) {
   const auto h = static_cast<double>(m.hidden);
   if (mixer == Mixer::none) return 0;
@@ -77,7 +79,8 @@ double mixer_cost(const Model& m, Mixer mixer) {
   return 2 * h * static_cast<double>(m.heads * m.head_dim) + 2 * h * static_cast<double>(m.kv_heads * m.head_dim);
 }
 
-// Products that a token has in a layer of a kind. Layers with experts weigh the experts that a token meets.
+// Returns the multiplications per token of the matrix products in a layer of one kind. In a layer with experts, the
+// experts that a token is routed to count.
 double kind_cost(const Model& m, const LayerKind& kind) {
   const double matrices = m.gated ? 3 : 2;
   const std::int64_t feed_forward =
@@ -86,7 +89,8 @@ double kind_cost(const Model& m, const LayerKind& kind) {
          (kind.feed_forward ? matrices * static_cast<double>(m.hidden) * static_cast<double>(feed_forward) : 0);
 }
 
-// The costs of the ends, and of a layer; where layers are of several kinds, the mean over the kinds.
+// Returns the costs of embedding, layer and head; if the model has layers of several kinds, the cost of a layer is the
+// mean over all layers.
 StageCosts block_costs(const Spec& spec) {
   const Model& m = spec.model;
   const auto h = static_cast<double>(m.hidden);
@@ -112,10 +116,11 @@ StageCosts block_costs(const Spec& spec) {
   return {embedding, layer, head};
 }
 
-// The layers of stages whose numbers of ranks are given, by DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045,
-// section 4). A pipeline's latency is the sum over all stages plus m - 1 times the slowest stage; the division into
-// stages changes the slowest stage most, so its time is minimized. best[k][n]: the time of the slowest of k stages that
-// have the first n layers. The planner in dapple.h also finds the numbers of ranks.
+// Returns the layers of each stage if the number of ranks of each stage is given, by DAPPLE's planner (Fan et al. 2021,
+// arXiv:2007.01045, section 4). A pipeline's latency is the sum over all stages plus m - 1 times the slowest stage (m
+// micro-batches). The division into stages changes the slowest stage most, so the time of the slowest stage is
+// minimized. best[k][n]: the time of the slowest of k stages that have the first n layers. The planner in dapple.h also
+// finds the numbers of ranks.
 std::vector<std::int64_t> cut_for_least_latency(const std::vector<double>& costs, const Strategy& s) {
   const std::int64_t stages = s.pipeline * s.virtual_stages;
   const auto layers = static_cast<std::int64_t>(costs.size());

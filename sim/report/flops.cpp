@@ -8,8 +8,8 @@ namespace orrery {
 
 namespace {
 
-// The number of elements of a layer's matrices that one token is multiplied with; matrices of experts count top_k
-// times.
+// Returns the number of elements of a layer's matrices that one token is multiplied with. Of the matrices of experts,
+// top_k count.
 double met_by_a_token(const Model& m, std::int64_t layer) {
   double sum = 0;
   for (const Parameter& p : layer_parameters(m, layer)) {
@@ -35,13 +35,13 @@ double of_recurrence(const Model& m, std::int64_t layer) {
          static_cast<double>(r.heads) * with_state(r.rule, r.key_dim, r.value_dim);
 }
 
-// The number of (query, key) pairs in causal attention over s tokens, if a query attends to itself and to earlier
-// tokens, to `most` keys in all at most.
+// Returns the number of (query, key) pairs in causal attention over s tokens, if a query attends to itself and to
+// earlier tokens, to at most `most` keys altogether.
 double causal_pairs(double s, double most) { return most * (most + 1) / 2 + (s - most) * most; }
 
-// The number of multiplications with which the indexer of sparse attention scores all earlier tokens for every query of
-// s tokens, over 3: callers count a product three times (forward and two in backward), and the indexer runs in forward
-// only.
+// Returns a third of the number of multiplications with which the indexer of sparse attention scores all earlier tokens
+// for every query of s tokens. The third is returned because callers count a product three times (once in forward and
+// twice in backward), while the indexer runs in forward only.
 double of_index(const Model& m, double s) {
   if (!m.indexer) return 0;
   return causal_pairs(s, s) * static_cast<double>(m.indexer->heads * m.indexer->head_dim) / 3;
@@ -57,7 +57,7 @@ double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
   return spec.documents ? document_pairs(spec, window, false).mean : pairs_of_document(s, window);
 }
 
-// Sums the (query, key) pairs of all layers with attention. times: a function that says how often a layer counts.
+// Sums the (query, key) pairs of all layers with attention. times: a function that returns how often a layer counts.
 // Layers for multi-token prediction count like the last layer. Layers have at most two kinds of masks (window or none).
 template <class Times>
 double pairs_of_layers(const Spec& spec, AttentionPairs pairs, const Times& times) {
@@ -83,8 +83,9 @@ double attention_flops(const FlashAttention& a, AttentionPairs pairs) {
   return 2.0 * static_cast<double>(a.batch * a.heads * a.query * (a.head_dim + a.value_dim)) * keys;
 }
 
-// The matrix products that a partly frozen model needs. Every weight has the forward product; a weight that trains also
-// has that of its gradient; and where a weight before it trains, there is the product of the input's gradient.
+// The matrix products that a partly frozen model needs. Every weight needs the forward product; a weight that trains
+// also needs the product of its own gradient; and if a weight before it trains, the product of the input's gradient is
+// needed.
 struct Needed {
   double products = 0;         // multiplications per token, over all products
   std::vector<double> scores;  // for each layer: 3 if attention has a backward, else 1
