@@ -24,7 +24,7 @@ namespace {
 
 using kernels::matrix;
 
-// The gradient of a norm's weights. Where the weights are frozen, it is scratch memory that is never read.
+// The memory for the gradient of a norm's weights; for frozen weights, scratch memory that is never read.
 class NormGradient {
  public:
   NormGradient(const CpuCall& c, std::size_t index, std::int64_t columns) {
@@ -68,7 +68,7 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // With more weights than one norm has, the op is two norms: one of the query heads, one of the key heads.
+    // If the op has more weights than one norm, it is two norms: one of the query heads, one of the key heads.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };

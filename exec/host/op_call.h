@@ -130,16 +130,16 @@ std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predic
 // the further tokens of multi-token prediction.
 double loss_weight(const PredictedRows& rows, std::int64_t predictions);
 
-// The token-embedding table: part of the flat weight buffer of the chunk that holds it, for an operand (Part::tied)
-// that names the complete buffer.
+// Returns the token-embedding table, which is a part of the flat weight buffer of the chunk that holds it, for an
+// operand (Part::tied) that names the complete buffer.
 Argument word_table(const OpCall& c, const Argument& whole);
 
-// First token id of this rank's part of a vocabulary that is divided over a group of ranks, which have `columns` ids
-// each.
+// Returns the first token id of this rank's part of a vocabulary that is divided over a group of ranks, each of which
+// has `columns` ids.
 std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 
-// Factor for the gradient of one token's loss. The loss is the mean over the tokens of an update; if ranks average
-// their gradients later, the factor is for the mean over one rank's tokens.
+// Returns the factor for the gradient of one token's loss. The loss is the mean over the tokens of an update; if ranks
+// average their gradients later, the factor is for the mean over one rank's tokens.
 float loss_scale(const OpCall& c);
 
 // The dropout that applies to rows [row, row + count) of an op's activations.
@@ -156,13 +156,13 @@ struct Stretch {
 // Returns the pieces of weights that this rank owns in a chunk of layers, or in one unit (parameters that are gathered
 // together) if the op works on a unit.
 const std::vector<Piece>& pieces_of(const OpCall& c);
-// The parts of this rank's pieces that lie among elements [first, first + n) of its shards.
+// Returns the parts of this rank's pieces that lie among elements [first, first + n) of its shards.
 std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n);
-// Offset (in elements) of a piece in a flat buffer of the chunk, or in a buffer of this rank's shards.
+// Returns the offset (in elements) of a piece in a flat buffer of the chunk, or in a buffer of this rank's shards.
 std::int64_t place_of(const Argument& a, const Piece& piece);
-// The contiguous ranges of elements of `gradients` whose squares this rank adds to the gradient norm. Each weight is
-// counted on one rank: a weight that all ranks of a tensor group hold on the first of these ranks, key/value heads on
-// the first rank that holds them, a tied embedding table on the first stage.
+// Returns the contiguous ranges of elements of `gradients` whose squares this rank adds to the gradient norm. Each
+// weight is counted on one rank: a weight that all ranks of a tensor group hold counts on the first of these ranks,
+// key/value heads on the first rank that holds them, a tied embedding table on the first stage.
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients);
 
 }  // namespace orrery

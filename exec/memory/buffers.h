@@ -115,7 +115,8 @@ class Buffers {
   }
   DiskStore& store_of(const BlockBuffer& what) const { return stores_[orrery::index_of(what.home)]; }
   Launch issue(TaskId task);
-  // Bytes of one row (row_of) and of all rows (bytes_of) of a buffer whose number of rows is known only at run time.
+  // Return the bytes of one row (row_of) and of all rows (bytes_of) of a buffer whose number of rows is known only at
+  // run time.
   Bytes row_of(std::uint32_t frame, const BlockBuffer& slot) const;
   Bytes bytes_of(std::uint32_t frame, const BlockBuffer& slot) const;
   template <class Completed>

@@ -1,5 +1,5 @@
-// Pushes and pulls of Chains: workers push gradients, servers sum them and pass them on; workers pull weights from
-// servers.
+// This file carries out pushes and pulls of Chains: workers push gradients, servers sum them and pass them on; workers
+// pull weights from servers.
 #include <cstring>
 
 #include "exec/mpi/chains.h"

@@ -1,5 +1,5 @@
-// Messages between the processes of an MPI job. This file is a separate plugin, loaded only by programs that an MPI
-// launcher has started, so that other runs need no MPI.
+// This file passes messages between the processes of an MPI job. It is a separate plugin, loaded only by programs that
+// an MPI launcher has started, so that other runs need no MPI.
 #include <sched.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Time between two checks whether the other processes still exist.
+// The time between two checks whether the other processes still exist.
 constexpr auto kLook = milliseconds(100);
 constexpr auto kStops = milliseconds(3000);  // a process that is stopped for longer counts as lost
 constexpr auto kPause = std::chrono::microseconds(50);

@@ -90,7 +90,7 @@ double kind_cost(const Model& m, const LayerKind& kind) {
 }
 
 // Returns the costs of embedding, layer and head; if the model has layers of several kinds, the cost of a layer is the
-// mean over all layers.
+// mean over the kinds that the layers repeat (Model::layer_kinds).
 StageCosts block_costs(const Spec& spec) {
   const Model& m = spec.model;
   const auto h = static_cast<double>(m.hidden);
