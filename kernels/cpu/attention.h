@@ -6,7 +6,7 @@
 
 namespace orrery::kernels {
 
-// The causal mask: a query attends to the keys at its own position and before, at most to `window` of them (0: to all).
+// The causal mask: a query attends to the keys at its own position and before, to at most `window` keys (0: to all).
 // The offsets are the positions in the sequence of the first query and of the first key, because a rank may hold only a
 // part of the sequence.
 struct CausalMask {
@@ -33,7 +33,7 @@ void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v,
                Heads<float> out, float* lse);
 
 // Computes the forward pass for one sample and head; q and out are (query, head_dim). merges: out and lse already hold
-// the result over other keys, and get the result over those keys and these together.
+// the result over other keys, and get the result over those keys and the keys in k together.
 void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
                        const CausalMask& mask, bool merges, Matrix<float> out, float* lse);
 
