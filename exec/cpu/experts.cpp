@@ -113,7 +113,7 @@ void run_sort(const CpuCall& c, const SortChunks& s) {
                        matrix(CpuCall::floats(c.writes[1]), rows, 1));
 }
 
-// Number of rows of each expert, summed over all source ranks.
+// Returns the number of rows of each expert, summed over all source ranks.
 static std::vector<std::int64_t> rows_by_expert(const Argument* counts, std::int64_t groups, std::int64_t rows) {
   const std::vector<std::int32_t> chunks = chunk_counts(counts, groups, rows);
   std::vector<std::int64_t> sums(static_cast<std::size_t>(groups));

@@ -258,8 +258,8 @@ struct CpuKernels {
                             matrix(table.data(), e.vocab, e.columns));
   }
 
-  // The embedding table: a weight of this block, the tied weight of the embedding block, or rows received from another
-  // rank.
+  // Returns the embedding table: a weight of this block, the tied weight of the embedding block, or rows received from
+  // another rank.
   Values table_of(const Embedding& e) const {
     if (!c.weights.empty()) return c.weight(c.weights[0]);
     const Argument& last = c.reads.back();

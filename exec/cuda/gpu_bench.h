@@ -44,7 +44,7 @@ struct GpuBench {
 };
 GpuBench bench_gpu(bool quick, Sensors& sensors);
 
-// JSON with the schema orrery.gpu_bench/1. fingerprint: the GPU's name and versions (device.h).
+// Returns JSON with the schema orrery.gpu_bench/1. fingerprint: the GPU's name and versions (device.h).
 std::string to_json(const GpuBench& bench, const std::vector<std::pair<std::string, std::string>>& fingerprint);
 
 }  // namespace orrery::cuda

@@ -11,7 +11,8 @@
 namespace orrery {
 namespace {
 
-// The random stream of a dropout depends on layer and op name, so that recomputation draws the same numbers.
+// Returns the number of a dropout's random stream, from the op's name without a trailing " again", so that recomputation
+// draws the same random numbers as the first forward pass.
 std::uint16_t stream_of(std::string name) {
   if (name.ends_with(" again")) name.resize(name.size() - 6);
   std::uint32_t hash = 2166136261U;  // FNV-1a hash

@@ -125,8 +125,8 @@ class MpiPeers : public Peers {
                                &said.message.request));
   }
 
-  // Whether this process and every other process that is not lost have received each other's messages. Messages to a
-  // lost process stay in memory.
+  // Returns whether this process and every other process that is not lost have received each other's messages. Messages
+  // to a lost process stay in memory.
   bool all_done() {
     bool done = true;
     for (int r = 0; r < size(); ++r) {

@@ -174,7 +174,7 @@ class TwoStages final : public ByNodes {
       move(landing, neighbour, 2, false);
     }
   }
-  // Number of elements for this rank that a member of this node passes on.
+  // Returns the number of elements for this rank that a member of this node passes on.
   std::int64_t through(Member neighbour) const {
     std::int64_t sum = 0;
     for (Member m = 0; m < call_.received.size(); ++m)

@@ -44,7 +44,8 @@ Moves ring_reduce_scatter(int n) {
   return all;
 }
 
-// A pipelined ring broadcast: the chunks follow each other along the chain of ranks 0, 1, ..., n-1.
+// Returns the moves of a pipelined ring broadcast: the chunks follow each other along the chain of ranks 0, 1, ...,
+// n-1.
 Moves ring_broadcast(int n) {
   Moves all{n, n, n, {}};
   for (int round = 0; round < 2 * (n - 1); ++round) {

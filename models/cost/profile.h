@@ -110,7 +110,7 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 Profile find_profile(const Gpu& gpu);
 Profile load_profile(const std::string& path);  // Reads a measured profile; throws Error that names file and key
 Profile parse_profile(std::string_view text, const std::string& path);
-// Whether the profile has formulas, which can time ops that were not measured.
+// Returns whether the profile has formulas, which can time ops that were not measured.
 inline bool has_formulas(const Profile& profile) { return !profile.gemm.tiles.empty(); }
 // Returns the contents of a JSON profile file, with the profile's measured and logged values only.
 std::string to_json(const Profile& measured);

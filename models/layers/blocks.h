@@ -87,7 +87,8 @@ enum RankBuffer : std::uint16_t {
   kWholeNorm
 };
 
-// Number of a block's weight elements that its products read in fp8, if the training framework computes them in 8 bits.
+// Returns the number of a block's weight elements that its products read in fp8, if the training framework computes
+// them in 8 bits.
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 
 // The role of a rank in data parallelism. master, replica: rank 0 and the other ranks of DataParallel, where rank 0 has
@@ -171,9 +172,9 @@ bool has_positions_block(const BlockContext& c);
 Block positions_block(const BlockContext& c, std::vector<Op>& ops);
 Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops);
 Block logits_block(const BlockContext& c, std::vector<Op>& ops);
-// The number of parts in which a stage sends activations, or gradients, to another stage: its tensor ranks, which hold
-// the same hidden states, send a part each (Transfer::parts). Activations that a partner stage keeps until backward
-// (BPipe) are sent in one part.
+// Returns the number of parts in which a stage sends activations, or gradients, to another stage: its tensor ranks,
+// which hold the same hidden states, send a part each (Transfer::parts). Activations that a partner stage keeps until
+// backward (BPipe) are sent in one part.
 std::int64_t parts_sent(const Spec& spec, bool activations);
 Block receive_block(const BlockContext& c, std::vector<Op>& ops);
 Block send_block(const BlockContext& c, std::vector<Op>& ops);

@@ -17,7 +17,8 @@ Id grid_linear(LayerTape& layer, const std::string& name, Id x, std::int64_t in,
 Id grid_logits(LayerTape& layer, const std::string& name, Id x, const std::string& table);
 // Looks up rows of the embedding table by token, on a grid of tensor ranks.
 Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& table);
-// A norm of rows whose columns are cut over several ranks: moments are summed over these ranks (Optimus, section
+// Records a norm of rows whose columns are cut over several ranks: moments are summed over these ranks (Optimus,
+// section 3.2.2).
 // 3.2.2).
 Id grid_norm(LayerTape& layer, const std::string& name, Id x);
 

@@ -20,12 +20,12 @@ struct Activated {
 
 // Records a sum over the tensor group: an all-reduce, or a reduce-scatter to local_rows under sequence parallelism.
 Id reduce_from_tensor(LayerTape& layer, const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
-// A norm of the residual stream, or of rows with `columns` columns.
+// Records a norm of the residual stream, or of rows with `columns` columns.
 Id norm(LayerTape& layer, const std::string& name, Id x);
 Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns);
-// The weights of a norm that the model has: the factors, and LayerNorm's bias. partial: as in LocalParameter.
+// Adds the weights of a norm that the model has: the factors, and LayerNorm's bias. partial: as in LocalParameter.
 std::vector<std::int32_t> norm_weights(LayerTape& layer, const std::string& name, std::int64_t columns, bool partial);
-// The norm of a branch's input; returns x itself in models without pre_norms.
+// Records the norm of a branch's input; returns x itself in models without pre_norms.
 Id pre_norm(LayerTape& layer, const std::string& name, Id x);
 // Gemma's norm of a branch before it is added to the residual stream; returns x itself in models without post_norms.
 Id post_norm(LayerTape& layer, const std::string& name, Id x);

@@ -111,8 +111,8 @@ class Planner {
   double link(std::int64_t from, std::int64_t to) const {  // rate of the link between two positions, bytes/s
     return 1e9 * (c_.node[from] == c_.node[to] ? c_.inside_GBps : c_.between_GBps);
   }
-  // Seconds that hidden states take from a stage to the next; each link of the stage with fewer ranks carries more
-  // bytes than a link of the other stage.
+  // Returns the seconds that hidden states take from a stage to the next; each link of the stage with fewer ranks
+  // carries more bytes than a link of the other stage.
   double passing(std::int64_t place, std::int64_t r, std::int64_t next) const {
     return c_.hidden_bytes / static_cast<double>(std::min(r, next)) / link(place, place + r + next - 1);
   }
@@ -130,15 +130,15 @@ class Planner {
     return own + shared / static_cast<double>(r) <= c_.memory;
   }
 
-  // The suffixes of `count` stages (0 if the number of stages is free) that begin with layer `first`, take `used`
-  // positions, and whose first stage has the replicas number `choice`.
+  // Returns the suffixes of `count` stages (0 if the number of stages is free) that begin with layer `first`, take
+  // `used` positions, and whose first stage has the replicas number `choice`.
   std::vector<Suffix>& front(std::int64_t count, std::int64_t first, std::int64_t used, std::size_t choice) {
     const std::int64_t at = (count * (layers() + 1) + first) * (places() + 1) + used;
     return fronts_[static_cast<std::size_t>(at) * choices_.size() + choice];
   }
 
-  // A lower bound of the latency of every plan that puts the remaining layers on the remaining positions in front of a
-  // suffix: the work is spread evenly, and runs no faster than on the largest number of replicas.
+  // Returns a lower bound of the latency of every plan that puts the remaining layers on the remaining positions in
+  // front of a suffix: the work is spread evenly, and runs no faster than on the largest number of replicas.
   double least(const Suffix& s, std::int64_t first, std::int64_t used) const {
     if (first == 0) return latency(s);
     const double work = forward_[first], run = work / static_cast<double>(choices_.back());

@@ -36,7 +36,7 @@ std::vector<double> layer_costs(const Spec& spec);
 // (Megatron-LM), or the size of m / stages equal groups (a number rounded down) of the m micro-batches (PyTorch's
 // ScheduleInterleaved1F1B).
 std::int64_t interleave_group(const Spec& spec);
-// The interleave group for a given number of stages and micro-batches instead of the spec's.
+// Returns the interleave group for a given number of stages and micro-batches instead of the spec's.
 std::int64_t interleave_group(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);
 // Returns whether the software stack accepts the micro-batches that remain after the last full interleave group.
 bool interleaves(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);

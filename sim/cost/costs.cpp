@@ -94,7 +94,7 @@ class CostModel {
     return result;
   }
 
-  // For each dimension: 1 if the rank's group spans several pods (joined by oversubscribed uplinks), else 0.
+  // Returns, for each dimension: 1 if the rank's group spans several pods (joined by oversubscribed uplinks), else 0.
   Spread crossings(std::int64_t rank) const {
     Spread result;
     for (std::size_t d = 0; d < kDimensions; ++d)
@@ -102,8 +102,8 @@ class CostModel {
     return result;
   }
 
-  // Whether this class of ranks and the stage `offset` further (modulo the number of stages), to which it sends, are on
-  // one node.
+  // Returns whether this class of ranks and the stage `offset` further (modulo the number of stages), to which it
+  // sends, are on one node.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
     return node_of(plan_.classes[s].representative) == node_of(stage_beside(s, offset));
   }
@@ -118,7 +118,7 @@ class CostModel {
     return group[(at + offset + size) % size];
   }
 
-  // Bytes of NCCL's buffers on a rank of class s: one connection per channel of every communicator that the rank uses.
+  // Returns the bytes of NCCL's buffers on a rank of class s: one connection per channel of every communicator in use.
   Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
     std::set<Dimension> used;
     for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
@@ -141,7 +141,7 @@ class CostModel {
         .first->second;
   }
 
-  // Whether the profile is from `orrery calibrate`, with waits between tasks; an imported profile has durations alone.
+  // Returns whether the profile is from `orrery calibrate`, with waits between tasks, which imported profiles lack.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
@@ -154,8 +154,8 @@ class CostModel {
     return choice;
   }
 
-  // The transfer with its measured time, where the profile has one for as many ranks and bytes; else the transfer as
-  // modelled.
+  // Returns the transfer with its measured time, where the profile has one for as many ranks and bytes; else the
+  // transfer as modelled.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
     const TransferTable* table =
         find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
@@ -198,7 +198,7 @@ class CostModel {
     return seconds(std::accumulate(layer->forward.begin(), layer->forward.end(), Picoseconds{0}, add));
   }
 
-  // Whether any stage of the pipeline is on another node than the stage after it.
+  // Returns whether any stage of the pipeline is on another node than the stage after it.
   bool has_far_stages() const {
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
       if (plan_.classes[s].stage < plan_.classes.back().stage && !is_near(s, 1)) return true;
@@ -206,8 +206,8 @@ class CostModel {
     return false;
   }
 
-  // The number of ranks of a tensor group times the cube root of the number of nodes that the group spans; 0 for a
-  // group of one rank.
+  // Returns the number of ranks of a tensor group times the cube root of the number of nodes that the group spans; 0
+  // for a group of one rank.
   double tensor_reach() const {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
     const Spread lie = spread(tensor, plan_.classes.front().representative);
@@ -215,7 +215,7 @@ class CostModel {
     return ranks == 1 ? 0 : static_cast<double>(ranks) * std::cbrt(static_cast<double>(lie.size()));
   }
 
-  // Microseconds of host time per layer and pass to add where neighbouring pipeline stages are on different nodes.
+  // Returns the microseconds of host time to add per layer and pass if neighbouring stages are on different nodes.
   double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
   // Finds the fraction of the time to issue a layer's ops that the host itself needs (Costs::host_part).
@@ -292,7 +292,7 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
   }
 
-  // The cost of a collective of a single rank, which copies within the device's own memory.
+  // Returns the cost of a collective of a single rank, which copies within the device's own memory.
   NcclChoice copied(const Collective& c) const {
     NcclChoice choice;
     choice.seconds = choice.nccl_seconds =
@@ -307,8 +307,8 @@ class CostModel {
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
 
-  // The cost of a send between two pipeline stages: that of a pair of ranks on one node, or of a pair on two nodes with
-  // one rank on each.
+  // Returns the cost of a send between two pipeline stages: that of a pair of ranks on one node, or of a pair on two
+  // nodes with one rank on each.
   NcclChoice send(std::string_view kind, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
@@ -324,7 +324,7 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
-  // The cost of a transfer between pods, which lasts at least as long as the busiest uplink needs.
+  // Returns the cost of a transfer between pods, which lasts at least as long as the busiest uplink needs.
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;

@@ -53,11 +53,11 @@ Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::
 // or not with as many ranks.
 Costs measured_costs(const Plan& plan, const Spec& spec, const Profile& profile);
 
-// For each task of the plan, the bytes of gradient buffers that the task is the first to add to, so that the buffers
-// must hold zeros before. CPU ranks clear the buffers as a part of the task.
+// Returns, for each task of the plan, the bytes of gradient buffers that the task is the first to add to, so that the
+// buffers must hold zeros before. CPU ranks clear the buffers as a part of the task.
 std::vector<Bytes> cleared_bytes(const Plan& plan);
 
-// The name of a collective or message in a profile's table of transfers: "all_reduce", "message".
+// Returns the name of a collective or message in a profile's table of transfers: "all_reduce", "message".
 std::string transfer_kind(const Op& op);
 
 }  // namespace orrery

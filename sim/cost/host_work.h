@@ -29,7 +29,8 @@ struct HostRates {
 };
 HostRates host_rates(const Cluster& cluster);
 
-// Whether an op works outside the device: a copy between memory tiers, or an op that the host's processors compute.
+// Returns whether an op works outside the device: a copy between memory tiers, or an op that the host's processors
+// compute.
 bool is_host_work(const Op& op);
 
 // Returns the time of an op that works outside the device, and the bandwidth that the op uses. start: seconds to start

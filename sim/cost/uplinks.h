@@ -25,7 +25,8 @@ class Uplinks {
   // node_gpus: number of GPUs that reach each other without a NIC.
   Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
 
-  // Whether the path between two ranks, or the ring of a rank's group, leaves a pod whose uplink is oversubscribed.
+  // Returns whether the path between two ranks, or the ring of a rank's group, leaves a pod whose uplink is
+  // oversubscribed.
   bool crosses(std::int64_t from, std::int64_t to) const { return pod_gpus_ > 0 && pod_of(from) != pod_of(to); }
   bool crosses(Dimension d, std::int64_t rank) const;
   // Returns the seconds that the busiest pod's uplink needs when all groups of a dimension make the same transfer at

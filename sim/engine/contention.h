@@ -54,8 +54,8 @@ class Contention {
   Stretch start_transfer(std::span<const TaskId> members);
   void stop_transfer(std::span<const TaskId> members);
 
-  // Whether tasks have started or stopped since the last settle(), so that the speed of other tasks may have changed.
-  // One settle() handles all starts and stops of one moment.
+  // Returns whether tasks have started or stopped since the last settle(), so that the speed of other tasks may have
+  // changed. One settle() handles all starts and stops of one moment.
   bool unsettled() const { return !dirty_.empty() || share_.stale(); }
   const std::vector<Change>& settle();
 

@@ -47,7 +47,7 @@ class FairShare {
 
   void remove_flow(FlowId id);
 
-  // Whether calls since the last update can have changed rates.
+  // Returns whether calls since the last update can have changed rates.
   bool stale() const { return !new_flows_.empty() || !eased_links_.empty(); }
 
   // Recomputes the rates that calls since the last update can have changed. Returns the flows whose rates have changed;
@@ -89,8 +89,8 @@ class FairShare {
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
 
-  // The value in marks_ for a flow that the current update() has visited and whose rate still grows. The mark is one
-  // more once the rate is fixed.
+  // Returns the value in marks_ for a flow that the current update() has visited and whose rate still grows. The mark
+  // is one more once the rate is fixed.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 

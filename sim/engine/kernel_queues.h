@@ -20,7 +20,7 @@ class KernelQueues {
     held_.resize(plan.task_count());
   }
 
-  // Whether a task has to wait until the kernels launched before it have begun.
+  // Returns whether a task has to wait until the kernels launched before it have begun.
   bool takes(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
 
   // Must be called when a kernel (a task for which takes() is true) waits only for this queue. Calls begin(task), in
@@ -56,8 +56,8 @@ class KernelQueues {
     }
   }
 
-  // The first kernel from task t on. After the last kernel of a class of ranks it is a kernel of the next class, or the
-  // number of all tasks; both end the loop in arrive().
+  // Returns the first kernel from task t on. After the last kernel of a class of ranks it is a kernel of the next
+  // class, or the number of all tasks; both end the loop in arrive().
   TaskId first_kernel(TaskId t) const {
     while (t < plan_.task_count() && !is_kernel(t)) ++t;
     return t;

@@ -132,8 +132,8 @@ class Engine {
       finish(e.id);
   }
 
-  // Whether the host waits for the dependencies of task t, and issues t only after these have ended; else the lane
-  // waits.
+  // Returns whether the host waits for the dependencies of task t, and issues t only after these have ended; else the
+  // lane waits.
   bool held_by_host(TaskId t) const {
     return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
            t != plan_.classes[plan_.slot_of(t)].begin;
@@ -188,8 +188,8 @@ class Engine {
 
   std::uint32_t dependencies_end(TaskId t) const { return plan_.tasks[t + 1].first_dependency; }
 
-  // Whether the dependencies of task t before index `end` have ended. If not, the waiter is listed to wait for the last
-  // of those that have not; go_on() then looks at earlier dependencies.
+  // Returns whether the dependencies of task t before index `end` have ended. If not, the waiter is listed to wait for
+  // the last of those that have not; go_on() then looks at earlier dependencies.
   bool await(std::uint32_t waiter, TaskId t, std::uint32_t end) {
     for (std::uint32_t i = end; i > plan_.tasks[t].first_dependency; --i) {
       const TaskId before = plan_.dependencies[i - 1];

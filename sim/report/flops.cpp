@@ -20,14 +20,14 @@ double met_by_a_token(const Model& m, std::int64_t layer) {
   return sum;
 }
 
-// The number of multiplications per token and head with the recurrent state, a key_dim x value_dim matrix: one per
-// element to read the state, one to add to it, and one more for the delta rule's prediction.
+// Returns the number of multiplications per token and head with the recurrent state, a key_dim x value_dim matrix: one
+// per element to read the state, one to add to it, and one more for the delta rule's prediction.
 double with_state(RecurrenceRule rule, std::int64_t key_dim, std::int64_t value_dim) {
   return (row_of(rule).corrects ? 3 : 2) * static_cast<double>(key_dim * value_dim);
 }
 
-// The number of multiplications per token that a recurrent layer needs besides its weight matrices: those of the
-// convolution, and those with the recurrent states.
+// Returns the number of multiplications per token that a recurrent layer needs besides its weight matrices: those of
+// the convolution, and those with the recurrent states.
 double of_recurrence(const Model& m, std::int64_t layer) {
   if (layer_kind(m, layer).mixer != Mixer::recurrence) return 0;
   const Recurrence& r = *m.recurrence;
@@ -47,7 +47,7 @@ double of_index(const Model& m, double s) {
   return causal_pairs(s, s) * static_cast<double>(m.indexer->heads * m.indexer->head_dim) / 3;
 }
 
-// The number of (query, key) pairs that attention computes for one head of one layer in one sequence.
+// Returns the number of (query, key) pairs that attention computes for one head of one layer in one sequence.
 double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
   const Model& m = spec.model;
   const auto s = static_cast<double>(spec.sequence);

@@ -27,7 +27,7 @@ struct StepResidual {
   double ratio = 1;  // measured step time / predicted step time
 };
 
-// The contents of models/data/intervals.json, made from the published steps in `residuals`.
+// Returns the contents of models/data/intervals.json, made from the published steps in `residuals`.
 std::string intervals_json(const std::vector<StepResidual>& residuals);
 
 }  // namespace orrery

@@ -91,13 +91,13 @@ void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, cons
   }
 }
 
-// Whether ranks are CPUs, which have neither a CUDA context outside the allocator nor a library workspace.
+// Returns whether ranks are CPUs, which have neither a CUDA context outside the allocator nor a library workspace.
 bool on_cpu(const Spec& spec) { return spec.cluster.gpu.memory_bytes == 0; }
 Bytes context_bytes(const Spec& spec) {
   return static_cast<Bytes>(on_cpu(spec) ? 0 : spec.software.memory.context_MiB * kMiB);
 }
 
-// Bytes of the GPU's memory; for CPU ranks, bytes of the machine's memory, which the profile states.
+// Returns the bytes of the GPU's memory; for CPU ranks, bytes of the machine's memory, which the profile states.
 Bytes capacity_of(const Spec& spec, const Profile& profile) {
   return on_cpu(spec) ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
 }
@@ -245,7 +245,7 @@ void add_weights(Report& r, const Plan& plan) {
   }
 }
 
-// A sentence that names the largest parts of the step's time.
+// Returns a sentence that names the largest parts of the step's time.
 std::string limits(const Report& r) {
   std::vector<std::pair<double, std::string_view>> parts;
   parts.reserve(kTimeKinds);

@@ -135,7 +135,7 @@ std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, con
 // Fills in the figures that follow from a report's step time and time_s: rates, shares, and what limits the step.
 void add_rates(Report& report, const Spec& spec, const Plan& plan);
 
-// JSON of schema orrery.report/2, indented by two spaces, with a final newline
+// Returns JSON of schema orrery.report/2, indented by two spaces, with a final newline
 std::string to_json(const Report& report);
 
 }  // namespace orrery

@@ -12,8 +12,8 @@ namespace orrery {
 // the strategy; a third line if the prediction is uncalibrated.
 std::string title(const Spec& spec, const Style& style);
 
-// A report for people: title, headline figures, where the time goes, memory by class of ranks, communication, and what
-// limits the step. A sample of its first lines after the title:
+// Returns a report for people: title, headline figures, where the time goes, memory by class of ranks, communication,
+// and what limits the step. A sample of its first lines after the title:
 //   step time    17.31 s
 //   tokens/s      60,568  946 per GPU
 //   MFU           46.0 %  456 TFLOP/s per GPU; with recomputation 48.1 % and 476

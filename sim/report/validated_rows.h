@@ -23,7 +23,8 @@ struct ValidatedRow {
 // stay empty.
 ValidatedRow described(const Spec& spec);
 
-// The contents of models/data/validated_rows.json, which `orrery validate --published FILE... --rows FILE` writes.
+// Returns the contents of models/data/validated_rows.json, which `orrery validate --published FILE... --rows FILE`
+// writes.
 std::string validated_rows_json(const std::vector<ValidatedRow>& rows);
 
 // Returns how different two steps are: the sum, over the sizes of the steps (GPUs, parallel degrees, parameters, ...),

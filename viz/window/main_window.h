@@ -54,7 +54,7 @@ class MainWindow : public QMainWindow {
   // Writes a picture or table in the format of the path's ending: png, svg, csv, json; throws Error.
   void export_to(const QString& path);
 
-  // The current state of the view, to be saved and applied to this or another trace.
+  // Returns the current state of the view, to be saved and applied to this or another trace.
   SavedView view_as_it_is() const;
   void apply(const SavedView& view);
   void save_view(const QString& path);  // writes the view to a file; throws Error

@@ -1,4 +1,4 @@
-// The panel on the right, with details of the clicked, selected or compared events.
+// This file fills the panel on the right, which has details of the clicked, selected or compared events.
 #include <QAction>
 #include <QTabWidget>
 #include <QTableWidget>

@@ -119,10 +119,11 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 
 }  // namespace
 
-// The time of each further tensor of a coalesced call: the first chunk of a tensor passes the complete ring before that
-// of the next tensor. That takes a step of NCCL's ring over NVLink for each rank in the ring (tuning.cc, hwLatencies,
-// Simple), and between nodes the time of one hop over the network, because the waits of the other hops overlap
-// (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
+// Returns the time of each further tensor of a coalesced call: the first chunk of a tensor passes the complete ring
+// before that of the next tensor. That takes a step of NCCL's ring over NVLink for each rank in the ring (tuning.cc,
+// hwLatencies, Simple), and between nodes the time of one hop over the network, because the waits of the other hops
+// overlap (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a
+// tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   constexpr double kStep_us = 3.4;
   const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);

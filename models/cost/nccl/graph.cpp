@@ -34,14 +34,14 @@ std::span<const double> speeds(const NcclTopology& t) {
   return t.compute_capability >= 90 ? std::span<const double>(kIntra90) : kIntra;
 }
 
-// The rate between CPU sockets, GB/s (topo.h): AMD 16, Skylake 10, Sapphire Rapids 22. On Intel, PCIe traffic between
-// GPUs counts 6/5 times, so the rate is divided by 1.2.
+// Returns the rate between CPU sockets, GB/s (topo.h): AMD 16, Skylake 10, Sapphire Rapids 22. On Intel, PCIe traffic
+// between GPUs counts 6/5 times, so the rate is divided by 1.2.
 double host_GBps(const NcclTopology& t) {
   if (t.amd_cpu) return 16;
   return (t.pcie_GBps >= 48 ? 22 : 10) / 1.2;
 }
 
-// The rate at which a GPU can send to other GPUs of its node, GB/s; infinite for a single GPU.
+// Returns the rate at which a GPU can send to other GPUs of its node, GB/s; infinite for a single GPU.
 double local_GBps(const NcclTopology& t) {
   if (t.ranks_per_node() == 1) return std::numeric_limits<double>::infinity();
   return t.nvlink_GBps > 0 ? t.nvlink_GBps : std::min(t.pcie_GBps, host_GBps(t));
@@ -56,8 +56,8 @@ double fastest(std::span<const double> list, double limit) {
   return limit;
 }
 
-// Number of channels that leave the busiest GPU over NVLink. If every GPU has its own NIC, the GPU at which a channel
-// ends rotates from channel to channel, and at that end the GPU sends to its NIC instead.
+// Returns the number of channels that leave the busiest GPU over NVLink. If every GPU has its own NIC, the GPU at which
+// a channel ends rotates from channel to channel, and at that end the GPU sends to its NIC instead.
 int crossings(const NcclTopology& t, int channels) {
   return t.nodes > 1 && t.nics >= t.ranks_per_node() ? channels - channels / t.ranks_per_node() : channels;
 }
@@ -116,7 +116,7 @@ NcclGraph ring_graph(const NcclTopology& t) {
   return best;
 }
 
-// The next higher speed in the list, or the same speed if there is none.
+// Returns the next higher speed in the list, or the same speed if there is none.
 double faster(std::span<const double> list, double GBps) {
   const auto at = std::find_if(list.begin(), list.end(), [&](double s) { return s <= GBps; });
   return at == list.begin() || at == list.end() ? GBps : *(at - 1);
@@ -129,8 +129,8 @@ void raise(std::span<const double> list, double limit, double other, double& rat
   }
 }
 
-// The tree graph has as many channels as the ring. Two GPUs alternate as the root, so that each sends in half of the
-// channels.
+// Returns the tree graph, which has as many channels as the ring. Two GPUs alternate as the root, so that each sends in
+// half of the channels.
 NcclGraph tree_graph(const NcclTopology& t, int channels) {
   const auto list = speeds(t);
   const bool pair = t.nodes == 1 && t.ranks_per_node() == 2 && t.nvlink_GBps > 0;

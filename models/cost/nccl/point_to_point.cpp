@@ -56,7 +56,7 @@ double local_GBps(const NcclTopology& t, bool all) {
   return all ? t.pcie_GBps / 4 : t.pcie_GBps;
 }
 
-// The rate in GB/s at which a node's NICs send in an all-to-all between nodes.
+// Returns the rate in GB/s at which a node's NICs send in an all-to-all between nodes.
 double far_GBps(const NcclTopology& t) {
   const double reached = kNicReachedByAll * t.nics * t.nic_GBps;
   const int local = t.ranks_per_node(), far = t.ranks - local;

@@ -127,7 +127,7 @@ class ClusterGraph {
   std::map<Place, Vertex> vertices_;
 };
 
-// The hop from one vertex of a route to the next.
+// Returns the hop from one vertex of a route to the next.
 const Hop& hop_between(const Graph& graph, Vertex from, Vertex to) { return graph[boost::edge(from, to, graph).first]; }
 
 }  // namespace
