@@ -11,8 +11,8 @@
 namespace orrery {
 namespace {
 
-// Returns the number of a dropout's random stream, from the op's name without a trailing " again", so that recomputation
-// draws the same random numbers as the first forward pass.
+// Returns the number of a dropout's random stream, from the op's name without a trailing " again", so that
+// recomputation draws the same random numbers as the first forward pass.
 std::uint16_t stream_of(std::string name) {
   if (name.ends_with(" again")) name.resize(name.size() - 6);
   std::uint32_t hash = 2166136261U;  // FNV-1a hash

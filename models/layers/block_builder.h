@@ -54,7 +54,7 @@ class BlockBuilder {
   // Keeps one result of a recompute region until backward, although the region runs again there; the second run writes
   // that result to a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
-  // Whether gathered weights are freed after forward, and after backward; if no backward op reads them, they are always
+  // Whether gathered weights are freed after forward, and after backward. Weights that no backward op reads are always
   // freed after forward. lends_weights: a later block uses this block's gathered weights; in forward the later block
   // frees them, in backward this block does.
   bool releases_weights_after_forward = false;

@@ -91,8 +91,9 @@ enum RankBuffer : std::uint16_t {
 // them in 8 bits.
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 
-// The role of a rank in data parallelism. master, replica: rank 0 and the other ranks of DataParallel, where rank 0 has
-// all ranks' inputs, outputs and losses. server: the rank holds weights, and runs no block.
+// The role of a rank in data parallelism. master, replica: rank 0 and the other ranks of torch's DataParallel, where
+// rank 0 has all ranks' inputs, outputs and losses. server: the rank holds weights, and runs no block. worker: the role
+// of every rank that has none of these.
 enum class Duty : std::uint8_t { worker, master, replica, server };
 
 // A vocabulary that is cut over the stages of a pipeline: the number of stages, the barriers between logits and
@@ -114,7 +115,7 @@ struct Slice {
 // Settings that the blocks of a plan have in common. Sizes are those of one micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
-  // Number of ranks of a stage that divide each micro-batch among them.
+  // Sets the sizes for micro-batches that `replicas` ranks of a stage divide among them.
   void share(std::int64_t replicas);
 
   const Spec& spec;
@@ -140,6 +141,7 @@ struct BlockContext {
   bool splits_backward = false;  // whether the schedule runs weight gradients separately
   bool ends_meet = true;         // whether the first and the last virtual stage lie on one stage
   // whether ends_meet holds and the stage runs other micro-batches between the embedding and the output of one
+  // micro-batch
   bool ends_interleave = false;
   std::int64_t hop = 1;       // number of stages by which the boundary that is being built advances: 1, -1 or 0
   std::vector<Slice> slices;  // slices of rows that cross this boundary
@@ -162,8 +164,8 @@ Block output_block(const BlockContext& c, std::vector<Op>& ops);
 // module before it with the next token's embedding, and runs a layer of its own. All modules share the output block's
 // matrix, so that block gets the rows of the model and of all modules.
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
-// Blocks for a vocabulary of which every stage holds a part, in vocabulary.cpp: token lookups; their sum over the
-// stages, which goes to the first stage; the block between that sum and the first layer (learned positions); the
+// The blocks of a vocabulary of which every stage holds a part, in vocabulary.cpp: the token lookups; their sum over
+// the stages, which goes to the first stage; the block between that sum and the first layer (learned positions); the
 // broadcast of the last stage's hidden states to all stages, with the sum of their gradients in backward; this stage's
 // part of the logits and of the loss.
 Block token_embeddings_block(const BlockContext& c, std::vector<Op>& ops);

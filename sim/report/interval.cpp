@@ -33,8 +33,8 @@ struct Weighted {
   double ratio, weight;
 };
 
-// Returns the ratio such that the smaller ratios have this share of the total weight, interpolated (geometrically)
-// between neighbouring ratios.
+// Returns the quantile at `share`: the ratio below which this share of the total weight lies, interpolated
+// (geometrically) between neighbouring ratios.
 double quantile(const std::vector<Weighted>& sorted, double share) {
   double total = 0, below = 0;
   for (const Weighted& w : sorted) total += w.weight;
