@@ -26,7 +26,6 @@ namespace orrery::mpi {
 // sends the weights to the workers that have not said so. So no rank may change data before its call is done, because
 // it may have to send the data again. Messages that come a second time are not received. A transfer with a lost rank
 // never ends, so a process that knows of a lost rank must exit without destroying this object.
-// knows of a lost rank must exit without destroying this object.
 class Chains {
  public:
   // All ranks of `world` construct this object at the same time. lost: asked during calls which ranks are lost.

@@ -19,7 +19,6 @@ Id grid_logits(LayerTape& layer, const std::string& name, Id x, const std::strin
 Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& table);
 // Records a norm of rows whose columns are cut over several ranks: moments are summed over these ranks (Optimus,
 // section 3.2.2).
-// 3.2.2).
 Id grid_norm(LayerTape& layer, const std::string& name, Id x);
 
 }  // namespace orrery
