@@ -61,9 +61,9 @@ bool ByNodes::done() {
 
 namespace {
 
-// Data for the members of one node, sent to the member of that node that relays them: the number of elements for each
-// member, and the elements. Rows of tokens are sent once per token, together with the token number of every row; the
-// last count is then the number of elements actually sent.
+// Data for the members of one node, sent to the member of that node that relays them. counts: the number of elements
+// for each member. numbers: the token number of every row, if the data are rows of tokens. data: the elements; rows of
+// tokens are sent once per token, and the last count is then the number of elements actually sent.
 struct Relay {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;

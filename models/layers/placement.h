@@ -17,8 +17,8 @@ struct PlacedParameter {
   bool copy = false;       // whether an earlier stage of the same replica holds the same weight (tied output)
 };
 
-// Every weight that trains, or every frozen one, of the chunk with state frame `state`, once each, in the order of the
-// chunk's flat buffers.
+// Returns the weights of the chunk with state frame `state`, once each, in the order of the chunk's flat buffers: every
+// weight that trains, or with `frozen` every frozen one.
 std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state, bool frozen = false);
 
 // A contiguous range of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i
@@ -39,11 +39,11 @@ bool updates(const Plan& plan, const RankClass& slot);
 // another rank makes all updates.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// Returns the rank's shards of frozen weights, unit by unit in the order of their buffer; all of them where they are
-// whole.
+// Returns the pieces that a rank owns of frozen weights which are gathered unit by unit, in the order of their buffer.
+// The list is empty if no frozen weights are gathered.
 std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// State frames of a slot, in the order of its chunks.
+// Returns the state frames of a slot, in the order of its chunks.
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
 
 // Returns the index, in the uncut weight, of row `index` of tensor rank `rank` of `ranks` (or of the column, for
