@@ -286,8 +286,8 @@ struct CpuKernels {
     });
   }
 
-  // Cross-entropy on 16-bit logits, without a cast to fp32: the stored logits are not changed, so backward computes
-  // their exponentials again.
+  // Computes cross-entropy on 16-bit logits, without a cast to fp32: the stored logits are not changed, so backward
+  // computes their exponentials again.
   void narrow(const CrossEntropy& e, kernels::VocabularyPart part) const {
     const std::int64_t n = e.rows * e.columns;
     const bool over = !c.updates.empty();

@@ -20,7 +20,7 @@ class RankDevice {
   virtual ~RankDevice() = default;
 
   virtual SegmentSource segments() = 0;
-  // Source of host memory for buffers that are offloaded from the device.
+  // Returns a source of host memory for buffers that are offloaded from the device.
   virtual SegmentSource host_memory() { return host_segments(); }
   // Returns the bytes of the workspace that kernels have in the caching allocator's memory during the complete run
   // (Buffers::workspace).

@@ -49,7 +49,7 @@ class Chains {
   int before_me() const;  // the server before this one in the chain; -1: this is the first
   int after_me() const;   // the server after this one in the chain; -1: this is the last
   bool any_lost() const { return lost_.any(); }
-  // whether all servers of the chain have the sum of push `number`
+  // Returns whether all servers of the chain have the sum of push `number`.
   bool pushed(int piece, std::int64_t number) const;
   bool pulled(int worker, std::int64_t number) const;
   void tell_pushed(std::int64_t number);             // announces that this server has the sum of a push

@@ -24,7 +24,7 @@ constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std:
   return {mask.window > 0 ? std::clamp<std::int64_t>(own + 1 - mask.window, 0, last) : 0, last};
 }
 
-// Flash attention: computes softmax(scale q k^T) v by tiles with a running maximum and sum, never holding all scores
+// Computes flash attention: softmax(scale q k^T) v by tiles with a running maximum and sum, never holding all scores
 // (Dao et al. 2022, arXiv:2205.14135, algorithm 1; delayed division of 2307.08691). q and out are (batch, query, heads,
 // head_dim); k and v are (batch, key, kv_heads, ...), where heads is a multiple of kv_heads. lse (batch, heads, query)
 // is the log of the sum of the exponentials of each row of scores. For a query that may attend to no key, out is zero
@@ -43,8 +43,8 @@ struct AttentionSaved {
   const float* lse = nullptr;
 };
 
-// The backward pass: recomputes probabilities from lse, tile by tile, and writes all three gradients (2307.08691,
-// algorithm 2). The order of summation is fixed: by head, then by tile of queries, then by tile of keys.
+// Computes the backward pass: recomputes probabilities from lse, tile by tile, and writes all three gradients
+// (2307.08691, algorithm 2). The order of summation is fixed: by head, then by tile of queries, then by tile of keys.
 void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, float scale, const CausalMask& mask,
                         Heads<float> dq, Heads<float> dk, Heads<float> dv);
 

@@ -5,10 +5,10 @@
 
 namespace orrery::kernels::cuda {
 
-// Flash attention, as in kernels/cpu/attention.h. bf16 and fp16 run on tensor cores: head_dim must be a multiple of 8
-// up to 256, rows 16-byte aligned; probabilities and their gradients are rounded to 16 bits between the products. fp32
-// runs on plain kernels of one warp per row, for checking rather than for speed. All tensors have one type, lse is fp32
-// (batch, heads, query).
+// Computes flash attention, as in kernels/cpu/attention.h. bf16 and fp16 run on tensor cores: head_dim must be a
+// multiple of 8 up to 256, rows 16-byte aligned; probabilities and their gradients are rounded to 16 bits between the
+// products. fp32 runs on plain kernels of one warp per row, for checking rather than for speed. All tensors have one
+// type, except lse, which is fp32 (batch, heads, query).
 void attention(ConstHeads q, ConstHeads k, ConstHeads v, float scale, const CausalMask& mask, Heads out, float* lse,
                cudaStream_t stream);
 

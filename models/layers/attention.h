@@ -39,7 +39,8 @@ Id attention(LayerTape& layer, Id x, bool windowed, bool reduce);
 HeadSlots head_gradients(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part);
 // Returns the op of fused attention's forward pass.
 FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool windowed);
-// Attention's output, by fused (flash) attention or with scores and probabilities written to memory.
+// Records attention by fused (flash) attention, or with scores and probabilities written to memory; returns the buffer
+// of attention's output.
 Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed);
 Id unfused_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed);
 

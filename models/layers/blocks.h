@@ -160,9 +160,9 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
                   bool offload = false);
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops);
 Block output_block(const BlockContext& c, std::vector<Op>& ops);
-// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): each module joins the hidden states of the
-// module before it with the next token's embedding, and runs a layer of its own. All modules share the output block's
-// matrix, so that block gets the rows of the model and of all modules.
+// Builds the modules of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): each module joins the
+// hidden states of the module before it with the next token's embedding, and runs a layer of its own. All modules share
+// the output block's matrix, so that block gets the rows of the model and of all modules.
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
 // The blocks of a vocabulary of which every stage holds a part, in vocabulary.cpp: the token lookups; their sum over
 // the stages, which goes to the first stage; the block between that sum and the first layer (learned positions); the

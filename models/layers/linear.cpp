@@ -35,8 +35,8 @@ Gemm with_rows(Gemm product, std::int64_t count, Gemm::Rows rows) {
   return product;
 }
 
-// One piece of a product: an equal part of its rows. Pieces run on streams of their own (_NUM_MAX_UB_STREAMS), so that
-// one piece uses the multiprocessors that the last wave of another leaves idle.
+// Returns one piece of a product: an equal part of its rows. Pieces run on streams of their own (_NUM_MAX_UB_STREAMS),
+// so that one piece uses the multiprocessors that the last wave of another piece leaves idle.
 Gemm piece_of(Gemm forward, std::int64_t piece, std::int64_t parts, Gemm::Rows rows) {
   if (parts == 1) return forward;
   forward.m /= parts;

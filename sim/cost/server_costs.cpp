@@ -10,7 +10,7 @@ NcclModel pair_on(const Spec& spec, const Profile& profile, std::vector<int> mem
   return nccl_model(spec.cluster, members, {spec.software.communication.nccl_minor, spec.gpus}, profile.nccl);
 }
 
-// Bandwidth of the memory of a machine's host, in GB/s; 0: not known.
+// Returns the bandwidth of the memory of a machine's host, in GB/s; 0: not known.
 double memory_GBps(const Spec& spec) {
   const auto& host = spec.cluster.host;
   return host && host->dram_GBps > 0 ? host->dram_GBps : 0;

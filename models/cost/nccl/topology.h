@@ -43,7 +43,7 @@ struct Route {
   Picoseconds latency = 0;
 };
 
-// number of the GPU: GPUs are numbered through the cluster, node by node
+// Returns the place of a GPU. gpu: its number; GPUs are numbered through the cluster, node by node.
 Place gpu_place(const Cluster& cluster, std::int64_t gpu);
 Place dram_place(std::int64_t node);
 Place store_place(std::int64_t node, MemoryTier tier);  // tier: a memory tier behind the host
