@@ -108,8 +108,10 @@ struct KernelTime {
   Seconds operator()(const FlashAttention& a) const {
     if (a.pairs == 0)  // no query attends to any key
       return find_attention(profile, attention).start_us * kMicrosecond;
-    return attention_time(a, cost_of(a, width).flops, keys_per_query(a), a.head_dim) +
-           merged_bytes(a, width) / bandwidth();
+    const Cost cost = cost_of(a, width);
+    const Seconds time = attention_time(a, cost.flops, keys_per_query(a), a.head_dim) + merged_bytes(a, width) / bandwidth();
+    // Few queries of a long cache wait for the cache's bytes.
+    return a.cached == 0 ? time : std::max(time, start(1) + cost.bytes / bandwidth());
   }
 
   Seconds start(int kernels) const { return profile.memory.start_us * kMicrosecond * kernels; }

@@ -7,6 +7,7 @@
 
 #include "models/layers/attention.h"
 #include "models/layers/experts.h"
+#include "models/layers/generation.h"
 #include "models/layers/grid_linear.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/layer_tape.h"
@@ -283,6 +284,7 @@ static BlockContext with_predictions(const BlockContext& c) {
 }
 
 Block output_block(const BlockContext& context, std::vector<Op>& ops) {
+  if (context.spec.generation) return next_token_block(context, ops);
   const BlockContext c = with_predictions(context);
   LayerTape b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;

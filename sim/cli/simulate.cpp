@@ -12,6 +12,7 @@
 #include "sim/advice/save_spec.h"
 #include "sim/cli/commands.h"
 #include "sim/export/chrome_trace.h"
+#include "sim/generate/generate.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/report/gantt.h"
@@ -60,6 +61,12 @@ Outcome simulate_command(const SimulateOptions& options, const Common& common) {
   if (!options.save.empty()) save(options.save, made, options.overrides);
   const bool draws = options.timeline && !common.json;
   Outcome outcome;
+  if (spec.generation) {
+    const GenerationReport report = predict_generation(spec, profile_for(spec, options.profile));
+    if (options.require_fit && !report.memory.fits()) outcome.status = kDoesNotFit;
+    outcome.text = common.json ? to_json(spec, report) : generation_text(spec, report, common.style);
+    return outcome;
+  }
   const auto say = [&](const Report& report) {
     if (options.require_fit && !report.memory.fits) outcome.status = kDoesNotFit;
     outcome.text =
