@@ -105,7 +105,9 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   block.role = BlockRole::state;
   block.buffers.resize(kStateSlots);
   std::int64_t eight_bit = 0;
-  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec, draft.plan.blocks[e.block]);
+  // A model that generates has its 8-bit weights in place of wide ones (kFrozen).
+  for (const Entry& e : chunk.entries)
+    eight_bit += spec.generation ? 0 : eight_bit_elements(spec, draft.plan.blocks[e.block]);
   // Frameworks that gather 8-bit matrices keep these matrices (plain and transposed) as their only parameters, without
   // 16-bit ones.
   const bool alone = spec.software.communication.gathers_eight_bit;

@@ -92,7 +92,9 @@ inline constexpr Feature kSequence = {"strategy.sequence_parallel", "sequence_pa
                                       [](S s) { return s.strategy.sequence_parallel; }};
 inline constexpr Feature kNoSequence = {
     "strategy.sequence_parallel", "tensor ranks without sequence_parallel",
-    [](S s) { return s.strategy.tensor > 1 && !s.strategy.sequence_parallel && !s.strategy.on_grid(); }};
+    [](S s) {
+      return s.strategy.tensor > 1 && !s.strategy.sequence_parallel && !s.strategy.on_grid() && !s.generation;
+    }};
 inline constexpr Feature kGrid = {"strategy.tensor_kind", "a grid of tensor ranks (2d, 2.5d, 3d)",
                                   [](S s) { return s.strategy.on_grid(); }};
 inline constexpr Feature kGridKind = {"strategy.tensor_kind", "a tensor_kind other than 1d",
@@ -256,7 +258,9 @@ inline constexpr Feature kNotZero3 = {"strategy.sharding", "a sharding other tha
 
 // Each of these features says whether a spec has frozen weights or packed samples.
 inline constexpr Feature kFrozenWeights = {"model", "weights that do not train (lora, frozen)",
-                                           [](S s) { return has_frozen(s.model); }};
+                                           [](S s) { return has_frozen(s.model) && !s.generation; }};
+inline constexpr Feature kGenerates = {"workload", "text that is generated (workload: generate)",
+                                       [](S s) { return s.generation.has_value(); }};
 inline constexpr Feature kNf4 = {"model.lora.weights", "weights in NF4",
                                  [](S s) { return s.model.lora && s.model.lora->nf4; }};
 inline constexpr Feature kDocuments = {"sequence.documents", "samples packed from documents",

@@ -65,6 +65,9 @@ void settle_generation(Spec& spec) {
   m.mtp_layers = 0;
   s.clip = 0;
   s.sequence_parallel = s.sequence_parallel && is_said(spec, "strategy.sequence_parallel");
+  // Ranks of a tensor group hold all tokens, and all experts among them.
+  if (m.moe && s.tensor > 1 && !is_said(spec, "strategy.expert_tensor"))
+    s.expert_tensor = std::max<std::int64_t>(1, s.tensor / s.expert);
   const std::int64_t own = g.batch / s.data;
   if (!is_said(spec, "strategy.micro_batch")) s.micro_batch = own % s.pipeline == 0 ? own / s.pipeline : own;
   if (!is_said(spec, "strategy.global_batch")) s.global_batch = g.batch;
@@ -74,6 +77,7 @@ void settle_generation(Spec& spec) {
   for (Origin& o : spec.origins) {
     if (o.key == "strategy.micro_batch" && !is_given(o)) o.value = fmt::format("{}", s.micro_batch), o.from = "generate.batch";
     if (o.key == "strategy.global_batch" && !is_given(o)) o.value = fmt::format("{}", g.batch), o.from = "generate.batch";
+    if (o.key == "strategy.expert_tensor" && !is_given(o)) o.value = fmt::format("{}", s.expert_tensor);
     if (o.key == "generate.kv_precision" && !is_given(o)) o.value = name_of(g.kv_precision);
   }
 }
@@ -99,6 +103,9 @@ Broken generation_rules(const Spec& spec) {
   if (s.global_batch != g.batch)
     return broken("global_batch", "strategy.global_batch: {} is not generate.batch: {}; leave it out", s.global_batch,
                   g.batch);
+  if (spec.model.moe && s.tensor > 1 && s.expert * s.expert_tensor != s.tensor)
+    return broken("expert", "strategy.expert: {} x expert_tensor: {} is not tensor: {}, whose ranks have the same tokens",
+                  s.expert, s.expert_tensor, s.tensor);
   if (s.sharding != Sharding::none)
     return broken("sharding", "strategy.sharding: there are no states to shard; leave it out");
   return {};
