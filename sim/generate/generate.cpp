@@ -27,12 +27,14 @@ struct Pass {
 Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std::int64_t cached,
              const std::atomic<bool>* stop) {
   Prediction p = predict(pass_spec(spec, tokens, cached), profile, false, stop);
-  GeneratedPass made{tokens, cached, p.report.step_time_s, std::move(p.report)};
+  // Between passes the host schedules, samples and prepares the next one (software.step_us).
+  const double host = spec.software.host.step_us * 1e-6;
+  GeneratedPass made{tokens, cached, p.report.step_time_s + host, std::move(p.report)};
   if (spec.strategy.pipeline > 1) {
     const double one = seconds(p.trace.step_time);
     const double two = seconds(simulate(repeat_steps(p.plan, {false, false}), p.costs.timing, stop).step_time);
     const auto m = static_cast<double>(p.plan.micro_batches);
-    made.period_s = std::max(two - one, one - (two - one) * (m - 1) / m);
+    made.period_s = std::max(two - one, one - (two - one) * (m - 1) / m) + host;
   }
   return {std::move(made), std::move(p.plan)};
 }
@@ -73,13 +75,14 @@ std::int64_t largest_batch(const Spec& spec, const GeneratedMemory& m) {
 
 }  // namespace
 
-GenerationReport predict_generation(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
+GenerationReport predict_generation(const Spec& spec, Profile profile, const std::atomic<bool>* stop) {
   const Generation& g = *spec.generation;
+  profile.generates = true;
   GenerationReport result;
   const std::int64_t chunk = g.chunk > 0 ? g.chunk : g.input;
   for (std::int64_t cached = 0; cached < g.input; cached += chunk) {
     Pass pass = pass_of(spec, profile, std::min(chunk, g.input - cached), cached, stop);
-    result.first_token_s += pass.made.report.step_time_s;
+    result.first_token_s += pass.made.report.step_time_s + spec.software.host.step_us * 1e-6;
     if (cached == 0) result.memory = memory_of(spec, pass);
     result.prefill.push_back(std::move(pass.made));
   }

@@ -44,7 +44,7 @@ struct GenerationReport {
 
 // Predicts a spec with workload: generate. Decode passes are simulated at three lengths of the context and integrated
 // by Simpson's rule: times of kernels are nearly linear in it. Throws Stopped soon after `stop` is set.
-GenerationReport predict_generation(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop = nullptr);
+GenerationReport predict_generation(const Spec& spec, Profile profile, const std::atomic<bool>* stop = nullptr);
 
 // JSON of schema orrery.generation/1, and a table for people.
 std::string to_json(const Spec& spec, const GenerationReport& report);
