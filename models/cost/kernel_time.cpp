@@ -98,7 +98,9 @@ struct KernelTime {
       best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), profile.gemm.grouped_fraction));
     const double elements = static_cast<double>(one.m) * static_cast<double>(one.n) * static_cast<double>(one.batch);
     best += exposed_result(elements, g.result_bytes, g.accumulate);
-    const double part = !profile.generates || !is_eight_bit(op.precision) ? 1 : op.precision == Precision::nvfp4 ? 0.28 : 0.5;
+    const double part = !profile.generates || !is_eight_bit(op.precision) ? 1
+                        : op.precision == Precision::nvfp4                ? 0.28
+                                                                          : 0.5;
     return std::max(best, weights_wait(part * cost_of(g, width).bytes));
   }
 
@@ -126,7 +128,8 @@ struct KernelTime {
     if (a.pairs == 0)  // no query attends to any key
       return find_attention(profile, attention).start_us * kMicrosecond;
     const Cost cost = cost_of(a, width);
-    const Seconds time = attention_time(a, cost.flops, keys_per_query(a), a.head_dim) + merged_bytes(a, width) / bandwidth();
+    const Seconds time =
+        attention_time(a, cost.flops, keys_per_query(a), a.head_dim) + merged_bytes(a, width) / bandwidth();
     // Few queries of a long cache wait for the cache's bytes.
     const double start = generation_figures().attention_start_us * kMicrosecond;
     return a.cached == 0 ? time : std::max(time, start + cost.bytes / bandwidth());

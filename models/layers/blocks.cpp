@@ -150,10 +150,9 @@ static Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id
   if (!layer_kind(m, layer).feed_forward) return attended;
   const auto mlp_input = pre_norm(b, "mlp", attended);
   const bool routed = has_experts(m, layer);
-  const auto out =
-      routed && serves_experts(c.spec) ? served_experts(b, mlp_input)
-      : routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
-               : mlp(b, mlp_input, true);
+  const auto out = routed && serves_experts(c.spec) ? served_experts(b, mlp_input)
+                   : routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
+                            : mlp(b, mlp_input, true);
   // Routed experts add their own biases; the bias of the shared experts' down projection is added here.
   const bool added = has_mlp_bias(m) && (!routed || m.moe->shared_feed_forward > 0);
   return residual(b, "mlp residual", attended, post_norm(b, "mlp", out),

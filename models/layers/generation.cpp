@@ -30,8 +30,7 @@ FlashAttention with_cache(const Spec& spec, FlashAttention work) {
 void store_keys(LayerTape& layer, const HeadSlots& heads) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
-  const std::int64_t columns =
-      m.mla ? m.mla->kv_lora_rank + m.mla->qk_rope_head_dim : 2 * layer.kv_heads * m.head_dim;
+  const std::int64_t columns = m.mla ? m.mla->kv_lora_rank + m.mla->qk_rope_head_dim : 2 * layer.kv_heads * m.head_dim;
   layer.tape.emit("keys and values to the cache", Cast{c.rows * columns, c.width, kv_width(*c.spec.generation)},
                   {.reads = heads.slots()});
 }
@@ -56,8 +55,7 @@ GroupedGemm own_rows(const BlockContext& c, const Moe& moe) {
 
 Id expert_product(LayerTape& layer, const std::string& name, Id x, GroupedGemm work, Cut cut) {
   const std::int64_t local = layer.model.moe->experts / layer.context.spec.strategy.expert;
-  const auto weight =
-      layer.tape.parameter("moe." + name + ".weight", local * work.out, work.in, cut, false, 0, local);
+  const auto weight = layer.tape.parameter("moe." + name + ".weight", local * work.out, work.in, cut, false, 0, local);
   const Id y = activation(layer, name + " output", work.rows, work.out);
   const CastSlots given = to_fp8(layer, name + " input", x, work.rows * work.in, true);
   layer.tape.emit(name, work, {.reads = {given.rows}, .writes = {y}, .weights = {weight}});
@@ -100,10 +98,8 @@ Id served_experts(LayerTape& layer, Id x) {
   layer.tape.emit("unpermute", Permute{c.rows, moe.top_k, m.hidden, work.rows, false, true},
                   {.reads = {down, choices}, .writes = {out}});
   if (moe.shared_feed_forward > 0) {
-    const Id shared =
-        feed_forward(layer, "shared experts", "moe.shared", x, moe.shared_feed_forward / c.tensor, false);
-    if (moe.shared_gate)
-      replicated(layer, "shared gate", x, m.hidden, 1, {.name = "moe.shared_gate", .wide = true});
+    const Id shared = feed_forward(layer, "shared experts", "moe.shared", x, moe.shared_feed_forward / c.tensor, false);
+    if (moe.shared_gate) replicated(layer, "shared gate", x, m.hidden, 1, {.name = "moe.shared_gate", .wide = true});
     out = sum(layer, "experts sum", out, shared, c.rows);
   }
   return reduce_from_tensor(layer, "experts", out, c.rows, m.hidden);

@@ -91,8 +91,7 @@ inline constexpr Feature kNoTensor = {"strategy.tensor", "tensor: 1", [](S s) { 
 inline constexpr Feature kSequence = {"strategy.sequence_parallel", "sequence_parallel",
                                       [](S s) { return s.strategy.sequence_parallel; }};
 inline constexpr Feature kNoSequence = {
-    "strategy.sequence_parallel", "tensor ranks without sequence_parallel",
-    [](S s) {
+    "strategy.sequence_parallel", "tensor ranks without sequence_parallel", [](S s) {
       return s.strategy.tensor > 1 && !s.strategy.sequence_parallel && !s.strategy.on_grid() && !s.generation;
     }};
 inline constexpr Feature kGrid = {"strategy.tensor_kind", "a grid of tensor ranks (2d, 2.5d, 3d)",

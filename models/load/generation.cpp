@@ -46,8 +46,8 @@ void read_generation(const SpecSection& top, Spec& spec) {
     throw Error(fmt::format("{}: generate.input: missing; tokens of a prompt", top.reader().path));
   map.take("output", g.output);
   map.take("chunk", g.chunk);
-  map.take_named("kv_precision", g.kv_precision, find_precision, [](Precision p) { return name_of(p); },
-                 "that of activations");
+  map.take_named(
+      "kv_precision", g.kv_precision, find_precision, [](Precision p) { return name_of(p); }, "that of activations");
   map.take("kv_block", g.kv_block);
   map.take("memory_fraction", g.memory_fraction);
   spec.sequence = g.chunk > 0 ? std::min(g.chunk, g.input) : g.input;
@@ -75,8 +75,10 @@ void settle_generation(Spec& spec) {
     g.kv_precision = is_eight_bit(s.precision) ? Precision::bf16 : s.precision;
   }
   for (Origin& o : spec.origins) {
-    if (o.key == "strategy.micro_batch" && !is_given(o)) o.value = fmt::format("{}", s.micro_batch), o.from = "generate.batch";
-    if (o.key == "strategy.global_batch" && !is_given(o)) o.value = fmt::format("{}", g.batch), o.from = "generate.batch";
+    if (o.key == "strategy.micro_batch" && !is_given(o))
+      o.value = fmt::format("{}", s.micro_batch), o.from = "generate.batch";
+    if (o.key == "strategy.global_batch" && !is_given(o))
+      o.value = fmt::format("{}", g.batch), o.from = "generate.batch";
     if (o.key == "strategy.expert_tensor" && !is_given(o)) o.value = fmt::format("{}", s.expert_tensor);
     if (o.key == "generate.kv_precision" && !is_given(o)) o.value = name_of(g.kv_precision);
   }
@@ -104,7 +106,8 @@ Broken generation_rules(const Spec& spec) {
     return broken("global_batch", "strategy.global_batch: {} is not generate.batch: {}; leave it out", s.global_batch,
                   g.batch);
   if (spec.model.moe && s.tensor > 1 && s.expert * s.expert_tensor != s.tensor)
-    return broken("expert", "strategy.expert: {} x expert_tensor: {} is not tensor: {}, whose ranks have the same tokens",
+    return broken("expert",
+                  "strategy.expert: {} x expert_tensor: {} is not tensor: {}, whose ranks have the same tokens",
                   s.expert, s.expert_tensor, s.tensor);
   if (s.sharding != Sharding::none)
     return broken("sharding", "strategy.sharding: there are no states to shard; leave it out");

@@ -154,8 +154,8 @@ struct FlashAttention {
   bool merges = false;
   bool drops = false;  // dropout of the probabilities: every pair costs a random number, in forward and in backward
   std::int64_t chosen = 0;  // > 0: a query sees at most so many keys, those that an index chose (IndexScores)
-  // Generation: tokens of each sequence whose keys and values are read from a cache, and the bytes that the cache has of
-  // a token. The queries are those of the tokens after them, and `key` counts both.
+  // Generation: tokens of each sequence whose keys and values are read from a cache, and the bytes that the cache has
+  // of a token. The queries are those of the tokens after them, and `key` counts both.
   std::int64_t cached = 0;
   Bytes cached_row = 0;
 };

@@ -242,7 +242,9 @@ class CostModel {
     // Samples in a profile are measured from the end of one kernel to the end of the next, so they include the gaps.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const bool fused = profile_.generates && is_fused_where_text_is_generated(op.work);
-    const Seconds gap = fused ? 0 : sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
+    // Inference stacks run the products of all experts as one kernel.
+    const int kernels = profile_.generates ? std::min(1, kernels_of(op.work)) : kernels_of(op.work);
+    const Seconds gap = fused ? 0 : sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels;
     // GPUs of one model differ in speed where the clock limits the work, but hardly where memory bandwidth does.
     const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
                          std::holds_alternative<FlashAttention>(op.work);

@@ -26,24 +26,30 @@ json passes_json(const std::vector<GeneratedPass>& passes) {
 std::string memory_line(const GenerationReport& r, const Style& style) {
   const GeneratedMemory& m = r.memory;
   const auto text = [](Bytes bytes) { return memory_text(static_cast<double>(bytes)); };
-  const std::string needs = fmt::format("{} a GPU: weights {}, keys and values {} ({} a sequence), working memory {}",
-                                        text(m.sum()), text(m.weights), text(m.cache), text(m.cache_a_sequence),
-                                        text(m.working));
+  const std::string needs =
+      fmt::format("{} a GPU: weights {}, keys and values {} ({} a sequence), working memory {}", text(m.sum()),
+                  text(m.weights), text(m.cache), text(m.cache_a_sequence), text(m.working));
   if (m.fits()) return needs + fmt::format("; fits {} of {}", text(m.allowed), text(m.capacity));
-  return warning(fmt::format("DOES NOT FIT {} of {}: {}; at most {} sequences", text(m.allowed), text(m.capacity), needs,
-                             r.largest_batch),
+  return warning(fmt::format("DOES NOT FIT {} of {}: {}; at most {} sequences", text(m.allowed), text(m.capacity),
+                             needs, r.largest_batch),
                  style);
 }
 
 // The passes, with the shares of their times of each kind that takes a hundredth or more.
 Table passes_table(const GenerationReport& r) {
-  Table table{{{"pass", "", Align::left}, {"tokens a", "sequence"}, {"cached", "tokens"}, {"time", "ms"}, {"spent on", "", Align::left}}, {}};
+  Table table{{{"pass", "", Align::left},
+               {"tokens a", "sequence"},
+               {"cached", "tokens"},
+               {"time", "ms"},
+               {"spent on", "", Align::left}},
+              {}};
   const auto add = [&](const char* name, const GeneratedPass& pass) {
     std::string spent;
     for (int k = 0; k < kTimeKinds; ++k) {
       const double share = pass.report.time_s[static_cast<std::size_t>(k)] / pass.report.step_time_s;
       if (share >= .01)
-        spent += fmt::format("{}{} {}", spent.empty() ? "" : ", ", name_of(static_cast<TimeKind>(k)), percent_text(share));
+        spent +=
+            fmt::format("{}{} {}", spent.empty() ? "" : ", ", name_of(static_cast<TimeKind>(k)), percent_text(share));
     }
     table.rows.push_back({name, fmt::format("{}", pass.tokens), fmt::format("{}", pass.cached),
                           fmt::format("{:.3f}", pass.period_s * 1e3), spent});
@@ -92,8 +98,8 @@ std::string to_json(const Spec& spec, const GenerationReport& r) {
 std::string generation_text(const Spec& spec, const GenerationReport& r, const Style& style) {
   const Generation& g = *spec.generation;
   const auto gpus = static_cast<double>(spec.gpus), batch = static_cast<double>(g.batch);
-  std::string text = fmt::format("{} generates {} x {} tokens from prompts of {} on {} x {}\n\n", spec.model.name, g.batch,
-                                 g.output, g.input, spec.gpus, spec.cluster.gpu.name);
+  std::string text = fmt::format("{} generates {} x {} tokens from prompts of {} on {} x {}\n\n", spec.model.name,
+                                 g.batch, g.output, g.input, spec.gpus, spec.cluster.gpu.name);
   const auto line = [&](const char* name, const std::string& value) {
     text += fmt::format("  {:<20} {}\n", name, value);
   };
@@ -101,8 +107,9 @@ std::string generation_text(const Spec& spec, const GenerationReport& r, const S
                                   grouped(batch * static_cast<double>(g.input)),
                                   grouped(batch * static_cast<double>(g.input) / r.first_token_s)));
   if (r.token_s > 0)
-    line("each further token", fmt::format("{}, {} tokens/s a sequence, {} of the memory bandwidth", time_text(r.token_s),
-                                           grouped(1 / r.token_s), percent_text(r.bandwidth_share)));
+    line("each further token",
+         fmt::format("{}, {} tokens/s a sequence, {} of the memory bandwidth", time_text(r.token_s),
+                     grouped(1 / r.token_s), percent_text(r.bandwidth_share)));
   line("all", fmt::format("{}, {} tokens/s, {} a GPU", time_text(r.total_s), grouped(r.tokens_per_s),
                           grouped(r.tokens_per_s / gpus)));
   line("memory", memory_line(r, style));

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kElements = 8 * (64 * 64 * 4 + 3 * 64 * 256 + 2 * 64) + 2 * 256 * 64 + 64;
+constexpr std::int64_t kWeightElements = 8 * (64 * 64 * 4 + 3 * 64 * 256 + 2 * 64) + 2 * 256 * 64 + 64;
 
 Plan plan_of(const std::string& narrow) {
   return make_plan(
@@ -29,19 +29,19 @@ constexpr auto kGather = CollectiveKind::all_gather, kExchange = CollectiveKind:
 // times the weights become three quarters of them. Two nodes of eight ranks.
 TEST(ZeroPlus, TrafficIsThatOfItsTable) {
   const Plan whole = plan_of(""), all = plan_of("weights: int8, gradients: int4, secondary_shards: node");
-  const Bytes again = 2 * (kElements - 256 * 64);  // the embedding's backward reads no weights but gathers them
-  EXPECT_EQ(moved(whole, Dimension::data, kGather), 2 * 2 * kElements);
-  EXPECT_EQ(moved(all, Dimension::data, kGather), kElements);
+  const Bytes again = 2 * (kWeightElements - 256 * 64);  // the embedding's backward reads no weights but gathers them
+  EXPECT_EQ(moved(whole, Dimension::data, kGather), 2 * 2 * kWeightElements);
+  EXPECT_EQ(moved(all, Dimension::data, kGather), kWeightElements);
   EXPECT_GE(moved(all, Dimension::data_in_node, kGather), again);
   EXPECT_EQ(moved(all, Dimension::data, CollectiveKind::reduce_scatter), 0);
-  EXPECT_EQ(moved(all, Dimension::data_in_node, kExchange), kElements / 2);
-  EXPECT_NEAR(static_cast<double>(moved(all, Dimension::data_over_nodes, kExchange)), kElements / 16.0, 16);
+  EXPECT_EQ(moved(all, Dimension::data_in_node, kExchange), kWeightElements / 2);
+  EXPECT_NEAR(static_cast<double>(moved(all, Dimension::data_over_nodes, kExchange)), kWeightElements / 16.0, 16);
 }
 
 TEST(ZeroPlus, NarrowsEachTransferByItself) {
-  EXPECT_EQ(moved(plan_of("weights: int8"), Dimension::data, kGather), 2 * kElements);
-  EXPECT_EQ(moved(plan_of("gradients: int8"), Dimension::data_in_node, kExchange), kElements);
-  EXPECT_EQ(moved(plan_of("secondary_shards: node"), Dimension::data, kGather), 2 * kElements);
+  EXPECT_EQ(moved(plan_of("weights: int8"), Dimension::data, kGather), 2 * kWeightElements);
+  EXPECT_EQ(moved(plan_of("gradients: int8"), Dimension::data_in_node, kExchange), kWeightElements);
+  EXPECT_EQ(moved(plan_of("secondary_shards: node"), Dimension::data, kGather), 2 * kWeightElements);
 }
 
 // A node holds all weights once more.
@@ -50,7 +50,7 @@ TEST(ZeroPlus, SecondaryShardsTakeANodesPart) {
   for (const Frame& f : plan.frames) {
     const Block& b = plan.blocks[f.block];
     if (b.role == BlockRole::state) {
-      EXPECT_EQ(b.buffers[kSecondaryShard].bytes, 2 * ((kElements + 7) / 8));
+      EXPECT_EQ(b.buffers[kSecondaryShard].bytes, 2 * ((kWeightElements + 7) / 8));
     }
   }
 }
