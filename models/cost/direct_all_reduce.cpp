@@ -16,10 +16,10 @@ NcclChoice with_direct_all_reduce(const NcclModel& model, Bytes bytes, const Ncc
   const double one = (ranks - 1) * size / rate, two = start / 2 + 2 * (ranks - 1) / ranks * size / rate;
   const Seconds time = start + std::min(one, two);
   if (time >= nccl.seconds) return nccl;
-  NcclChoice direct = nccl;
+  NcclChoice direct = lasting(nccl, time);
   direct.algorithm = NcclAlgorithm::direct;
   direct.protocol = NcclProtocol::simple;
-  direct.nccl_seconds = direct.seconds = time;
+  direct.nccl_seconds = time;
   return direct;
 }
 

@@ -10,6 +10,15 @@
 #include "models/cost/generation_figures.h"
 
 namespace orrery {
+
+int kernels_of(const Work& work, const Profile& profile) {
+  const int all = kernels_of(work);
+  if (!profile.generates) return all;
+  const bool fused = std::holds_alternative<Cast>(work) || std::holds_alternative<Rotary>(work) ||
+                     std::holds_alternative<Residual>(work) || std::holds_alternative<SoftCap>(work);
+  return fused ? 0 : std::min(1, all);
+}
+
 namespace {
 
 bool linear(const Gemm& g) { return g.heads == 0; }
@@ -160,8 +169,7 @@ struct KernelTime {
   Seconds operator()(const MemoryBound& work) const {
     const Cost cost = cost_of(work, width);
     const double vector_peak = peak_flops(gpu, Precision::fp32) * profile.vector_fraction;
-    const int kernels = profile.generates && is_fused_where_text_is_generated(op.work) ? 0 : kernels_of(work);
-    return profile.memory.start_us * kMicrosecond * kernels +
+    return profile.memory.start_us * kMicrosecond * kernels_of(op.work, profile) +
            std::max(cost.bytes / bandwidth(), cost.flops / vector_peak);
   }
 };
@@ -211,11 +219,6 @@ struct LawOf {
 };
 
 }  // namespace
-
-bool is_fused_where_text_is_generated(const Work& work) {
-  return std::holds_alternative<Cast>(work) || std::holds_alternative<Rotary>(work) ||
-         std::holds_alternative<Residual>(work) || std::holds_alternative<SoftCap>(work);
-}
 
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
   if (kernels_of(op.work) == 0) return 0;

@@ -11,10 +11,8 @@
 namespace orrery {
 namespace feature {
 namespace {
-
 constexpr std::string_view kNotYet = "not built yet", kOut = "leave it out";
 constexpr const Feature* kAlone = nullptr;
-
 // The table of combinations of options that are rejected. Rows are checked from first to last: keys without the key
 // that they need, then options that are not implemented together.
 constexpr Pair kPairs[] = {
@@ -34,9 +32,9 @@ constexpr Pair kPairs[] = {
     {&kTurns, &kNoTurns, "it is an option of interleaved", kOut, Limit::spec},
     {&kWarmUp, &kNoTurns, "it is an option of interleaved", kOut, Limit::spec},
     {&kVerticalSync, &kOneVersion, "it is an option of pipedream", kOut, Limit::spec},
-    {&kHostGradients, &kDeviceUpdate, "only the host's update reads them there", "set offload.optimizer: cpu or nvme",
+    {&kHostGradients, &kDeviceUpdate, "only the host's update reads them there", "set offload.optimizer: cpu",
      Limit::spec},
-    {&kHostWeights, &kDeviceUpdate, "only the host's update writes them there", "set offload.optimizer: cpu or nvme",
+    {&kHostWeights, &kDeviceUpdate, "only the host's update writes them there", "set offload.optimizer: cpu",
      Limit::spec},
     {&kHostWeights, &kNotGathered, "nothing gathers them before use", "choose zero3 or fsdp", Limit::spec},
     {&kDelayed, &kDeviceUpdate, "it is an option of the host's update", "set optimizer: cpu", Limit::spec},
@@ -97,6 +95,8 @@ constexpr Pair kPairs[] = {
     {&kIndexer, &kContext, kNotYet, "choose context: 1"},
     {&kIndexer, &kNoSequence, kNotYet, "set sequence_parallel: true"},
     {&kUnfused, &kLatent, kNotYet, "choose flash"},
+    {&kGenerates, &kShards, "there are no states to shard", "choose none"},
+    {&kGenerates, &kDocuments, kNotYet, kOut},
     {&kGenerates, &kContext, kNotYet, "choose context: 1"},
     {&kGenerates, &kGrid, kNotYet, "choose 1d"},
     {&kGenerates, &kSequence, kNotYet, kOut},
@@ -106,12 +106,8 @@ constexpr Pair kPairs[] = {
     {&kGenerates, &kUnfused, kNotYet, "choose flash"},
     {&kGenerates, &kOffload, kNotYet, kOut},
     {&kGenerates, &kTiling, kNotYet, kOut},
-    {&kGenerates, &kVocabulary, kNotYet, "choose 1f1b"},
+    {&kGenerates, &kOrderOfTraining, "there are no backward passes to order", "choose 1f1b"},
     {&kGenerates, &kReplicas, kNotYet, kOut},
-    {&kGenerates, &kCopies, kNotYet, "choose 1f1b"},
-    {&kGenerates, &kAsynchronous, kNotYet, "choose 1f1b"},
-    {&kGenerates, &kEvicted, kNotYet, "choose 1f1b"},
-    {&kGenerates, &kWoven, kNotYet, kOut},
     {&kUnfused, &kRing, kNotYet, "choose flash, or context_kind: ulysses and micro_batch: 1"},
 
     // These rows have options of tensor parallelism that do not work with other options.
@@ -395,7 +391,7 @@ void refuse_combinations(const Spec& spec, Limit which) {
   if (pair == nullptr) return;
   const Origin* at = blame(spec, *pair).at;
   const std::string place = at == nullptr ? file_of(spec) : at->from;
-  throw Error((place.empty() ? "" : place + ": ") + refusal(spec, *pair));
+  throw Error(place + (place.empty() ? "" : ": ") + refusal(spec, *pair));
 }
 
 }  // namespace orrery

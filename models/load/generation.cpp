@@ -13,7 +13,7 @@ namespace {
 
 constexpr SpecKey kGenerateKeys[] = {
     {"batch", "sequences that are generated together, over all data ranks", "64"},
-    {"input", "tokens of a prompt", "2048", "", "required"},
+    {"input", "tokens of a prompt", "2048", "", "sequence"},
     {"output", "tokens that are generated after each prompt", "256"},
     {"chunk", "most tokens of a prompt that one pass computes; 0: the whole prompt", "8192"},
     {"kv_precision", "precision of the cached keys and values", "fp8", "fp32 | fp16 | bf16 | fp8",
@@ -21,6 +21,7 @@ constexpr SpecKey kGenerateKeys[] = {
     {"kv_block", "tokens of a block of the cache", "16"},
     {"memory_fraction", "part of a GPU's memory that weights, cache and working memory may take", "0.9"},
 };
+constexpr std::string_view kKept[] = {"fp32", "fp16", "bf16", "fp8"};
 constexpr std::string_view kWorkloads[] = {"train", "generate"};
 
 constexpr std::int64_t kMostTokens = 100'000'000;
@@ -32,25 +33,26 @@ bool is_said(const Spec& spec, std::string_view key) {
 }  // namespace
 
 void read_generation(const SpecSection& top, Spec& spec) {
-  std::string workload = "train";
-  top.take_word("workload", workload, kWorkloads);
   const SpecNode* node = top.find("generate");
+  std::string workload = node == nullptr ? "train" : "generate";
+  top.take_word("workload", workload, kWorkloads, node == nullptr ? "default" : "generate is given");
   if (workload == "train") {
     if (node != nullptr) top.reader().fail(*node, "generate", "it goes with workload: generate");
     return;
   }
   Generation& g = spec.generation.emplace();
+  g.input = spec.sequence;
   const SpecSection map(top.reader(), node, "generate", kGenerateKeys);
   map.take_count("batch", g.batch, kMostTokens);
-  if (!map.take("input", g.input, "required"))
+  if (!map.take("input", g.input, "sequence") && spec.sequence == 0)
     throw Error(fmt::format("{}: generate.input: missing; tokens of a prompt", top.reader().path));
   map.take("output", g.output);
   map.take("chunk", g.chunk);
-  map.take_named(
-      "kv_precision", g.kv_precision, find_precision, [](Precision p) { return name_of(p); }, "that of activations");
+  std::string kept(name_of(g.kv_precision));
+  map.take_word("kv_precision", kept, kKept, "that of activations");
+  g.kv_precision = find_precision(kept);
   map.take("kv_block", g.kv_block);
   map.take("memory_fraction", g.memory_fraction);
-  spec.sequence = g.chunk > 0 ? std::min(g.chunk, g.input) : g.input;
 }
 
 // A model that generates does not train: its weights have no gradients and states. A pass over a pipeline goes through
@@ -60,6 +62,7 @@ void settle_generation(Spec& spec) {
   Generation& g = *spec.generation;
   Model& m = spec.model;
   Strategy& s = spec.strategy;
+  spec.sequence = g.chunk > 0 ? std::min(g.chunk, g.input) : g.input;
   m.frozen.assign(std::begin(kFrozenParts), std::end(kFrozenParts));
   m.dropout = 0;
   m.mtp_layers = 0;
@@ -97,9 +100,10 @@ Broken generation_rules(const Spec& spec) {
   if (!(g.memory_fraction > 0 && g.memory_fraction <= 1))
     return broken("generate.memory_fraction", "generate.memory_fraction: {} is not above 0 and at most 1",
                   g.memory_fraction);
-  if (g.kv_precision == Precision::nvfp4 || g.kv_precision == Precision::mxfp8)
-    return broken("generate.kv_precision", "generate.kv_precision: {} is not built yet; choose fp8 or bf16",
-                  name_of(g.kv_precision));
+  for (const Origin& o : spec.origins) {
+    if (o.key == "sequence" && is_given(o) && o.value != fmt::format("{}", g.input))
+      return broken("sequence", "sequence: {} is not generate.input: {}; leave it out", o.value, g.input);
+  }
   if (g.batch % s.data != 0)
     return broken("generate.batch", "generate.batch: {} is not a multiple of strategy.data: {}", g.batch, s.data);
   if (s.global_batch != g.batch)
@@ -109,8 +113,6 @@ Broken generation_rules(const Spec& spec) {
     return broken("expert",
                   "strategy.expert: {} x expert_tensor: {} is not tensor: {}, whose ranks have the same tokens",
                   s.expert, s.expert_tensor, s.tensor);
-  if (s.sharding != Sharding::none)
-    return broken("sharding", "strategy.sharding: there are no states to shard; leave it out");
   return {};
 }
 

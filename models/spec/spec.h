@@ -35,7 +35,8 @@ struct Documents {
   std::vector<std::pair<std::int64_t, double>> histogram;  // that file's pairs of length (tokens) and share
 };
 
-// The job, training or generation of text: model, machines and strategy, complete and checked. It is the only input of make_plan().
+// The job, training or generation of text: model, machines and strategy, complete and checked. It is the only input of
+// make_plan().
 struct Spec {
   std::string name;  // name of the spec's file without its folder, for tables
   Model model;

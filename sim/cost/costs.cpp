@@ -147,14 +147,6 @@ class CostModel {
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // The same transfer with another duration, and shares of its links with which it still moves the same bytes.
-  static NcclChoice lasting(NcclChoice choice, Seconds time) {
-    choice.nic_share *= choice.seconds / time;
-    choice.nvlink_share *= choice.seconds / time;
-    choice.seconds = time;
-    return choice;
-  }
-
   // The transfer with its measured time, where the profile has one for as many ranks and bytes; else the transfer as
   // modelled.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
@@ -241,10 +233,8 @@ class CostModel {
     const Op& op = plan_.ops[i];
     // Samples in a profile are measured from the end of one kernel to the end of the next, so they include the gaps.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
-    const bool fused = profile_.generates && is_fused_where_text_is_generated(op.work);
-    // Inference stacks run the products of all experts as one kernel.
-    const int kernels = profile_.generates ? std::min(1, kernels_of(op.work)) : kernels_of(op.work);
-    const Seconds gap = fused ? 0 : sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels;
+    const Seconds gap =
+        sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work, profile_);
     // GPUs of one model differ in speed where the clock limits the work, but hardly where memory bandwidth does.
     const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
                          std::holds_alternative<FlashAttention>(op.work);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +53,7 @@ Table passes_table(const GenerationReport& r) {
         spent +=
             fmt::format("{}{} {}", spent.empty() ? "" : ", ", name_of(static_cast<TimeKind>(k)), percent_text(share));
     }
+    std::replace(spent.begin(), spent.end(), '_', ' ');
     table.rows.push_back({name, fmt::format("{}", pass.tokens), fmt::format("{}", pass.cached),
                           fmt::format("{:.3f}", pass.period_s * 1e3), spent});
   };

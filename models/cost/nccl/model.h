@@ -109,6 +109,14 @@ struct NcclChoice {
   double nvlink_share = 0;
 };
 
+// The same transfer with another duration, and shares of its links with which it still moves the same bytes.
+inline NcclChoice lasting(NcclChoice choice, Seconds time) {
+  choice.nic_share *= choice.seconds / time;
+  choice.nvlink_share *= choice.seconds / time;
+  choice.seconds = time;
+  return choice;
+}
+
 // Number of a job's GPUs that reach each other without a NIC: the number in an NVLink domain if that is larger than a
 // node, else the number in a node. `nodes` and `ranks_per_node` below count each such set of GPUs as a node.
 int nccl_node_gpus(const Cluster& cluster);

@@ -21,11 +21,11 @@ struct TimedAllReduce {
 // (ai-dynamo/aiconfigurator, systems/data/h100_sxm at 095f58a, Apache-2.0).
 TEST(DirectAllReduce, IsAmongThoseMeasuredOnH100) {
   for (const TimedAllReduce& m : std::vector<TimedAllReduce>{{2, 16384, 2.7, 4.5},
-                                                 {4, 65536, 3.5, 5.3},
-                                                 {4, 1048576, 11.1, 12.9},
-                                                 {8, 65536, 4.6, 6.4},
-                                                 {8, 262144, 9.3, 10.8},
-                                                 {8, 4194304, 30.8, 51.9}}) {
+                                                             {4, 65536, 3.5, 5.3},
+                                                             {4, 1048576, 11.1, 12.9},
+                                                             {8, 65536, 4.6, 6.4},
+                                                             {8, 262144, 9.3, 10.8},
+                                                             {8, 4194304, 30.8, 51.9}}) {
     const NcclModel model = on_h100(1, m.ranks);
     const NcclChoice nccl = nccl_choose(model, CollectiveKind::all_reduce, m.bytes);
     const double us = 1e6 * with_direct_all_reduce(model, m.bytes, nccl).seconds;
