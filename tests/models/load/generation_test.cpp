@@ -31,7 +31,8 @@ TEST(GenerationKeys, RefusesWhatItCannotSay) {
   EXPECT_NE(refusal("{input: 0}", "{}").find("generate.input: 0"), std::string::npos);
   EXPECT_NE(refusal("{input: 8, batch: 3}", "{data: 4}").find("generate.batch: 3"), std::string::npos);
   EXPECT_NE(refusal("{input: 8, batch: 4, kv_precision: nvfp4}", "{}").find("kv_precision"), std::string::npos);
-  EXPECT_NE(refusal("{input: 8, batch: 4}", "{data: 4, sharding: zero1}").find("sharding"), std::string::npos);
+  EXPECT_NE(refusal("{input: 8, batch: 4}", "{data: 4, sharding: zero1}").find("shards of the states"),
+            std::string::npos);
   EXPECT_NE(refusal("{input: 64, batch: 4}", "{context: 2}").find("context"), std::string::npos);
   EXPECT_NE(refusal("{input: 64, batch: 4}", "{global_batch: 8}").find("global_batch: 8"), std::string::npos);
   EXPECT_EQ(refusal("{input: 64, batch: 4}", "{tensor: 2}"), "");
