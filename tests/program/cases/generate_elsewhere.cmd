@@ -4,6 +4,3 @@ $ orrery compare text.yaml --vary strategy.precision=bf16,fp8
 exit 2
 stderr text\.yaml: workload: generate is predicted by `orrery simulate` alone so far
 no-stdout .
-$ orrery explain text.yaml
-exit 2
-stderr workload: generate

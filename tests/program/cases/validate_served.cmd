@@ -3,8 +3,3 @@ $ echo '[{"id": "a", "mode": "static batch", "framework": "vLLM 0.9", "model": "
 $ orrery validate --served rows.json
 stdout ^tokens/s, static +vLLM +h100-sxm +1 
 stdout 1 +mode 'dance' is not built in
-$ echo '[{"id": "a"}]' > rows.json
-$ orrery validate --served rows.json
-exit 2
-stderr rows\.json
-no-stdout .
