@@ -98,7 +98,7 @@ std::vector<std::string> names_at(std::string_view key) {
   if (key == "model" || key == "model.base") of_data("models");
   if (key == "cluster.gpu") of_data("gpus");
   if (key == "software.profile") of_data("software");
-  if (key == "cluster.node") of_data("nodes"), names.emplace_back("localhost");
+  if (key == "cluster.node") of_data("nodes");
   if (key == "strategy.schedule")
     for (const ScheduleRow& row : schedule_rows()) names.emplace_back(row.name);
   return names;

@@ -435,8 +435,8 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
     return orrery::search_command(options, common);
-    // All processes get the same error. The process of rank 0 reports it, while the other processes wait for that.
   } catch (const Error&) {
+    // All processes get the same error. The first one that is not lost reports it, while the others wait for that.
     if (peers->first() != peers->rank()) return {};
     peers->gather("failed");
     throw;
