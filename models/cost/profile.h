@@ -88,6 +88,7 @@ struct Profile {
   // Logs of a cluster's own NCCL about its communicators; logged figures take precedence over Orrery's port of NCCL's
   // model.
   std::vector<LoggedNccl> nccl;
+  bool generates = false;  // whether kernels are those of generated text (generation_figures.h)
   // Whether the profile was imported and so lacks some times: the missing times come from the built-in profile of the
   // spec's GPU (sim/predict/predict.h, profile_for).
   bool rest_built_in = false;

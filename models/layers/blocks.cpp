@@ -7,6 +7,7 @@
 
 #include "models/layers/attention.h"
 #include "models/layers/experts.h"
+#include "models/layers/generation.h"
 #include "models/layers/grid_linear.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/layer_tape.h"
@@ -151,8 +152,9 @@ static Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id
   if (!layer_kind(m, layer).feed_forward) return attended;
   const auto mlp_input = pre_norm(b, "mlp", attended);
   const bool routed = has_experts(m, layer);
-  const auto out =
-      routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load)) : mlp(b, mlp_input, true);
+  const auto out = routed && serves_experts(c.spec) ? served_experts(b, mlp_input)
+                   : routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
+                            : mlp(b, mlp_input, true);
   // Routed experts add their own biases; the bias of the shared experts' down projection is added here.
   const bool added = has_mlp_bias(m) && (!routed || m.moe->shared_feed_forward > 0);
   return residual(b, "mlp residual", attended, post_norm(b, "mlp", out),
@@ -286,6 +288,7 @@ static BlockContext with_predictions(const BlockContext& c) {
 }
 
 Block output_block(const BlockContext& context, std::vector<Op>& ops) {
+  if (context.spec.generation) return next_token_block(context, ops);
   const BlockContext c = with_predictions(context);
   LayerTape b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;

@@ -11,10 +11,8 @@
 namespace orrery {
 namespace feature {
 namespace {
-
 constexpr std::string_view kNotYet = "not built yet", kOut = "leave it out";
 constexpr const Feature* kAlone = nullptr;
-
 // The table of combinations of options that are rejected. Rows are checked from first to last: keys without the key
 // that they need, then options that are not implemented together.
 constexpr Pair kPairs[] = {
@@ -97,6 +95,19 @@ constexpr Pair kPairs[] = {
     {&kIndexer, &kContext, kNotYet, "choose context: 1"},
     {&kIndexer, &kNoSequence, kNotYet, "set sequence_parallel: true"},
     {&kUnfused, &kLatent, kNotYet, "choose flash"},
+    {&kGenerates, &kShards, "there are no states to shard", "choose none"},
+    {&kGenerates, &kDocuments, kNotYet, kOut},
+    {&kGenerates, &kContext, kNotYet, "choose context: 1"},
+    {&kGenerates, &kGrid, kNotYet, "choose 1d"},
+    {&kGenerates, &kSequence, kNotYet, kOut},
+    {&kGenerates, &kTensorOverlap, kNotYet, kOut},
+    {&kGenerates, &kIndexer, kNotYet, "choose another model"},
+    {&kGenerates, &kRecurrence, kNotYet, "choose another model"},
+    {&kGenerates, &kUnfused, kNotYet, "choose flash"},
+    {&kGenerates, &kOffload, kNotYet, kOut},
+    {&kGenerates, &kTiling, kNotYet, kOut},
+    {&kGenerates, &kOrderOfTraining, "there are no backward passes to order", "choose 1f1b"},
+    {&kGenerates, &kReplicas, kNotYet, kOut},
     {&kUnfused, &kRing, kNotYet, "choose flash, or context_kind: ulysses and micro_batch: 1"},
 
     // These rows have options of tensor parallelism that do not work with other options.
@@ -260,6 +271,7 @@ constexpr Pair kPairs[] = {
     {&kNf4, kAlone, "no ranks execute them", "choose weights: precision", Limit::ranks},
     {&kNarrowed, kAlone, "no ranks execute it", kOut, Limit::ranks},
     {&kFrozenWeights, kAlone, "GPU ranks do not execute them", kOut, Limit::gpu_ranks},
+    {&kGenerates, kAlone, "no ranks execute it yet", "choose workload: train", Limit::ranks},
     {&kDocuments, kAlone, "GPU ranks do not execute them", kOut, Limit::gpu_ranks},
     {&kLion, kAlone, "GPU ranks do not execute it", "choose adamw", Limit::gpu_ranks},
     {&kReducedEachTime, kAlone, "GPU ranks do not execute it", "set no_sync: true", Limit::gpu_ranks},
@@ -290,6 +302,7 @@ constexpr Pair kPairs[] = {
     {&kJoinedUnits, kAlone, "search has no bounds for them yet", kOut, Limit::search},
     {&kNarrowed, kAlone, "search has no bounds for it yet", kOut, Limit::search},
     {&kFrozenWeights, kAlone, "search has no bounds for them yet", kOut, Limit::search},
+    {&kGenerates, kAlone, "search has no bounds for it yet", "choose workload: train", Limit::search},
     {&kDocuments, kAlone, "search has no bounds for them yet", kOut, Limit::search},
     {&kEightBitStates, kAlone, "search has no bounds for them yet", "choose wide", Limit::search},
     {&kWholeMatrices, kAlone, "search has no bounds for them yet", "choose adamw or lion", Limit::search},
@@ -378,7 +391,7 @@ void refuse_combinations(const Spec& spec, Limit which) {
   if (pair == nullptr) return;
   const Origin* at = blame(spec, *pair).at;
   const std::string place = at == nullptr ? file_of(spec) : at->from;
-  throw Error((place.empty() ? "" : place + ": ") + refusal(spec, *pair));
+  throw Error(place + (place.empty() ? "" : ": ") + refusal(spec, *pair));
 }
 
 }  // namespace orrery

@@ -62,6 +62,7 @@ struct HashedShapes {
         std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges,
         a.drops);
     if (a.chosen > 0) all(a.chosen);
+    if (a.cached > 0) all(a.cached, a.cached_row);
   }
   void operator()(const MoveHeads& m) const {
     all(m.rows, m.heads, m.kv_heads, m.head_dim, m.members, m.queries, m.direction);
