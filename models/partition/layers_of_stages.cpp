@@ -11,6 +11,7 @@
 
 #include "models/base/error.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/compressed.h"
 
 namespace orrery {
 namespace {
@@ -66,6 +67,28 @@ std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_
   return layers;
 }
 
+// Products of a token with the matrices of attention to compressed keys.
+double shared_keys_cost(const Model& m, Mixer mixer) {
+  const CompressedAttention& a = *m.compressed_attention;
+  const std::int64_t width = m.heads * m.head_dim, groups = a.output_groups * a.output_rank;
+  std::int64_t products = (m.hidden + width) * a.q_lora_rank + m.hidden * (m.head_dim + groups) + width * a.output_rank;
+  const auto compressor = [&](std::int64_t columns) { return 2 * m.hidden * a.runs(mixer) * columns; };
+  if (a.rate(mixer) > 0) products += compressor(m.head_dim);
+  if (mixer == Mixer::compressed_sparse) {
+    const Indexer& i = *m.indexer;
+    products += a.q_lora_rank * i.heads * i.head_dim + m.hidden * i.heads + compressor(i.head_dim);
+  }
+  return static_cast<double>(products);
+}
+
+// Products of a token with keys and values: all keys, or those that compressed attention meets on average.
+double scores_cost(const Spec& spec, Mixer mixer) {
+  const Model& m = spec.model;
+  const double width = 2 * static_cast<double>(m.heads * m.head_dim), s = static_cast<double>(spec.sequence);
+  if (mixer == Mixer::attention) return s * width;
+  return shares_keys(mixer) ? attended_pairs(m, mixer, spec.sequence) / s * width : 0;
+}
+
 // Products that a token has in the layer's mixer, scores and values of attention left out.
 double mixer_cost(const Model& m, Mixer mixer) {
   const auto h = static_cast<double>(m.hidden);
@@ -74,6 +97,7 @@ double mixer_cost(const Model& m, Mixer mixer) {
     const Recurrence& r = *m.recurrence;
     return h * static_cast<double>(r.projected() + r.values()) + 3 * static_cast<double>(r.values() * r.key_dim);
   }
+  if (shares_keys(mixer)) return shared_keys_cost(m, mixer);
   return 2 * h * static_cast<double>(m.heads * m.head_dim) + 2 * h * static_cast<double>(m.kv_heads * m.head_dim);
 }
 
@@ -91,12 +115,11 @@ StageCosts block_costs(const Spec& spec) {
   const Model& m = spec.model;
   const auto h = static_cast<double>(m.hidden);
   const auto v = static_cast<double>(m.vocab);
-  const auto width = static_cast<double>(m.heads * m.head_dim);
   const std::vector<LayerKind> kinds = m.layer_kinds.empty() ? std::vector<LayerKind>(1) : m.layer_kinds;
-  double layer = 0, attends = 0;
+  double layer = 0, scores = 0;
   for (const LayerKind& kind : kinds) {
     layer += kind_cost(m, kind) / static_cast<double>(kinds.size());
-    attends += (kind.mixer == Mixer::attention ? 1 : 0) / static_cast<double>(kinds.size());
+    scores += scores_cost(spec, kind.mixer) / static_cast<double>(kinds.size());
   }
   double embedding = 0;
   double head = v * h;
@@ -105,7 +128,7 @@ StageCosts block_costs(const Spec& spec) {
   } else if (spec.software.layout.stage_rule == StageRule::by_parameters) {
     embedding = v * h;
   } else {
-    layer += attends * 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
+    layer += scores;
   }
   // multi-token-prediction modules are on the last stage
   head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);
