@@ -67,6 +67,12 @@ inline constexpr Feature kIndexer = {"model.indexer", "sparse attention by an in
                                      [](S s) { return s.model.indexer.has_value(); }};
 inline constexpr Feature kCompressed = {"model.compressed_attention", "attention to compressed keys",
                                         [](S s) { return s.model.compressed_attention.has_value(); }};
+inline constexpr Feature kOtherAttention = {
+    "model", "windows, norms, gates, biases, positions or latent vectors of other attention", [](S s) {
+      const Model& m = s.model;
+      return m.mla || m.sliding_window || m.qk_norm || m.qk_norm_all || m.attention_gate || has_qkv_bias(m) ||
+             m.positions != Positions::rope;
+    }};
 inline constexpr Feature kStreams = {"model.hyper_connections", "hyper-connections",
                                      [](S s) { return s.model.hyper_connections.has_value(); }};
 inline constexpr Feature kHashed = {"model.moe.hash_layers", "experts that a table of tokens names",

@@ -101,8 +101,6 @@ std::string broken_compression(const Model& m) {
   if (m.heads % a.output_groups != 0)
     return fmt::format("compressed_attention.output_groups: {} does not divide heads: {}", a.output_groups, m.heads);
   if (m.kv_heads != 1) return fmt::format("kv_heads: {}, but compressed_attention has 1", m.kv_heads);
-  if (m.mla || m.sliding_window || m.qk_norm || m.qk_norm_all || m.attention_gate || m.qkv_bias || m.bias)
-    return "compressed_attention: other keys of attention (mla, windows, norms, gates, biases) do not apply to it";
   return "";
 }
 

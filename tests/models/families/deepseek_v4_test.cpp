@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-std::int64_t count_of(const std::vector<Parameter>& list) {
+std::int64_t counted(const std::vector<Parameter>& list) {
   std::int64_t sum = 0;
   for (const Parameter& p : list) sum += elements(p);
   return sum;
@@ -23,21 +23,21 @@ std::int64_t idle_in(const std::vector<Parameter>& list, std::int64_t top_k) {
   return sum;
 }
 
-struct Published {
+struct PublishedV4 {
   const char* name;
   std::int64_t without_prediction, with_prediction, activated;
 };
 
 TEST(DeepSeekV4, CountsArePublishedOnes) {
-  constexpr Published kPublished[] = {
+  constexpr PublishedV4 kPublished[] = {
       {"deepseek-v4-flash", 284'332'240'471, 290'942'289'362, 14'118'225'362},
       {"deepseek-v4-pro", 1'572'997'201'763, 1'598'837'347'742, 50'648'438'174},
   };
-  for (const Published& p : kPublished) {
+  for (const PublishedV4& p : kPublished) {
     const Model m = find_model(p.name);
     const std::vector<Parameter> prediction = prediction_parameters(m);
     EXPECT_EQ(parameter_count(m, 1), p.without_prediction) << p.name;
-    EXPECT_EQ(parameter_count(m, 1) + count_of(prediction), p.with_prediction) << p.name;
+    EXPECT_EQ(parameter_count(m, 1) + counted(prediction), p.with_prediction) << p.name;
     std::int64_t idle = idle_in(prediction, m.moe->top_k);
     for (std::int64_t layer = 0; layer < m.layers; ++layer) idle += idle_in(layer_parameters(m, layer), m.moe->top_k);
     EXPECT_EQ(p.with_prediction - idle, p.activated) << p.name;

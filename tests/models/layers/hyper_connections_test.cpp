@@ -11,13 +11,13 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kStreams = 4, kHidden = 64, kRows = 32;
+constexpr std::int64_t kStreams = 4, kStreamWidth = 64, kStreamRows = 32;
 
 Spec streamed(const std::string& strategy, const std::string& more = "") {
-  return test::spec_of(fmt::format("{}, hyper_connections: {}{}", test::kSmall, kStreams, more), strategy, kRows);
+  return test::spec_of(fmt::format("{}, hyper_connections: {}{}", test::kSmall, kStreams, more), strategy, kStreamRows);
 }
 
-std::int64_t planned_weights(const Plan& plan, std::size_t chunk = 0) {
+std::int64_t streamed_weights(const Plan& plan, std::size_t chunk = 0) {
   std::int64_t sum = 0;
   for (const PlacedParameter& p : parameters_of(plan, states_of(plan, 0)[chunk])) sum += p.local.out * p.local.in;
   return sum;
@@ -26,11 +26,11 @@ std::int64_t planned_weights(const Plan& plan, std::size_t chunk = 0) {
 TEST(HyperConnections, WeightsAreThoseOfEveryBranchAndOfTheHead) {
   const Spec spec = streamed("global_batch: 1");
   constexpr std::int64_t kMixed = (2 + kStreams) * kStreams;
-  const std::int64_t branch = kMixed * kStreams * kHidden + kMixed + 3,
-                     head = kStreams * kStreams * kHidden + kStreams + 1;
+  const std::int64_t branch = kMixed * kStreams * kStreamWidth + kMixed + 3,
+                     head = kStreams * kStreams * kStreamWidth + kStreams + 1;
   const std::int64_t plain = parameter_count(test::spec_of(test::kSmall, "global_batch: 1").model, 1);
   EXPECT_EQ(parameter_count(spec.model, 1), plain + 8 * 2 * branch + head);
-  EXPECT_EQ(planned_weights(make_plan(spec)), parameter_count(spec.model, 1));
+  EXPECT_EQ(streamed_weights(make_plan(spec)), parameter_count(spec.model, 1));
 }
 
 // Layers hand on all streams, in a pipeline too; the output reads one stream.
@@ -41,7 +41,7 @@ TEST(HyperConnections, StagesSendAllStreams) {
     const auto* work = std::get_if<Transfer>(&plan.op_of(t).work);
     if (work == nullptr) continue;
     ++transfers;
-    EXPECT_EQ(work->bytes, kRows * kStreams * kHidden * 2);
+    EXPECT_EQ(work->bytes, kStreamRows * kStreams * kStreamWidth * 2);
   }
   EXPECT_EQ(transfers, 8);
 }
@@ -59,7 +59,7 @@ std::map<std::pair<MixStreams::Part, Direction>, std::vector<Cost>> stream_costs
 // n; the head has one more sum.
 TEST(HyperConnections, PassesAreThoseOfFusedKernels) {
   const auto costs = stream_costs(make_plan(streamed("global_batch: 1")));
-  const double row = kRows * kHidden, n = kStreams, weights = kRows * (2 + n) * n;
+  const double row = kStreamRows * kStreamWidth, n = kStreams, weights = kStreamRows * (2 + n) * n;
   const auto& collapse = costs.at({MixStreams::Part::collapse, Direction::forward});
   const auto& mix = costs.at({MixStreams::Part::mix, Direction::forward});
   EXPECT_EQ(collapse.size(), 17U);
@@ -78,7 +78,7 @@ TEST(HyperConnections, PredictionsReadTheStreams) {
   const Plan plan = make_plan(spec);
   std::int64_t module = 0;
   for (const Parameter& p : prediction_parameters(spec.model)) module += elements(p);
-  EXPECT_EQ(planned_weights(plan), parameter_count(spec.model, 1) + module);
+  EXPECT_EQ(streamed_weights(plan), parameter_count(spec.model, 1) + module);
   const auto costs = stream_costs(plan);
   EXPECT_EQ(costs.at({MixStreams::Part::add, Direction::forward}).size(), 1U);
   EXPECT_EQ(costs.at({MixStreams::Part::collapse, Direction::forward}).size(), 8 * 2 + 1 + 2 + 1U);
@@ -87,7 +87,7 @@ TEST(HyperConnections, PredictionsReadTheStreams) {
     const auto* g = std::get_if<Gemm>(&plan.op_of(t).work);
     if (g == nullptr || plan.op_of(t).name != "prediction hidden projection") continue;
     ++projections;
-    EXPECT_EQ(g->m, kRows * kStreams);
+    EXPECT_EQ(g->m, kStreamRows * kStreams);
   }
   EXPECT_EQ(projections, 1);
 }
