@@ -99,6 +99,8 @@ constexpr Pair kPairs[] = {
     {&kIndexer, &kNoSequence, kNotYet, "set sequence_parallel: true"},
     {&kCompressed, &kOtherAttention, "they do not apply to it", "leave one of the two out"},
     {&kCompressed, &kNoSequence, kNotYet, "set sequence_parallel: true"},
+    {&kCompressed, &kGrid, kNotYet, "choose 1d"},
+    {&kCompressed, &kParallelBlock, kNotYet, "choose another model"},
     {&kCompressed, &kUnfused, kNotYet, "choose flash"},
     {&kStreams, &kParallelBlock, kNotYet, "choose another model"},
     {&kStreams, &kGrid, kNotYet, "choose 1d"},

@@ -125,7 +125,7 @@ std::string broken_kinds(const Model& m) {
   for (const LayerKind& kind : m.layer_kinds) recurrent = recurrent || kind.mixer == Mixer::recurrence;
   if (recurrent && !m.recurrence) return "layer_kinds: layers of a recurrence need model.recurrence";
   if (!recurrent && m.recurrence) return "recurrence: no layer is of that kind; give layer_kinds";
-  if (m.parallel_block && !m.layer_kinds.empty() && !m.recurrence)
+  if (m.parallel_block && !m.layer_kinds.empty() && !m.recurrence && !m.compressed_attention)
     return "layer_kinds: a parallel_block has one kind of layers";
   if (const std::string broken = broken_shared_kinds(m); !broken.empty()) return broken;
   if (m.recurrence) return broken_recurrence(m);
