@@ -229,7 +229,7 @@ struct WorkCost {
   // The passes are those of fused kernels (Megatron-Core's fused_mhc_kernels: h_aggregate, h_post_bda; mHC, section
   // 4.3), over rows of `columns` elements: with n streams, repeat reads 1 and writes n, add reads n + 1 and writes n,
   // collapse reads n and writes 1, mix reads n + 1 and writes n. Backward of repeat and add reads n and writes 1;
-  // backward of collapse reads the streams and the result's gradient and adds to the streams' gradient (3 n + 1);
+  // backward of collapse reads the streams and the result's gradient and writes a gradient of the streams (2 n + 1);
   // backward of mix reads the gradient, the streams and the branch, and writes two gradients (3 n + 2). The weights of
   // a token are (2 + n) n numbers in fp32, read and written once. Collapse also sums the squares of the streams, by
   // which the logits are divided.
@@ -244,7 +244,7 @@ struct WorkCost {
         return {n * row, (forward ? 2 * n + 1 : n + 1) * narrow};
       case MixStreams::Part::collapse:
         return {(forward ? 1 : 2) * (4 * n * row + weights * (5 + 2 * d(m.iterations))),
-                (forward ? n + 1 : 3 * n + 1) * narrow + 8 * weights};
+                (forward ? n + 1 : 2 * n + 1) * narrow + 8 * weights};
       case MixStreams::Part::mix:
         return {(forward ? 1 : 2) * 2 * (n * n + n) * row, (forward ? 2 * n + 1 : 3 * n + 2) * narrow + 4 * weights};
     }

@@ -509,7 +509,7 @@ struct Pool {
 //   collapse  turns the logits of a token's weights, a product with its streams, into the weights, by sigmoids and
 //             `iterations` normalisations of the mixing matrix by rows and columns, and sums the streams by them
 //   mix       writes each stream as a sum of all streams plus a multiple of a branch's result
-// Backward of collapse adds to the gradient of the streams, to which mix has written before it.
+// Backward of collapse and of mix each write a gradient of all streams, and Add ops sum these.
 struct MixStreams {
   enum class Part : std::uint8_t { repeat, add, collapse, mix };
   std::int64_t rows = 0, streams = 0, columns = 0, iterations = 0;

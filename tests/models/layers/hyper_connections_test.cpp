@@ -66,6 +66,8 @@ TEST(HyperConnections, PassesAreThoseOfFusedKernels) {
   EXPECT_EQ(mix.size(), 16U);
   EXPECT_DOUBLE_EQ(collapse.front().flops, 4 * n * row + weights * (5 + 2 * 20));
   EXPECT_DOUBLE_EQ(collapse.front().bytes, (n + 1) * row * 2 + 8 * weights);
+  const Cost back = costs.at({MixStreams::Part::collapse, Direction::backward}).front();
+  EXPECT_DOUBLE_EQ(back.bytes, (2 * n + 1) * row * 2 + 8 * weights);
   EXPECT_DOUBLE_EQ(mix.front().flops, 2 * (n * n + n) * row);
   EXPECT_DOUBLE_EQ(mix.front().bytes, (2 * n + 1) * row * 2 + 4 * weights);
   EXPECT_EQ(costs.at({MixStreams::Part::repeat, Direction::forward}).size(), 1U);
