@@ -102,7 +102,7 @@ class MpiPeers : public Peers {
       else
         std::this_thread::sleep_for(kPause);
       if (Clock::now() < next_look) continue;
-      for (int r = 0; r < size(); ++r) list_if_changed(r);
+      for (int r = 0; r < size(); ++r) mark_if_lost(r);
       next_look = Clock::now() + kLook;
     }
     std::vector<std::string> all;
@@ -161,7 +161,7 @@ class MpiPeers : public Peers {
 
   // Marks a process as lost if it no longer exists. A process that was stopped for too long is killed, so that it does
   // not continue after other processes have done its work.
-  void list_if_changed(int r) {
+  void mark_if_lost(int r) {
     Peer& p = peers_[static_cast<std::size_t>(r)];
     if (!is_other(r) || std::strcmp(p.place.host.data(), host_.data()) != 0) return;
     const auto pid = static_cast<pid_t>(p.place.pid);

@@ -22,4 +22,9 @@ namespace orrery {
 // Waves of a product: NVIDIA, Matrix Multiplication Background (DU-09799); NeuSight (2407.13853).
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention);
 
+// The number of kernels that do this work. Inference stacks run all experts' products as one kernel, and do some work
+// within the kernel before or after it, which counts 0: residual sums and quantisation with norms and activations
+// (fused_add_rms_norm_quant in vLLM and TensorRT-LLM), rotation and the copy into the cache with attention.
+int kernels_of(const Work& work, const Profile& profile);
+
 }  // namespace orrery

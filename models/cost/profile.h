@@ -87,6 +87,7 @@ struct Profile {
   std::vector<LoggedNccl> nccl;
   // Whether the profile was imported and so lacks some times: these come from the built-in profile of the spec's GPU
   // (sim/predict/predict.h, profile_for).
+  bool generates = false;  // whether kernels are those of generated text (generation_figures.h)
   bool rest_built_in = false;
   Bytes memory_bytes = 0;  // memory of the device, for clusters whose spec does not state it
   // The device and circumstances of the measurement, as pairs of strings: {"device", "AMD EPYC, 1 thread"}, {"date",

@@ -6,6 +6,7 @@
 
 #include "models/layers/context_attention.h"
 #include "models/layers/gated_attention.h"
+#include "models/layers/generation.h"
 #include "models/layers/latent_attention.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
@@ -203,6 +204,7 @@ static Id attended_values(LayerTape& layer, Id x, bool windowed) {
   if (m.indexer) return sparse_latent_attention(layer, x);
   const ProjectedHeads parts = m.mla ? ProjectedHeads{.heads = latent_heads(layer, x)} : projected_heads(layer, x);
   const HeadSlots& heads = parts.heads;
+  if (c.spec.generation) store_keys(layer, heads);
   const bool again = layer.recompute.attention && !layer.recompute.layer;
   if (again) layer.tape.begin_region(true);
   const bool flash = c.spec.strategy.attention == Attention::flash, cut = c.spec.strategy.context > 1;
@@ -248,6 +250,7 @@ FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool wind
       part.query,          m.head_dim,         value_dim(layer), windowed ? m.sliding_window->window : 0,
       Direction::forward,  m.attention_softcap};
   work.drops = m.dropout > 0;
+  if (layer.context.spec.generation) return with_cache(layer.context.spec, work);
   if (layer.context.spec.documents) work.pairs = document_pairs(layer.context.spec, work.window, true).busiest;
   return work;
 }

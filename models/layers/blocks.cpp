@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "models/layers/generation.h"
 #include "models/layers/grid_linear.h"
 #include "models/layers/hyper_connections.h"
 #include "models/layers/layer_body.h"
@@ -250,6 +251,7 @@ static BlockContext with_predictions(const BlockContext& c) {
 }
 
 Block output_block(const BlockContext& context, std::vector<Op>& ops) {
+  if (context.spec.generation) return next_token_block(context, ops);
   const BlockContext c = with_predictions(context);
   LayerTape b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;

@@ -38,9 +38,10 @@ enum StateSlot : std::uint16_t {
   // Weights that do not train, whole or as this rank's shards, unit by unit; their own offsets (Frame::frozen_base)
   kFrozen,
   kFrozenShard,
-  kSecondaryShard  // this rank's part of all weights among the ranks of its node (ZeRO++)
+  kSecondaryShard,  // this rank's part of all weights among the ranks of its node (ZeRO++)
+  kKeysValues       // generation: the cached keys and values of the chunk's layers, for all sequences of the rank
 };
-inline constexpr std::uint16_t kStateSlots = 17;
+inline constexpr std::uint16_t kStateSlots = 18;
 // Indices of the buffers in a block's unit frame: the gathered weights; the shard that is sent to gather them (FSDP
 // casts it first); the gradient before it is reduced, and its copy in the width of the reduction. With states on the
 // host: this rank's part of the gradients' sum on its way to or from the host (kReduced); with states on disks, the

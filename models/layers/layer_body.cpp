@@ -7,6 +7,7 @@
 #include "models/layers/attention.h"
 #include "models/layers/compressed_attention.h"
 #include "models/layers/experts.h"
+#include "models/layers/generation.h"
 #include "models/layers/hyper_connections.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/recurrence.h"
@@ -67,8 +68,9 @@ Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Collapsed from = branch_input(b, "mlp", attended);
   const auto mlp_input = pre_norm(b, "mlp", from.hidden);
   const bool routed = has_experts(m, layer);
-  const auto out =
-      routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load)) : mlp(b, mlp_input, true);
+  const auto out = routed && serves_experts(c.spec) ? served_experts(b, mlp_input)
+                   : routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
+                            : mlp(b, mlp_input, true);
   // Routed experts add their own biases; the bias of the shared experts' down projection is added here.
   const bool added = has_mlp_bias(m) && (!routed || m.moe->shared_feed_forward > 0);
   return after_branch(b, "mlp residual", attended, from, post_norm(b, "mlp", out),

@@ -29,6 +29,7 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
       overlaps(role == BlockRole::layer && c.spec.strategy.overlap.tensor && c.sequence_parallel),
       tiles(role == BlockRole::layer ? c.spec.strategy.offload.tiling : 1) {
   tape.splits_backward = c.splits_backward;
+  tape.forward_only = c.spec.generation.has_value();
   tape.releases_weights_after_forward = c.sharding.reshards_after_forward;
   tape.frees_gathered = c.spec.strategy.units.by_layer();
   tape.frozen_slot = c.sharding.shards_parameters ? static_cast<Id>(kGatheredFrozen) : static_cast<Id>(kFrozen);

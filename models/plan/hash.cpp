@@ -64,6 +64,7 @@ struct HashedShapes {
         a.drops);
     if (a.chosen > 0) all(a.chosen);
     if (a.compressed > 0) all(a.chosen, a.compressed);
+    if (a.cached > 0) all(a.cached, a.cached_row);
   }
   void operator()(const MoveHeads& m) const {
     all(m.rows, m.heads, m.kv_heads, m.head_dim, m.members, m.queries, m.direction);

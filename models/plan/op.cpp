@@ -68,7 +68,7 @@ struct WorkCost {
     const double values =
         d(a.batch) * d(a.query) * (d(a.heads) + d(a.kv_heads)) * d(a.head_dim + a.value_dim) * d(width);
     const bool back = a.direction == Direction::backward;
-    return {back ? forward * 2.5 : forward, (back ? values * 2 : values) + merged_bytes(a, width)};
+    return {back ? forward * 2.5 : forward, (back ? values * 2 : values) + merged_bytes(a, width) + cache_bytes(a)};
   }
   Cost operator()(const MoveHeads& m) const { return {0, 2 * d(m.rows) * d(m.members) * d(m.columns()) * d(width)}; }
   // Unfused: scale, mask, softmax and cast read and write the scores once each; in backward softmax reads twice and
@@ -343,6 +343,11 @@ struct Calls : Kernels {
 // result: three passes over (batch, query, heads, value_dim).
 double merged_bytes(const FlashAttention& a, Bytes width) {
   return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
+}
+
+double cache_bytes(const FlashAttention& a) {
+  const double read = a.window > 0 ? std::min(d(a.cached), d(a.window)) : d(a.cached);
+  return d(a.batch) * read * d(a.cached_row);
 }
 
 // Within a chunk of c tokens every token meets c others, because kernels compute the chunk's whole square: in pairs of

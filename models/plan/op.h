@@ -157,6 +157,10 @@ struct FlashAttention {
   std::int64_t chosen = 0;  // > 0: a query sees at most so many keys, those that an index chose (IndexScores)
   // > 0: number of compressed keys (Pool), of which a query sees some beside a window of keys; `pairs` counts both
   std::int64_t compressed = 0;
+  // Generation: tokens of each sequence whose keys and values are read from a cache, and the bytes that the cache has
+  // of a token. The queries are those of the tokens after them, and `key` counts both.
+  std::int64_t cached = 0;
+  Bytes cached_row = 0;
 };
 
 // The op copies heads of every token between the packed QKV projection (rows, heads + 2 kv_heads) and a buffer
@@ -534,6 +538,9 @@ double scan_flops(const Scan& s);
 // Returns the bytes of device memory traffic for merging the attention over some of the keys with the result over
 // earlier keys; 0 if nothing is merged.
 double merged_bytes(const FlashAttention& a, Bytes width);
+
+// Returns the bytes of device memory traffic for reading the cached keys and values; 0 without a cache.
+double cache_bytes(const FlashAttention& a);
 
 // The cost of one task: floating-point operations, and bytes that pass through device memory.
 struct Cost {

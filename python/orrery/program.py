@@ -28,9 +28,9 @@ class OrreryWarning(UserWarning):
 
 def program() -> str:
     """The path of the program: $ORRERY, else the one of the prefix that this package lies in, else one on PATH."""
-    beside = Path(__file__).resolve().parents[4:5]
-    installed = [str(prefix / "bin" / "orrery") for prefix in beside if (prefix / "bin" / "orrery").is_file()]
-    found = os.environ.get("ORRERY") or next(iter(installed), shutil.which("orrery"))
+    folders = Path(__file__).resolve().parents
+    beside = folders[4] / "bin" / "orrery" if len(folders) > 4 else None
+    found = os.environ.get("ORRERY") or (str(beside) if beside and beside.is_file() else shutil.which("orrery"))
     if not found:
         raise OrreryError("orrery: is not on PATH; install it, or name it by the environment variable ORRERY", 1)
     return found

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "models/cost/direct_all_reduce.h"
 #include "models/cost/host_time.h"
 #include "models/cost/kernel_time.h"
 #include "models/cost/nccl/model.h"
@@ -146,14 +147,6 @@ class CostModel {
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // The same transfer with another duration, and shares of its links with which it still moves the same bytes.
-  static NcclChoice lasting(NcclChoice choice, Seconds time) {
-    choice.nic_share *= choice.seconds / time;
-    choice.nvlink_share *= choice.seconds / time;
-    choice.seconds = time;
-    return choice;
-  }
-
   // The transfer with its measured time, where the profile has one for as many ranks and bytes; else the transfer as
   // modelled.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
@@ -240,7 +233,8 @@ class CostModel {
     const Op& op = plan_.ops[i];
     // Samples in a profile are measured from the end of one kernel to the end of the next, so they include the gaps.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
-    const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
+    const Seconds gap =
+        sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work, profile_);
     // GPUs of one model differ in speed where the clock limits the work, but hardly where memory bandwidth does.
     const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
                          std::holds_alternative<FlashAttention>(op.work);
@@ -278,6 +272,8 @@ class CostModel {
     NcclChoice choice = c.algorithm.starts_with("hierarchical")
                             ? two_stage_all_to_all(members, c.bytes, copies(spread))
                             : measured(in_a_step(members, c), transfer_kind(op), spread, c.bytes);
+    if (spec_.software.communication.direct_all_reduce && c.kind == CollectiveKind::all_reduce)
+      choice = with_direct_all_reduce(members, c.bytes, choice);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     if (c.algorithm == kCopyEngines) choice.channels = 0;
     const bool crosses = lie[kCrossings][static_cast<std::size_t>(c.group)] == 1;

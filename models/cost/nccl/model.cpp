@@ -62,7 +62,7 @@ void set_shares(const NcclModel& m, CollectiveKind kind, Bytes bytes, NcclChoice
   if (t.ranks_per_node() > 1) c.nvlink_share = share(local, c.seconds, t.nvlink_GBps);
 }
 
-constexpr std::string_view kAlgorithmNames[] = {"tree", "ring", "nvls", "nvls_tree", "pat", "point_to_point"};
+constexpr std::string_view kAlgorithmNames[] = {"tree", "ring", "nvls", "nvls_tree", "pat", "point_to_point", "direct"};
 constexpr std::string_view kProtocolNames[] = {"ll", "ll128", "simple"};
 
 }  // namespace

@@ -17,10 +17,10 @@ namespace orrery {
 // formulas and tables of NCCL's src/graph (topo, search, connect, tuning) and src/enqueue; nothing here calls NCCL.
 // SHARP (CollNet), symmetric-memory kernels and copy-engine collectives are not covered. For older releases the table
 // leaves out algorithms and protocols that they lack; all others have the times of 2.28.9.
-enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat, point_to_point };
+enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat, point_to_point, direct };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 
-inline constexpr int kNcclAlgorithms = 5;  // number of algorithms that NCCL has a model for: all but point_to_point
+inline constexpr int kNcclAlgorithms = 5;  // those that NCCL has a model for
 inline constexpr int kNcclProtocols = 3;
 
 // The type of the slowest hop of a path, nearest first: the GPU itself, NVLink, NVLink through another GPU, C2C, one
@@ -108,6 +108,14 @@ struct NcclChoice {
   double nic_share = 0;
   double nvlink_share = 0;
 };
+
+// The same transfer with another duration, and shares of its links with which it still moves the same bytes.
+inline NcclChoice lasting(NcclChoice choice, Seconds time) {
+  choice.nic_share *= choice.seconds / time;
+  choice.nvlink_share *= choice.seconds / time;
+  choice.seconds = time;
+  return choice;
+}
 
 // Number of a job's GPUs that reach each other without a NIC: the number in an NVLink domain if that is larger than a
 // node, else the number in a node. `nodes` and `ranks_per_node` below count each such set of GPUs as a node.

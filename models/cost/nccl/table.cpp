@@ -168,6 +168,7 @@ double latency_us(const NcclTopology& t, const NcclGraph& g, CollectiveKind kind
     case A::pat:
       return base + depth * inter / 3.5 + 2.8 * t.ranks;
     case A::point_to_point:
+    case A::direct:
       break;
   }
   return 0;

@@ -262,6 +262,8 @@ const std::vector<Values>& ways_of(const Feature& f) {
         {{"strategy.zero_quantize", "{weights: int8}"}}}},
       {&kFrozenWeights, {{{"model.lora", "{rank: 4}"}}, {{"model.frozen", "[embedding]"}}}},
       {&kNf4, {{{"model.lora", "{rank: 4, weights: nf4}"}}}},
+      {&kOrderOfTraining, {pipeline("dualpipe"), pipeline("pipedream"), pipeline("vocab-1f1b"), pipeline("bpipe")}},
+      {&kGenerates, {{{"generate", "{batch: 32, input: 64, output: 8}"}}}},
       {&kDocuments, {{{"sequence.documents", "{mean: 10}"}}}},
       {&kEightBitStates, {{{"strategy.optimizer.states", "8bit"}}}},
       {&kWholeMatrices, {{{"strategy.optimizer.name", "muon"}}, {{"strategy.optimizer.name", "adafactor"}}}},
