@@ -134,12 +134,13 @@ struct CpuKernels {
                       rows_of(heads, row, count));
     });
   }
-
   void operator()(const LatentHeads& l) const { run_latent_heads(c, l); }
   void operator()(const Convolution& w) const { run_convolution(c, w); }
   void operator()(const Scan& s) const { run_scan(c, s); }
   void operator()(const GatedNorm& n) const { run_gated_norm(c, n); }
   void operator()(const IndexScores&) const { no_kernel(); }
+  void operator()(const Pool&) const { no_kernel(); }
+  void operator()(const MixStreams&) const { no_kernel(); }
 
   void operator()(const Split& s) const {
     const auto both = [&](const Values& v) { return matrix(v.data(), s.rows, s.first + s.second); };

@@ -239,6 +239,8 @@ struct CudaKernels {
   void operator()(const Scan&) const { no_kernel(); }
   void operator()(const GatedNorm&) const { no_kernel(); }
   void operator()(const IndexScores&) const { no_kernel(); }
+  void operator()(const Pool&) const { no_kernel(); }
+  void operator()(const MixStreams&) const { no_kernel(); }
   void operator()(const SortChunks&) const { no_kernel(); }
   void operator()(const GroupedGemm&) const { no_kernel(); }
   void operator()(const GroupedBias&) const { no_kernel(); }

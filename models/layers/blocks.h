@@ -130,7 +130,8 @@ struct BlockContext {
   std::int64_t ring_block = 0;            // index of the block of keys in the context ring whose attention is planned
   std::int64_t rows = 0;                  // number of tokens on this rank: batch * sequence
   std::int64_t tensor;                    // number of ranks that an activation's columns are cut over
-  std::int64_t hidden;                    // number of columns of the residual stream
+  std::int64_t hidden;                    // number of columns of the hidden states
+  std::int64_t stream;                    // number of columns that layers hand on: hidden times the residual streams
   std::int64_t kv_copies;                 // number of tensor ranks that hold the same key/value heads
   bool sequence_parallel;                 // whether norms, dropout and residuals run on rows / tensor rows
   std::int64_t local_rows = 0;            // number of rows of norms, dropout and residuals on this rank
@@ -154,7 +155,8 @@ struct BlockContext {
 // into the next block's input; backward writes the gradient of its input into the previous block's output gradient.
 //   embedding   tokens -> (rows, hidden)
 //   layer       norm, attention, residual, norm, MLP, residual
-//   final norm, multi-token prediction, output (logits and cross-entropy)
+//   final norm, multi-token prediction, output (logits and cross-entropy). With hyper-connections, multi-token
+//     prediction contains the final norm.
 //   receive, send: transfers at the stage's boundaries
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops);
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops,

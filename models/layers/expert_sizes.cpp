@@ -11,14 +11,16 @@ namespace {
 double real(std::int64_t x) { return static_cast<double>(x); }
 
 // Returns each expert's fraction of all (token, expert) choices of the router. With `imbalance` the busiest experts are
-// those of the first rank.
+// those of the first rank. A table of tokens is taken to load all experts alike, unless counts are given.
 std::vector<double> loads(const Model& model, std::int64_t layer, std::int64_t ranks) {
   const Moe& moe = *model.moe;
   std::vector<double> parts(static_cast<std::size_t>(moe.experts), 1);
   const auto local = static_cast<std::size_t>(moe.experts / ranks);
   if (moe.loads) {
     const auto row = static_cast<std::size_t>(experts_before(model, layer));
-    parts = (*moe.loads)[moe.loads->size() == 1 ? 0 : row];
+    parts = (*moe.loads)[std::min(row, moe.loads->size() - 1)];
+  } else if (is_hashed(model, layer)) {
+    std::fill(parts.begin(), parts.end(), 1);
   } else if (moe.zipf) {
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = std::pow(static_cast<double>(i + 1), -*moe.zipf);
   } else if (ranks > 1) {
@@ -48,6 +50,7 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
   s.local = s.experts / s.ranks;
   s.tokens = tokens;
   s.top_k = moe.top_k;
+  s.hashed = is_hashed(spec.model, layer);
   const std::int64_t choices = tokens * moe.top_k;
   if (moe.capacity_factor)
     s.capacity = static_cast<std::int64_t>(std::ceil(*moe.capacity_factor * real(choices) / real(s.experts)));

@@ -23,6 +23,7 @@ struct ExpertSizes {
   std::int64_t tokens = 0, top_k = 0;
   std::int64_t capacity = 0;  // greatest number of choices that an expert takes from one rank's tokens; 0 = all
   bool padded = false;        // whether every expert gets exactly `capacity` rows from every rank
+  bool hashed = false;        // whether a table names the experts of each token
   std::int64_t sent = 0, sent_bound = 0;
   // number of rows received from all ranks over which the experts are spread
   std::int64_t received = 0, received_bound = 0;

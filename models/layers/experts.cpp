@@ -60,7 +60,8 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   const Id logits = replicated(layer, "router", x, m.hidden, s.experts,
                                {.name = "moe.router", .bias = moe.router_bias, .wide = true});
   std::vector<std::int32_t> bias;
-  if (moe.correction_bias)
+  const bool corrected = moe.correction_bias && !s.hashed, balanced = moe.aux_loss > 0 && !s.hashed;
+  if (corrected)
     bias = {
         layer.tape.parameter("moe.router.correction_bias", s.experts, 1, Cut::none, layer.context.sequence_parallel)};
   const Gate gate = {.rows = s.tokens,
@@ -69,11 +70,12 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
                      .capacity = s.capacity,
                      .expert_groups = moe.expert_groups,
                      .top_groups = moe.top_groups,
-                     .sharers = moe.aux_loss > 0 ? token_sharers(layer.context) : 1,
+                     .sharers = balanced ? token_sharers(layer.context) : 1,
                      .padded = s.padded,
                      .sigmoid = moe.sigmoid_scores,
-                     .corrected = moe.correction_bias,
-                     .aux_loss = moe.aux_loss};
+                     .corrected = corrected,
+                     .hashed = s.hashed,
+                     .aux_loss = balanced ? moe.aux_loss : 0};
   const Id scores = layer.tape.slot("router scores", s.tokens * s.experts * 4);
   r.weights = layer.tape.slot("choice weights", s.tokens * s.top_k * 4);
   // `routing` has, for every choice, the index of the expert and the position in the expert's rows, 4 bytes each.

@@ -34,10 +34,11 @@ Id sum(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_c
 // Records the join of (rows, first) and (rows, second) into (rows, first + second).
 Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_count, std::int64_t first,
         std::int64_t second);
-// Records the addition of a branch to the residual stream. branch: the output of a row-parallel product, summed over
-// tensor ranks. biased: names of the products whose biases are added here, after the sum over tensor ranks, so that
-// they count once.
-Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const std::vector<std::string>& biased);
+// Records the addition of a branch to the residual stream x; without x, which hyper-connections do not add, the result
+// is the branch with its biases and dropout. branch: the output of a row-parallel product, summed over tensor ranks.
+// biased: names of the products whose biases are added here, after the sum over tensor ranks, so that they count once.
+Id residual(LayerTape& layer, const std::string& name, std::optional<Id> x, Id branch,
+            const std::vector<std::string>& biased);
 Id dropout(LayerTape& layer, const std::string& name, Id x);
 // Records the multiplication of all elements of x by one number, in place.
 void scale(LayerTape& layer, const std::string& name, Id x, double factor);
@@ -55,6 +56,23 @@ Id activate(LayerTape& layer, const std::string& name, const Activated& a);
 Id feed_forward(LayerTape& layer, const std::string& name, const std::string& weights, Id x, std::int64_t width,
                 bool reduce);
 Id mlp(LayerTape& layer, Id x, bool reduce);
+// Records a norm of any number of rows, such as the heads of all tokens, with `columns` columns each; without
+// `weighted` the norm multiplies by no weights.
+Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns, bool weighted);
+
+// Records the rotation of `columns` columns of each row in place, in heads of `head_dim` rotated columns.
+void rotate_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,
+                 std::int64_t head_dim);
+
+// BatchedProduct describes products of equally many rows with each of `batch` matrices (out, in), which are one weight;
+// `rows` is the number of rows of each product. input_bytes, output_bytes: sizes of the complete input and output.
+struct BatchedProduct {
+  std::int64_t rows = 0, in = 0, out = 0, batch = 1;
+  std::int32_t weight = 0;
+  Bytes input_bytes = 0, output_bytes = 0;
+};
+Id batched_product(LayerTape& layer, const std::string& name, Id x, const BatchedProduct& product);
+
 // Records the copy of tokens to the device; rank 0 of torch's DataParallel copies the tokens of all ranks.
 void take_tokens(LayerTape& layer, Id tokens);
 

@@ -304,7 +304,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
 Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
               const ColumnWeight& weight) {
   const BlockContext& c = layer.context;
-  const std::int64_t rows = c.local_rows;
+  const std::int64_t rows = weight.rows > 0 ? weight.rows : c.local_rows;
   const bool partial = c.sequence_parallel;
   const auto w = layer.tape.parameter(weight.name + ".weight", out, in, Cut::none, partial);
   const auto b = weight.bias ? layer.tape.parameter(weight.name + ".bias", out, 1, Cut::none, partial) : -1;

@@ -18,6 +18,7 @@ struct ColumnWeight {
   Dimension over = Dimension::tensor;       // group whose ranks have the other columns
   bool input_gradient = true;               // false: another op computes the input gradient, or none does
   std::vector<std::int64_t> sections = {};  // as in LocalParameter
+  std::int64_t rows = 0;                    // replicated(): number of rows; 0: the rank's local rows
 };
 
 // Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same input transposed, if a

@@ -68,6 +68,18 @@ inline constexpr Feature kNoLatent = {"model.mla", "a model without latent atten
                                       [](S s) { return !s.model.mla; }};
 inline constexpr Feature kIndexer = {"model.indexer", "sparse attention by an index",
                                      [](S s) { return s.model.indexer.has_value(); }};
+inline constexpr Feature kCompressed = {"model.compressed_attention", "attention to compressed keys",
+                                        [](S s) { return s.model.compressed_attention.has_value(); }};
+inline constexpr Feature kOtherAttention = {
+    "model", "windows, norms, gates, biases, positions or latent vectors of other attention", [](S s) {
+      const Model& m = s.model;
+      return m.mla || m.sliding_window || m.qk_norm || m.qk_norm_all || m.attention_gate || has_qkv_bias(m) ||
+             m.positions != Positions::rope;
+    }};
+inline constexpr Feature kStreams = {"model.hyper_connections", "hyper-connections",
+                                     [](S s) { return s.model.hyper_connections.has_value(); }};
+inline constexpr Feature kHashed = {"model.moe.hash_layers", "experts that a table of tokens names",
+                                    [](S s) { return s.model.moe && s.model.moe->hash_layers > 0; }};
 inline constexpr Feature kAttentionGate = {"model.attention_gate", "a gate of attention's output",
                                            [](S s) { return s.model.attention_gate; }};
 inline constexpr Feature kRecurrence = {"model.recurrence", "layers of a recurrence",

@@ -15,7 +15,7 @@ namespace {
 // are required.
 constexpr const char* kSpecs[] = {
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}, "
-    "indexer: {}, recurrence: {}}\n"
+    "indexer: {}, recurrence: {}, compressed_attention: {}, hyper_connections: {}}\n"
     "sequence: 8\n"
     "cluster: {gpu: h100-sxm, host: {}, nvme: {}, stragglers: {}, failures: {}}\n"
     "strategy: {parameter_server: {}, zero_quantize: {}}\n",

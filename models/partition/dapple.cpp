@@ -267,7 +267,8 @@ PipelineCosts pipeline_costs(const Spec& spec) {
   set_states(spec, c);
   // Number of parts into which the tensor ranks divide the rows that they pass on
   const double cut = s.sequence_parallel ? static_cast<double>(s.tensor) : 1;
-  c.hidden_bytes = tokens * static_cast<double>(spec.model.hidden * storage_bytes(s.precision)) / cut;
+  c.hidden_bytes =
+      tokens * static_cast<double>(spec.model.hidden * streams_of(spec.model) * storage_bytes(s.precision)) / cut;
   c.samples = s.micro_batch;
   c.micro_batches = s.micro_batches();
   c.copies = s.data;

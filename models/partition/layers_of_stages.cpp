@@ -11,6 +11,7 @@
 
 #include "models/base/error.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/compressed.h"
 
 namespace orrery {
 namespace {
@@ -67,6 +68,29 @@ std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_
   return layers;
 }
 
+// Returns the multiplications per token of the matrix products of attention to compressed keys.
+double shared_keys_cost(const Model& m, Mixer mixer) {
+  const CompressedAttention& a = *m.compressed_attention;
+  const std::int64_t width = m.heads * m.head_dim, groups = a.output_groups * a.output_rank;
+  std::int64_t products = (m.hidden + width) * a.q_lora_rank + m.hidden * (m.head_dim + groups) + width * a.output_rank;
+  const auto compressor = [&](std::int64_t columns) { return 2 * m.hidden * a.runs(mixer) * columns; };
+  if (a.rate(mixer) > 0) products += compressor(m.head_dim);
+  if (mixer == Mixer::compressed_sparse) {
+    const Indexer& i = *m.indexer;
+    products += a.q_lora_rank * i.heads * i.head_dim + m.hidden * i.heads + compressor(i.head_dim);
+  }
+  return static_cast<double>(products);
+}
+
+// Returns the multiplications per token with keys and values: of all tokens, or of those that compressed attention
+// reads on average.
+double scores_cost(const Spec& spec, Mixer mixer) {
+  const Model& m = spec.model;
+  const double width = 2 * static_cast<double>(m.heads * m.head_dim), s = static_cast<double>(spec.sequence);
+  if (mixer == Mixer::attention) return s * width;
+  return shares_keys(mixer) ? attended_pairs(m, mixer, spec.sequence) / s * width : 0;
+}
+
 // Returns the multiplications per token of the matrix products in a layer's mixer (attention or a recurrence), without
 // attention's scores and values.
 double mixer_cost(const Model& m, Mixer mixer) {
@@ -76,6 +100,7 @@ double mixer_cost(const Model& m, Mixer mixer) {
     const Recurrence& r = *m.recurrence;
     return h * static_cast<double>(r.projected() + r.values()) + 3 * static_cast<double>(r.values() * r.key_dim);
   }
+  if (shares_keys(mixer)) return shared_keys_cost(m, mixer);
   return 2 * h * static_cast<double>(m.heads * m.head_dim) + 2 * h * static_cast<double>(m.kv_heads * m.head_dim);
 }
 
@@ -95,12 +120,11 @@ StageCosts block_costs(const Spec& spec) {
   const Model& m = spec.model;
   const auto h = static_cast<double>(m.hidden);
   const auto v = static_cast<double>(m.vocab);
-  const auto width = static_cast<double>(m.heads * m.head_dim);
   const std::vector<LayerKind> kinds = m.layer_kinds.empty() ? std::vector<LayerKind>(1) : m.layer_kinds;
-  double layer = 0, attends = 0;
+  double layer = 0, scores = 0;
   for (const LayerKind& kind : kinds) {
     layer += kind_cost(m, kind) / static_cast<double>(kinds.size());
-    attends += (kind.mixer == Mixer::attention ? 1 : 0) / static_cast<double>(kinds.size());
+    scores += scores_cost(spec, kind.mixer) / static_cast<double>(kinds.size());
   }
   double embedding = 0;
   double head = v * h;
@@ -109,7 +133,7 @@ StageCosts block_costs(const Spec& spec) {
   } else if (spec.software.layout.stage_rule == StageRule::by_parameters) {
     embedding = v * h;
   } else {
-    layer += attends * 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
+    layer += scores;
   }
   // multi-token-prediction modules are on the last stage
   head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);

@@ -1,7 +1,10 @@
 #include "sim/report/flops.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
+#include "models/spec/compressed.h"
 #include "models/spec/documents.h"
 
 namespace orrery {
@@ -18,6 +21,14 @@ double met_by_a_token(const Model& m, std::int64_t layer) {
     sum += used * static_cast<double>(p.out) * static_cast<double>(p.in);
   }
   return sum;
+}
+
+// Returns the number of multiplications per token in a module of multi-token prediction, its logits left out. The
+// projection of the hidden states runs on every residual stream.
+double of_prediction(const Model& m) {
+  const auto hidden = static_cast<double>(m.hidden), streams = static_cast<double>(streams_of(m));
+  const double head = m.hyper_connections ? streams * streams * hidden : 0;
+  return met_by_a_token(m, prediction_layer(m)) + (1 + streams) * hidden * hidden + head;
 }
 
 // Returns the number of multiplications per token and head with the recurrent state, a key_dim x value_dim matrix: one
@@ -39,18 +50,27 @@ double of_recurrence(const Model& m, std::int64_t layer) {
 // earlier tokens, to at most `most` keys altogether.
 double causal_pairs(double s, double most) { return most * (most + 1) / 2 + (s - most) * most; }
 
-// Returns a third of the number of multiplications with which the indexer of sparse attention scores all earlier tokens
-// for every query of s tokens. The third is returned because callers count a product three times (once in forward and
-// twice in backward), while the indexer runs in forward only.
-double of_index(const Model& m, double s) {
+// Returns a third of the number of multiplications with which the index of a layer scores all earlier keys for every
+// query of s tokens. The third is returned because callers count a product three times (once in forward and twice in
+// backward), while the index runs in forward only.
+double of_index(const Model& m, std::int64_t layer, std::int64_t s) {
   if (!m.indexer) return 0;
-  return causal_pairs(s, s) * static_cast<double>(m.indexer->heads * m.indexer->head_dim) / 3;
+  const double pairs = m.compressed_attention ? indexed_pairs(m, layer_kind(m, layer).mixer, s)
+                                              : causal_pairs(static_cast<double>(s), static_cast<double>(s));
+  return pairs * static_cast<double>(m.indexer->heads * m.indexer->head_dim) / 3;
+}
+
+double of_indexes(const Model& m, std::int64_t s) {
+  double sum = static_cast<double>(m.mtp_layers) * of_index(m, prediction_layer(m), s);
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += of_index(m, layer, s);
+  return sum;
 }
 
 // Returns the number of (query, key) pairs that attention computes for one head of one layer in one sequence.
 double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
   const Model& m = spec.model;
   const auto s = static_cast<double>(spec.sequence);
+  if (m.compressed_attention) return attended_pairs(m, layer_kind(m, layer).mixer, spec.sequence);
   if (m.indexer) return causal_pairs(s, std::min(s, static_cast<double>(m.indexer->top_k)));
   if (pairs == AttentionPairs::full) return s * s;
   const std::int64_t window = has_window(m, layer) ? m.sliding_window->window : 0;
@@ -58,18 +78,20 @@ double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
 }
 
 // Sums the (query, key) pairs of all layers with attention. times: a function that returns how often a layer counts.
-// Layers for multi-token prediction count like the last layer. Layers have at most two kinds of masks (window or none).
+// Layers for multi-token prediction count as prediction_layer() says. Layers of one mixer have at most two kinds of
+// masks (window or none).
 template <class Times>
 double pairs_of_layers(const Spec& spec, AttentionPairs pairs, const Times& times) {
   const Model& m = spec.model;
-  double by_kind[2] = {-1, -1};
+  std::map<std::pair<Mixer, bool>, double> by_kind;
   const auto of_layer = [&](std::int64_t layer) {
-    if (layer_kind(m, layer).mixer != Mixer::attention) return 0.0;
-    double& kind = by_kind[has_window(m, layer) ? 1 : 0];
-    if (kind < 0) kind = pairs_of(spec, layer, pairs);
-    return kind;
+    const Mixer mixer = layer_kind(m, layer).mixer;
+    if (mixer != Mixer::attention && !shares_keys(mixer)) return 0.0;
+    const auto [kind, is_new] = by_kind.try_emplace({mixer, has_window(m, layer)}, 0);
+    if (is_new) kind->second = pairs_of(spec, layer, pairs);
+    return kind->second;
   };
-  double sum = static_cast<double>(m.mtp_layers) * times(m.layers - 1) * of_layer(m.layers - 1);
+  double sum = static_cast<double>(m.mtp_layers) * times(m.layers - 1) * of_layer(prediction_layer(m));
   for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += times(layer) * of_layer(layer);
   return sum;
 }
@@ -79,7 +101,8 @@ double pairs_of_layers(const Spec& spec, AttentionPairs pairs) {
 }
 
 double attention_flops(const FlashAttention& a, AttentionPairs pairs) {
-  const double keys = pairs == AttentionPairs::full ? static_cast<double>(a.key) : keys_per_query(a);
+  const bool full = pairs == AttentionPairs::full && a.compressed == 0;
+  const double keys = full ? static_cast<double>(a.key) : keys_per_query(a);
   return 2.0 * static_cast<double>(a.batch * a.heads * a.query * (a.head_dim + a.value_dim)) * keys;
 }
 
@@ -123,7 +146,8 @@ double model_flops(const Spec& spec, AttentionPairs pairs) {
   double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden;
   for (std::int64_t layer = 0; layer < m.layers; ++layer)
     matrices += met_by_a_token(m, layer) + of_recurrence(m, layer);
-  if (m.mtp_layers > 0) matrices += modules * (met_by_a_token(m, m.layers - 1) + 2 * hidden * hidden);
+  if (m.hyper_connections) matrices += static_cast<double>(streams_of(m) * streams_of(m)) * hidden;  // before the head
+  if (m.mtp_layers > 0) matrices += modules * of_prediction(m);
   const bool part = has_frozen(m);
   const Needed needed = part ? needed_products(spec) : Needed{};
   const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
@@ -134,8 +158,7 @@ double model_flops(const Spec& spec, AttentionPairs pairs) {
     const double passes = pairs_of_layers(spec, pairs, [&](std::int64_t layer) { return needed.scores[layer]; });
     return 2 * static_cast<double>(spec.strategy.global_batch) * (sequence * needed.products + of_pair * passes);
   }
-  const double scores =
-      of_pair * pairs_of_layers(spec, pairs) + static_cast<double>(m.layers + m.mtp_layers) * of_index(m, sequence);
+  const double scores = of_pair * pairs_of_layers(spec, pairs) + of_indexes(m, spec.sequence);
   return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores);
 }
 
