@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "models/layers/block_builder.h"
 #include "models/layers/blocks.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 

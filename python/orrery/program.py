@@ -36,8 +36,11 @@ def program() -> str:
     return found
 
 
-def run_text(arguments: Sequence[str], accepted: Sequence[int] = (0,)) -> str:
-    """What a command prints. Raises OrreryError for an exit status that is not accepted; warns of what it remarks."""
+def run_text(arguments: Sequence[str], accepted: Sequence[int] = (0,), callers: int = 1) -> str:
+    """What a command prints. Raises OrreryError for an exit status that is not accepted; warns of what it remarks.
+
+    callers: how many functions of this package lie between this one and the user's line, which the warning names.
+    """
     command = [program(), *arguments]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", check=False)
@@ -48,13 +51,13 @@ def run_text(arguments: Sequence[str], accepted: Sequence[int] = (0,)) -> str:
         lines = lines or [f"orrery {arguments[0]}: exit status {done.returncode}"]
         raise OrreryError(lines[-1], done.returncode)
     for line in lines:
-        warnings.warn(line, OrreryWarning, stacklevel=4)
+        warnings.warn(line, OrreryWarning, stacklevel=2 + callers)
     return done.stdout
 
 
 def run_json(arguments: Sequence[str], accepted: Sequence[int] = (0,)) -> Any:
     """What a command prints with --json."""
-    return json.loads(run_text([*arguments, "--json"], accepted))
+    return json.loads(run_text([*arguments, "--json"], accepted, callers=2))
 
 
 @contextmanager

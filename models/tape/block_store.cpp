@@ -1,7 +1,7 @@
 // BlockBuilder: stores activations between forward and backward (cut over the tensor group, or offloaded).
 #include <algorithm>
 
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 namespace {

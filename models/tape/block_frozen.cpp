@@ -1,7 +1,7 @@
 // BlockBuilder for models with frozen weights: it leaves out the backward ops that only frozen weights would need.
 #include <algorithm>
 
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 

@@ -1,7 +1,7 @@
 // BlockBuilder: lifetimes of gathered weights, and of gradients that are reduced one unit at a time.
 #include <algorithm>
 
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 

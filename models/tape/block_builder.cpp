@@ -1,4 +1,4 @@
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 #include <algorithm>
 #include <cassert>

@@ -2,7 +2,7 @@
 // schedules).
 #include <algorithm>
 
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 namespace {
