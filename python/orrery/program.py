@@ -37,10 +37,7 @@ def program() -> str:
 
 
 def run_text(arguments: Sequence[str], accepted: Sequence[int] = (0,), callers: int = 1) -> str:
-    """What a command prints. Raises OrreryError for an exit status that is not accepted; warns of what it remarks.
-
-    callers: how many functions of this package lie between this one and the user's line, which the warning names.
-    """
+    """What a command prints, warning of its remarks `callers` above; raises OrreryError unless its status is accepted."""
     command = [program(), *arguments]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", check=False)
