@@ -21,6 +21,9 @@ double above(const Report& best, const Report& other) { return other.step_time_s
 
 std::string counts_text(const SearchResult& r) {
   const SearchCounts& c = r.counts;
+  if (c.points < c.simulated)
+    return fmt::format("  stopped before all strategies were counted; {} simulated ({} did not fit, {} refused)\n",
+                       c.simulated, c.did_not_fit, c.refused);
   return fmt::format(
       "  {} strategies: {} {} ({} bounded one by one, the others in groups; {} of those have no room);"
       " {} simulated ({} given up as slower, {} did not fit, {} refused)\n",
@@ -138,7 +141,7 @@ std::string search_json(const Space& space, const SearchResult& r) {
                     {"assumed", assumption(space)},
                     {"points", c.points},
                     {"bounded", c.bounded},
-                    {"pruned", c.points - c.simulated},
+                    {"pruned", c.points - std::min(c.points, c.simulated)},
                     {"without_room", c.without_room},
                     {"simulated", c.simulated},
                     {"did_not_fit", c.did_not_fit},

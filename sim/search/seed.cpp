@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <queue>
 #include <tuple>
 
 #include "models/schedule/schedules.h"
@@ -55,26 +56,50 @@ auto preference(const Space& space, const RankLayout& l) {
                     l.pipeline, -l.expert, !l.sequence_parallel, l.overlap_tensor, l.overlap_expert);
 }
 
+// Collects the likeliest of the layouts that are given, at most kGuesses of them. A layout's preference is computed
+// once, because there may be millions of layouts.
+class Likeliest {
+ public:
+  void add(const Space& space, const RankLayout& layout, std::size_t index) {
+    Key key(preference(space, layout), index);
+    if (best_.size() == kGuesses && !(key < best_.top())) return;
+    best_.push(std::move(key));
+    if (best_.size() > kGuesses) best_.pop();
+  }
+  // Returns the indices of the layouts, the likeliest first, and forgets them.
+  std::vector<std::size_t> take() {
+    std::vector<std::size_t> indices;
+    for (; !best_.empty(); best_.pop()) indices.push_back(best_.top().second);
+    std::ranges::reverse(indices);
+    return indices;
+  }
+
+ private:
+  using Key = std::pair<decltype(preference(std::declval<Space>(), std::declval<RankLayout>())), std::size_t>;
+  std::priority_queue<Key> best_;
+};
+
 }  // namespace
 
 std::vector<FirstGuess> first_guesses(const Space& space, const std::vector<RankLayout>& layouts, Bytes room) {
   const Spec& base = space.base();
   const Weights weights = weights_of(base.model, base.sequence);
   const double most = kStatesShare * static_cast<double>(room);
-  std::vector<std::size_t> roomy, others;
-  for (std::size_t i = 0; i < layouts.size(); ++i)
-    (states_of(weights, layouts[i]) <= most ? roomy : others).push_back(i);
-  std::vector<FirstGuess> first;
-  const auto take_first = [&](std::vector<std::size_t>& from, StatePlacement states) {
-    const auto end = from.begin() + static_cast<std::ptrdiff_t>(std::min(kGuesses, from.size()));
-    std::partial_sort(from.begin(), end, from.end(), [&](std::size_t a, std::size_t b) {
-      return std::tuple(preference(space, layouts[a]), a) < std::tuple(preference(space, layouts[b]), b);
-    });
-    for (auto i = from.begin(); i != end; ++i) first.push_back({*i, states});
+  Likeliest roomy, others;
+  const auto degrees = [](const RankLayout& l) {
+    return std::tuple(l.tensor, l.pipeline, l.data, l.context, l.expert, l.expert_tensor);
   };
-  take_first(roomy, StatePlacement::whole_weights);
-  take_first(others, StatePlacement::on_device);
-  take_first(others, StatePlacement::offloaded);
+  bool has_room = false;  // whether states of these degrees have room; many layouts in a row have the same degrees
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    if (i == 0 || degrees(layouts[i]) != degrees(layouts[i - 1])) has_room = states_of(weights, layouts[i]) <= most;
+    (has_room ? roomy : others).add(space, layouts[i], i);
+  }
+  std::vector<FirstGuess> first;
+  for (const std::size_t i : roomy.take()) first.push_back({i, StatePlacement::whole_weights});
+  const std::vector<std::size_t> tight = others.take();
+  for (const StatePlacement states : {StatePlacement::on_device, StatePlacement::offloaded}) {
+    for (const std::size_t i : tight) first.push_back({i, states});
+  }
   return first;
 }
 

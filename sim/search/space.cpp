@@ -1,5 +1,8 @@
 #include "sim/search/space.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -67,12 +70,20 @@ bool Space::can_cut(const RankLayout& l) const {
   return broken_cut(s, base_.model, base_.sequence).empty();
 }
 
+// Asks the kernel for large pages: filling a hundred megabytes page by page takes as long as listing what fills them.
+static void ask_for_large_pages(void* memory, std::size_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + page - 1) / page * page;
+  if (bytes > first - begin) ::madvise(reinterpret_cast<void*>(first), bytes - (first - begin), MADV_HUGEPAGE);
+}
+
 std::vector<RankLayout> Space::layouts() const {
   // Models with experts on thousands of GPUs have millions of RankLayouts: counting first, memory is allocated once.
   std::size_t count = 0;
   each_layout([&](const RankLayout&) { ++count; });
   std::vector<RankLayout> result;
   result.reserve(count);
+  ask_for_large_pages(result.data(), count * sizeof(RankLayout));
   each_layout([&](const RankLayout& l) { result.push_back(l); });
   return result;
 }
@@ -84,9 +95,10 @@ void Space::each_layout(const Take& take) const {
   const bool moe = m.moe.has_value();
   std::vector<std::int64_t> batches;  // micro-batch sizes that divide a replica's share of the batch
   const auto with_batch = [&](RankLayout l) {
+    const std::int64_t of_replica = base_.strategy.global_batch / l.data;
     for (const std::int64_t b : batches) {
       l.micro_batch = b;
-      l.micro_batches = base_.strategy.global_batch / l.data / b;
+      l.micro_batches = of_replica / b;
       take(l);
     }
   };

@@ -68,6 +68,17 @@ TEST(SearchOffload, GivenPlacesAreFixed) {
   EXPECT_FALSE(space.keeps_activations());
 }
 
+// A search that is stopped at its first strategy has not counted the others yet.
+TEST(SearchText, SaysThatStrategiesWereNotCounted) {
+  const Space space(
+      parse_open_spec("model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8}\n", "t.yaml"), 8);
+  SearchResult r;
+  r.counts.simulated = 1;
+  EXPECT_NE(search_text(space, r, {}).find("stopped before all strategies were counted; 1 simulated"),
+            std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(search_json(space, r)).at("pruned"), 0);
+}
+
 // If anything may be offloaded, the assumptions of a proof are stated.
 TEST(SearchOffload, ProofsSayWhatTheyAssumeWhereSomethingMayLeave) {
   const auto assumed = [](const std::string& search) {
