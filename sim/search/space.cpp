@@ -1,7 +1,6 @@
 #include "sim/search/space.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -72,8 +71,8 @@ bool Space::can_cut(const RankLayout& l) const {
 
 // Asks the kernel for large pages: filling a hundred megabytes page by page takes as long as listing what fills them.
 static void ask_for_large_pages(void* memory, std::size_t bytes) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + page - 1) / page * page;
+  constexpr std::uintptr_t kLarge = 2 << 20;  // bytes of a large page on x86-64
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + kLarge - 1) / kLarge * kLarge;
   if (bytes > first - begin) ::madvise(reinterpret_cast<void*>(first), bytes - (first - begin), MADV_HUGEPAGE);
 }
 
