@@ -1,7 +1,5 @@
 #include "sim/search/space.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -17,6 +15,7 @@
 #include "models/schedule/schedules.h"
 #include "models/spec/sequence.h"
 #include "models/spec/sharding.h"
+#include "sim/parallel/large_pages.h"
 
 namespace orrery {
 namespace {
@@ -67,13 +66,6 @@ bool Space::can_cut(const RankLayout& l) const {
   s.context = l.context;
   set_context_kind(s, l.context_kind);
   return broken_cut(s, base_.model, base_.sequence).empty();
-}
-
-// Asks the kernel for large pages: filling a hundred megabytes page by page takes as long as listing what fills them.
-static void ask_for_large_pages(void* memory, std::size_t bytes) {
-  constexpr std::uintptr_t kLarge = 2 << 20;  // bytes of a large page on x86-64
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + kLarge - 1) / kLarge * kLarge;
-  if (bytes > first - begin) ::madvise(reinterpret_cast<void*>(first), bytes - (first - begin), MADV_HUGEPAGE);
 }
 
 std::vector<RankLayout> Space::layouts() const {
