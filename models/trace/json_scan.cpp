@@ -1,4 +1,4 @@
-#include "viz/read/json_scan.h"
+#include "models/trace/json_scan.h"
 
 #include <algorithm>
 #include <bit>
@@ -200,15 +200,15 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-Details members_of_object(std::string_view object, bool nested) {
-  Details members;
+std::vector<std::pair<std::string, std::string>> members_of_object(std::string_view object, bool nested) {
+  std::vector<std::pair<std::string, std::string>> members;
   JsonScan scan(object);
   if (!scan.take('{')) return members;
   while (scan.peek() == '"') {
     const std::string key = unescaped(scan.string());
     if (!scan.take(':')) break;
     if (key == "args" && !nested && scan.peek() == '{') {
-      const Details arguments = members_of_object(scan.raw(), true);
+      const auto arguments = members_of_object(scan.raw(), true);
       members.insert(members.end(), arguments.begin(), arguments.end());
     } else {
       const std::string_view value = scan.raw();

@@ -1,4 +1,4 @@
-#include "viz/read/json_scan.h"
+#include "models/trace/json_scan.h"
 
 #include <gtest/gtest.h>
 

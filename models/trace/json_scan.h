@@ -3,15 +3,15 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "viz/timeline/timeline.h"
+#include <utility>
+#include <vector>
 
 namespace orrery {
 
 // Goes through JSON text as profilers write it, without building a tree. It never reads outside the text, and every
 // step advances, so that no input, however broken, makes it hang. Strings may hold control characters; numbers may be
 // NaN. It is written by hand because simdjson and nlohmann's parser reject a text that is cut short, while the viewer
-// shows the part before the cut.
+// shows the part before the cut, and `trace summarize` reads a file piece by piece.
 class JsonScan {
  public:
   explicit JsonScan(std::string_view text, std::size_t at = 0)
@@ -59,6 +59,6 @@ bool parse_time(std::string_view text, ExactTime& time);
 std::string unescaped(std::string_view text);
 
 // The members of a JSON object, and those of its member "args" unless `nested`, as pairs (name, text).
-Details members_of_object(std::string_view object, bool nested = false);
+std::vector<std::pair<std::string, std::string>> members_of_object(std::string_view object, bool nested = false);
 
 }  // namespace orrery
