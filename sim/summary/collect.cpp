@@ -123,7 +123,7 @@ class TraceCollector {
         return operation(e, times, sort);
       default:
         if (const std::uint32_t id = record_id(e.args.correlation); id != 0)
-          records_.launches.push_back({times.begin, id, thread_of(e)});
+          records_.launches.push_back({times.begin, times.end, id, thread_of(e)});
     }
   }
 

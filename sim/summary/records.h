@@ -26,7 +26,8 @@ inline constexpr std::size_t kTies = 5;
 // A kernel, or a copy, on a device. waits: no kernel but the part of a collective in which its rank waits for others.
 struct KernelRecord {
   std::int64_t begin = 0, end = 0;
-  std::uint32_t launch = 0;  // correlation id, 0: not known; once tied: ns from the launch to `begin`, or kNotKnown
+  std::uint32_t launch =
+      0;  // correlation id, 0: not known; once tied: ns from the end of the launch to `begin`, or kNotKnown
   std::uint32_t operation =
       0;  // id of the operator, 0: not known; once tied: number of the operator's name, or kNoName
   std::uint32_t name = 0;
@@ -36,8 +37,9 @@ struct KernelRecord {
 };
 static_assert(sizeof(KernelRecord) == 32);
 
+// A call on the host that launches work.
 struct LaunchRecord {
-  std::int64_t begin = 0;
+  std::int64_t begin = 0, end = 0;
   std::uint32_t correlation = 0, thread = 0;
 };
 

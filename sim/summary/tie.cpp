@@ -84,7 +84,7 @@ void find_launches(TraceRecords& records, const RunningOperators& running) {
     while (launch != records.launches.end() && launch->correlation < id) ++launch;
     k.launch = kNotKnown;
     if (id == 0 || launch == records.launches.end() || launch->correlation != id) continue;
-    k.launch = static_cast<std::uint32_t>(std::clamp<std::int64_t>(k.begin - launch->begin, 0, UINT32_MAX));
+    k.launch = static_cast<std::uint32_t>(std::clamp<std::int64_t>(k.begin - launch->end, 0, UINT32_MAX));
     if (!k.waits) tie_by_launch(k, *launch, running);
   }
 }

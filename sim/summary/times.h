@@ -9,17 +9,17 @@
 
 namespace orrery {
 
-// Where the time of one device goes, in nanoseconds. window: from the first kernel to the last, and at least the steps
+// The parts of one device's time, in nanoseconds. window: from the first kernel to the last, and at least the steps
 // that the profiler marked. compute + exposed_communication + exposed_copy + idle = window, where communication is
 // exposed while no kernel computes, and a copy while there is neither. idle = idle_host + idle_kernel + idle_peers +
 // idle_other.
 struct DeviceTimes {
   std::int64_t window = 0, compute = 0, exposed_communication = 0, exposed_copy = 0;
   std::int64_t communication = 0, copy = 0;  // time in which at least one collective, or copy, runs
-  std::int64_t idle_host = 0;                // the kernel after the gap was launched when the device was idle already
-  std::int64_t idle_kernel = 0;              // gaps of at most 5 us between kernels that were launched in time
-  std::int64_t idle_peers = 0;               // a collective waits for other ranks; known of our own traces alone
-  std::int64_t idle_other = 0;  // the kernel was launched in time and waited: for a stream, an event, the step's end
+  std::int64_t idle_host = 0;    // the launch of the kernel after the gap ended when the device was idle already
+  std::int64_t idle_kernel = 0;  // gaps of at most 5 us between kernels that were launched in time
+  std::int64_t idle_peers = 0;   // a collective waits for other ranks; known of our own traces alone
+  std::int64_t idle_other = 0;   // the kernel was launched in time and waited: for a stream, an event, the step's end
 
   std::int64_t busy() const { return compute + exposed_communication + exposed_copy; }
   std::int64_t idle() const { return idle_host + idle_kernel + idle_peers + idle_other; }
