@@ -68,7 +68,11 @@ install(PROGRAMS examples/slurm/calibrate.sbatch examples/slurm/run.sbatch examp
         DESTINATION share/orrery/examples/slurm COMPONENT orrery)
 install(PROGRAMS examples/sweep.py DESTINATION share/orrery/examples COMPONENT python3-orrery)
 install(DIRECTORY models/data DESTINATION share/orrery COMPONENT orrery)
-# What pip and importlib.metadata read of an installed package.
+# What pip and importlib.metadata read of an installed package. An older version's would be found beside it.
+install(CODE "file(GLOB found \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/python3/dist-packages/orrery-*.dist-info\")
+  if(found)
+    file(REMOVE_RECURSE \${found})
+  endif()" COMPONENT python3-orrery)
 configure_file(cmake/package/METADATA.in package/METADATA @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/METADATA COMPONENT python3-orrery
         DESTINATION lib/python3/dist-packages/orrery-${PROJECT_VERSION}.dist-info)

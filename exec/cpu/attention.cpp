@@ -1,5 +1,5 @@
-// Attention on the CPU, for queries and keys at any positions of the sequence, and the copies between packed
-// projections and the buffers of heads that ranks of a context-parallel group exchange.
+// This file runs attention on the CPU, for queries and keys at any positions of the sequence, and the copies between
+// packed projections and the buffers of heads that ranks of a context-parallel group exchange.
 #include <algorithm>
 #include <cmath>
 
@@ -88,9 +88,10 @@ class AttentionCall {
   Values whole(const Argument& a, Values::Mode mode) const { return c_.view(a, size(a), mode); }
   std::int64_t size(const Argument& a) const { return a.bytes / c_.rank.plan.element_bytes; }
 
-  // Queries, keys and values, or their gradients. They are adjacent columns in the output of the query-key-value
-  // projection; with head norms, queries and keys are in a separate operand before it. Under ring attention, keys and
-  // values may also come in a buffer without queries.
+  // Views of queries, keys and values, or of their gradients. The three are adjacent columns in the output of the
+  // query-key-value projection; with head norms, queries and keys are in a separate operand, which comes before the
+  // projection among the op's operands. Under ring attention, keys and values may also come in a buffer without
+  // queries.
   struct Parts {
     FloatHeads q, k, v;
   };

@@ -1,5 +1,5 @@
-// Mixture-of-experts ops on the CPU: the router's choice, the permutation of token rows, and the experts' matrix
-// products.
+// This file runs the ops of a mixture of experts on the CPU: the router's choice, the permutation of token rows, and
+// the experts' matrix products.
 #include <cmath>
 #include <numeric>
 
@@ -18,8 +18,8 @@ kernels::GateShape shape_of(const Gate& g) {
   return {g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.aux_loss, g.expert_groups, g.top_groups};
 }
 
-// Number of rows from each source rank for each expert: as counted at run time, or the same number for every expert if
-// nothing was counted.
+// Returns the number of rows from each source rank for each expert: the numbers counted at run time, or the same number
+// for every expert if nothing was counted.
 std::vector<std::int32_t> chunk_counts(const Argument* counts, std::int64_t chunks, std::int64_t rows) {
   if (counts == nullptr)
     return std::vector<std::int32_t>(static_cast<std::size_t>(chunks), static_cast<std::int32_t>(rows / chunks));
@@ -113,7 +113,7 @@ void run_sort(const CpuCall& c, const SortChunks& s) {
                        matrix(CpuCall::floats(c.writes[1]), rows, 1));
 }
 
-// Number of rows of each expert, summed over all source ranks.
+// Returns the number of rows of each expert, summed over all source ranks.
 static std::vector<std::int64_t> rows_by_expert(const Argument* counts, std::int64_t groups, std::int64_t rows) {
   const std::vector<std::int32_t> chunks = chunk_counts(counts, groups, rows);
   std::vector<std::int64_t> sums(static_cast<std::size_t>(groups));

@@ -13,12 +13,13 @@ namespace {
 
 constexpr int kSpins = 200;  // number of polls, which take some microseconds in all, before a waiting thread sleeps
 constexpr int kPolls = 20;   // number of polls before the transfer thread sleeps, while a task computes
-// length of one sleep of the transfer thread while no transfer progresses
+// The length of one sleep of the transfer thread while no transfer progresses.
 constexpr auto kNap = std::chrono::microseconds(30);
 
-// Linux lets a computing thread finish a time slice of some milliseconds before a woken thread may run, unless the
-// woken thread asks for a shorter slice (Linux 6.12; earlier versions ignore the request). The timer slack is lowered
-// too: with the default of 50 us, short sleeps would last that much longer than asked.
+// Asks Linux to let a woken thread run soon. By default Linux lets a computing thread finish a time slice of some
+// milliseconds before a woken thread may run, unless the woken thread asks for a shorter slice (Linux 6.12; earlier
+// versions ignore the request). The timer slack is lowered too: with the default of 50 us, short sleeps would last that
+// much longer than requested.
 void ask_for_short_slices() {
   struct {  // first version of the kernel's struct sched_attr, for sched_setattr(2)
     std::uint32_t size, policy;

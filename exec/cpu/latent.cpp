@@ -1,5 +1,5 @@
-// Multi-head latent attention on the CPU: keys and values of all heads are projected up from one compressed row per
-// token, and are packed into one buffer by columns.
+// This file runs multi-head latent attention on the CPU: keys and values of all heads are projected up from one
+// compressed row per token, and are packed into one buffer by columns.
 #include <cmath>
 
 #include "exec/host/host_call.h"

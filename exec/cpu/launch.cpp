@@ -24,7 +24,7 @@ namespace {
 
 using kernels::matrix;
 
-// The gradient of a norm's weights. Where the weights are frozen, it is scratch memory that is never read.
+// The memory for the gradient of a norm's weights; for frozen weights, scratch memory that is never read.
 class NormGradient {
  public:
   NormGradient(const CpuCall& c, std::size_t index, std::int64_t columns) {
@@ -68,7 +68,7 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // With more weights than one norm has, the op is two norms: one of the query heads, one of the key heads.
+    // If the op has more weights than one norm, it is two norms: one of the query heads, one of the key heads.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
@@ -134,12 +134,13 @@ struct CpuKernels {
                       rows_of(heads, row, count));
     });
   }
-
   void operator()(const LatentHeads& l) const { run_latent_heads(c, l); }
   void operator()(const Convolution& w) const { run_convolution(c, w); }
   void operator()(const Scan& s) const { run_scan(c, s); }
   void operator()(const GatedNorm& n) const { run_gated_norm(c, n); }
   void operator()(const IndexScores&) const { no_kernel(); }
+  void operator()(const Pool&) const { no_kernel(); }
+  void operator()(const MixStreams&) const { no_kernel(); }
 
   void operator()(const Split& s) const {
     const auto both = [&](const Values& v) { return matrix(v.data(), s.rows, s.first + s.second); };
@@ -258,8 +259,8 @@ struct CpuKernels {
                             matrix(table.data(), e.vocab, e.columns));
   }
 
-  // The embedding table: a weight of this block, the tied weight of the embedding block, or rows received from another
-  // rank.
+  // Returns the embedding table: a weight of this block, the tied weight of the embedding block, or rows received from
+  // another rank.
   Values table_of(const Embedding& e) const {
     if (!c.weights.empty()) return c.weight(c.weights[0]);
     const Argument& last = c.reads.back();
@@ -286,8 +287,8 @@ struct CpuKernels {
     });
   }
 
-  // Cross-entropy on 16-bit logits, without a cast to fp32: the stored logits are not changed, so backward computes
-  // their exponentials again.
+  // Computes cross-entropy on 16-bit logits, without a cast to fp32: the stored logits are not changed, so backward
+  // computes their exponentials again.
   void narrow(const CrossEntropy& e, kernels::VocabularyPart part) const {
     const std::int64_t n = e.rows * e.columns;
     const bool over = !c.updates.empty();

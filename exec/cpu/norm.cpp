@@ -1,4 +1,4 @@
-// Norms on the CPU, of rows whose columns are split over several ranks.
+// This file runs norms on the CPU of rows whose columns are split over several ranks.
 #include <optional>
 
 #include "exec/host/host_call.h"
@@ -9,7 +9,8 @@ namespace {
 
 using kernels::matrix;
 
-// Views the sums that a rank computes over its columns of every row: two sums per row for layer norm, one for RMS norm.
+// Returns a view of the sums that a rank computes over its columns of every row: two sums per row for layer norm, one
+// for RMS norm.
 kernels::NormStatistics of_rows(const Argument& a, const Normalize& n) {
   float* first = CpuCall::floats(a);
   return {first, n.layernorm ? first + n.rows : nullptr};

@@ -110,7 +110,8 @@ void run_weight_gradient(const CpuCall& c, const Gemm& g) {
                                   matrix(dw.data(), g.m, g.n));
 }
 
-// Heads [first, first + heads) of a packed buffer: normalized queries and keys, or the output of the projection.
+// Returns a view of heads [first, first + heads) of a packed buffer: normalized queries and keys, or the output of the
+// projection.
 kernels::Heads<float> heads_in(const Values& v, const PackedShape& s, const Argument& a, const CpuCall& c,
                                std::int64_t first, std::int64_t heads) {
   const std::int64_t columns = a.bytes / (s.rows * c.rank.plan.element_bytes);
@@ -136,7 +137,7 @@ void run_head_product(const CpuCall& c, const Gemm& g) {
     return heads_in(x, shape, a, c, g.heads + g.kv_heads, g.kv_heads);
   };
   const float scale = scale_of(d);
-  // the packed buffer of q, k and v, except in the op that computes the value gradient
+  // The packed buffer of q, k and v, except in the op that computes the value gradient.
   const Argument& in = c.reads.back();
   const Argument& out = c.updates.empty() ? c.writes[0] : c.updates[0];
   const Values first = c.read(c.reads[0], c.reads.size() == 1 ? size(in) : pairs ? flat : weights);

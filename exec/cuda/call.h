@@ -25,12 +25,12 @@ struct CudaCall : OpCall {
   static gpu::Matrix weight(const Argument& a, std::int64_t rows, std::int64_t columns) {
     return gpu::matrix(weight(a), rows, columns);
   }
-  // The part of a flat buffer that begins at element `first`.
+  // Returns the part of a flat buffer that begins at element `first`.
   static gpu::Array flat(const Argument& a, std::int64_t first) { return {a.data + first * a.width, type_of(a.width)}; }
   static float* floats(const Argument& a, std::int64_t first = 0) { return reinterpret_cast<float*>(a.data) + first; }
 
-  // Gradient of the token-embedding table; or the dense gradient of the table, if the modelled framework's autograd
-  // makes one first and adds it later.
+  // Returns the gradient of the token-embedding table; or the dense gradient of the table, if the modelled framework's
+  // autograd first makes a separate dense gradient and adds it later.
   gpu::Array table_gradient() const { return gradients.empty() ? activation(updates[0]) : weight(gradients[0]); }
 
   gpu::Workspace workspace(std::int64_t bytes) const { return gpu_state.workspace(bytes); }
@@ -43,7 +43,7 @@ struct CudaCall : OpCall {
 // Enqueues the kernels of a task that transfers nothing between ranks.
 void launch_on_cuda(CudaState& state, const Launch& launch, cudaStream_t stream);
 
-// Whether the host runs the tasks of this lane: optimizer updates on the host, and reads and writes of disks.
+// Returns whether the host runs the tasks of this lane: optimizer updates on the host, and reads and writes of disks.
 inline bool runs_on_host(LaneKind lane) {
   return lane == LaneKind::cpu || lane == LaneKind::nvme_read || lane == LaneKind::nvme_write;
 }

@@ -94,7 +94,7 @@ SegmentSource CudaDevice::segments() {
           }};
 }
 
-// The memory is page-locked, so that memcpys to and from it run at the same time as other work.
+// Returns a source of page-locked memory, so that memcpys to and from the memory run at the same time as other work.
 SegmentSource CudaDevice::host_memory() {
   return {[](Bytes bytes) -> std::byte* {
             void* at = nullptr;
@@ -109,8 +109,8 @@ SegmentSource CudaDevice::host_memory() {
           [](std::byte* at, Bytes) { cudaFreeHost(at); }};
 }
 
-// Bytes of the kernels' workspace, as given by the spec's software section. If kernels need more, CudaState allocates
-// it outside the caching allocator.
+// Returns the bytes of the kernels' workspace, as given by the spec's software section. If kernels need more, CudaState
+// allocates it outside the caching allocator.
 Bytes CudaDevice::workspace() const { return static_cast<Bytes>(rank_.spec.software.memory.workspace_MiB * (1 << 20)); }
 
 void CudaDevice::clear(std::span<std::byte> bytes) {

@@ -22,8 +22,8 @@ GpuCount count_gpus();
 // Makes a GPU the calling thread's current GPU; every thread calls this before any other CUDA function.
 void use_gpu(int number);
 
-// The GPU's name, such as "NVIDIA H100 80GB HBM3"; and the versions of the driver, the runtime and the libraries, which
-// a measured profile records.
+// gpu_name() returns the GPU's name, such as "NVIDIA H100 80GB HBM3"; gpu_fingerprint() also the versions of the
+// driver, the runtime and the libraries, which a measured profile records.
 std::string gpu_name(int number);
 std::vector<std::pair<std::string, std::string>> gpu_fingerprint(int number);
 
@@ -41,7 +41,7 @@ class SharedGpu {
 };
 
 // A rank on the current GPU. one_queue: all lanes share one stream, so that the rank's tasks run one after the other.
-// mark_every: one step of so many is timed (Marks in queue.h).
+// mark_every: one step out of this many is timed (Marks in queue.h).
 class CudaDevice final : public RankDevice, public QueueDevice {
  public:
   CudaDevice(const Rank& rank, SharedGpu& gpu, QueuedTransport& transport, bool one_queue, std::int64_t mark_every = 1)

@@ -21,14 +21,15 @@ namespace {
 
 namespace gpu = kernels::cuda;
 
-// Largest interquartile distance of repeated measurements, relative to their median, with which a measurement is kept.
+// The largest interquartile distance of repeated measurements, as a fraction of their median, with which a measurement
+// is kept.
 constexpr double kMostSpread = 0.2;
 constexpr int kLaunches = 2000;
 constexpr std::size_t kBlock = 16;  // number of measurements between two timings of the reference product
 constexpr Bytes kWidth = kBenchWidth;
 // Bytes of the memory from which successive calls take their operands, each call the next part, so that no call finds
-// its operand in the L2 cache: no GPU's is larger than 126 MB (B200; chipsandcheese.com, "Nvidia's B200: Keeping the
-// CUDA Juggernaut Rolling"). The largest result of a call takes 1.65 GB.
+// its operand in the L2 cache: no GPU has an L2 cache of more than 126 MB (B200; chipsandcheese.com, "Nvidia's B200:
+// Keeping the CUDA Juggernaut Rolling"). The largest result of a call takes 1.65 GB.
 constexpr Bytes kRing = Bytes{2} << 30;
 
 // Device memory of which every call takes another part, so that no call finds its operands in the L2 cache.
@@ -37,8 +38,8 @@ class Ring {
   explicit Ring(Memory memory) : memory_(std::move(memory)) {}
 
   const Memory& memory() const { return memory_; }
-  // The next part of `bytes` bytes, aligned to 256 bytes as allocations are; it starts again at the begin of the memory
-  // if it would pass the end.
+  // Returns the next part of `bytes` bytes, aligned to 256 bytes as allocations are; begins again at the start of the
+  // memory if the part would pass the end.
   std::byte* next(Bytes bytes) {
     if (at_ + bytes > memory_.bytes()) at_ = 0;
     std::byte* part = memory_.data() + at_;
@@ -51,8 +52,8 @@ class Ring {
   Bytes at_ = 0;
 };
 
-// One measurement: its work, a function that enqueues it once on the bench's stream, and one that tells the algorithm
-// of a product.
+// One measurement. work: the work measured. enqueue: enqueues the work once on the bench's stream. algorithm: returns
+// the algorithm of a product.
 struct Item {
   Work work;
   std::function<void()> enqueue;
@@ -174,7 +175,7 @@ class Bench {
     const gpu::Matrix all = gpu::matrix(gpu::Array{data, gpu::Type::bf16}, a.batch * a.query, columns);
     return heads_of(all, a.batch, first, count, a.head_dim);
   }
-  // Queries, keys and values of an attention, packed in the next part of a ring.
+  // Returns queries, keys and values of an attention, packed in the next part of a ring.
   static Packed parts(const FlashAttention& a, Ring& ring) {
     const std::int64_t packed = (a.heads + 2 * a.kv_heads) * a.head_dim;
     std::byte* data = ring.next(a.batch * a.query * packed * kWidth);

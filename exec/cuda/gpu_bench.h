@@ -25,8 +25,8 @@ struct CopySample {
   Seconds seconds = 0;
 };
 
-// Measured times of single kernels and copies on the current GPU (stopwatch.h). Operands move through memory, so that
-// no call finds them in the L2 cache.
+// Measured times of single kernels and copies on the current GPU (stopwatch.h). Successive calls take operands from
+// different parts of memory, so that no call finds its operands in the L2 cache.
 struct GpuBench {
   MeasuredTimes times;  // times of matrix products and attention, as a profile stores them
   std::vector<ChosenProduct> products;
@@ -44,7 +44,7 @@ struct GpuBench {
 };
 GpuBench bench_gpu(bool quick, Sensors& sensors);
 
-// JSON with the schema orrery.gpu_bench/1. fingerprint: the GPU's name and versions (device.h).
+// Returns JSON with the schema orrery.gpu_bench/1. fingerprint: the GPU's name and versions (device.h).
 std::string to_json(const GpuBench& bench, const std::vector<std::pair<std::string, std::string>>& fingerprint);
 
 }  // namespace orrery::cuda

@@ -1,5 +1,5 @@
-// Tasks of the lanes that the host runs, enqueued as CUDA host functions that run when their stream reaches them. CUDA
-// may run the host functions of several streams one after the other.
+// This file runs tasks of the lanes that the host executes. They are enqueued as CUDA host functions, which run when
+// their stream reaches them. CUDA may run the host functions of several streams one after the other.
 #include <fmt/format.h>
 
 #include "exec/cuda/call.h"

@@ -15,7 +15,8 @@ struct Places {
   const std::int64_t* columns;
 };
 
-// The Philox4x32-10 generator of kernels/common/philox.h; the caller uses two of the four random words.
+// Computes random words by the generator Philox4x32-10 of kernels/common/philox.h; the caller uses two of the four
+// words.
 __device__ void random_words(std::uint64_t place, std::uint64_t key, std::uint32_t (&c)[4]) {
   c[0] = static_cast<std::uint32_t>(place);
   c[1] = static_cast<std::uint32_t>(place >> 32);

@@ -38,7 +38,7 @@ struct CudaKernels {
   }
 
   void operator()(const Normalize& n) const {
-    // More weights than one norm has: they are the norms of the heads of queries and of keys.
+    // If the op has more weights than one norm, it is two norms: one of the query heads, one of the key heads.
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);
     const auto rows = [&](const Argument& a) { return gpu::one_head(c.matrix(a, n.rows, n.columns)); };
     float* statistics = CudaCall::floats(n.direction == Direction::forward ? c.writes[1] : c.reads[1]);
@@ -239,6 +239,8 @@ struct CudaKernels {
   void operator()(const Scan&) const { no_kernel(); }
   void operator()(const GatedNorm&) const { no_kernel(); }
   void operator()(const IndexScores&) const { no_kernel(); }
+  void operator()(const Pool&) const { no_kernel(); }
+  void operator()(const MixStreams&) const { no_kernel(); }
   void operator()(const SortChunks&) const { no_kernel(); }
   void operator()(const GroupedGemm&) const { no_kernel(); }
   void operator()(const GroupedBias&) const { no_kernel(); }

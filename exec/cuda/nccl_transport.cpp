@@ -208,7 +208,8 @@ class NcclTransport final : public QueuedTransport {
     }
   }
 
-  // An all-gather or reduce-scatter: one NCCL call if all pieces are equal; else one broadcast or reduction per piece.
+  // Runs an all-gather or reduce-scatter: one NCCL call if all pieces are equal; else one broadcast or reduction per
+  // piece.
   void pieces(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
     const bool gathers = c.kind == CollectiveKind::all_gather;
     const bool equal = std::all_of(c.counts.begin(), c.counts.end(), [&](auto n) { return n == c.counts[0]; });
@@ -288,7 +289,7 @@ class NcclTransport final : public QueuedTransport {
     const auto own = static_cast<std::size_t>(channel.rank);
     const auto* in = static_cast<const std::byte*>(c.in);
     auto* out = static_cast<std::byte*>(c.out);
-    // The root of a broadcast or reduce, whose `out` may be other memory than its `in`.
+    // roots: whether this rank is the root of a broadcast or reduce, whose `out` may be other memory than its `in`.
     const bool roots = channel.rank == c.root;
     if (scatters) copy(queue, sums, in, whole);
     if (c.kind == CollectiveKind::broadcast && roots) copy(queue, out, in, whole);

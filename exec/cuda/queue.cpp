@@ -34,7 +34,7 @@ Marks::Set Marks::make_set(TaskId tasks, bool timed) {
 
 Marks::Marks(TaskId tasks, std::int64_t steps, std::int64_t every) : every_(every) {
   const std::int64_t marked = std::max<std::int64_t>(1, (steps + every - 1) / every);
-  // at least two sets of events, because the begin of a step is measured from the begin of the step before
+  // There are at least two sets of events, because the begin of a step is measured from the begin of the step before.
   const std::int64_t most = std::max<std::int64_t>(2, kMostEvents / std::max<std::int64_t>(tasks, 1));
   for (std::int64_t i = 0; i < std::min(std::max<std::int64_t>(marked, 2), most); ++i)
     timed_.push_back(make_set(tasks, true));
@@ -43,8 +43,8 @@ Marks::Marks(TaskId tasks, std::int64_t steps, std::int64_t every) : every_(ever
 }
 
 // Measures the offset between the host's and the device's clock: records an event and waits for it, several times, and
-// keeps the shortest round trip (Cristian 1989). The device reached the event in the middle of the round trip, with an
-// error of at most half of it.
+// keeps the shortest round trip (Cristian 1989). The device is taken to have reached the event in the middle of the
+// round trip, with an error of at most half of the round trip.
 void Marks::synchronise(Anchor& anchor, cudaStream_t stream) {
   Picoseconds best = -1;
   for (int i = 0; i < kRoundTrips; ++i) {
@@ -75,7 +75,7 @@ void Marks::begin_step(cudaStream_t stream) {
   ORRERY_CHECK_CUDA(cudaEventRecord(set_->base.get(), stream));
 }
 
-// Notes when the current step began, which is known once all its work has ended.
+// Notes when the current step began. This time is known once all work of the step has ended.
 void Marks::note_begin() {
   if (steps_ == 0) return;
   set_->begun =
@@ -95,7 +95,7 @@ std::vector<std::vector<Picoseconds>> Marks::ends() {
   Anchor last;
   synchronise(last, stream_);
   last.device = set_->begun + elapsed(set_->base, last.event);
-  // how many picoseconds of the host's clock pass in one picosecond of the device's clock
+  // rate: the picoseconds of the host's clock that pass in one picosecond of the device's clock.
   const double rate =
       last.device > 0 ? static_cast<double>(last.host - first_.host) / static_cast<double>(last.device) : 1;
   for (std::vector<Picoseconds>& step : ends_) {
@@ -133,7 +133,8 @@ std::byte* CudaQueue::scratch(Bytes bytes) {
 std::byte* CudaQueue::packing(Bytes bytes) {
   if (packed_ == packing_.size()) packing_.emplace_back();
   Memory& memory = packing_[packed_++];
-  // To free device memory waits for all streams of the device, and so for ranks that may wait for this one: not here.
+  // Memory that became too small is kept, not freed: a free of device memory waits for all streams of the device, and
+  // so for ranks that may wait for this rank.
   if (memory.bytes() < bytes) outgrown_.push_back(std::exchange(memory, Memory(Memory::Place::device, bytes)));
   return memory.data();
 }
@@ -160,7 +161,7 @@ void CudaQueue::begin_step() {
 void CudaQueue::mark_end(TaskId task) {
   ORRERY_CHECK_CUDA(cudaEventRecord(marks_.of(task), stream()));
   const Plan& plan = state_.run.rank.plan;
-  // Transfers are not waited for: two ranks that both waited for their sends would never receive.
+  // The host does not wait for transfers: two ranks that both waited for their sends would never receive.
   if (!state_.waits_for_each_task() || moves(plan.op_of(task))) return;
   const cudaError_t code = cudaStreamSynchronize(stream());
   state_.check();

@@ -10,24 +10,24 @@
 namespace orrery::cuda {
 
 // The marks of one rank: a CUDA event for the end of every task. In steps whose times are read there is a set of timed
-// events for each step, so that times are read only when the run is over; where that would be too many events, sets are
-// read and used again between steps. Timed events keep the device from running small kernels back to back, so a run may
-// mark only each k-th step; the events of the other steps have no times.
+// events for each step, so that times are read only when the run is over; if that needs too many events, sets are read
+// and used again between steps. Timed events keep the device from running small kernels back to back, so a run may mark
+// only each k-th step; the events of the other steps have no times.
 class Marks {
  public:
-  // every: one step of so many has timed marks, the first step among them.
+  // every: one step out of this many has timed marks, the first step among them.
   Marks(TaskId tasks, std::int64_t steps, std::int64_t every);
 
   // Called when all earlier work has ended. The clocks of host and device are compared once before the first step and
   // once in ends(); times between are interpolated, so that no step waits for a comparison.
   void begin_step(cudaStream_t stream);
   cudaEvent_t of(TaskId task) const { return set_->ends[task].get(); }
-  // By step the end times of all tasks on the host's clock; empty for a step without timed marks.
+  // Returns, for each step, the end times of all tasks on the host's clock; empty for a step without timed marks.
   std::vector<std::vector<Picoseconds>> ends();
   Picoseconds uncertainty() const { return uncertainty_; }
 
  private:
-  // Events of one step. `begun` is the device's time at its base event, and `step` its number.
+  // Events of one step. begun: the device's time at the event `base`. step: the number of the step.
   struct Set {
     std::vector<Event> ends;
     Event base{true};

@@ -1,10 +1,10 @@
-// orrery-rank-cuda: executes the ranks of a job on NVIDIA GPUs. `orrery run --device cuda` starts it once, without a
-// rank: with a GPU for every rank it starts itself again for each rank; with fewer GPUs, the ranks are threads of this
-// process on the first GPU, all at once or, with --turns, one after the other. torchrun, srun and mpirun start it once
-// for every rank. --describe prints the GPU's name and versions; --bench FILE measures single kernels (gpu_bench.h).
-// --jobs FILE reads jobs from a pipe, each as a line with a JSON list of the words of one such command line, and runs
-// them one after the other until the pipe is closed, so that CUDA starts once for all: `orrery calibrate` and `orrery
-// validate` start it so. A job that fails ends the process, as it does without --jobs.
+// The program orrery-rank-cuda executes the ranks of a job on NVIDIA GPUs. `orrery run --device cuda` starts it once,
+// without a rank number: with a GPU for every rank the program starts itself again for each rank; with fewer GPUs, the
+// ranks are threads of this process on the first GPU, all at once or, with --turns, one after the other. torchrun, srun
+// and mpirun start it once for every rank. --describe prints the GPU's name and versions; --bench FILE measures single
+// kernels (gpu_bench.h). --jobs FILE reads jobs from a pipe, each as a line with a JSON list of the words of one such
+// command line, and runs them one after the other until the pipe is closed, so that CUDA starts once for all jobs:
+// `orrery calibrate` and `orrery validate` use --jobs. A job that fails ends the process, as it does without --jobs.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -294,7 +294,8 @@ void run_job(const Words& words, const GpuCount& gpus, AllSensors& sensors) {
   run_ranks(words, gpus, sensors);
 }
 
-// Resets the peak of this process's memory, so that the next job's peak is its own (proc(5), /proc/PID/clear_refs).
+// Resets the peak memory that Linux counts for this process, so that the next job measures only its own peak (proc(5),
+// /proc/PID/clear_refs).
 void forget_host_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 void run_jobs(const std::string& pipe, const GpuCount& gpus, AllSensors& sensors) {

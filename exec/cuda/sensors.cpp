@@ -13,16 +13,16 @@ namespace orrery::cuda {
 namespace {
 
 constexpr auto kEvery = std::chrono::milliseconds(10);
-// Shortest time in picoseconds (1 s) over which the mean power is taken from the energy counter, which is exact but
-// moves in steps of up to a tenth of a second. For shorter times the power readings are used; those of a Hopper GPU are
-// means over the last second (NVML API reference, nvmlDeviceGetPowerUsage).
+// The shortest time in picoseconds (1 s) over which the mean power is taken from the energy counter, which is exact but
+// moves in steps of up to a tenth of a second. For shorter times the power readings are used; the power readings of a
+// Hopper GPU are means over the last second (NVML API reference, nvmlDeviceGetPowerUsage).
 constexpr Picoseconds kCounted = 1'000'000'000'000;
 
 // Numbers of NVML's enumerations (NVML API reference, nvmlClockType_t and nvmlTemperatureSensors_t).
 constexpr int kSmClock = 1, kMemoryClock = 2, kGpuTemperature = 0;
 
-// Bits that say why the clocks are below their highest (NVML API reference, NvmlClocksThrottleReasons); bit 0, an idle
-// GPU, and bit 8, a display, are no limits of a run.
+// Bits that state why the clocks are below their highest (NVML API reference, NvmlClocksThrottleReasons). Bit 0, an
+// idle GPU, and bit 8, a display, are left out because they do not limit a run.
 struct Reason {
   unsigned long long bits;
   const char* name;
@@ -39,10 +39,11 @@ T median(std::vector<T> values) {
 }  // namespace
 
 // The functions of NVML that are used here, with the signatures of the NVML API reference; each returns 0 for success.
-// There is no header of NVML in CUDA's toolkit packages, and the library is the driver's own.
+// They are loaded by name, because CUDA's toolkit packages have no header of NVML, and the library belongs to the
+// driver.
 class Sensors::Nvml {
  public:
-  // Returns nothing where there is no NVML or where it does not know the GPU.
+  // Returns null if there is no NVML or if NVML does not know the GPU.
   static std::unique_ptr<Nvml> open(int gpu) {
     std::array<char, 32> bus{};
     if (cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), gpu) != cudaSuccess) return nullptr;

@@ -12,9 +12,9 @@
 
 namespace orrery::cuda {
 
-// Clocks, power and temperature of one GPU, read every few milliseconds by a thread of its own while this object lives.
-// They come from NVML, which belongs to the driver and is loaded while the program runs; where it is not installed,
-// nothing is known and nothing fails. Functions may be called by any thread.
+// Clocks, power and temperature of one GPU, which a separate thread reads every few milliseconds while this object
+// lives. The readings come from NVML, which belongs to the driver and is loaded while the program runs; if NVML is not
+// installed, nothing is known and nothing fails. Functions may be called by any thread.
 class Sensors {
  public:
   explicit Sensors(int gpu);  // gpu: the GPU's number among those that CUDA shows
@@ -22,7 +22,8 @@ class Sensors {
   Sensors(const Sensors&) = delete;
   Sensors& operator=(const Sensors&) = delete;
 
-  // The readings from a moment of the host's clock (host_now(), lanes.h) until now; one more is taken now.
+  // Returns the conditions from the readings between a moment of the host's clock (host_now(), lanes.h) and now; one
+  // more reading is taken now.
   Conditions since(Picoseconds begin, const std::string& during);
 
  private:
@@ -30,13 +31,13 @@ class Sensors {
   struct Reading {
     Picoseconds at = 0;
     double sm_MHz = 0, memory_MHz = 0, power_W = 0, temperature_C = 0;
-    double energy_J = -1;  // consumed since the driver was loaded; below 0: not known
+    double energy_J = -1;  // energy consumed since the driver was loaded, joules; below 0: not known
     unsigned long long reasons = 0;
   };
   void read();
   void run();
 
-  std::unique_ptr<Nvml> nvml_;  // empty: no NVML
+  std::unique_ptr<Nvml> nvml_;  // null if NVML is not installed
   std::vector<Reading> readings_;
   std::mutex mutex_;
   std::condition_variable changed_;

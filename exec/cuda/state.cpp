@@ -76,7 +76,7 @@ CudaState::CudaState(RunState& state, std::span<std::byte> workspace)
 }
 
 // Allocates host memory for token ids (host to device) and for scalars (device to host). Every task has a separate part
-// of it, because the host runs ahead of the device.
+// of the memory, because the host runs ahead of the device.
 void CudaState::place_on_host() {
   Bytes texts = 0, numbers = 0;
   const Plan& plan = run.rank.plan;

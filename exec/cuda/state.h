@@ -30,16 +30,17 @@ class CudaState {
   kernels::cuda::Workspace workspace(std::int64_t bytes) const;
   kernels::cuda::DeviceRotaryTable rotary() const;
   double* loss() const { return reinterpret_cast<double*>(sums_.data()); }
-  // The device's sum of squares for the gradient norm on a lane, and the scratch memory with which it is computed.
+  // Returns the device's sum of squares for the gradient norm on a lane. norm_workspace() returns the scratch memory
+  // with which that sum is computed.
   double* norm(LaneKind lane) const { return reinterpret_cast<double*>(norms_.at(lane).data()); }
   kernels::cuda::Workspace norm_workspace(LaneKind lane) const;
-  // Whether the host waits for every task and names the task that failed: set by the environment variable
+  // Returns whether the host waits for every task and names the task that failed: set by the environment variable
   // ORRERY_CUDA_SYNC. Otherwise a later CUDA call reports the failure.
   bool waits_for_each_task() const { return waits_for_each_task_; }
-  // Host memory for the token ids that a task loads; separate for each task, so that the host may run ahead of the
-  // device.
+  // Returns host memory for the token ids that a task loads; separate for each task, so that the host may run ahead of
+  // the device.
   std::int64_t* text(TaskId task) const;
-  // Host memory to which scalars are copied from the device for a task that the host runs.
+  // Returns host memory to which scalars are copied from the device for a task that the host runs.
   float* numbers(TaskId task) const;
 
   // fail() stores the error of a task that the host ran; check() throws it on the thread that waits. Any thread may
@@ -63,7 +64,7 @@ class CudaState {
   std::exception_ptr error_;
 };
 
-// Bytes of scratch memory that the most demanding task of the rank's plan needs.
+// Returns the bytes of scratch memory that the most demanding task of the rank's plan needs.
 Bytes workspace_bytes(const Rank& rank);
 
 }  // namespace orrery::cuda

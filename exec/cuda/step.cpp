@@ -1,4 +1,5 @@
-// Ops that run once per step on a GPU: casts, sums of gradients, the gradient norm, the optimizer update.
+// This file runs ops that a GPU computes once per step: casts, sums of gradients, the gradient norm, the optimizer
+// update.
 #include "exec/cuda/call.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/update.h"
@@ -30,7 +31,8 @@ void run_multiply(const CudaCall& c, const Multiply& work) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
     const auto place = [&](const Argument& a) {
-      // A fused buffer (Scope::rank) holds only elements from work.first on, so its first element is that one
+      // A fused buffer (Scope::rank) holds only elements from work.first on, so work.first is the buffer's first
+      // element
       const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
       return gpu::Array{a.data + first * work.width, type_of(work.width)};
     };

@@ -12,17 +12,19 @@ namespace {
 namespace gpu = kernels::cuda;
 
 constexpr int kSettling = 3;
-// Largest interquartile distance of repeated measurements, relative to their median, with which they are not repeated.
+// The largest interquartile distance of repeated measurements, as a fraction of their median, with which a measurement
+// is not repeated.
 constexpr double kScatter = 0.2;
-// Time in seconds for which the reference product runs before each measurement of a block, but at most kMostHeating
-// products. It covers several readings of the sensors, and adds some 15 s for all products and attentions of the bench.
+// The time in seconds for which the reference product runs before each measurement of a block, but at most kMostHeating
+// products. This time covers several readings of the sensors, and adds some 15 s for all products and attentions of the
+// bench.
 constexpr Seconds kSustained = 0.04;
 constexpr int kMostHeating = 250;
-// Sides of the reference product: 2 x 4096^3 flops are some 0.2 ms of an H100.
+// The number of rows and columns of the matrices of the reference product: 2 x 4096^3 flops take an H100 some 0.2 ms.
 constexpr std::int64_t kReference = 4096;
 constexpr Bytes kElementBytes = 2;
-// Change of the reference product's time, relative, that counts as a drift of the GPU's speed: a third of the accuracy
-// that predictions aim at (3 %).
+// The relative change of the reference product's time that counts as a drift of the GPU's speed: a third of the
+// accuracy that predictions aim at (3 %).
 constexpr double kDrift = 0.01;
 constexpr Seconds kLeast = 1e-9;  // seconds; a shorter measured time counts as this in divisions
 

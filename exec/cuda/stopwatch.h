@@ -11,22 +11,22 @@
 namespace orrery::cuda {
 
 // Allocates device memory filled with random normal bf16 numbers of standard deviation 0.02, as weights have; a product
-// of zeros takes less power, and so other clocks.
+// of zeros would take less power, and so would run at higher clocks.
 Memory noise(Bytes bytes);
 
-// A measured time of work on a stream: the median of some repetitions, the distance of their quartiles over it, and the
-// median clock of the multiprocessors meanwhile (0: not known).
+// A measured time of work on a stream. median: of some repetitions, seconds. spread: interquartile distance over the
+// median. sm_MHz: median clock of the multiprocessors during the measurement (0: not known).
 struct Timed {
   Seconds median = 0;
   double spread = 0;
   double sm_MHz = 0;
 };
 
-// Times work on a stream of its own, from the end of one repetition to the end of the next, as the executor times
-// tasks. In a block, before each measurement a reference product runs for some hundredths of a second, so that the
-// device has the clocks of a training step and not those of a burst. That product is timed before and after each block;
-// a block over which its time has drifted is measured once more in reverse order, and the mean of both is free of a
-// steady drift.
+// Times work on a separate stream, from the end of one repetition to the end of the next, as the executor times tasks.
+// In a block, before each measurement a reference product runs for some hundredths of a second, so that the device has
+// the clocks of a training step and not the higher clocks of a short burst. The reference product is timed before and
+// after each block; a block over which that time has drifted is measured once more in reverse order, and the mean of
+// both measurements is free of a steady drift.
 class Stopwatch {
  public:
   static constexpr int kRepetitions = 12;
@@ -43,7 +43,8 @@ class Stopwatch {
 
   cudaStream_t stream() const { return stream_.get(); }
   kernels::cuda::Products& products() { return products_; }
-  double drift() const { return drift_; }              // largest factor, up or down, by which the reference changed
+  // largest factor, up or down, by which the reference product's time changed
+  double drift() const { return drift_; }
   std::int64_t repeated() const { return repeated_; }  // number of blocks that were measured twice
 
  private:

@@ -20,9 +20,9 @@ class RankDevice {
   virtual ~RankDevice() = default;
 
   virtual SegmentSource segments() = 0;
-  // Source of host memory for buffers that are offloaded from the device.
+  // Returns a source of host memory for buffers that are offloaded from the device.
   virtual SegmentSource host_memory() { return host_segments(); }
-  // Bytes of the workspace that kernels have in the caching allocator's memory during the complete run
+  // Returns the bytes of the workspace that kernels have in the caching allocator's memory during the complete run
   // (Buffers::workspace).
   virtual Bytes workspace() const { return 0; }
   // clear(), set_initial() and read() have finished when they return; no task may be running during the calls.

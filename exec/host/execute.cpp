@@ -146,7 +146,8 @@ class HostThread {
     if (std::holds_alternative<CountTokens>(op.work)) count_tokens(t, arguments);
   }
 
-  // Reads the token counts that a router has computed; they give the numbers of rows of buffers allocated from now on.
+  // Reads the token counts that a router has computed; the counts give the numbers of rows of buffers allocated from
+  // now on.
   void count_tokens(TaskId t, const std::vector<Argument>& counts) {
     lanes_->flush();
     lanes_->wait(t);

@@ -22,7 +22,7 @@ struct CpuCall : OpCall {
   Values gradient(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::update}; }
 
   static std::int32_t* whole_numbers(const Argument& a) { return reinterpret_cast<std::int32_t*>(a.data); }
-  // Number of rows in an operand whose rows have `columns` activations.
+  // Returns the number of rows in an operand whose rows have `columns` activations.
   std::int64_t rows_in(const Argument& a, std::int64_t columns) const {
     return a.bytes / (columns * rank.plan.element_bytes);
   }

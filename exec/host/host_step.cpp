@@ -1,4 +1,5 @@
-// Ops that run once per step on the host: casts, sums of gradients, the gradient norm, the optimizer update.
+// This file runs ops that the host computes once per step: casts, sums of gradients, the gradient norm, the optimizer
+// update.
 #include <algorithm>
 #include <cmath>
 
@@ -83,8 +84,8 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   }
 }
 
-// Offset (in elements) of a piece of the shards in a buffer of the optimizer states; a buffer that holds only a tile of
-// the shards begins at element `first`.
+// Returns the offset (in elements) of a piece of the shards in a buffer of the optimizer states; a buffer that holds
+// only a tile of the shards begins at element `first`.
 static std::int64_t place_in(const Argument& a, const Piece& piece, std::int64_t first) {
   return a.operand.scope == Scope::own ? piece.shard_first - first : place_of(a, piece);
 }
@@ -110,7 +111,7 @@ struct UpdateCourse {
 };
 
 // Decides what an update does. An update that is validated later is made unless the gradient norm known so far would
-// clip it. If it is rolled back, it is made again with the norm of all stages, or not at all if that norm is not
+// clip it. An update that is rolled back is made again with the norm of all stages, or not at all if that norm is not
 // finite.
 static UpdateCourse course_of(const CpuCall& c, const Update& work) {
   const double limit = c.state.training.clip;

@@ -25,8 +25,8 @@ const GroupPosition& seat_of(const Rank& rank, const LocalParameter& p) {
   return rank.position_in(p.experts > 0 ? Dimension::expert_tensor : p.over);
 }
 
-// Returns the part of a weight that a group of tensor_depth holds together, i.e. the ranks of a tensor-parallel grid
-// that differ only in their depth.
+// Returns the part of a weight that a group of tensor_depth holds together: the ranks of a tensor-parallel grid that
+// differ only in their depth.
 LocalParameter over_depth(const Rank& rank, LocalParameter p) {
   if (p.cut_in_depth) p.out *= rank.position_in(Dimension::tensor_depth).size;
   return p;
@@ -46,7 +46,8 @@ std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row
   return row * p.in * columns.size + columns.index * p.in + column;
 }
 
-// Converts an element of this rank's part of a weight to its row-major offset in the uncut weight.
+// Converts the index of an element of this rank's part of a weight to the element's row-major offset in the uncut
+// weight.
 std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
   const GroupPosition& seat = seat_of(rank, p);
   const Model& m = rank.spec.model;

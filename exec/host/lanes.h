@@ -38,9 +38,9 @@ class Lanes {
   // state holds the loss of the step.
   virtual void begin_step() = 0;
   virtual void end_step() = 0;
-  // Spans (begin and end times) of the tasks of all steps, available after the last step. Times are on this machine's
-  // steady clock, and none where a step was not timed; `matched`, the time when all ranks of a transfer are ready, is
-  // not measured: it equals `entered`.
+  // Returns the spans (times) of the tasks of all steps, available after the last step. Times are on this machine's
+  // steady clock; the list of a step that was not timed is empty. `matched`, the time when all ranks of a transfer are
+  // ready, is not measured: it equals `entered`.
   virtual std::vector<std::vector<Span>> spans() = 0;
 };
 

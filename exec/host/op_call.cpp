@@ -11,7 +11,8 @@
 namespace orrery {
 namespace {
 
-// The random stream of a dropout depends on layer and op name, so that recomputation draws the same numbers.
+// Returns the number of a dropout's random stream, from the op's name without a trailing " again", so that
+// recomputation draws the same random numbers as the first forward pass.
 std::uint16_t stream_of(std::string name) {
   if (name.ends_with(" again")) name.resize(name.size() - 6);
   std::uint32_t hash = 2166136261U;  // FNV-1a hash
@@ -28,7 +29,8 @@ bool whole(const Argument& a) {
 
 bool of_unit(const OpCall& c) { return c.rank.plan.blocks[c.frame.block].role == BlockRole::unit; }
 
-// Number of a sample within its step. Dropout masks use it: they must not depend on earlier steps.
+// Returns the number of a sample within its step. Dropout masks use this number, because they must not depend on
+// earlier steps.
 std::int64_t in_step(const OpCall& c, std::int64_t sample) {
   return c.sample(sample) % c.rank.spec.strategy.global_batch;
 }
@@ -49,7 +51,7 @@ static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
   if (load.replicas > 0) return copy_replicas(c, load, to);
   // With one prediction per token, the rows are one contiguous range of tokens, which may be only this rank's part of
-  // them.
+  // the micro-batch.
   const bool one = load.predictions == 1;
   for (const PredictedRows& p : predicted_rows(load.rows, load.predictions, one ? 1 : load.parts)) {
     const auto copy = [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
@@ -102,8 +104,8 @@ float loss_scale(const OpCall& c) {
   return static_cast<float>(1 / tokens);
 }
 
-// Dropout masks for the rows of an op. Random numbers are indexed by position in the uncut tensor, (sample, position,
-// hidden) or (sample, head, query, key), so they do not depend on how the tensor is cut over ranks.
+// Returns dropout masks for the rows of an op. Random numbers are indexed by position in the uncut tensor, (sample,
+// position, hidden) or (sample, head, query, key), so they do not depend on how the tensor is cut over ranks.
 std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
   kernels::Dropout d = {c.rank.spec.model.dropout,
                         {c.state.training.seed, static_cast<std::uint32_t>(c.step()),
@@ -160,8 +162,8 @@ std::int64_t place_of(const Argument& a, const Piece& piece) {
   return whole(a) ? piece.owned_first : piece.shard_first;
 }
 
-// Whether another rank counts the squares of this weight in the gradient norm: if several ranks hold the weight, only
-// the first of them counts its squares.
+// Returns whether another rank counts the squares of this weight in the gradient norm: if several ranks hold the
+// weight, only the first of them counts the weight's squares.
 static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const auto index = [&](Dimension d) { return c.rank.position_in(d).index; };
   const bool experts = p.local.experts > 0;
@@ -185,7 +187,7 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
 
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) {
   std::vector<Stretch> stretches;
-  // Element of the rank's shards at which the buffer of a unit (parameters gathered together) begins.
+  // The element of the rank's shards at which the buffer of a unit (parameters gathered together) begins.
   const std::int64_t before = of_unit(c) ? pieces_of(c).front().shard_first : 0;
   for (const Piece& piece : pieces_of(c)) {
     for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {

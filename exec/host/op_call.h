@@ -28,48 +28,48 @@ struct OpCall {
   static float* floats(const Argument& a) { return reinterpret_cast<float*>(a.data); }
   static std::int64_t* integers(const Argument& a) { return reinterpret_cast<std::int64_t*>(a.data); }
 
-  // Number of tokens of each sample on this rank.
+  // Returns the number of tokens of each sample on this rank.
   std::int64_t sequence() const { return rank.spec.sequence / rank.spec.strategy.context; }
-  // Number of samples of a micro-batch on this rank; a grid of tensor-parallel ranks divides the samples among its
-  // ranks.
+  // Returns the number of samples of a micro-batch on this rank; a grid of tensor-parallel ranks divides the samples
+  // among its ranks.
   std::int64_t batch() const { return rank.samples / (size(Dimension::tensor_column) * size(Dimension::tensor_depth)); }
   std::int64_t size(Dimension d) const { return rank.position_in(d).size; }
-  // Number of ranks over which the attention heads are divided.
+  // Returns the number of ranks over which the attention heads are divided.
   std::int64_t head_parts() const {
     return size(Dimension::tensor_row) > 1 ? size(Dimension::tensor_row) : size(Dimension::tensor);
   }
-  // Number of columns of a matrix of activations, from the bytes of its buffer and the number of rows.
+  // Returns the number of columns of a matrix of activations, from the bytes of its buffer and the number of rows.
   std::int64_t columns(const Argument& a, std::int64_t rows) const {
     return a.bytes / (rows * rank.plan.element_bytes);
   }
-  // Number of a sample in the complete run, given its index in this micro-batch.
+  // Returns the number of a sample in the complete run, given its index in this micro-batch.
   std::int64_t sample(std::int64_t in_micro_batch) const { return sample(in_micro_batch, rank.replica); }
-  // Global number of a sample of this micro-batch on another data-parallel rank.
+  // Returns the global number of a sample of this micro-batch on another data-parallel rank.
   std::int64_t sample(std::int64_t in_micro_batch, std::int64_t replica) const {
     const Strategy& s = rank.spec.strategy;
     const std::int64_t first = (frame.micro_batch * s.data + replica) * s.micro_batch + rank.first_sample;
     return state.round * rank.plan.steps * s.global_batch + first + in_micro_batch;
   }
-  // Number of steps of the plan before this task's step; 0 for tasks that belong to no micro-batch. step() counts from
-  // the start of the run.
+  // Returns the number of steps of the plan before this task's step; 0 for tasks that belong to no micro-batch. step()
+  // counts from the start of the run.
   std::size_t step_of_plan() const {
     const Plan& p = rank.plan;
     return frame.micro_batch < 0 ? 0 : static_cast<std::size_t>(frame.micro_batch / p.step_micro_batches());
   }
   std::int64_t step() const { return state.round * rank.plan.steps + static_cast<std::int64_t>(step_of_plan()); }
-  // Number of optimizer updates of the run before the update that this task belongs to.
+  // Returns the number of optimizer updates of the run before the update that this task belongs to.
   std::int64_t updates_before() const {
     const Plan& p = rank.plan;
     const std::int64_t before = frame.micro_batch < 0 ? 0 : frame.micro_batch / p.update_every;
     return state.round * (p.micro_batches / p.update_every) + before;
   }
-  // Index of this rank's first row. Under sequence parallelism a rank holds rows [tensor rank * rows, ...) of the
-  // micro-batch.
+  // Returns the index of this rank's first row. Under sequence parallelism a rank holds rows [tensor rank * rows, ...)
+  // of the micro-batch.
   std::int64_t first_row(std::int64_t rows) const {
     return rows < batch() * sequence() ? rank.position_in(Dimension::tensor).index * rows : 0;
   }
-  // Index of this rank's first row on a tensor-parallel grid (rows, columns, depth), among the rows of the tensor
-  // group: a rank holds all rows of its depth layer, or its part of these rows.
+  // Returns the index of this rank's first row on a tensor-parallel grid (rows, columns, depth), among the rows of the
+  // tensor group: a rank holds all rows of its depth layer, or its part of these rows.
   std::int64_t first_row(std::int64_t rows, const Side& side) const {
     const GroupPosition &depth = rank.position_in(Dimension::tensor_depth), &part = rank.position_in(side.rows);
     if (depth.size * part.size == 1) return first_row(rows);
@@ -130,16 +130,16 @@ std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predic
 // the further tokens of multi-token prediction.
 double loss_weight(const PredictedRows& rows, std::int64_t predictions);
 
-// The token-embedding table: part of the flat weight buffer of the chunk that holds it, for an operand (Part::tied)
-// that names the complete buffer.
+// Returns the token-embedding table, which is a part of the flat weight buffer of the chunk that holds it, for an
+// operand (Part::tied) that names the complete buffer.
 Argument word_table(const OpCall& c, const Argument& whole);
 
-// First token id of this rank's part of a vocabulary that is divided over a group of ranks, which have `columns` ids
-// each.
+// Returns the first token id of this rank's part of a vocabulary that is divided over a group of ranks, each of which
+// has `columns` ids.
 std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 
-// Factor for the gradient of one token's loss. The loss is the mean over the tokens of an update; if ranks average
-// their gradients later, the factor is for the mean over one rank's tokens.
+// Returns the factor for the gradient of one token's loss. The loss is the mean over the tokens of an update; if ranks
+// average their gradients later, the factor is for the mean over one rank's tokens.
 float loss_scale(const OpCall& c);
 
 // The dropout that applies to rows [row, row + count) of an op's activations.
@@ -156,13 +156,13 @@ struct Stretch {
 // Returns the pieces of weights that this rank owns in a chunk of layers, or in one unit (parameters that are gathered
 // together) if the op works on a unit.
 const std::vector<Piece>& pieces_of(const OpCall& c);
-// The parts of this rank's pieces that lie among elements [first, first + n) of its shards.
+// Returns the parts of this rank's pieces that lie among elements [first, first + n) of its shards.
 std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n);
-// Offset (in elements) of a piece in a flat buffer of the chunk, or in a buffer of this rank's shards.
+// Returns the offset (in elements) of a piece in a flat buffer of the chunk, or in a buffer of this rank's shards.
 std::int64_t place_of(const Argument& a, const Piece& piece);
-// The contiguous ranges of elements of `gradients` whose squares this rank adds to the gradient norm. Each weight is
-// counted on one rank: a weight that all ranks of a tensor group hold on the first of these ranks, key/value heads on
-// the first rank that holds them, a tied embedding table on the first stage.
+// Returns the contiguous ranges of elements of `gradients` whose squares this rank adds to the gradient norm. Each
+// weight is counted on one rank: a weight that all ranks of a tensor group hold counts on the first of these ranks,
+// key/value heads on the first rank that holds them, a tied embedding table on the first stage.
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients);
 
 }  // namespace orrery

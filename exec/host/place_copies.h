@@ -15,7 +15,7 @@ struct PlacedRun {
   Bytes bytes = 0;
 };
 
-// The contiguous ranges of bytes that a memcpy between device, host and disk moves.
+// Returns the contiguous ranges of bytes that a memcpy between device, host and disk moves.
 std::vector<PlacedRun> runs_of(const OpCall& c, const PlaceCopy& work);
 
 // Copies a contiguous range of bytes on the calling thread: within host memory, or to or from a disk. Throws Error if

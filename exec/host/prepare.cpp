@@ -27,8 +27,8 @@ BlockRole role_of(const Rank& rank, const Launch& launch) {
   return rank.plan.blocks[rank.plan.frames[frame_of(rank, launch)].block].role;
 }
 
-// Offset and number of elements of each weight that `part` selects in a chunk's flat buffer (weights to be summed over
-// a group, key/value rows, a tied table).
+// Returns the offset and number of elements of each weight that `part` selects in a chunk's flat buffer (weights to be
+// summed over a group, key/value rows, a tied table).
 std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part,
                                                            Dimension group) {
   std::vector<std::pair<std::int64_t, std::int64_t>> runs;
@@ -41,15 +41,15 @@ std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<Pla
   return runs;
 }
 
-// Addresses of the elements that the operand's part selects in a flat buffer; in a buffer of shards only elements that
-// this rank owns, and for the op of a unit only elements of the unit.
+// Returns the addresses of the elements that the operand's part selects in a flat buffer; in a buffer of shards only of
+// elements that this rank owns, and for the op of a unit only of the unit's elements.
 std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a, Dimension group) {
   std::vector<Packed::Run> places;
   const std::uint32_t own = frame_of(rank, launch);
   const bool of_unit = role_of(rank, launch) == BlockRole::unit;
   const std::uint32_t state = of_unit ? rank.plan.frames[own].state : own;
   const std::vector<Piece>& pieces = of_unit ? rank.unit_pieces.at(own) : rank.pieces.at(state);
-  // Element of the rank's shards at which the buffer of a unit (parameters gathered together) begins.
+  // The element of the rank's shards at which the buffer of a unit (parameters gathered together) begins.
   const std::int64_t before = of_unit ? pieces.front().shard_first : 0;
   const auto add = [&](std::int64_t element, std::int64_t n) {
     places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
@@ -87,7 +87,7 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
   p.call.in = p.call.out;
 }
 
-// An all-gather or reduce-scatter of a bucket in place: this rank's piece lies inside the complete bucket.
+// Prepares an all-gather or reduce-scatter of a bucket in place: this rank's piece lies inside the complete bucket.
 void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
   const GroupPosition& seat = rank.position_in(work.group);
   const std::int64_t elements = work.bytes / work.width;
@@ -100,7 +100,8 @@ void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a,
   call.out = gathers ? whole : own;
 }
 
-// A push of gradients or a pull of weights, between a worker's flat buffer and the shard of a parameter server.
+// Prepares a push of gradients or a pull of weights, between a worker's flat buffer and the shard of a parameter
+// server.
 void prepare_service(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Argument& a = launch.arguments.front();
   std::int64_t first = work.first;
@@ -119,12 +120,13 @@ void prepare_service(const Rank& rank, const Collective& work, const Launch& lau
     call.out = at;
 }
 
-// A broadcast of a complete bucket from the root, or its reduction to the root, in place or from one buffer to another.
+// Prepares a broadcast of a complete bucket from the root, or its reduction to the root, in place or from one buffer to
+// another.
 void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
   call.counts = {work.bytes / work.width};
   call.root = static_cast<int>(work.root);
-  // this rank is not the root: it only receives the root's data
+  // If the op neither reads nor updates a buffer, this rank is not the root: it only receives the root's data.
   if (sorted.read == nullptr && sorted.update == nullptr) {
     call.in = call.out = sorted.write->data;
   } else if (sorted.read == nullptr) {
@@ -135,7 +137,7 @@ void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& 
   }
 }
 
-// A gather or scatter of pieces of a micro-batch between the first member of a group, which holds the complete
+// Prepares a gather or scatter of pieces of a micro-batch between the first member of a group, which holds the complete
 // micro-batch, and each member.
 void prepare_pieces(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
@@ -170,8 +172,8 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
   call.add = sorted.update != nullptr;
 }
 
-// Number of token rows to send to each member of a group, or to receive from it: the counts are divided into equal
-// ranges, one per member, and each range is summed.
+// Returns the number of token rows to send to each member of a group, or to receive from it: the counts are divided
+// into equal ranges, one per member, and each range is summed.
 std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t members) {
   const auto* numbers = reinterpret_cast<const std::int32_t*>(counts.data);
   const Bytes each = counts.bytes / 4 / members;
@@ -181,8 +183,8 @@ std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t me
   return rows;
 }
 
-// The token of every row that is sent to experts, computed from the row of each (token, choice) pair; -1 for padding
-// rows.
+// Returns the token of every row that is sent to experts, computed from the row of each (token, choice) pair; -1 for
+// padding rows.
 std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k, std::int64_t rows) {
   const std::int64_t choices = routing.bytes / 8;
   const auto* places = reinterpret_cast<const std::int32_t*>(routing.data) + choices;
@@ -193,10 +195,10 @@ std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k,
   return tokens;
 }
 
-// An all-to-all of token rows to experts or back, or a gather among the ranks that an expert is cut over. Operands
-// after the data hold counts: rows sent and received, or rows of each member; without counts, all pieces have the same
-// size. If rows of one token are sent to a node only once, the routing is a further operand; padding rows have token
-// -1.
+// Prepares an all-to-all of token rows to experts or back, or a gather among the ranks that an expert is cut over.
+// Operands after the data hold counts: rows sent and received, or rows of each member; without counts, all pieces have
+// the same size. If rows of one token are sent to a node only once, the routing is a further operand; padding rows have
+// token -1.
 void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   std::vector<const Argument*> reads;
   for (const Argument& a : launch.arguments) {

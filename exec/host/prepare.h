@@ -43,7 +43,7 @@ struct PreparedCollective {
 PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch);
 MessageCall prepare(const Rank& rank, const Transfer& work, const Launch& launch);
 
-// Number of elements of each member's piece when `elements` are cut evenly over `members` ranks.
+// Returns the number of elements of each member's piece when `elements` are cut evenly over `members` ranks.
 std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members);
 
 }  // namespace orrery

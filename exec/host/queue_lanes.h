@@ -11,10 +11,10 @@
 namespace orrery {
 
 // The lanes of a rank whose device has in-order queues (GPU streams): one queue for each lane, or one for all. When a
-// task is issued, the host enqueues waits for the tasks that it depends on, the task, and a mark of its end; inside a
-// step, nothing on the device waits for the host. The begin of a task is not marked but computed, as the time when it
-// was launched, its dependencies had ended and its queue was free; so one mark per task is enough. This class is used
-// by one thread.
+// task is issued, the host enqueues waits for the tasks that it depends on, the task itself, and a mark of the task's
+// end; inside a step, nothing on the device waits for the host. The begin of a task is not marked but computed, as the
+// first moment at which the task was launched, its dependencies had ended and its queue was free; so one mark per task
+// is enough. This class is used by one thread.
 class QueueLanes final : public Lanes {
  public:
   // one_queue: all lanes share one queue, so that tasks run one after the other.

@@ -17,7 +17,7 @@ class TaskQueue : public MoveQueue {
   virtual void begin(const Launch&) {}
   virtual void clear(std::span<std::byte> bytes) = 0;
   virtual void run(const Launch& launch) = 0;  // enqueues the kernels of a task that moves nothing between ranks
-  // Memory in which a transfer packs scattered elements, valid until the next call.
+  // Returns memory in which a transfer packs scattered elements, valid until the next call.
   virtual std::byte* packing(Bytes bytes) = 0;
   virtual void mark_end(TaskId task) = 0;  // marks the end of all work enqueued in this queue so far
   virtual void wait_for(TaskId task) = 0;  // lets work enqueued later wait for the marked end of a task of any queue

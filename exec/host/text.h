@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// The training text of a run, in which every byte is a token. A sample is a window of `sequence` tokens, with the
-// tokens after it as labels. Samples follow each other through the text, which begins again at its end. For a
-// vocabulary smaller than 256, a token is the byte modulo the size of the vocabulary.
+// The training text of a run, in which every byte is a token. A sample is a window of `sequence` tokens; its labels are
+// the tokens one position later. Samples follow each other through the text, which begins again at its end. If the
+// vocabulary has fewer than 256 tokens, a token is the byte modulo the size of the vocabulary.
 class Text {
  public:
   Text(std::string bytes, std::int64_t vocabulary) : bytes_(std::move(bytes)), vocabulary_(vocabulary) {}

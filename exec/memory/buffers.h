@@ -62,8 +62,8 @@ class Buffers {
   void set_sizes(std::uint32_t frame, std::vector<std::int64_t> sizes) { sizes_[frame] = std::move(sizes); }
   const std::map<std::uint32_t, std::vector<std::int64_t>>& sizes() const { return sizes_; }
 
-  // Address of a buffer of weights, gradients or optimizer states; nullptr if it is empty, on disk, or not allocated
-  // yet.
+  // Returns the address of a buffer of weights, gradients or optimizer states; nullptr if it is empty, on disk, or not
+  // allocated yet.
   std::byte* state(std::uint32_t frame, std::uint16_t slot) const { return held_[index(frame, slot)].data; }
 
   // Access to a buffer of weights, gradients or optimizer states in any memory tier, from byte `first` on.
@@ -115,7 +115,8 @@ class Buffers {
   }
   DiskStore& store_of(const BlockBuffer& what) const { return stores_[orrery::index_of(what.home)]; }
   Launch issue(TaskId task);
-  // Bytes of one row (row_of) and of all rows (bytes_of) of a buffer whose number of rows is known only at run time.
+  // Return the bytes of one row (row_of) and of all rows (bytes_of) of a buffer whose number of rows is known only at
+  // run time.
   Bytes row_of(std::uint32_t frame, const BlockBuffer& slot) const;
   Bytes bytes_of(std::uint32_t frame, const BlockBuffer& slot) const;
   template <class Completed>

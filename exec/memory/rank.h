@@ -22,8 +22,8 @@ struct Rank {
 
   const GroupPosition& position_in(Dimension d) const { return positions[static_cast<std::size_t>(d)]; }
   GroupList::Group group(Dimension d) const;
-  // Bytes of one element: state_width() for a buffer of weights, gradients or optimizer states, unit_width() for a
-  // buffer of a unit (parameters that are gathered together).
+  // Return the bytes of one element: state_width() for a buffer of weights, gradients or optimizer states, unit_width()
+  // for a buffer of a unit (parameters that are gathered together).
   Bytes state_width(std::uint16_t slot) const;
   Bytes unit_width(std::uint16_t slot) const;
 

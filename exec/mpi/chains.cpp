@@ -21,8 +21,8 @@ Channel duplicate(MPI_Comm world) {
   return channel;
 }
 
-// Number of MPI tags before they repeat. A tag must not be used again while an earlier message with the same tag may
-// still arrive a second time.
+// Returns the number of MPI tags before they repeat. A tag must not be used again while an earlier message with the
+// same tag may still arrive a second time.
 std::int64_t tags_of(MPI_Comm comm) {
   int* bound = nullptr;
   int found = 0;
@@ -134,7 +134,8 @@ void Chains::finish() {
     poll();
     here(rank) ? void(++rank) : std::this_thread::yield();
   }
-  // MPI reads the memory of the notes (short messages) in said_ until they are sent, so this waits for them.
+  // The notes (short messages) in said_ stay in memory until they are sent, because MPI reads them; this loop waits for
+  // that.
   while (!said_.empty() && !lost_.any()) poll();
 }
 

@@ -20,22 +20,23 @@ namespace orrery::mpi {
 // calls continue as long as each chain has at least one server.
 //
 // Calls are numbered. A push is done when the last server of the chain says that it has the sum: then every server of
-// the chain has it. Until then, a worker sends its gradients again to any server that becomes the first of the chain,
-// and a server sends its sum again to any server that becomes the next one after it. A pull is done for a server when
-// all workers say that they have its weights: until then, any server that becomes the last of the chain sends them to
-// the workers that have not said so. So no rank may change data before its call is done, as it may have to send them
-// again. Messages that come a second time are not received. A transfer with a lost rank never ends, so a process that
-// knows of a lost rank must exit without destroying this object.
+// the chain has the sum. Until then, a worker sends its gradients again to any server that becomes the first of the
+// chain, and a server sends its sum again to any server that becomes the next one after it. A pull is done for a server
+// when all workers say that they have the server's weights: until then, any server that becomes the last of the chain
+// sends the weights to the workers that have not said so. So no rank may change data before its call is done, because
+// it may have to send the data again. Messages that come a second time are not received. A transfer with a lost rank
+// never ends, so a process that knows of a lost rank must exit without destroying this object.
 class Chains {
  public:
-  // All ranks of `world` construct this at the same time. lost: asked during calls which ranks are lost.
+  // All ranks of `world` construct this object at the same time. lost: asked during calls which ranks are lost.
   Chains(MPI_Comm world, const Plan& plan, LostRanks& lost);
   ~Chains();
   Chains(const Chains&) = delete;
   Chains& operator=(const Chains&) = delete;
 
   std::unique_ptr<Pending> start(const CollectiveCall& call);
-  // Returns when all ranks that are not lost have called it, because until then a rank may have to replace a lost one.
+  // Returns when all ranks that are not lost have called finish(), because until then a rank may have to replace a lost
+  // one.
   void finish();
 
   // The public functions below are for the code that carries out one push or one pull (chains_calls.cpp).
@@ -48,7 +49,7 @@ class Chains {
   int before_me() const;  // the server before this one in the chain; -1: this is the first
   int after_me() const;   // the server after this one in the chain; -1: this is the last
   bool any_lost() const { return lost_.any(); }
-  // whether all servers of the chain have the sum of push `number`
+  // Returns whether all servers of the chain have the sum of push `number`.
   bool pushed(int piece, std::int64_t number) const;
   bool pulled(int worker, std::int64_t number) const;
   void tell_pushed(std::int64_t number);             // announces that this server has the sum of a push

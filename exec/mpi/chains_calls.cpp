@@ -1,5 +1,5 @@
-// Pushes and pulls of Chains: workers push gradients, servers sum them and pass them on; workers pull weights from
-// servers.
+// This file carries out pushes and pulls of Chains: workers push gradients, servers sum them and pass them on; workers
+// pull weights from servers.
 #include <cstring>
 
 #include "exec/mpi/chains.h"
@@ -19,8 +19,8 @@ class Sending {
     rank_ = rank;
     send(channel, rank, tag, static_cast<const std::byte*>(data), bytes, requests_);
   }
-  // Whether this rank need not wait for the send any more: MPI has finished it, or a rank was lost. After a loss the
-  // send may never end, since the receiver may have got the same data from the lost rank.
+  // Returns whether this rank need not wait for the send any more: MPI has finished it, or a rank was lost. After a
+  // loss the send may never end, since the receiver may have got the same data from the lost rank.
   bool over(const Chains& chains) { return chains.any_lost() || all_done(requests_); }
 
  private:

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kRoundTrips = 20;
 
-// Rank 0 sends the time of its clock several times; the other rank keeps the answer with the shortest round trip.
+// Sends the time of rank 0's clock to another rank several times; that rank keeps the answer with the shortest round
+// trip.
 void answer(MPI_Comm world, int from) {
   for (int i = 0; i < kRoundTrips; ++i) {
     Picoseconds now = 0;

@@ -1,5 +1,5 @@
-// Messages between the processes of an MPI job. This file is a separate plugin, loaded only by programs that an MPI
-// launcher has started, so that other runs need no MPI.
+// This file passes messages between the processes of an MPI job. It is a separate plugin, loaded only by programs that
+// an MPI launcher has started, so that other runs need no MPI.
 #include <sched.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Time between two checks whether the other processes still exist.
+// The time between two checks whether the other processes still exist.
 constexpr auto kLook = milliseconds(100);
 constexpr auto kStops = milliseconds(3000);  // a process that is stopped for longer counts as lost
 constexpr auto kPause = std::chrono::microseconds(50);
@@ -102,7 +102,7 @@ class MpiPeers : public Peers {
       else
         std::this_thread::sleep_for(kPause);
       if (Clock::now() < next_look) continue;
-      for (int r = 0; r < size(); ++r) list_if_changed(r);
+      for (int r = 0; r < size(); ++r) mark_if_lost(r);
       next_look = Clock::now() + kLook;
     }
     std::vector<std::string> all;
@@ -125,8 +125,8 @@ class MpiPeers : public Peers {
                                &said.message.request));
   }
 
-  // Whether this process and every other process that is not lost have received each other's messages. Messages to a
-  // lost process stay in memory.
+  // Returns whether this process and every other process that is not lost have received each other's messages. Messages
+  // to a lost process stay in memory.
   bool all_done() {
     bool done = true;
     for (int r = 0; r < size(); ++r) {
@@ -161,7 +161,7 @@ class MpiPeers : public Peers {
 
   // Marks a process as lost if it no longer exists. A process that was stopped for too long is killed, so that it does
   // not continue after other processes have done its work.
-  void list_if_changed(int r) {
+  void mark_if_lost(int r) {
     Peer& p = peers_[static_cast<std::size_t>(r)];
     if (!is_other(r) || std::strcmp(p.place.host.data(), host_.data()) != 0) return;
     const auto pid = static_cast<pid_t>(p.place.pid);

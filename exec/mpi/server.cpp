@@ -88,7 +88,7 @@ class Server {
     }
   }
 
-  // Bytes of the memory that receives one worker's push.
+  // Returns the bytes of the memory that receives one worker's push.
   Bytes inbox_bytes() const { return shard_elements_ * rank_.state_width(kGradientShard); }
   std::byte* inbox(std::int64_t worker) const {
     return buffers_.state(rank_.states.front(), kBuckets) + worker * inbox_bytes();

@@ -20,8 +20,8 @@ struct Served {
   std::int64_t worker = 0, clock = 0, version = 0;
 };
 
-// Whether this rank is a parameter server that handles pushes in the order of arrival (models/spec/asynchrony.h), not
-// in the plan's order.
+// Returns whether this rank is a parameter server that handles pushes in the order of arrival
+// (models/spec/asynchrony.h) and not in the plan's order.
 bool serves_arrivals(const Rank& rank);
 
 // Runs a parameter server that handles pushes in the order of arrival, for options.steps steps of every worker. For

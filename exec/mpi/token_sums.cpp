@@ -1,6 +1,6 @@
-// A hierarchical all-to-all that returns token rows from experts. Inside a node, all rows for a member of another node
-// first go to the local member that relays to that member; the relay sums the rows of each token and sends only the
-// sums to the other node. two_stages.cpp sends rows to the experts.
+// This file has a hierarchical all-to-all that returns token rows from experts. Inside a node, all rows for a member of
+// another node first go to the local member that relays to that member; the relay sums the rows of each token and sends
+// only the sums to the other node. two_stages.cpp sends rows to the experts.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -13,8 +13,9 @@ namespace {
 
 using Member = NodePlaces::Member;
 
-// The rows that one member of the group wants from a node: the number of elements from each member on that node, and as
-// last entry the number of elements of all sums; the token number of every row; and the received sums.
+// The rows that one member of the group wants from a node. counts: the number of elements from each member on that
+// node, and as last entry the number of elements of all sums. numbers: the token number of every row. sums: the
+// received sums.
 struct Wanted {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;

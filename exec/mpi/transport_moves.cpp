@@ -103,7 +103,7 @@ class MovesPending final : public Pending {
     ended_ = true;
   }
 
-  // Whether a received chunk must wait in staging memory until the round is over.
+  // Returns whether a received chunk must wait in staging memory until the round is over.
   bool waits(const Move& move) const {
     if (move.dst != channel_.rank) return false;
     const auto sends_it = [&](const Move& m) {

@@ -41,7 +41,8 @@ inline int next_tag(Channel& channel) { return 1 + static_cast<int>(channel.call
 // Calls MPI_Comm_split on every rank, with the number of the rank's group as the colour.
 Channel make_channel(MPI_Comm world, int rank, const GroupTable& table);
 
-// Number of elements in all pieces before piece `piece`; if that is the number of pieces, of all pieces together.
+// Returns the number of elements in all pieces before piece `piece`; if `piece` is the number of pieces, in all pieces
+// together.
 inline std::int64_t before_piece(const std::vector<std::int64_t>& counts, int piece) {
   return std::accumulate(counts.begin(), counts.begin() + piece, std::int64_t{0});
 }
@@ -66,9 +67,9 @@ class NodePlaces {
   const std::map<std::int64_t, std::vector<Member>>& all() const { return on_; }
   const std::vector<Member>& on(std::int64_t node) const { return on_.at(node); }
   const std::vector<Member>& neighbours() const { return on(home()); }
-  // The member on `node` that relays messages between `node` and the member `other` of another node.
+  // Returns the member on `node` that relays messages between `node` and the member `other` of another node.
   Member relay(Member other, std::int64_t node) const;
-  // The members of other nodes to which this rank relays.
+  // Returns the members of other nodes to which this rank relays.
   std::vector<Member> served() const;
 
  private:
@@ -114,7 +115,7 @@ class ByNodes : public Pending {
   std::vector<MPI_Request> requests_;
 };
 
-// Numbers the tokens of some rows in order of first appearance: for every row the number of its token.
+// The tokens of some rows, numbered in order of first appearance. of_row: for every row the number of its token.
 struct TokenNumbers {
   std::vector<std::int32_t> of_row;
   std::vector<std::size_t> first_rows;  // for each token, the index of its first row

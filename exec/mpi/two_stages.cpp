@@ -1,7 +1,7 @@
-// A hierarchical all-to-all: first between nodes, where all data for one node go in one message to the member with the
-// sender's position on that node; then inside that node, from this member to each member. A token's row is sent to a
-// node only once, even if several of its members need it (Zhao et al. 2025, Insights into DeepSeek-V3, 2505.09343,
-// section 4.3: node-limited routing).
+// This file has a hierarchical all-to-all. First data go between nodes: all data for one node go in one message to the
+// member with the sender's position on that node. Then they go inside that node, from this member to each member. A
+// token's row is sent to a node only once, even if several of its members need the row (Zhao et al. 2025, Insights into
+// DeepSeek-V3, 2505.09343, section 4.3: node-limited routing).
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -61,9 +61,9 @@ bool ByNodes::done() {
 
 namespace {
 
-// Data for the members of one node, sent to the member of that node that relays them: the number of elements for each
-// member, and the elements. Rows of tokens are sent once per token, together with the token number of every row; the
-// last count is then the number of elements actually sent.
+// Data for the members of one node, sent to the member of that node that relays them. counts: the number of elements
+// for each member. numbers: the token number of every row, if the data are rows of tokens. data: the elements; rows of
+// tokens are sent once per token, and the last count is then the number of elements actually sent.
 struct Relay {
   std::vector<std::int64_t> counts;
   std::vector<std::int32_t> numbers;
@@ -174,7 +174,7 @@ class TwoStages final : public ByNodes {
       move(landing, neighbour, 2, false);
     }
   }
-  // Number of elements for this rank that a member of this node passes on.
+  // Returns the number of elements for this rank that a member of this node passes on.
   std::int64_t through(Member neighbour) const {
     std::int64_t sum = 0;
     for (Member m = 0; m < call_.received.size(); ++m)

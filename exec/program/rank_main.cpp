@@ -1,4 +1,4 @@
-// orrery-rank: executes one CPU rank of a job. `orrery run` starts it; mpirun or srun may start it directly.
+// The program orrery-rank executes one CPU rank of a job. `orrery run` starts it; mpirun or srun may start it directly.
 // models/trace/trace_file.h describes its arguments and the files that it writes.
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is POSIX
 #include <sys/prctl.h>
@@ -32,8 +32,8 @@ namespace {
 
 constexpr char kName[] = "orrery-rank";
 
-// Number of this process's rank, from the MPI launcher's environment variable if there is one: the variable is set
-// before MPI is initialised.
+// Returns the number of this process's rank, from the MPI launcher's environment variable if there is one: the variable
+// is set before MPI is initialised.
 std::int64_t rank_of_environment() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     if (const char* value = std::getenv(name)) return std::atoll(value);

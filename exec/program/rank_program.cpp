@@ -54,7 +54,7 @@ Training training_of(const Spec& spec) {
     case OptimizerKind::adam:
       t.rule.kind = Kind::adam;
       break;
-    // The values of Chen et al. 2023, section 5: beta2 is 0.99, and the learning rate a tenth of AdamW's.
+    // For Lion, beta2 and the learning rate are those of Chen et al. 2023, section 5: 0.99, and a tenth of AdamW's.
     case OptimizerKind::lion:
       t.rule = {.kind = Kind::lion, .learning_rate = 1e-4, .beta2 = 0.99};
       break;

@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// Functions that the rank programs for CPUs and GPUs share: parsing arguments, settings that follow from a spec, and
-// ending the program (models/trace/trace_file.h describes the arguments and the files they write).
+// This header has functions that the rank programs for CPUs and GPUs share: parsing arguments, settings that follow
+// from a spec, and ending the program (models/trace/trace_file.h describes the arguments and the files they write).
 struct RankOptions {
   std::string spec, out, text;
   std::vector<std::string> overrides;
@@ -24,13 +24,14 @@ struct RankOptions {
   bool turns = false;           // whether ranks run one after the other; only some programs support it
 };
 
-// name: the program's name. Throws Error for bad usage; with --help, prints help and ends the process.
+// Parses a rank program's arguments; name: the program's name. Throws Error for bad usage; with --help, prints help and
+// ends the process.
 RankOptions parse_rank_options(int argc, char** argv, const std::string& name);
 
 Training training_of(const Spec& spec);
-// Name of this machine, which is equal for ranks of the same node.
+// Returns the name of this machine, which is equal for ranks of the same node.
 std::string host_name();
-// The training text: the file that the options name, else `built_in`.
+// Returns the training text: the file that the options name, else `built_in`.
 Text text_of(const RankOptions& options, const Spec& spec, std::string_view built_in);
 
 // Returns a watcher that records the begin and end of every task in the rank's progress file. step: number of the

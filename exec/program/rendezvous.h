@@ -46,11 +46,11 @@ class Rendezvous {
   std::unique_ptr<Connection> connection_;
 };
 
-// A port of this machine that no process listens at. Another process may take it before it is used.
+// Returns a port of this machine at which no process listens. Another process may take the port before it is used.
 std::uint16_t free_port();
 
-// The offset to add to this process's steady clock to get rank 0's. The largest possible error of the offset is half of
-// the shortest of several round trips (Cristian 1989).
+// The offset to add to this process's steady clock to get the time of rank 0's. The largest possible error of the
+// offset (uncertainty) is half of the shortest of several round trips (Cristian 1989).
 struct ClockOffset {
   Picoseconds offset = 0, uncertainty = 0;
 };

@@ -35,7 +35,7 @@ std::vector<ChunkMemory> counted_chunks(void* data, const std::vector<std::int64
   return result;
 }
 
-// Chunks of an all-to-all among n members: chunk s*n+d is the data that member s has for member d.
+// Returns the chunks of an all-to-all among n members: chunk s*n+d is the data that member s has for member d.
 std::vector<ChunkMemory> exchanged_chunks(const CollectiveCall& call, int member, int members, Bytes bytes) {
   std::vector<ChunkMemory> result;
   for (int src = 0; src < members; ++src) {
@@ -49,7 +49,7 @@ std::vector<ChunkMemory> exchanged_chunks(const CollectiveCall& call, int member
   return result;
 }
 
-// Chunks of a shift (each member sends to the next): chunk m is the data that member m sends.
+// Returns the chunks of a shift (each member sends to the next): chunk m is the data that member m sends.
 std::vector<ChunkMemory> passed_chunks(const CollectiveCall& call, int member, int members, Bytes bytes) {
   std::vector<ChunkMemory> result(static_cast<std::size_t>(members), {nullptr, bytes});
   result[static_cast<std::size_t>((member + members - 1) % members)].at = bytes_at(call.out);
@@ -57,7 +57,7 @@ std::vector<ChunkMemory> passed_chunks(const CollectiveCall& call, int member, i
   return result;
 }
 
-// Chunks of a gather or scatter: chunk m belongs to member m; member 0, the root, has all chunks.
+// Returns the chunks of a gather or scatter: chunk m belongs to member m; member 0, the root, has all chunks.
 std::vector<ChunkMemory> rooted_chunks(const CollectiveCall& call, int member, std::int64_t width) {
   const bool gathers = call.kind == CollectiveKind::gather;
   if (member == 0) return counted_chunks(gathers ? call.out : const_cast<void*>(call.in), call.counts, width);
@@ -67,7 +67,7 @@ std::vector<ChunkMemory> rooted_chunks(const CollectiveCall& call, int member, s
   return result;
 }
 
-// Chunks of a push or pull: chunk s belongs to parameter server s; workers have all chunks.
+// Returns the chunks of a push or pull: chunk s belongs to parameter server s; workers have all chunks.
 std::vector<ChunkMemory> served_chunks(const CollectiveCall& call, int member, int members, std::int64_t width) {
   const auto servers = static_cast<int>(call.counts.size());
   const int server = member - (members - servers);

@@ -8,18 +8,19 @@
 
 namespace orrery {
 
-// Address of one chunk of a collective's data on one member of a group; null if the member never has the chunk.
+// The address of one chunk of a collective's data on one member of a group; null if the member never has the chunk.
 struct ChunkMemory {
   std::byte* at = nullptr;
   Bytes bytes = 0;
 };
 
-// The memory of each chunk of a collective on one member, by chunk number. sums: memory of as many bytes as `in` has,
-// in which a reduce_scatter sums (other kinds do not use it). Elements are divided according to `counts`, or evenly, in
-// which case the last chunks may be shorter or empty.
+// Returns the memory of each chunk of a collective on one member, by chunk number. sums: memory of as many bytes as
+// `in` has, in which a reduce_scatter sums (other kinds do not use it). Elements are divided according to `counts`, or
+// evenly; if evenly, the last chunks may be shorter or empty.
 std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums);
 
-// Number of elements in the pieces of all members before `member`; for the number of members, in all pieces.
+// Returns the number of elements in the pieces of all members before `member`; if `member` is the number of members, in
+// all pieces.
 std::int64_t elements_before(const CollectiveCall& call, int member);
 
 // Throws Error for counts, elements or sums that the kind of collective does not allow.

@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// Number of bytes of an element.
+// Returns the number of bytes of an element.
 std::int64_t width_of(Element element);
 
 // Computes into[i] = into[i] + from[i], or the larger of the two values. bf16 values are added as floats and rounded

@@ -58,8 +58,8 @@ class JointMoves {
 
   Bytes whole() const { return elements_before(first_, static_cast<int>(first_.counts.size())) * width(); }
   bool scatters() const { return first_.kind == CollectiveKind::reduce_scatter; }
-  // Whether the result first goes to scratch memory because it is then added to `out`; a reduce_scatter uses scratch
-  // memory in any case.
+  // Returns whether the result first goes to scratch memory because it is then added to `out`. A reduce_scatter uses
+  // scratch memory in any case and does not count here.
   bool lands() const { return first_.add && !scatters(); }
   Bytes result_bytes() const { return first_.kind == CollectiveKind::all_to_all ? whole() * size_ : whole(); }
 

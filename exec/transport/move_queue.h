@@ -19,7 +19,7 @@ class MoveQueue {
   virtual void copy(std::byte* to, const std::byte* from, Bytes bytes) = 0;
   virtual void combine(Element element, Reduction reduction, const std::byte* from, std::byte* into,
                        std::int64_t elements) = 0;
-  // Scratch memory for the work that is enqueued until the next call.
+  // Returns scratch memory for the work that is enqueued until the next call.
   virtual std::byte* scratch(Bytes bytes) = 0;
 };
 

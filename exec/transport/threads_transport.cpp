@@ -129,8 +129,8 @@ class Meetings::ThreadsTransport final : public QueuedTransport {
     return state_.join(place, next(place), members.size(), me, call);
   }
 
-  // Number of the rank's next transfer in a group (or with one other rank) and lane. Calls of different ranks with the
-  // same number belong to one transfer.
+  // Returns the number of the rank's next transfer in a group (or with one other rank) and lane. Calls of different
+  // ranks with the same number belong to one transfer.
   std::uint64_t next(const Place& place) { return calls_[place]++; }
 
   State& state_;

@@ -19,7 +19,7 @@ class Meetings {
   Meetings(const Meetings&) = delete;
   Meetings& operator=(const Meetings&) = delete;
 
-  // The transport of one rank; only one thread uses it.
+  // Returns the transport of one rank; only one thread uses it.
   std::unique_ptr<QueuedTransport> transport(std::int64_t rank);
   // Called by a rank that is about to end with a failure: every rank that waits for it, now or later, gets an Error.
   void fail();

@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-// Key of the communicator that a call uses: the kind of group, and the lane (queue of tasks). The sender and the
+// The key of the communicator that a call uses: the kind of group, and the lane (queue of tasks). The sender and the
 // receiver of a message are on different lanes; both use the sender's lane as the key.
 using ChannelKey = std::pair<Dimension, LaneKind>;
 
@@ -22,7 +22,8 @@ inline LaneKind message_lane(LaneKind lane) {
   return lane;
 }
 
-// Keys of all communicators that a plan needs; ordered, so that all ranks create them in the same order.
+// Returns the keys of all communicators that a plan needs; ordered, so that all ranks create the communicators in the
+// same order.
 inline std::set<ChannelKey> channels_of(const Plan& plan) {
   std::set<ChannelKey> keys;
   for (const Op& op : plan.ops) {
@@ -66,12 +67,12 @@ struct CollectiveCall {
   int root = 0;
   int copies = 1;
   // For algorithm "hierarchical": the node of each member. Data for another node are sent in one message to the member
-  // with the sender's position on that node, which forwards them.
+  // of that node with the sender's position, which forwards the data.
   std::vector<std::int64_t> nodes = {};
   // For algorithm "hierarchical" on rows of tokens: number of elements of a row (0: not rows of tokens), and the token
-  // of each row that this member sends or, with `sums`, receives. On the way to experts, rows of one token are equal: a
-  // node gets one row, and its members get copies. On the way back, rows of a token are summed per node: the sum is in
-  // the place of the token's first row, and the other rows are zeros.
+  // of each row that this member sends or, with `sums`, receives. On the way to experts, all rows of one token are
+  // equal: a node gets one row, and its members get copies. On the way back, rows of a token are summed per node: the
+  // sum takes the place of the token's first row, and the token's other rows are zeros.
   std::int64_t row = 0;
   std::vector<std::int32_t> tokens = {};
   bool sums = false;
@@ -87,7 +88,7 @@ struct MessageCall {
 };
 
 // A transfer in progress on one lane. The memory of the call must stay valid until the transfer is done; only a rank
-// that is about to end the job may destroy this earlier.
+// that is about to end the job may destroy this object earlier.
 class Pending {
  public:
   virtual ~Pending() = default;

@@ -5,8 +5,9 @@
 
 namespace orrery::kernels {
 
-// Number of partial results of a sum or maximum, which are joined at the end in a fixed order: a compiler may keep them
-// in vector registers without reassociating, so the result has the same bits with every compiler.
+// The number of partial results of a sum or maximum, which are joined at the end in a fixed order. A compiler may keep
+// the partial results in vector registers without reassociating, so the final result has the same bits with every
+// compiler.
 constexpr std::int64_t kLanes = 8;
 
 template <class T, class Join>

@@ -6,8 +6,8 @@
 namespace orrery::kernels {
 
 // A row-major view of a matrix (rows, columns) in memory that the view does not own. Rows are `stride` elements apart,
-// so a range of columns or of rows is a view too: q, k and v are used inside their packed (rows, (heads + 2 kv_heads) *
-// head_dim) buffer. Rows are tokens with the batch outermost: row = sample * sequence + position.
+// so a range of columns or of rows of a matrix can be a view too: q, k and v are used inside their packed (rows, (heads
+// + 2 kv_heads) * head_dim) buffer. Rows are tokens with the batch outermost: row = sample * sequence + position.
 template <class T>
 struct Matrix {
   T* data = nullptr;
@@ -47,9 +47,9 @@ struct Heads {
   operator Heads<const T>() const requires(!std::is_const_v<T>) { return {data, batch, rows, heads, head_dim, stride}; }
 };
 
-// A view of heads [first, first + heads), that is, of the columns [first * head_dim, (first + heads) * head_dim) of a
-// matrix (batch * rows, columns). In a packed qkv buffer q begins at head 0, k at head `heads`, v at head `heads +
-// kv_heads`.
+// Returns a view of heads [first, first + heads), that is, of the columns [first * head_dim, (first + heads) *
+// head_dim) of a matrix (batch * rows, columns). In a packed qkv buffer q begins at head 0, k at head `heads`, v at
+// head `heads + kv_heads`.
 template <class T>
 Heads<T> heads_of(Matrix<T> m, std::int64_t batch, std::int64_t first, std::int64_t heads, std::int64_t head_dim) {
   return {m.data + first * head_dim, batch, m.rows / batch, heads, head_dim, m.stride};

@@ -7,8 +7,9 @@ namespace orrery::kernels {
 
 using Philox = std::array<std::uint32_t, 4>;
 
-// Philox4x32-10: four random words from a 128-bit counter and a 64-bit key, without a state that is kept between calls.
-// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011), with its multipliers and Weyl constants.
+// Computes four random words from a 128-bit counter and a 64-bit key by the generator Philox4x32-10, which keeps no
+// state between calls. Multipliers and Weyl constants are those of Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3" (SC 2011).
 constexpr Philox philox(Philox counter, std::uint64_t key) {
   auto low = static_cast<std::uint32_t>(key);
   auto high = static_cast<std::uint32_t>(key >> 32);

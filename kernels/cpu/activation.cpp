@@ -20,8 +20,8 @@ void swiglu(Matrix<const float> x, Matrix<float> y) {
     const float *gate = x.row(r), *up = gate + y.columns;
     float* out = y.row(r);
     // There are two loops, because in one loop g++ 12 turns the clamps of exponential() into branches and computes both
-    // sides. Beyond a clamp the unused value is a denormal number, and multiplying by it takes ten times as long as the
-    // rest of the loop.
+    // sides. For a number beyond a clamp the side that is not used is a denormal number, and multiplying by that takes
+    // ten times as long as the rest of the loop.
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = logistic(gate[i]);
     for (std::int64_t i = 0; i < y.columns; ++i) out[i] = gate[i] * out[i] * up[i];
   }

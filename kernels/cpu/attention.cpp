@@ -12,9 +12,9 @@ namespace orrery::kernels {
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
-// Number of queries and of keys in a tile. Measured with benchmarks/kernels_benchmark.cpp on one core of an AMD EPYC
-// (Zen 3, 1 MiB of L2), OpenBLAS 0.3.21, while other programs ran, sequence length 1024: forward 28, 29, 28 GFLOP/s and
-// backward 36, 40, 36 with tiles of 64, 128, 256.
+// The number of queries and of keys in a tile. Measured with benchmarks/kernels_benchmark.cpp on one core of an AMD
+// EPYC (Zen 3, 1 MiB of L2), OpenBLAS 0.3.21, while other programs ran, sequence length 1024: forward 28, 29, 28
+// GFLOP/s and backward 36, 40, 36 GFLOP/s with tiles of 64, 128, 256.
 constexpr std::int64_t kTile = 128;
 
 struct Tile {

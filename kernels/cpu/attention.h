@@ -6,7 +6,7 @@
 
 namespace orrery::kernels {
 
-// The causal mask: a query attends to the keys at its own position and before, at most to `window` of them (0: to all).
+// The causal mask: a query attends to the keys at its own position and before, to at most `window` keys (0: to all).
 // The offsets are the positions in the sequence of the first query and of the first key, because a rank may hold only a
 // part of the sequence.
 struct CausalMask {
@@ -24,7 +24,7 @@ constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std:
   return {mask.window > 0 ? std::clamp<std::int64_t>(own + 1 - mask.window, 0, last) : 0, last};
 }
 
-// Flash attention: computes softmax(scale q k^T) v by tiles with a running maximum and sum, never holding all scores
+// Computes flash attention: softmax(scale q k^T) v by tiles with a running maximum and sum, never holding all scores
 // (Dao et al. 2022, arXiv:2205.14135, algorithm 1; delayed division of 2307.08691). q and out are (batch, query, heads,
 // head_dim); k and v are (batch, key, kv_heads, ...), where heads is a multiple of kv_heads. lse (batch, heads, query)
 // is the log of the sum of the exponentials of each row of scores. For a query that may attend to no key, out is zero
@@ -33,7 +33,7 @@ void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v,
                Heads<float> out, float* lse);
 
 // Computes the forward pass for one sample and head; q and out are (query, head_dim). merges: out and lse already hold
-// the result over other keys, and get the result over those keys and these together.
+// the result over other keys, and get the result over those keys and the keys in k together.
 void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
                        const CausalMask& mask, bool merges, Matrix<float> out, float* lse);
 
@@ -43,8 +43,8 @@ struct AttentionSaved {
   const float* lse = nullptr;
 };
 
-// The backward pass: recomputes probabilities from lse, tile by tile, and writes all three gradients (2307.08691,
-// algorithm 2). The order of summation is fixed: by head, then by tile of queries, then by tile of keys.
+// Computes the backward pass: recomputes probabilities from lse, tile by tile, and writes all three gradients
+// (2307.08691, algorithm 2). The order of summation is fixed: by head, then by tile of queries, then by tile of keys.
 void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, float scale, const CausalMask& mask,
                         Heads<float> dq, Heads<float> dk, Heads<float> dv);
 

@@ -11,7 +11,7 @@ struct VocabularyPart {
   std::int64_t first = 0;       // id of the token in column 0
   std::int64_t vocabulary = 0;  // number of tokens in the vocabulary of all ranks together
 
-  // Number of a rank's columns that are tokens of the vocabulary, not padding.
+  // Returns the number of a rank's columns that are tokens of the vocabulary, not padding.
   std::int64_t tokens_of(std::int64_t columns) const;
 };
 

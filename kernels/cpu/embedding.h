@@ -15,8 +15,8 @@ void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> t
 // same bits every time.
 void embed_gradient(const std::int64_t* tokens, std::int64_t first, Matrix<const float> dy, Matrix<float> dtable);
 
-// Learned position embeddings: y = x + the table's row for each row's position; y may be x. The gradient adds each row
-// of dy to the table's row for its position.
+// Adds learned position embeddings: y = x + the table's row for each row's position; y may be x. positions_gradient()
+// adds each row of dy to the table's row for the row's position.
 void add_positions(Matrix<const float> x, Matrix<const float> table, Positions positions, Matrix<float> y);
 void positions_gradient(Matrix<const float> dy, Positions positions, Matrix<float> dtable);
 

@@ -12,7 +12,7 @@ struct GateShape {
   std::int64_t experts = 0, top_k = 0, capacity = 0, groups = 1;
   bool padded = false, sigmoid = false;
   double aux_loss = 0;
-  // The experts of a token are in at most top_groups of the expert_groups groups of experts.
+  // The experts chosen for a token are in at most top_groups of the expert_groups groups of experts.
   std::int64_t expert_groups = 1, top_groups = 1;
 };
 

@@ -4,9 +4,10 @@
 
 namespace orrery::kernels {
 
-// RMS and layer norm over the columns of every row. Forward saves two numbers of each row for backward: the reciprocal
-// deviation and, for layer norm, the mean. Norms of heads (qk_norm) are norms of views of head_dim columns, head by
-// head. Backward writes dx, which may be dy, and adds to the gradients of weight and bias.
+// RMS and layer norm over the columns of every row. The forward pass saves two numbers of each row for the backward
+// pass: the reciprocal deviation and, for layer norm, the mean. Norms of heads (qk_norm) are computed as norms of views
+// of head_dim columns, head by head. The backward pass writes dx, which may be dy, and adds to the gradients of weight
+// and bias.
 
 struct NormStatistics {
   // 1 / sqrt(variance + epsilon) of each row; for RMS norm, the mean square takes the place of the variance
@@ -35,8 +36,8 @@ void norm_sums(Matrix<const float> x, NormStatistics sums);
 // square minus the squared mean. bias may be null.
 void norm_from_sums(Matrix<const float> x, std::int64_t columns, const float* weight, const float* bias, float epsilon,
                     Matrix<float> y, NormStatistics saved);
-// Sums for backward: writes to `reciprocal` the sum of dy weight z, with z the normalised x, and to `mean` the sum of
-// dy weight. Adds to the gradients of weight and bias; dbias may be null.
+// Computes the sums for the backward pass: writes to `reciprocal` the sum of dy weight z, with z the normalised x, and
+// to `mean` the sum of dy weight. Adds to the gradients of weight and bias; dbias may be null.
 void norm_gradient_sums(Matrix<const float> x, NormStatistics saved, Matrix<const float> dy, const float* weight,
                         NormStatistics sums, float* dweight, float* dbias);
 void norm_gradient_from_sums(Matrix<const float> x, std::int64_t columns, NormStatistics saved, Matrix<const float> dy,

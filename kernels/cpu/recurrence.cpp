@@ -8,7 +8,7 @@ namespace orrery::kernels {
 namespace {
 
 constexpr double kLengthEpsilon = 1e-6;  // added to squared lengths, as flash-linear-attention's l2norm does
-// number of tokens between two states from which the backward pass recomputes others
+// The number of tokens between two saved states, from which the backward pass computes the states between again.
 constexpr std::int64_t kChunk = 64;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }

@@ -7,7 +7,7 @@
 namespace orrery::kernels {
 namespace {
 
-// An element is dropped if its random word is below this threshold, 2^32 times the probability.
+// Returns the threshold of a dropout, 2^32 times the probability: an element with a random word below it is dropped.
 std::uint64_t threshold_of(double probability) { return static_cast<std::uint64_t>(std::ldexp(probability, 32)); }
 
 // Returns the random words for an element; four consecutive elements use the four words of one Philox counter.

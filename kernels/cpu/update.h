@@ -50,11 +50,11 @@ inline UpdateConstants constants_of(const UpdateRule& rule, UpdateStep step) {
           .epsilon = f(rule.epsilon)};
 }
 
-// The factor that clips the norm of all gradients to `limit`: min(1, limit / (norm + 1e-6)), as PyTorch's
+// Returns the factor that clips the norm of all gradients to `limit`: min(1, limit / (norm + 1e-6)), as in PyTorch's
 // clip_grad_norm_.
 double clip_factor(double squared_norm, double limit);
 
-// Whether the gradients would be clipped, or their norm is not finite.
+// Returns whether the gradients would be clipped, or their norm is not finite.
 bool is_clipped(double squared_norm, double limit);
 
 // Makes an optimizer step. weights are the fp32 weights. moment1 and moment2 are null for SGD, and moment2 is null for
@@ -65,7 +65,8 @@ void update(const UpdateRule& rule, UpdateStep step, std::int64_t n, const Gradi
             float* moment1, float* moment2, Forward* forward);
 
 // Undoes the optimizer step number `number`, given the same gradients (Qi et al. 2024, arXiv 2401.10241, appendix C):
-// weights and moments become as before except for rounding; the moments before the first step are zero.
+// weights and moments become what they were before the step, except for rounding; the moments before the first step are
+// zero.
 template <class Gradient, class Forward>
 void undo_update(const UpdateRule& rule, std::int64_t number, std::int64_t n, const Gradient* gradient, float* weights,
                  float* moment1, float* moment2, Forward* forward);

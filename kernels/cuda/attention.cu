@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kLog2E = 1.44269504F;
 // If the backward pass would have fewer thread blocks than this number, query heads that share a key head run in
-// separate blocks. The number is two for each of an H100's 132 multiprocessors.
+// separate blocks. The number is two blocks for each of an H100's 132 multiprocessors.
 constexpr std::int64_t kFewBlocks = 264;
 
 // A view of the query rows of all heads: row r is query r % queries of head r / queries % heads.
@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(kBlock) prepare_row(Team team, std::int64_t ro
   statistics[rows + row] = sum;
 }
 
-// Sums the partial gradients of keys or values, in a fixed order. A row is that of one token and key head.
+// Sums the partial gradients of keys or values, in a fixed order. One row of the kernel's grid is the gradient for one
+// token and key head.
 template <class T>
 struct AddParts {
   const float* partial;
@@ -92,7 +93,8 @@ void require_one_type(const First& first, const Others&... others) {
   require(((first.type == others.type) && ...), "attention: all tensors must have one type");
 }
 
-// Number of parts into which the sum of the keys' gradients over query heads is split, so that enough blocks run.
+// Returns the number of parts into which the sum of the keys' gradients over query heads is split, so that enough
+// blocks run.
 std::int64_t parts_of(const ConstHeads& q, const ConstHeads& k) {
   const std::int64_t tiles = ceil_div(k.rows, backward_extent(q.head_dim).keys), group = q.heads / k.heads;
   return tiles * k.heads * k.batch < kFewBlocks ? group : 1;

@@ -42,7 +42,7 @@ struct RunningRows {
   }
 
   // Adds a tile of scores to the running softmax. Each score becomes exp2(unit (score - largest)); if the maximum has
-  // risen, the earlier sums and `out` are scaled down to it.
+  // risen, the earlier sums and `out` are scaled down to the new maximum.
   template <int score_tiles, int out_tiles>
   __device__ void absorb(float unit, float (&scores)[row_tiles][score_tiles][4],
                          float (&out)[row_tiles][out_tiles][4]) {
@@ -57,7 +57,7 @@ struct RunningRows {
         for (int n = 0; n < score_tiles; ++n) now = fmaxf(now, fmaxf(scores[m][n][i], scores[m][n][i + 1]));
         now = fmaxf(now, shuffle_xor(now, 1));
         now = fmaxf(now, shuffle_xor(now, 2));
-        // -INFINITY if the mask has hidden all keys of the row so far
+        // `now` is -INFINITY if the mask has hidden all keys of the row so far.
         const float shift = now == -INFINITY ? 0 : now * unit;
         const float shrink = exp2_fast(before * unit - shift);
         float total = 0;

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 
-// Limits of flash attention, apart from attention.h, so that programs built without a CUDA toolkit can use them.
+// This header has limits of flash attention, apart from attention.h, so that programs built without a CUDA toolkit can
+// use them.
 namespace orrery::kernels::cuda {
 
 constexpr std::int64_t kMostHeadDim = 256;
 
-// Whether flash attention on a GPU supports heads of this size; 16-bit types need a multiple of 8 elements.
+// Returns whether flash attention on a GPU supports heads of this size; 16-bit types need a multiple of 8 elements.
 constexpr bool takes_head_dim(std::int64_t head_dim, bool sixteen_bits) {
   return head_dim <= kMostHeadDim && (head_dim % 8 == 0 || !sixteen_bits);
 }

@@ -2,7 +2,8 @@
 
 #include "kernels/cuda/attention.h"
 
-// The parts of attention.h that are compiled separately: one file for each depth to which head_dim is rounded up.
+// This header has the parts of attention.h that are compiled separately, in one file for each depth to which head_dim
+// is rounded up.
 namespace orrery::kernels::cuda {
 
 struct ForwardArguments {

@@ -6,7 +6,7 @@
 #include "kernels/cuda/fragments.cuh"
 #include "kernels/cuda/tensor.h"
 
-// Definitions that the forward and the backward pass of flash attention share.
+// This header has definitions that the forward and the backward pass of flash attention share.
 namespace orrery::kernels::cuda {
 
 constexpr float kLog2E = 1.44269504F;
@@ -48,7 +48,7 @@ struct CausalRange {
     const int begin = window > 0 ? query + shift + 1 - window : 0;
     return begin < 0 ? 0 : begin < last(query) ? begin : last(query);
   }
-  // Whether every query of [q, q + queries) attends to all of the keys [k, k + count).
+  // Returns whether every query of [q, q + queries) attends to all of the keys [k, k + count).
   constexpr bool all(int q, int queries, int k, int count) const {
     return k + count <= last(q) && k >= first(q + queries - 1);
   }
@@ -57,8 +57,8 @@ inline CausalRange sight_of(const CausalMask& mask, std::int64_t keys) {
   return {static_cast<int>(mask.query_offset - mask.key_offset), static_cast<int>(mask.window), static_cast<int>(keys)};
 }
 
-// Sets to `hidden` the scores of keys to which a query does not attend. `query` and `key` are those of the first score
-// in the warp's tiles x.
+// Sets to `hidden` the scores of keys to which a query does not attend. `query` and `key` are the positions of the
+// first score in the warp's tiles x.
 template <int row_tiles, int column_tiles>
 __device__ inline void hide(float (&x)[row_tiles][column_tiles][4], const CausalRange& sight, int query, int key,
                             float hidden) {

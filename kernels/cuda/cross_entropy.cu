@@ -6,7 +6,7 @@ namespace orrery::kernels::cuda {
 namespace {
 
 // A rank's part of the vocabulary: id of the first token, number of columns that are tokens, and number of all columns
-// with padding.
+// including padding.
 struct Part {
   std::int64_t first, tokens, columns;
 };

@@ -129,8 +129,8 @@ struct SoftCapGradient : Stateless {
 constexpr int kTile = 32;  // number of rows, and number of columns, of a tile in shared memory
 
 // Converts a matrix to another type, and writes both the result and its transpose. Tiles go through shared memory so
-// that both are written along rows. A row of the tile has one word more, so that the elements of a column lie in
-// different banks.
+// that both matrices are written along rows. A row of the tile in shared memory is one word longer than needed, so that
+// the elements of a column lie in different banks.
 template <class From, class To>
 __global__ void __launch_bounds__(kBlock)
     cast_tile(std::int64_t rows, std::int64_t columns, Rows<const From> from, Rows<To> to, Rows<To> transposed) {

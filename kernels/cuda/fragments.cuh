@@ -2,7 +2,8 @@
 
 #include <machine.cuh>
 
-// Tiles of 16-bit elements in shared memory, and their fragments: the registers that a warp's matrix instructions take.
+// This header has tiles of 16-bit elements in shared memory, and their fragments: the registers that a warp's matrix
+// instructions take.
 namespace orrery::kernels::cuda {
 
 constexpr int kChunk = 8;  // number of 16-bit elements in 16 bytes
@@ -16,10 +17,10 @@ constexpr std::uint32_t place_of(unsigned row, unsigned chunk) {
   return row * (2 * stride) + ((chunk ^ (row & 7)) << 4);
 }
 
-// The addresses that one thread of a warp gives to the instruction ldmatrix: each is that of 8 elements in a row of the
-// 16 x 16 block that begins at (row, chunk) of a tile; row is a multiple of 8, chunk a multiple of 2. The four 8 x 8
-// matrices of the block are numbered down first, or across first. Tiles begin at multiples of a row's bytes, so that a
-// bit operation on the whole address changes the chunk.
+// The addresses that one thread of a warp gives to the instruction ldmatrix: each is the address of 8 elements in a row
+// of the 16 x 16 block that begins at (row, chunk) of a tile; row is a multiple of 8, chunk a multiple of 2. The four 8
+// x 8 matrices of the block are numbered down first, or across first. Tiles begin at multiples of a row's bytes, so
+// that a bit operation on the whole address changes the chunk.
 template <int stride>
 struct Reader {
   std::uint32_t begin;  // address in shared memory that this thread uses for the tile's first block
@@ -39,7 +40,7 @@ __device__ inline Reader<stride> across_first(std::uint32_t tile) {
   return {tile + place_of<stride>((l & 7) + ((l >> 4) << 3), (l >> 3) & 1)};
 }
 
-// Row and column, in a 16 x 8 block of results, of the result number i (0 to 3) of this thread.
+// Return the row and the column, in a 16 x 8 block of results, of the result number i (0 to 3) of this thread.
 __device__ inline int result_row(int i) { return static_cast<int>(threadIdx.x % 32) / 4 + 8 * (i / 2); }
 __device__ inline int result_column(int i) { return 2 * static_cast<int>(threadIdx.x % 4) + i % 2; }
 

@@ -9,8 +9,9 @@
 
 #include "kernels/cuda/tensor.h"
 
-// Loops of the memory-bound kernels over tensors. Every thread takes a pack: `width` neighbouring elements, 8 if all
-// rows are 16-byte aligned, else 1. A kernel is a functor that is called with the position of a pack.
+// This header has the loops of the memory-bound kernels over tensors. Every thread takes a pack: `width` neighbouring
+// elements, 8 if all rows are 16-byte aligned, else 1. A kernel is a functor that is called with the position of a
+// pack.
 namespace orrery::kernels::cuda {
 
 constexpr unsigned kBlock = 256;  // number of threads of a thread block
@@ -50,8 +51,8 @@ void with_width(bool wide, const F& f) {
 }
 
 inline bool is_wide(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
-// Whether every row begins at a multiple of 16 bytes and consists of whole packs of 8. An absent tensor counts as
-// aligned.
+// Returns whether every row begins at a multiple of 16 bytes and consists of whole packs of 8. An absent tensor counts
+// as aligned.
 template <class Void>
 bool is_wide(const BasicMatrix<Void>& m) {
   return m.data == nullptr || (is_wide(m.data) && m.stride * bytes_of(m.type) % 16 == 0 && m.columns % kWide == 0);

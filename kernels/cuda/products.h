@@ -7,7 +7,8 @@
 
 namespace orrery::kernels::cuda {
 
-// The epilogue: an operation on a product's result before it is stored. gelu is cuBLASLt's, the tanh approximation.
+// The epilogue: an operation on a product's result before the result is stored. gelu is cuBLASLt's GeLU, the tanh
+// approximation.
 //   bias             adds bias(columns)
 //   gelu_aux_bias    stores x + bias in aux, then applies GeLU
 //   dgelu            multiplies by GeLU's derivative at aux
@@ -31,8 +32,8 @@ struct Product {
 };
 
 // The algorithm that cuBLASLt's heuristic chose, for information: cublasLtMatmulTile_t, cublasLtMatmulStages_t and so
-// on, as numbers, and the size of the tile (0 if the library has no name for it). Values that the library does not
-// report keep the defaults below.
+// on, as numbers, and the numbers of rows and columns of a tile of the result (0 if the library has no name for the
+// tile). Fields that the library does not report keep the defaults below.
 struct Algorithm {
   int id = -1, tile = 0, stages = 0, split_k = 1, cluster = 0;
   int tile_rows = 0, tile_columns = 0;
@@ -40,11 +41,11 @@ struct Algorithm {
   std::int64_t workspace = 0;
 };
 
-// Matrix products with cuBLASLt: fp32 sums, tensor cores for 16 bits, and for fp32 if tf32 is allowed. Keeps a handle,
-// a workspace and one algorithm per shape, so it asks the heuristic once per shape. Calls on different streams must not
-// run at once, because they share the workspace. The same GPU and library give the same bits. multiprocessors: number
-// of the GPU's multiprocessors that products may use (0: all), for measuring products while communication kernels use
-// the rest.
+// Matrix products with cuBLASLt: fp32 sums, tensor cores for 16 bits, and for fp32 if tf32 is allowed. The object keeps
+// a handle, a workspace and one algorithm per shape, so it asks the heuristic once per shape. Calls on different
+// streams must not run at once, because they share the workspace. The same GPU and library give the same bits.
+// multiprocessors: number of the GPU's multiprocessors that products may use (0: all), for measuring products while
+// communication kernels use the rest.
 class Products {
  public:
   explicit Products(bool tf32 = false, std::int64_t workspace_bytes = std::int64_t{32} << 20, int multiprocessors = 0);

@@ -16,7 +16,7 @@ struct Biases {
 void residual(ConstMatrix base, ConstMatrix x, Biases biases, double probability, const std::uint8_t* mask, Matrix y,
               cudaStream_t stream);
 
-// dropout_mask() and residual() in one pass: draws the mask, writes it, and applies it.
+// Does the work of dropout_mask() and residual() in one pass: draws the mask, writes it, and applies it.
 void residual_drawing(ConstMatrix base, ConstMatrix x, Biases biases, const Dropout& dropout, std::uint8_t* mask,
                       Matrix y, cudaStream_t stream);
 

@@ -5,8 +5,8 @@
 namespace orrery::kernels::cuda {
 namespace {
 
-// Calls f(column, first, last) for each pack of `width` columns (keys) that a thread takes. The mask lets the query
-// attend to elements [first, last) of the pack that begins at `column`.
+// Calls f(column, first, last) for each pack of `width` columns (keys) that a thread takes: the pack begins at
+// `column`, and the mask lets the query attend to the pack's elements [first, last).
 template <int width, class F>
 __device__ void over_seen(const Team& team, std::int64_t columns, KeyRange seen, const F& f) {
   team.over<width>(columns, [&](std::int64_t c) {

@@ -79,7 +79,7 @@ BasicMatrix<Void> columns_of(BasicMatrix<Void> m, std::int64_t first, std::int64
   return {element_at(m.data, m.type, first), m.type, m.rows, count, m.stride};
 }
 
-// A view of heads [first, first + heads) among the packed columns of m, as in kernels/common/matrix.h.
+// Returns a view of heads [first, first + heads) among the packed columns of m, as in kernels/common/matrix.h.
 template <class Void>
 BasicHeads<Void> heads_of(BasicMatrix<Void> m, std::int64_t batch, std::int64_t first, std::int64_t heads,
                           std::int64_t head_dim) {

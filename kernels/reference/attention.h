@@ -33,7 +33,7 @@ void softmax_gradient(Matrix<const T> probabilities, Matrix<T> gradient) {
   }
 }
 
-// Attention probabilities as (batch, heads, query, key).
+// Returns attention probabilities, shape (batch, heads, query, key).
 template <class T>
 std::vector<T> attention_probabilities(Heads<const T> q, Heads<const T> k, T scale, const CausalMask& mask) {
   std::vector<T> p(q.batch * q.heads * q.rows * k.rows);

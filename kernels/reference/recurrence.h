@@ -11,7 +11,8 @@ namespace orrery::kernels::reference {
 
 inline double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Causal convolution over the tokens. x is (tokens, columns), weight (columns, taps), bias (columns) or empty.
+// Computes a causal convolution over the tokens. x is (tokens, columns), weight (columns, taps), bias (columns) or
+// empty.
 inline std::vector<double> convolve(const std::vector<double>& x, const std::vector<double>& weight,
                                     const std::vector<double>& bias, std::int64_t columns) {
   const auto taps = static_cast<std::int64_t>(weight.size()) / columns;
@@ -79,7 +80,7 @@ inline std::vector<double> scan(const RecurrenceShape& s, const RecurrenceInputs
   return y;
 }
 
-// RMS norm with a gate. x and gate are (rows, columns); weight is (width) or (columns).
+// Computes RMS norm with a gate. x and gate are (rows, columns); weight is (width) or (columns).
 inline std::vector<double> gated_norm(const GatedNormShape& s, const std::vector<double>& x,
                                       const std::vector<double>& gate, const std::vector<double>& weight,
                                       std::int64_t columns) {

@@ -6,8 +6,13 @@
 namespace orrery {
 
 // The part of a layer that moves information between tokens: softmax attention, a recurrence whose state passes over
-// the tokens (RecurrenceRule), or none.
-enum class Mixer : std::uint8_t { attention, recurrence, none };
+// the tokens (RecurrenceRule), or none. The last three are those of DeepSeek-V4's technical report (section 2.3): every
+// token attends to a window of tokens; compressed_sparse adds the keys of short runs of tokens that an index chooses,
+// and heavily_compressed adds the keys of all long runs before the token.
+enum class Mixer : std::uint8_t { attention, recurrence, none, windowed, compressed_sparse, heavily_compressed };
+
+// Returns whether a mixer's keys are those of Model::compressed_attention.
+constexpr bool shares_keys(Mixer mixer) { return mixer >= Mixer::windowed; }
 
 // A kind of layers: the mixer, and whether an MLP or experts follow it.
 struct LayerKind {
@@ -29,6 +34,9 @@ inline constexpr LayerKindRow kLayerKinds[] = {
     {"attention_alone", "attention without an MLP", {Mixer::attention, false}},
     {"recurrence_alone", "a recurrence without an MLP", {Mixer::recurrence, false}},
     {"feed_forward", "an MLP or experts alone", {Mixer::none, true}},
+    {"windowed", "attention to a window of keys that all heads share, and an MLP or experts", {Mixer::windowed, true}},
+    {"compressed_sparse", "such a window and chosen compressed keys", {Mixer::compressed_sparse, true}},
+    {"heavily_compressed", "such a window and all heavily compressed keys", {Mixer::heavily_compressed, true}},
 };
 
 // The rule by which a recurrence updates its state, a matrix (key_dim, value_dim) for each head. With keys k, values v

@@ -44,7 +44,8 @@ Moves ring_reduce_scatter(int n) {
   return all;
 }
 
-// A pipelined ring broadcast: the chunks follow each other along the chain of ranks 0, 1, ..., n-1.
+// Returns the moves of a pipelined ring broadcast: the chunks follow each other along the chain of ranks 0, 1, ...,
+// n-1.
 Moves ring_broadcast(int n) {
   Moves all{n, n, n, {}};
   for (int round = 0; round < 2 * (n - 1); ++round) {
@@ -55,7 +56,8 @@ Moves ring_broadcast(int n) {
   return all;
 }
 
-// The same moves backwards in time: rounds and directions are reversed, and `add` says whether they now add or replace.
+// Returns the same moves backwards in time: rounds and directions are reversed. add: whether the reversed moves add
+// chunks instead of replacing them.
 Moves reversed(Moves all, bool add) {
   const int last = rounds(all) - 1;
   for (Move& m : all.moves) {
@@ -69,7 +71,7 @@ Moves reversed(Moves all, bool add) {
 
 Moves ring_reduce(int n) { return reversed(ring_broadcast(n), true); }
 
-// Binomial tree: after round k the first 2^(k+1) ranks have all data.
+// Returns the moves of a binomial tree: after round k the first 2^(k+1) ranks have all data.
 Moves tree_broadcast(int n) {
   Moves all{n, 1, 1, {}};
   for (int round = 0, have = 1; have < n; ++round, have *= 2) {
@@ -131,9 +133,9 @@ int append_sub_tree(Moves& all, int first, int last, int chunk, int shift) {
   return rank;
 }
 
-// Two binary trees with half of the data each, the second shifted by one rank so that inner ranks of one are mostly
-// leaves of the other (Sanders, Speck, Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and
-// scan): reduction up both trees, then broadcast down both.
+// Returns the moves of an all-reduce by two binary trees with half of the data each: reduction up both trees, then
+// broadcast down both. The second tree is shifted by one rank so that inner ranks of one are mostly leaves of the other
+// (Sanders, Speck, Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and scan).
 Moves double_tree_all_reduce(int n) {
   Moves all{n, 2, 2, {}};
   append_sub_tree(all, 0, n - 1, 0, 0);
@@ -148,9 +150,9 @@ Moves double_tree_all_reduce(int n) {
   return all;
 }
 
-// Recursive doubling: in each round every rank exchanges all its data with the rank whose number differs in one bit.
-// Ranks beyond the largest power of two first add their data to a partner's, and get the result from it in the last
-// round.
+// Returns the moves of recursive doubling: in each round every rank exchanges all its data with the rank whose number
+// differs in one bit. Ranks beyond the largest power of two first add their data to a partner's, and get the result
+// from the partner in the last round.
 Moves recursive_doubling_all_reduce(int n) {
   Moves all{n, 1, 1, {}};
   int power = 1;
@@ -165,8 +167,8 @@ Moves recursive_doubling_all_reduce(int n) {
   return all;
 }
 
-// Bruck's all-gather: round k doubles the number of chunks of every rank. Rank r gets the next 2^k chunks from rank r +
-// 2^k, or as many as it still lacks.
+// Returns the moves of Bruck's all-gather: round k doubles the number of chunks of every rank. Rank r gets the next 2^k
+// chunks from rank r + 2^k, or as many as it still lacks.
 Moves bruck_all_gather(int n) {
   Moves all{n, n, n, {}};
   for (int round = 0, have = 1; have < n; ++round, have *= 2) {
@@ -274,7 +276,8 @@ std::vector<double> bytes_sent(const Moves& all, Bytes bytes) {
 }
 
 Seconds time_of(const Moves& all, Bytes bytes, Seconds alpha, double GBps) {
-  // Number of chunks on the busiest link of each round, summed over rounds in integers, so that closed forms are exact
+  // chunks: the number of chunks on the busiest link of each round, summed over rounds in integers, so that the result
+  // agrees exactly with closed forms.
   std::int64_t chunks = 0;
   for (std::size_t i = 0; i < all.moves.size();) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(all.ranks), 0), in = out;

@@ -33,8 +33,8 @@ enum class CollectiveKind : std::uint8_t {
 // Number of types at the front of the list: those that collective libraries such as NCCL have
 inline constexpr int kCollectiveKinds = 7;
 
-// Whether every rank of a collective exchanges messages only with a few central ranks (the root, or parameter servers),
-// in one round. A push through a chain of servers has further rounds along the chain.
+// Returns whether every rank of a collective exchanges messages only with a few central ranks (the root, or parameter
+// servers), in one round. A push through a chain of servers has further rounds along the chain.
 inline bool is_star(CollectiveKind kind) { return kind >= CollectiveKind::gather; }
 
 std::string_view name_of(CollectiveKind kind);
@@ -77,9 +77,9 @@ struct CollectiveAlgorithm {
 std::span<const CollectiveAlgorithm> collective_algorithms();
 const CollectiveAlgorithm& find_collective(std::string_view name);  // throws Error listing the known names
 
-// The moves of a collective whose messages all go between rank 0 and every other rank, or between every worker and
-// every server, in one round. A push has one more round for each further server in a chain. servers: number of pieces
-// of a push or pull; copies: number of servers that hold each piece.
+// Returns the moves of a collective whose messages all go between rank 0 and every other rank, or between every worker
+// and every server, in one round. A push has one more round for each further server in a chain. servers: number of
+// pieces of a push or pull; copies: number of servers that hold each piece.
 Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies = 1);
 
 // Runs the moves on integers. Returns "" if every rank ends with the result that this type of collective promises, else
@@ -88,22 +88,23 @@ std::string run_on_integers(CollectiveKind kind, const Moves& moves);
 
 int rounds(const Moves& moves);
 
-// Bytes that each rank sends, in rank order; `bytes` is the size of a rank's complete buffer (all_gather: of its
-// result).
+// Returns the bytes that each rank sends, in rank order; `bytes` is the size of a rank's complete buffer (all_gather:
+// the complete result).
 std::vector<double> bytes_sent(const Moves& moves, Bytes bytes);
 
-// Time on links that send and receive at the same time with GBps in each direction per rank: every round lasts alpha
-// plus the time of the bytes that its busiest rank sends or receives, and rounds follow each other. With n ranks, S
-// bytes and B bytes/s this is
+// Returns the time of a collective, seconds, on links that send and receive at the same time, with a rate of GBps in
+// each direction per rank: every round lasts alpha plus the time of the bytes that the round's busiest rank sends or
+// receives, and rounds follow each other. With n ranks, S bytes and B bytes/s this time is
 //   ring all_reduce, broadcast, reduce: 2(n-1)(alpha + S/(nB));  ring all_gather, reduce_scatter: (n-1)(alpha + S/(nB))
 //   tree: 2 ceil(log2 n)(alpha + S/B);  pairwise all_to_all: (n-1)(alpha + S/(nB))
 //   recursive_doubling: (floor(log2 n) + (0 or 2))(alpha + S/B);  bruck: ceil(log2 n) alpha + (n-1)/n S/B
 // (Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication Operations in MPICH, sections 4-5).
 Seconds time_of(const Moves& moves, Bytes bytes, Seconds alpha, double GBps);
 
-// Bytes that the busiest rank sends in a bandwidth-optimal algorithm, rounded up: 2S(n-1)/n for all_reduce, S(n-1)/n
-// for all_gather, reduce_scatter, all_to_all and scatter, S for broadcast, reduce, shift and push, S/n for gather; 0
-// for one rank. For pull, where the bytes depend on the number of servers, the upper bound S is returned.
+// Returns the bytes that the busiest rank sends in a bandwidth-optimal algorithm, rounded up. With n ranks and S bytes:
+// 2S(n-1)/n for all_reduce, S(n-1)/n for all_gather, reduce_scatter, all_to_all and scatter, S for broadcast, reduce,
+// shift and push, S/n for gather; 0 for one rank. For pull, where the bytes depend on the number of servers, the upper
+// bound S is returned.
 Bytes bytes_per_rank(CollectiveKind kind, std::int64_t ranks, Bytes bytes);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Checks of collectives: their moves of chunks are carried out on integers.
+// This file checks collectives: it carries out their moves of chunks on integers.
 #include <span>
 #include <vector>
 
@@ -16,14 +16,14 @@ struct Cell {
 
 using Cells = std::vector<std::vector<Cell>>;  // for each rank, its chunks
 
-// The initial value of a chunk on a rank: different for every (rank, chunk), and such that no two sums of different
-// terms are equal by chance.
+// Returns the initial value of a chunk on a rank. Values are different for every (rank, chunk), and such that no two
+// sums of different terms are equal by chance.
 std::int64_t initial(int rank, int chunk) {
   const auto x = static_cast<std::uint64_t>(rank * 65537 + chunk + 1) * 0x9E3779B97F4A7C15ULL;
   return static_cast<std::int64_t>(x >> 24);
 }
 
-// The number of the chunk that a server holds; a negative number for a worker.
+// Returns the number of the chunk that a server holds; a negative number for a worker.
 int server_of(const Moves& all, int rank) {
   const int server = rank - (all.ranks - all.chunks * all.copies);
   return server < 0 ? server : server % all.chunks;
@@ -78,8 +78,8 @@ bool holds_at_end(CollectiveKind kind, const Moves& all, int rank, int chunk) {
   return false;
 }
 
-// The value that a chunk must end with: the sum of its values on all ranks that held it at the start (on one rank: that
-// rank's value).
+// Returns the value that a chunk must end with: the sum of the chunk's initial values over all ranks that hold the
+// chunk at the start.
 std::int64_t wanted(CollectiveKind kind, const Moves& all, int chunk) {
   std::int64_t sum = 0;
   for (int rank = 0; rank < all.ranks; ++rank) {

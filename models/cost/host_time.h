@@ -6,10 +6,10 @@
 
 namespace orrery {
 
-// The time that the host takes to call and launch an op in a software stack, seconds: the time of the call through the
-// framework, which is shorter if autograd makes the call in backward (Software::Host::backward_call_share) and which
-// compiled code does not take, and the time to launch the op's kernels or collective. A captured CUDA graph launches
-// all ops at once, so that no op takes host time.
+// Returns the time that the host takes to call and launch an op in a software stack, seconds: the time of the call
+// through the framework, which is shorter if autograd makes the call in backward (Software::Host::backward_call_share)
+// and which compiled code does not take, and the time to launch the op's kernels or collective. A captured CUDA graph
+// launches all ops at once, so that no op takes host time.
 Seconds host_time(const Op& op, const Software& software);
 
 // The host time of a transformer layer in addition to calling and launching its ops (Software::Host::layer_us), in the

@@ -7,8 +7,18 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
+#include "models/cost/generation_figures.h"
 
 namespace orrery {
+
+int kernels_of(const Work& work, const Profile& profile) {
+  const int all = kernels_of(work);
+  if (!profile.generates) return all;
+  const bool fused = std::holds_alternative<Cast>(work) || std::holds_alternative<Rotary>(work) ||
+                     std::holds_alternative<Residual>(work) || std::holds_alternative<SoftCap>(work);
+  return fused ? 0 : std::min(1, all);
+}
+
 namespace {
 
 bool linear(const Gemm& g) { return g.heads == 0; }
@@ -24,16 +34,24 @@ struct KernelTime {
   const Profile& profile;
   std::string_view attention;
 
-  double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
+  double bandwidth() const {
+    return gpu.memory_GBps * 1e9 * (profile.generates ? generation_figures().memory_part : profile.memory.fraction);
+  }
+  // Products of few rows wait for their weights.
+  Seconds weights_wait(double bytes) const {
+    const double start = profile.generates ? generation_figures().product_start_us * kMicrosecond : 0;
+    return start + bytes / bandwidth();
+  }
 
-  // The part of the time of a result's memory traffic that no product hides. A tile writes its result, and reads the
-  // values that the result is added to, when its product is done, and all tiles of a wave do so at the same time.
+  // Returns the part of the time of a result's memory traffic that is not hidden behind a product's arithmetic. A tile
+  // writes its result, and reads the values that the result is added to, when its product is done, and all tiles of a
+  // wave do so at the same time.
   Seconds exposed_result(double elements, Bytes bytes, bool accumulate) const {
     return profile.gemm.exposed_result * elements * static_cast<double>(bytes) * (accumulate ? 2 : 1) / bandwidth();
   }
 
-  // The time of a product. Its tiles are spread over the multiprocessors in waves; a partly filled last wave costs
-  // between its share of a wave and a complete wave (the profile's `smoothing`).
+  // Returns the time of a product. Its tiles are spread over the GPU's multiprocessors in waves; a partly filled last
+  // wave costs between its share of a complete wave and a complete wave (the profile's `smoothing`).
   Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
     const double tiles =
         static_cast<double>(ceil_div(g.m * g.pieces, tile.rows) * ceil_div(g.n, tile.columns) * g.batch * splits);
@@ -51,6 +69,14 @@ struct KernelTime {
     return counted * (profile.gemm.prologue_us * kMicrosecond + flops / rate) / pieces + partial;
   }
 
+  // Bytes of a product's operands and result. NVFP4 has half a byte an element, and a scale of a byte for 16 elements.
+  double bytes_of(const Gemm& g, bool eight_bit) const {
+    const double bytes = cost_of(g, eight_bit ? 1 : width).bytes;
+    if (op.precision != Precision::nvfp4 || !eight_bit || !profile.generates) return bytes;
+    const double operands = static_cast<double>(g.k) * static_cast<double>(g.m + g.n) * static_cast<double>(g.batch);
+    return bytes - operands * (1 - 0.5625);
+  }
+
   Seconds operator()(const Gemm& g) const {
     const bool eight_bit = linear(g) && is_eight_bit(op.precision);
     const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
@@ -62,11 +88,11 @@ struct KernelTime {
     const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
     // The measured rate of the products of unfused attention already includes the time of the exposed result.
     if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);
-    return std::max(best, cost_of(g, eight_bit ? 1 : width).bytes / bandwidth());
+    return std::max(best, weights_wait(bytes_of(g, eight_bit)));
   }
 
-  // The products of all experts together fill the multiprocessors, whether they run on several streams or in one
-  // grouped kernel.
+  // Experts' products: all of them together fill the multiprocessors, whether they run on several streams or in one
+  // grouped kernel. So they are timed as one batched product.
   Seconds operator()(const GroupedGemm& g) const {
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
     const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
@@ -82,10 +108,13 @@ struct KernelTime {
       best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), profile.gemm.grouped_fraction));
     const double elements = static_cast<double>(one.m) * static_cast<double>(one.n) * static_cast<double>(one.batch);
     best += exposed_result(elements, g.result_bytes, g.accumulate);
-    return std::max(best, cost_of(g, width).bytes / bandwidth());
+    const double part = !profile.generates || !is_eight_bit(op.precision) ? 1
+                        : op.precision == Precision::nvfp4                ? 0.28
+                                                                          : 0.5;
+    return std::max(best, weights_wait(part * cost_of(g, width).bytes));
   }
 
-  // The three products of an iteration, for all matrices.
+  // The three products of an iteration of the orthogonalization (Muon's Newton-Schulz iteration), for all matrices.
   Seconds operator()(const Orthogonalize& o) const {
     const std::int64_t m = std::min(o.rows, o.columns), n = std::max(o.rows, o.columns);
     const auto time = [&](std::int64_t columns, std::int64_t inner) {
@@ -108,8 +137,12 @@ struct KernelTime {
   Seconds operator()(const FlashAttention& a) const {
     if (a.pairs == 0)  // no query attends to any key
       return find_attention(profile, attention).start_us * kMicrosecond;
-    return attention_time(a, cost_of(a, width).flops, keys_per_query(a), a.head_dim) +
-           merged_bytes(a, width) / bandwidth();
+    const Cost cost = cost_of(a, width);
+    const Seconds time =
+        attention_time(a, cost.flops, keys_per_query(a), a.head_dim) + merged_bytes(a, width) / bandwidth();
+    // Few queries of a long cache wait for the cache's bytes.
+    const double start = generation_figures().attention_start_us * kMicrosecond;
+    return a.cached == 0 ? time : std::max(time, start + cost.bytes / bandwidth());
   }
 
   Seconds start(int kernels) const { return profile.memory.start_us * kMicrosecond * kernels; }
@@ -123,7 +156,8 @@ struct KernelTime {
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.recurrence.scan_fraction;
     return start(kernels_of(s)) + std::max(cost.flops / rate, cost.bytes / bandwidth());
   }
-  // Products of many small heads, at the rate of batched products; the choice of the best passes over the scores.
+  // Scores of an index (sparse attention): products of many small heads run at the rate of batched products; the choice
+  // of the tokens with the highest scores passes over the scores in memory.
   Seconds operator()(const IndexScores& i) const {
     const Cost cost = cost_of(i, width);
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.gemm.tiles.front().efficiency *
@@ -137,18 +171,18 @@ struct KernelTime {
   Seconds operator()(const MemoryBound& work) const {
     const Cost cost = cost_of(work, width);
     const double vector_peak = peak_flops(gpu, Precision::fp32) * profile.vector_fraction;
-    return profile.memory.start_us * kMicrosecond * kernels_of(work) +
+    return profile.memory.start_us * kMicrosecond * kernels_of(op.work, profile) +
            std::max(cost.bytes / bandwidth(), cost.flops / vector_peak);
   }
 };
 
-// The formulas as laws, which extend samples to other sizes (Law in measured_times.h). Kinds of ops whose formula needs
-// more than sizes and amount have no law.
+// The formulas as laws, by which a time between or beyond samples is extended from samples of other sizes (Law in
+// measured_times.h). A kind of op whose formula needs more than sizes and an amount of work has no law.
 struct LawOf {
   KernelTime planned;  // computes the time of the task as it is in the plan
   KernelTime sampled;  // computes the time of the task as calibration measures it, in 16 or 32 bits
 
-  // The samples are single products that are not cut into pieces.
+  // The samples are single products that are not cut into pieces, so the law is that of such products.
   Law operator()(const Gemm& g) const {
     if (!linear(g)) return {};
     const auto of_sample = [time = sampled, one = g](const std::vector<double>& sizes, double) mutable {
@@ -160,7 +194,7 @@ struct LawOf {
     };
     return {of_sample, planned(g)};
   }
-  // The samples have no dropout, and their queries attend to some keys.
+  // The samples have no dropout, and their queries attend to some keys, so the law is that of such ops.
   Law operator()(FlashAttention a) const {
     const Seconds task = planned(a);
     a.drops = false;

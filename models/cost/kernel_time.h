@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// The time that one task computes on an otherwise idle device, seconds; 0 for transfers. If the profile has samples of
-// the op's kind (models/trace/measured_times.h), the time comes from these; if it has formulas too, they extend the
-// samples to other sizes. Otherwise the time comes from formulas for GPUs:
+// Returns the time that one task computes on an otherwise idle device, seconds; 0 for transfers. If the profile has
+// samples of the op's kind (models/trace/measured_times.h), the time comes from these; if it has formulas too, they
+// extend the samples to other sizes. Otherwise the time comes from formulas for GPUs:
 //   products   waves of tiles: number of waves * (prologue + 2 tm tn k / (peak of a multiprocessor * efficiency)), for
 //     the best of the profile's tile sizes tm * tn and of cutting k into 1, 2, 4 or 8 parts, whose results are then
 //     added; never less than the time of its memory traffic. A piece of a product takes its share of the complete
@@ -21,5 +21,10 @@ namespace orrery {
 //   other ops  start + bytes / bandwidth, never less than the time of their arithmetic
 // Waves of a product: NVIDIA, Matrix Multiplication Background (DU-09799); NeuSight (2407.13853).
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention);
+
+// The number of kernels that do this work. Inference stacks run all experts' products as one kernel, and do some work
+// within the kernel before or after it, which counts 0: residual sums and quantisation with norms and activations
+// (fused_add_rms_norm_quant in vLLM and TensorRT-LLM), rotation and the copy into the cache with attention.
+int kernels_of(const Work& work, const Profile& profile);
 
 }  // namespace orrery

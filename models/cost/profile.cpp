@@ -21,7 +21,7 @@ constexpr std::int64_t kLargestTile = 65536, kWidestHead = 65536;
 
 constexpr const char* kProfileAdvice = "write it with orrery calibrate";
 
-// A number stored as {"value": x, "source": "..."}, so that every constant has its source next to it.
+// Reads a number that is stored as {"value": x, "source": "..."}, so that every constant has its source next to it.
 double constant(const JsonValue& section, const char* key, double least, double most) {
   const auto found = section.find(key);
   if (!found || !found->is_object() || !found->find("value"))
@@ -29,14 +29,14 @@ double constant(const JsonValue& section, const char* key, double least, double 
   return found->at("value").number(least, most);
 }
 
-// The hash of a profile file's contents (FNV-1a, 64 bits), which is only meant to tell two profiles apart.
+// Returns the hash of a profile file's contents (FNV-1a, 64 bits), which is only meant to tell two profiles apart.
 std::string hash_of(std::string_view text) {
   std::uint64_t h = 14695981039346656037ULL;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return fmt::format("{:016x}", h);
 }
 
-// The elements of a list, which must have at least one element.
+// Returns the elements of a list, which must have at least one element.
 std::vector<JsonValue> filled_list(const JsonValue& section, const char* key) {
   std::vector<JsonValue> list = section.at(key).items();
   if (list.empty()) section.at(key).fail("is empty; name at least one");

@@ -14,16 +14,16 @@
 
 namespace orrery {
 
-// A tile size of a GPU's matrix-product kernels, and the fraction of a multiprocessor's peak rate that they reach with
-// it.
+// A tile size of a GPU's matrix-product kernels, in elements of the result, and the fraction of a multiprocessor's peak
+// rate that kernels reach with this tile size.
 struct Tile {
   std::int64_t rows = 128, columns = 128;
   double efficiency = 0.8;
 };
 
-// Rates that a fused attention kernel reaches for one head dimension. forward_fraction, backward_fraction: fractions of
-// the 16-bit peak, counting only the FLOPs that the mask does not skip. forward_keys, backward_keys: a fixed cost of
-// every query (diagonal blocks, prologue), expressed as a number of additional keys.
+// The rates that a fused attention kernel reaches for one head dimension. forward_fraction, backward_fraction:
+// fractions of the 16-bit peak, counting only the FLOPs that the mask does not skip. forward_keys, backward_keys: a
+// fixed cost of every query (diagonal blocks, prologue), expressed as a number of additional keys.
 struct AttentionHead {
   std::int64_t head_dim = 128;
   double forward_fraction = 0, backward_fraction = 0;
@@ -31,8 +31,8 @@ struct AttentionHead {
 };
 
 struct AttentionKernel {
-  std::string name;  // name of the kernel: "fa2", "cudnn"
-  double start_us = 0;
+  std::string name;                  // name of the kernel: "fa2", "cudnn"
+  double start_us = 0;               // fixed start-up time of the kernel, microseconds
   std::vector<AttentionHead> heads;  // rates for each head dimension, in ascending order of dimension
   // factors by which the forward and backward rates change if there is dropout
   double forward_dropout = 1, backward_dropout = 1;
@@ -54,12 +54,13 @@ struct Profile {
     // Fraction of the tiles' rate that the products of experts reach, whether each expert has its own kernel or all
     // share one
     double grouped_fraction = 1;
-    // Fraction of the time to write a result to memory and to read what it is added to that the product does not hide
+    // Fraction of the time to write a result to memory, and to read the values it is added to, that arithmetic does not
+    // hide
     double exposed_result = 0;
   } gemm;
 
-  // Attention kernels by name. A software stack names the kernel that it uses; if it is not listed, the first one is
-  // used
+  // Attention kernels by name. A software stack names the kernel that it uses; if the profile does not have that
+  // kernel, the first one is used
   std::vector<AttentionKernel> attention;
 
   struct {
@@ -67,26 +68,29 @@ struct Profile {
     double start_us = 0;  // fixed start-up time of every memory-bound kernel, microseconds
   } memory;
 
-  // Kernels of recurrences: part of the nominal bandwidth that their short convolution reaches, and part of the 16-bit
-  // peak that the products of their chunks reach.
+  // Kernels of recurrences: the fraction of the nominal memory bandwidth that the short convolution reaches, and the
+  // fraction of the 16-bit peak that the products of the scan's chunks reach.
   struct {
     double convolution_fraction = 0.5, scan_fraction = 0.05;
   } recurrence;
 
-  double kernel_gap_us = 0;      // gap between two kernels of a stream
-  double vector_fraction = 0.5;  // part of the fp32 peak that kernels outside tensor cores reach
-  // Further slow-down of compute while a transfer runs, per share of the multiprocessors that it occupies
+  double kernel_gap_us = 0;      // gap between two kernels of a stream, microseconds
+  double vector_fraction = 0.5;  // fraction of the fp32 peak that kernels outside tensor cores reach
+  // The fraction by which compute slows down while a transfer runs, over the share of the multiprocessors that the
+  // transfer occupies; it comes on top of the loss of these multiprocessors
   double contention = 0;
-  // Standard deviation, as a fraction of the mean, of the speed of products among GPUs of one model
+  // Standard deviation, over the GPUs of one model, of the speed of matrix products, as a fraction of the mean speed
   double spread = 0;
 
   MeasuredTimes measured;
-  // Clocks and power of the device during each of the runs in which it was measured, in their order.
+  // Clocks and power of the device during each run in which the device was measured, in the order of the runs.
   std::vector<Conditions> conditions;
-  // Logs of a cluster's own NCCL about its communicators; they take precedence over Orrery's port of NCCL's model.
+  // Logs of a cluster's own NCCL about its communicators; logged figures take precedence over Orrery's port of NCCL's
+  // model.
   std::vector<LoggedNccl> nccl;
-  // Whether the profile was imported and so lacks some times: these come from the built-in profile of the spec's GPU
-  // (sim/predict/predict.h, profile_for).
+  bool generates = false;  // whether kernels are those of generated text (generation_figures.h)
+  // Whether the profile was imported and so lacks some times: the missing times come from the built-in profile of the
+  // spec's GPU (sim/predict/predict.h, profile_for).
   bool rest_built_in = false;
   Bytes memory_bytes = 0;  // memory of the device, for clusters whose spec does not state it
   // The device and circumstances of the measurement, as pairs of strings: {"device", "AMD EPYC, 1 thread"}, {"date",
@@ -94,22 +98,24 @@ struct Profile {
   std::vector<std::pair<std::string, std::string>> fingerprint;
 };
 
-// The attention kernel of that name, else the profile's first kernel; reports say if another kernel is used instead.
+// Returns the attention kernel with this name, else the profile's first kernel; reports say if another kernel is used
+// instead.
 const AttentionKernel& find_attention(const Profile& profile, std::string_view name);
 
-// The rates for a head dimension: interpolated between the head dimensions that the kernel was measured for; outside
-// their range, the rates of the nearest one.
+// Returns the rates for a head dimension, interpolated between the head dimensions that the kernel was measured for;
+// outside the range of these, the rates of the nearest one.
 AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 
-// The profile of a GPU: the GPU's own, else that of its architecture. Throws Error if there is neither.
+// Returns the built-in profile of a GPU: the GPU's own, else the profile of its architecture. Throws Error if there is
+// neither.
 Profile find_profile(const Gpu& gpu);
 Profile load_profile(const std::string& path);  // Reads a measured profile; throws Error that names file and key
 Profile parse_profile(std::string_view text, const std::string& path);
-// Whether the profile has formulas, which can time ops that were not measured.
+// Returns whether the profile has formulas, which can time ops that were not measured.
 inline bool has_formulas(const Profile& profile) { return !profile.gemm.tiles.empty(); }
-// A profile as a JSON file's contents, with its measured and logged values only.
+// Returns the contents of a JSON profile file, with the profile's measured and logged values only.
 std::string to_json(const Profile& measured);
-// The value of a key of the profile's fingerprint, "" if the key is absent.
+// Returns the value of a key of the profile's fingerprint, "" if the key is absent.
 std::string_view fingerprint_of(const Profile& profile, std::string_view key);
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/families/config.h"
 #include "models/spec/model.h"
@@ -66,6 +67,12 @@ std::optional<SlidingWindow> read_window(const Config& config, const Family& fam
 
 // The kinds of Nemotron-H's layers, a letter each: M for Mamba, * for attention, - for an MLP, E for experts.
 std::string hybrid_letters(const Config& config, std::int64_t layers);
+
+// Sets the model's kinds of layers to the shortest run of kinds that, repeated, gives `kinds`, one for each layer.
+void set_kinds(Model& model, const std::vector<LayerKind>& kinds);
+
+// Reads the keys that only files of DeepSeek-V4 have.
+void read_deepseek_v4(const Config& config, Model& model);
 
 // Throws Error, with the reason and a way on, for a file of a model that is no stack of attention layers of one kind.
 void refuse_kinds(const Config& config);

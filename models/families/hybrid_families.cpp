@@ -19,6 +19,12 @@ constexpr std::string_view kQwen3NextSizes =
         "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
         "linear_num_value_heads": 32, "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512,
         "shared_expert_intermediate_size": 512, "partial_rotary_factor": 0.25})";
+constexpr std::string_view kDeepSeekV4Sizes =
+    R"({"head_dim": 512, "num_key_value_heads": 1, "q_lora_rank": 1024, "qk_rope_head_dim": 64,
+        "moe_intermediate_size": 2048, "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 6,
+        "scoring_func": "sqrtsoftplus", "sliding_window": 128, "o_groups": 8, "o_lora_rank": 1024,
+        "index_n_heads": 64, "index_head_dim": 128, "index_topk": 512, "hc_mult": 4, "hc_sinkhorn_iters": 20,
+        "num_nextn_predict_layers": 1})";
 constexpr std::string_view kQwen35Sizes =
     R"({"hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 32, "num_attention_heads": 16,
         "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 248320, "linear_conv_kernel_dim": 4,
@@ -30,17 +36,6 @@ constexpr std::string_view kQwen35MoeSizes =
         "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
         "linear_num_value_heads": 32, "num_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 512,
         "shared_expert_intermediate_size": 512})";
-
-// The shortest run of kinds that, repeated, gives all layers.
-void set_kinds(Model& m, const std::vector<LayerKind>& kinds) {
-  for (std::size_t n = 1; n <= kinds.size(); ++n) {
-    bool repeats = true;
-    for (std::size_t i = n; i < kinds.size() && repeats; ++i) repeats = kinds[i] == kinds[i % n];
-    if (!repeats) continue;
-    m.layer_kinds.assign(kinds.begin(), kinds.begin() + static_cast<std::ptrdiff_t>(n));
-    return;
-  }
-}
 
 // Qwen3-Next and Qwen3.5: every full_attention_interval-th layer has attention, or those that a list names.
 std::vector<LayerKind> qwen_kinds(const Config& config, const Model& m) {
@@ -125,9 +120,21 @@ constexpr Family kHybridFamilies[] = {
     {"deepseek_v32", "DeepseekV32ForCausalLM", kLatent | kSigmoid, "", Experts::deepseek, read_indexed},
     {"glm_moe_dsa", "GlmMoeDsaForCausalLM", kLatent | kSigmoid, R"({"n_shared_experts": 1})", Experts::deepseek,
      read_indexed},
+    {"deepseek_v4", "DeepseekV4ForCausalLM", kSigmoid | kNoWindow | kFourfold, kDeepSeekV4Sizes, Experts::deepseek,
+     read_deepseek_v4},
 };
 
 }  // namespace
+
+void set_kinds(Model& m, const std::vector<LayerKind>& kinds) {
+  for (std::size_t n = 1; n <= kinds.size(); ++n) {
+    bool repeats = true;
+    for (std::size_t i = n; i < kinds.size() && repeats; ++i) repeats = kinds[i] == kinds[i % n];
+    if (!repeats) continue;
+    m.layer_kinds.assign(kinds.begin(), kinds.begin() + static_cast<std::ptrdiff_t>(n));
+    return;
+  }
+}
 
 std::string hybrid_letters(const Config& config, std::int64_t layers) {
   std::string letters = config.text({"hybrid_override_pattern"});

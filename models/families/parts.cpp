@@ -50,7 +50,7 @@ std::string rotary_remark(const Config& text, const Model& m) {
   double part = text.real({"partial_rotary_factor", "rotary_pct"}, 1);
   if (const std::int64_t columns = text.count({"rotary_dim"}, 0); columns > 0 && m.head_dim > 0)
     part = static_cast<double>(columns) / static_cast<double>(m.head_dim);
-  if (m.positions != Positions::rope || m.mla || part >= 1) return "";
+  if (m.positions != Positions::rope || m.mla || m.compressed_attention || part >= 1) return "";
   return fmt::format("rotary positions: on {:.3g} % of each head, planned as on the whole", 100 * part);
 }
 

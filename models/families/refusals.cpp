@@ -16,7 +16,8 @@ struct RefusedKind {
 };
 
 constexpr std::string_view kWay =
-    "choose a decoder-only model of attention layers, Qwen3-Next or Nemotron-H, or give sizes under model:";
+    "choose a decoder-only model of attention layers, Qwen3-Next, Nemotron-H or DeepSeek-V4, or give sizes under "
+    "model:";
 constexpr std::string_view kPair = "an encoder-decoder, of which only decoders are built";
 constexpr std::string_view kEncoder = "an encoder, which does not predict a next token";
 constexpr std::string_view kState = "such layers with a state (Mamba, RWKV, recurrences) are not built";
@@ -24,8 +25,7 @@ constexpr std::string_view kLinear = "such layers of linear attention are not bu
 constexpr std::string_view kUnlike = "layers of unlike sizes are not built";
 
 constexpr std::string_view kIndexed = "sparse attention with such an index of its own is not built";
-constexpr std::string_view kCompressed =
-    "attention to compressed keys, routing by hashes and hyper-connections are not built";
+constexpr std::string_view kCompressed = "attention to compressed keys is built for DeepSeek-V4 alone";
 constexpr std::string_view kImages = "layers of attention to images are not built";
 
 constexpr RefusedKind kRefusedKinds[] = {
@@ -40,7 +40,6 @@ constexpr RefusedKind kRefusedKinds[] = {
      "lfm2 lfm2_moe plamo2 "},
     {kLinear, " minimax minimax_text_01 minimax_m1 kimi_linear bailing_moe_linear olmo_hybrid "},
     {kUnlike, " nemotron-nas deci decilm openelm gemma3n gemma3n_text "},
-    {kCompressed, " deepseek_v4 "},
     {kImages, " mllama mllama_text_model "},
     {"a bias on the logits is not built", " phi phimoe gptj codegen "},
     {"experts beside a dense MLP are not built", " arctic "},

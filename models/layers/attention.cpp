@@ -1,11 +1,12 @@
-// Attention: heads are cut over the tensor group; if there are fewer key/value heads than ranks, several ranks hold the
-// same key/value head.
+// This file records attention. Heads are cut over the tensor group; if there are fewer key/value heads than tensor
+// ranks, several ranks hold the same key/value head.
 #include "models/layers/attention.h"
 
 #include <algorithm>
 
 #include "models/layers/context_attention.h"
 #include "models/layers/gated_attention.h"
+#include "models/layers/generation.h"
 #include "models/layers/latent_attention.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/linear.h"
@@ -15,13 +16,13 @@
 namespace orrery {
 namespace {
 
-// The buffers and sizes of unfused attention, which its backward needs again. Scores and probabilities (batch, heads,
-// query, key) are written to memory. With dropout the probabilities, the mask and the dropped probabilities are kept: 5
-// a s^2 b bytes (Korthikanti et al. 2022).
+// The buffers and sizes of unfused attention; its backward uses them again. Scores and probabilities, of shape (batch,
+// heads, query, key), are written to memory. With dropout the probabilities, the dropout mask and the dropped
+// probabilities are kept until backward: 5 a s^2 b bytes (a heads, s tokens, b samples; Korthikanti et al. 2022).
 struct Unfused {
   HeadSlots heads;
   AttentionPart part;
-  std::int64_t q = 0, k = 0, d = 0, batch = 0;  // batch: number of samples * heads
+  std::int64_t q = 0, k = 0, d = 0, batch = 0;  // number of samples * query heads on this rank
   Bytes width = 2;
   std::int64_t query_heads = 0, kv_heads = 0;
   // without dropout, the ids `mask` and `dropped` are those of the buffer of the probabilities
@@ -47,9 +48,10 @@ struct Unfused {
 
 }  // namespace
 
-// Copies the packed projection, and in backward its gradient, as frameworks do that split or permute it. With several
-// memcpys, one after another, attention reads keys and values from the last buffer, and queries from the first one,
-// which also has keys and values.
+// Records copies of the packed QKV projection, and in backward of its gradient, for frameworks that split or permute
+// the projection before attention. Where a framework copies several times in a row (kernels.attention_copies),
+// attention reads keys and values from the last copy and queries from the first, whose memory also holds a second set
+// of keys and values; that memory stays allocated until backward.
 static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   const BlockContext& c = layer.context;
   const Cast copy = {c.rows * width, c.width, c.width};
@@ -76,8 +78,8 @@ static Id in_attention_layout(LayerTape& layer, Id qkv, std::int64_t width) {
   return qkv;
 }
 
-// A norm of all queries of a token, and one of all keys. If heads are cut over several ranks, the ranks sum their
-// squares first. Every rank holds the complete weights of the norm.
+// Records one norm over all query heads of a token together, and one over all key heads. If heads are cut over several
+// ranks, the ranks first sum their squares. Every rank holds the complete weights of both norms.
 static HeadSlots norms_of_all_heads(LayerTape& layer, Id qkv) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -122,13 +124,15 @@ static HeadSlots norms_of_all_heads(LayerTape& layer, Id qkv) {
   return {y, qkv};
 }
 
-// The learned attention sinks of this rank's heads, terms of the softmax's denominator; empty for models without sinks.
+// Adds the weights of the learned attention sinks of this rank's heads (each is one more term of the softmax's
+// denominator); returns an empty list for models without sinks.
 static std::vector<std::int32_t> sinks_of(LayerTape& layer) {
   if (!layer.model.attention_sinks) return {};
   return {layer.tape.parameter("attention.sinks", layer.heads, 1, Cut::rows)};
 }
 
-// Norms of queries and keys, head by head. Values have no norm: attention reads them from the projection.
+// Records norms of queries and keys, each head by itself. Values have no norm: attention reads them from the
+// projection.
 static HeadSlots head_norms(LayerTape& layer, Id qkv) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -155,7 +159,8 @@ static HeadSlots head_norms(LayerTape& layer, Id qkv) {
   return {y, qkv};
 }
 
-// Rotates queries and keys in place; backward rotates their gradients by the opposite angle, also in place.
+// Records the rotation of queries and keys by their positions (RoPE), in place; backward rotates their gradients by the
+// opposite angle, also in place.
 static void rotate(LayerTape& layer, Id queries_keys) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -170,7 +175,7 @@ static void rotate(LayerTape& layer, Id queries_keys) {
   });
 }
 
-// The results of one projection: queries, keys and values, and the gate of attention's output where it has one.
+// The results of the QKV projection: queries, keys and values, and the gate of attention's output if the model has one.
 struct ProjectedHeads {
   HeadSlots heads{};
   Id gate{};
@@ -196,13 +201,14 @@ static bool packs_attention(LayerTape& layer) {
          s.context == 1 && !layer.recompute.attention && !layer.recompute.layer;
 }
 
-// Attention's values (rows, heads * value_dim).
+// Records projection and attention, and returns the heads' outputs, shape (rows, heads * value_dim).
 static Id attended_values(LayerTape& layer, Id x, bool windowed) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
   if (m.indexer) return sparse_latent_attention(layer, x);
   const ProjectedHeads parts = m.mla ? ProjectedHeads{.heads = latent_heads(layer, x)} : projected_heads(layer, x);
   const HeadSlots& heads = parts.heads;
+  if (c.spec.generation) store_keys(layer, heads);
   const bool again = layer.recompute.attention && !layer.recompute.layer;
   if (again) layer.tape.begin_region(true);
   const bool flash = c.spec.strategy.attention == Attention::flash, cut = c.spec.strategy.context > 1;
@@ -248,13 +254,14 @@ FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool wind
       part.query,          m.head_dim,         value_dim(layer), windowed ? m.sliding_window->window : 0,
       Direction::forward,  m.attention_softcap};
   work.drops = m.dropout > 0;
+  if (layer.context.spec.generation) return with_cache(layer.context.spec, work);
   if (layer.context.spec.documents) work.pairs = document_pairs(layer.context.spec, work.window, true).busiest;
   return work;
 }
 
 // Keeps attention's output in 12 bits (E5M6) for backward and for the product after it (DeepSeek-V3, arXiv 2412.19437,
 // section 3.3.3), since attention's backward needs more than 8 bits of its output. The output is cast back to 16 bits
-// for the product, and again in backward. A cast turns the four bytes of two values into three.
+// for the product, and once more in backward. One element of the Cast op is a pair of values: four bytes become three.
 static Id kept_in_12_bits(LayerTape& layer, Id values, std::int64_t elements) {
   const Id packed = layer.tape.slot("attention values in 12 bits", ceil_div(elements * 3, 2));
   const std::int64_t pairs = ceil_div(elements, 2);
@@ -269,7 +276,7 @@ static Id kept_in_12_bits(LayerTape& layer, Id values, std::int64_t elements) {
 Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed) {
   const BlockContext& c = layer.context;
   FlashAttention work = flash_work(layer, part, windowed);
-  // Keys have a buffer of their own only in latent attention under context parallelism
+  // Keys have a buffer of their own only in latent attention under context parallelism.
   work.keys_apart = layer.model.mla && c.spec.strategy.context > 1;
   const std::int64_t rows = c.batch * part.query;
   const Id y = activation(layer, "attention values", rows, part.heads * value_dim(layer));

@@ -22,12 +22,12 @@ struct AttentionPart {
   std::int64_t query, heads, kv_heads;
 };
 
-// Number of key/value heads of this rank, and number of columns of a value per head.
+// Return the number of key/value heads of this rank, and the number of columns of a value per head.
 inline std::int64_t kv_heads_of(const LayerTape& layer) { return layer.model.mla ? layer.heads : layer.kv_heads; }
 inline std::int64_t value_dim(const LayerTape& layer) {
   return layer.model.mla ? layer.model.mla->v_head_dim : layer.model.head_dim;
 }
-// The size of an attention op over all queries and heads of this rank.
+// Returns the size of an attention op over all queries and heads of this rank.
 inline AttentionPart whole_part(const LayerTape& layer) {
   return {layer.context.sequence, layer.heads, kv_heads_of(layer)};
 }
@@ -37,9 +37,10 @@ Id attention(LayerTape& layer, Id x, bool windowed, bool reduce);
 // Buffers into which attention's backward writes its gradients. With norms of heads (QK norm) attention writes only the
 // values' gradient into the projection's gradient; the norms' backward adds the gradients of queries and keys.
 HeadSlots head_gradients(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part);
-// The op of fused attention's forward pass.
+// Returns the op of fused attention's forward pass.
 FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool windowed);
-// Attention's output, by fused (flash) attention or with scores and probabilities written to memory.
+// Records attention by fused (flash) attention, or with scores and probabilities written to memory; returns the buffer
+// of attention's output.
 Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed);
 Id unfused_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart& part, bool windowed);
 

@@ -5,19 +5,19 @@
 
 #include <fmt/format.h>
 
-#include "models/layers/attention.h"
-#include "models/layers/experts.h"
+#include "models/layers/generation.h"
 #include "models/layers/grid_linear.h"
+#include "models/layers/hyper_connections.h"
+#include "models/layers/layer_body.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/layer_tape.h"
 #include "models/layers/linear.h"
 #include "models/layers/loss.h"
-#include "models/layers/recurrence.h"
 #include "models/schedule/schedules.h"
 
 namespace orrery {
 
-// The number of parts into which a micro-batch's samples are cut over a grid of tensor ranks.
+// Returns the number of parts into which a micro-batch's samples are cut over a grid of tensor ranks.
 static std::int64_t sample_parts(const Strategy& s) {
   if (!s.on_grid()) return 1;
   return grid_side(s) * (s.on_cube() ? grid_side(s) : s.tensor_depth);
@@ -34,6 +34,7 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       sequence(s.sequence / s.strategy.context),
       tensor(grid ? grid_side(s.strategy) : s.strategy.tensor),
       hidden(grid ? s.model.hidden / tensor : s.model.hidden),
+      stream(hidden * streams_of(s.model)),
       kv_copies(std::max<std::int64_t>(1, tensor / std::max<std::int64_t>(1, s.model.kv_heads))),
       sequence_parallel(s.strategy.sequence_parallel && s.strategy.tensor > 1),
       width(storage_bytes(s.strategy.precision)) {
@@ -58,27 +59,29 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   return sum;
 }
 
-// Whether the last unit stays gathered from forward to backward although other units do not. KeptUnits::last keeps the
-// unit that backward needs first; KeptUnits::ends keeps all weights of FSDP's root unit.
+// Returns whether the last unit stays gathered from forward to backward although other units do not. KeptUnits::last
+// keeps the unit that backward needs first; KeptUnits::ends keeps all weights of FSDP's root unit.
 static bool keeps_last(const BlockContext& c) { return c.spec.software.communication.kept_units != KeptUnits::none; }
 
-// Whether embedding and output, on one stage with a tied matrix, use one unit that is gathered once for both (FSDP puts
-// modules that share parameters into one unit). If passes of other micro-batches run between the two, each gathers and
-// reduces the unit for itself.
+// Returns whether embedding and output, on one stage with a tied matrix, use one unit that is gathered once for both
+// (FSDP puts modules that share parameters into one unit). If passes of other micro-batches run between embedding and
+// output, each of the two gathers and reduces the unit for itself.
 static bool shares_unit(const BlockContext& c) {
   return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
 }
 
-// Whether the embedding keeps its gathered table for the lookups of multi-token prediction, the last of which frees it.
+// Returns whether the embedding block keeps its gathered table for the embedding lookups of multi-token prediction; the
+// last lookup frees the table.
 static bool lends_table(const BlockContext& c) {
   return c.spec.model.mtp_layers > 0 && c.ends_meet && fresh_gradients(c.spec, c.sharding);
 }
 
-// Looks up rows of the embedding table by token, and sums them over ranks if each holds a part of the vocabulary.
+// Records the lookup of embedding rows by token. If each tensor rank holds a part of the vocabulary, the looked-up rows
+// are summed over ranks.
 static Id looked_up_tokens(LayerTape& b, const BlockContext& c) {
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.table_rows;
-  const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
+  const auto tokens = b.tape.slot("tokens", c.rows * 8);  // token ids are 64-bit
   const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, Cut::rows);
   const auto looked_up = activation(b, "embeddings", c.rows, m.hidden);
   take_tokens(b, tokens);
@@ -96,65 +99,13 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   b.tape.lends_weights = shares_unit(c) || lends_table(c);
   if (c.spec.software.communication.kept_units == KeptUnits::ends) b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
-  b.tape.output_gradient(c.local_rows * c.hidden * c.width);
+  b.tape.output_gradient(c.local_rows * c.stream * c.width);
   if (c.spec.software.communication.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
   auto x = c.grid ? grid_embedding(b, "embedding", std::string(kEmbeddingTable)) : looked_up_tokens(b, c);
   if (m.scaled_embedding) scale(b, "embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
   if (m.embedding_norm) x = norm(b, "embedding norm", x);
-  x = add_positions(b, x);
-  return b.tape.finish(dropout(b, "embedding dropout", x), ops);
-}
-
-static std::vector<std::string> only(bool has, const char* product) {
-  return has ? std::vector<std::string>{product} : std::vector<std::string>{};
-}
-
-// A layer whose attention and MLP read the same hidden states.
-static Id parallel_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
-  const Model& m = c.spec.model;
-  const auto normed = pre_norm(b, "attention", x);
-  const auto attended = attention(b, normed, has_window(m, layer), false);
-  const auto both =
-      sum(b, "block sum", attended, mlp(b, m.parallel_norms ? norm(b, "mlp norm", x) : normed, false), c.rows);
-  const auto out = reduce_from_tensor(b, "block output", both, c.rows, m.hidden);
-  std::vector<std::string> biased = only(has_attention_output_bias(m), "attention.output");
-  if (has_mlp_bias(m)) biased.emplace_back("mlp.down");
-  return residual(b, "residual", x, out, biased);
-}
-
-// The part of a layer that mixes tokens.
-static Id mixed(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
-  const Model& m = c.spec.model;
-  switch (layer_kind(m, layer).mixer) {
-    case Mixer::attention: {
-      const auto y = attention(b, pre_norm(b, "attention", x), has_window(m, layer), true);
-      return residual(b, "attention residual", x, post_norm(b, "attention", y),
-                      only(has_attention_output_bias(m), "attention.output"));
-    }
-    case Mixer::recurrence: {
-      const auto y = recurrence(b, pre_norm(b, "recurrence", x));
-      return residual(b, "recurrence residual", x, post_norm(b, "recurrence", y), {});
-    }
-    case Mixer::none:
-      break;
-  }
-  return x;
-}
-
-// Records the ops from the layer's input to its output.
-static Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
-  const Model& m = c.spec.model;
-  if (m.parallel_block) return parallel_body(b, c, layer, x);
-  const auto attended = mixed(b, c, layer, x);
-  if (!layer_kind(m, layer).feed_forward) return attended;
-  const auto mlp_input = pre_norm(b, "mlp", attended);
-  const bool routed = has_experts(m, layer);
-  const auto out =
-      routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load)) : mlp(b, mlp_input, true);
-  // Routed experts add their own biases; the bias of the shared experts' down projection is added here.
-  const bool added = has_mlp_bias(m) && (!routed || m.moe->shared_feed_forward > 0);
-  return residual(b, "mlp residual", attended, post_norm(b, "mlp", out),
-                  only(added, routed ? "moe.shared.down" : "mlp.down"));
+  x = dropout(b, "embedding dropout", add_positions(b, x));
+  return b.tape.finish(m.hyper_connections ? repeat_streams(b, x) : x, ops);
 }
 
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops, bool offload) {
@@ -165,7 +116,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   if (b.recompute.layer && c.spec.strategy.partition_activations) b.tape.input_parts = c.tensor;
   b.tape.contiguous = b.recompute.layer && c.spec.strategy.contiguous_activations;
   if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
-  const Bytes boundary = c.local_rows * c.hidden * c.width;
+  const Bytes boundary = c.local_rows * c.stream * c.width;
   b.tape.input_trains = trains_below(c.spec.model, layer);
   const auto x = b.tape.input(boundary);
   b.tape.output_gradient(boundary);
@@ -173,18 +124,23 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   return b.tape.finish(layer_body(b, c, layer, x), ops);
 }
 
+// The final norm, before which hyper-connections are summed to one stream.
+static Id final_norm(LayerTape& b, const std::string& name, Id x) {
+  if (b.model.hyper_connections) x = collapse_streams(b, name == "final norm" ? "head" : "prediction", x, true).hidden;
+  return norm(b, name, x);
+}
+
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "final norm", BlockRole::final_norm);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
-  const Bytes boundary = c.local_rows * c.hidden * c.width;
   b.tape.input_trains = trains_below(c.spec.model, c.spec.model.layers);
-  b.tape.input(boundary);
-  b.tape.output_gradient(boundary);
-  return b.tape.finish(norm(b, "final norm", kInput), ops);
+  b.tape.input(c.local_rows * c.stream * c.width);
+  b.tape.output_gradient(c.local_rows * c.hidden * c.width);
+  return b.tape.finish(final_norm(b, "final norm", kInput), ops);
 }
 
-// The embedding block's table, or its gradient, for lookups by other blocks on the embedding's stage: in the chunk's
-// states, or in the embedding's unit if units are gathered or reduced.
+// Returns the operand of the embedding block's table, or of its gradient, for lookups by other blocks on the same
+// stage. The operand lies in the chunk's states, or in the embedding's unit if units are gathered or reduced.
 static Operand lent_table(const BlockContext& c, Access access) {
   const bool reads = access == Access::read;
   if (reads ? c.sharding.shards_parameters : fresh_gradients(c.spec, c.sharding))
@@ -192,9 +148,9 @@ static Operand lent_table(const BlockContext& c, Access access) {
   return {Scope::state, access, reads ? kParameters : kGradients, -1, Part::tied};
 }
 
-// The embedding of the token `ahead` positions later. If the embedding block is on another stage, this stage has a
-// table of its own, whose gradient is summed with the embedding block's; on the same stage the lookup reads the
-// embedding block's table.
+// Records the lookup of the embedding of the token `ahead` positions later, for multi-token prediction. If the
+// embedding block is on another stage, this stage has a table of its own, whose gradient is summed with the embedding
+// block's; on the same stage the lookup reads the embedding block's table (`table` is empty).
 static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t ahead,
                               const std::vector<std::int32_t>& table) {
   const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
@@ -240,31 +196,45 @@ static void lend_lifetimes(const BlockContext& c, const Block& block, std::vecto
   }
 }
 
+// The input of a prediction's layer: a projection of the hidden states of the module before, and of the embedding of
+// the token to come. Hyper-connections have a projection of each: that of the hidden states runs on every stream, and
+// the embedding's is added to all streams (DeepSeek-V4, inference/model.py beside its weights: MTPBlock).
+static Id prediction_input(LayerTape& b, const BlockContext& c, Id embedded, Id hidden) {
+  const std::int64_t h = c.spec.model.hidden, rows = c.local_rows * streams_of(c.spec.model);
+  // `next` and `before` are computed in separate statements because each compiler orders the arguments of a call in its
+  // own way.
+  const auto next = norm(b, "prediction embedding norm", embedded);
+  const auto before = norm_rows(b, "prediction hidden norm", hidden, rows, h, true);
+  if (!c.spec.model.hyper_connections)
+    return replicated(b, "prediction projection", join(b, "prediction input", next, before, c.local_rows, h, h), 2 * h,
+                      h, {.name = "prediction.projection"});
+  const auto of_next =
+      replicated(b, "prediction embedding projection", next, h, h, {.name = "prediction.embedding_projection"});
+  const auto of_streams = replicated(b, "prediction hidden projection", before, h, h,
+                                     {.name = "prediction.hidden_projection", .rows = rows});
+  return add_to_streams(b, "prediction input", of_next, of_streams);
+}
+
+// With hyper-connections the modules read the streams before the final norm, which is a part of the block then.
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   const Model& m = c.spec.model;
   LayerTape b(c, "multi-token prediction", BlockRole::layer);
   b.recompute = c.spec.strategy.recompute;
-  const Bytes boundary = c.local_rows * m.hidden * c.width;
-  auto hidden = b.tape.input(boundary);
-  b.tape.output_gradient((1 + m.mtp_layers) * boundary);
+  const bool streams = m.hyper_connections.has_value();
+  auto before = b.tape.input(c.local_rows * c.stream * c.width);
+  b.tape.output_gradient((1 + m.mtp_layers) * c.local_rows * m.hidden * c.width);
   std::vector<std::int32_t> table;
   if (!c.ends_meet)
     table = {b.tape.parameter(std::string(kEmbeddingTable), c.padded_vocab / c.tensor, m.hidden, Cut::rows)};
-  auto all = hidden;
+  auto all = streams ? final_norm(b, "final norm", before) : before;
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
     b.tape.prefix = fmt::format("prediction {} ", d);
-    const auto embedded = predicted_embedding(b, c, 1 + d, table);
-    // `next` and `before` are computed in separate statements because each compiler orders the arguments of a call in
-    // its own way.
-    const auto next = norm(b, "prediction embedding norm", embedded);
-    const auto before = norm(b, "prediction hidden norm", hidden);
-    const auto joined = join(b, "prediction input", next, before, c.local_rows, m.hidden, m.hidden);
-    const auto x =
-        replicated(b, "prediction projection", joined, 2 * m.hidden, m.hidden, {.name = "prediction.projection"});
+    const auto x = prediction_input(b, c, predicted_embedding(b, c, 1 + d, table), before);
     if (b.recompute.layer) b.tape.begin_region(true);
-    const auto y = layer_body(b, c, m.layers - 1, x);
+    const auto y = layer_body(b, c, prediction_layer(m), x);
     if (b.recompute.layer) b.tape.end_region();
-    hidden = norm(b, "prediction final norm", y);
+    const auto hidden = final_norm(b, "prediction final norm", y);
+    before = streams ? y : hidden;
     all = join(b, "predictions", all, hidden, 1, (1 + d) * c.local_rows * m.hidden, c.local_rows * m.hidden);
   }
   Block block = b.tape.finish(all, ops);
@@ -272,7 +242,8 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   return block;
 }
 
-// The same context with the number of rows of the model and all multi-token predictions.
+// Returns a copy of the context whose row numbers count the rows of the model's own output and of all multi-token
+// predictions.
 static BlockContext with_predictions(const BlockContext& c) {
   BlockContext all = c;
   const std::int64_t predictions = 1 + c.spec.model.mtp_layers;
@@ -283,6 +254,7 @@ static BlockContext with_predictions(const BlockContext& c) {
 }
 
 Block output_block(const BlockContext& context, std::vector<Op>& ops) {
+  if (context.spec.generation) return next_token_block(context, ops);
   const BlockContext c = with_predictions(context);
   LayerTape b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
@@ -301,8 +273,8 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   return b.tape.finish(ops);
 }
 
-// Makes the host wait for a received tensor, whose shape it reads before it issues the next op. device: it waits until
-// the GPU has done all launched work too.
+// Makes the host wait for a received tensor, because the host reads its shape before it issues the next op. device: the
+// host also waits until the GPU has done all launched work.
 static void wait_on_host(LayerTape& b, const BlockContext& c, const char* name, Id received, bool device) {
   if (c.spec.software.communication.blocking_receives || device)
     b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
@@ -318,7 +290,7 @@ std::int64_t parts_sent(const Spec& spec, bool activations) {
 // Records one transfer for each rank of the other stage that sends, or receives, some of this rank's rows.
 static void pass_slices(LayerTape& b, const BlockContext& c, const char* name, const Transfer& like,
                         const BlockBuilder::Uses& uses, LaneKind lane) {
-  const Bytes row = c.hidden * c.width;
+  const Bytes row = c.stream * c.width;
   for (const Slice& s : c.slices)
     b.tape.emit(name, Transfer{like.send, s.offset, s.rows * row, s.first * row, like.parts}, uses, lane);
 }
@@ -331,7 +303,7 @@ static Transfer passed_gradient(const BlockContext& c, bool send) {
 }
 
 Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
-  const Bytes bytes = c.local_rows * c.hidden * c.width;
+  const Bytes bytes = c.local_rows * c.stream * c.width;
   LayerTape b(c, "receive", BlockRole::receive);
   b.tape.output_gradient(bytes);
   const auto x = b.tape.slot("received activation", bytes);
@@ -347,7 +319,7 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
 }
 
 Block send_block(const BlockContext& c, std::vector<Op>& ops) {
-  const Bytes bytes = c.local_rows * c.hidden * c.width;
+  const Bytes bytes = c.local_rows * c.stream * c.width;
   LayerTape b(c, "send", BlockRole::send);
   const auto x = b.tape.input(bytes);
   const bool onwards = c.hop > 0;

@@ -38,9 +38,10 @@ enum StateSlot : std::uint16_t {
   // Weights that do not train, whole or as this rank's shards, unit by unit; their own offsets (Frame::frozen_base)
   kFrozen,
   kFrozenShard,
-  kSecondaryShard  // this rank's part of all weights among the ranks of its node (ZeRO++)
+  kSecondaryShard,  // this rank's part of all weights among the ranks of its node (ZeRO++)
+  kKeysValues       // generation: the cached keys and values of the chunk's layers, for all sequences of the rank
 };
-inline constexpr std::uint16_t kStateSlots = 17;
+inline constexpr std::uint16_t kStateSlots = 18;
 // Indices of the buffers in a block's unit frame: the gathered weights; the shard that is sent to gather them (FSDP
 // casts it first); the gradient before it is reduced, and its copy in the width of the reduction. With states on the
 // host: this rank's part of the gradients' sum on its way to or from the host (kReduced); with states on disks, the
@@ -87,11 +88,13 @@ enum RankBuffer : std::uint16_t {
   kWholeNorm
 };
 
-// Number of a block's weight elements that its products read in fp8, if the training framework computes them in 8 bits.
+// Returns the number of a block's weight elements that its products read in fp8, if the training framework computes
+// them in 8 bits.
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 
-// The role of a rank in data parallelism. master, replica: rank 0 and the other ranks of DataParallel, where rank 0 has
-// all ranks' inputs, outputs and losses. server: the rank holds weights, and runs no block.
+// The role of a rank in data parallelism. master, replica: rank 0 and the other ranks of torch's DataParallel, where
+// rank 0 has all ranks' inputs, outputs and losses. server: the rank holds weights, and runs no block. worker: the role
+// of every rank that has none of these.
 enum class Duty : std::uint8_t { worker, master, replica, server };
 
 // A vocabulary that is cut over the stages of a pipeline: the number of stages, the barriers between logits and
@@ -113,7 +116,7 @@ struct Slice {
 // Settings that the blocks of a plan have in common. Sizes are those of one micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
-  // Number of ranks of a stage that divide each micro-batch among them.
+  // Sets the sizes for micro-batches that `replicas` ranks of a stage divide among them.
   void share(std::int64_t replicas);
 
   const Spec& spec;
@@ -127,7 +130,8 @@ struct BlockContext {
   std::int64_t ring_block = 0;            // index of the block of keys in the context ring whose attention is planned
   std::int64_t rows = 0;                  // number of tokens on this rank: batch * sequence
   std::int64_t tensor;                    // number of ranks that an activation's columns are cut over
-  std::int64_t hidden;                    // number of columns of the residual stream
+  std::int64_t hidden;                    // number of columns of the hidden states
+  std::int64_t stream;                    // number of columns that layers hand on: hidden times the residual streams
   std::int64_t kv_copies;                 // number of tensor ranks that hold the same key/value heads
   bool sequence_parallel;                 // whether norms, dropout and residuals run on rows / tensor rows
   std::int64_t local_rows = 0;            // number of rows of norms, dropout and residuals on this rank
@@ -139,6 +143,7 @@ struct BlockContext {
   bool splits_backward = false;  // whether the schedule runs weight gradients separately
   bool ends_meet = true;         // whether the first and the last virtual stage lie on one stage
   // whether ends_meet holds and the stage runs other micro-batches between the embedding and the output of one
+  // micro-batch
   bool ends_interleave = false;
   std::int64_t hop = 1;       // number of stages by which the boundary that is being built advances: 1, -1 or 0
   std::vector<Slice> slices;  // slices of rows that cross this boundary
@@ -150,19 +155,20 @@ struct BlockContext {
 // into the next block's input; backward writes the gradient of its input into the previous block's output gradient.
 //   embedding   tokens -> (rows, hidden)
 //   layer       norm, attention, residual, norm, MLP, residual
-//   final norm, multi-token prediction, output (logits and cross-entropy)
+//   final norm, multi-token prediction, output (logits and cross-entropy). With hyper-connections, multi-token
+//     prediction contains the final norm.
 //   receive, send: transfers at the stage's boundaries
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops);
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops,
                   bool offload = false);
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops);
 Block output_block(const BlockContext& c, std::vector<Op>& ops);
-// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): each module joins the hidden states of the
-// module before it with the next token's embedding, and runs a layer of its own. All modules share the output block's
-// matrix, so that block gets the rows of the model and of all modules.
+// Builds the modules of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): each module joins the
+// hidden states of the module before it with the next token's embedding, and runs a layer of its own. All modules share
+// the output block's matrix, so that block gets the rows of the model and of all modules.
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
-// Blocks for a vocabulary of which every stage holds a part, in vocabulary.cpp: token lookups; their sum over the
-// stages, which goes to the first stage; the block between that sum and the first layer (learned positions); the
+// The blocks of a vocabulary of which every stage holds a part, in vocabulary.cpp: the token lookups; their sum over
+// the stages, which goes to the first stage; the block between that sum and the first layer (learned positions); the
 // broadcast of the last stage's hidden states to all stages, with the sum of their gradients in backward; this stage's
 // part of the logits and of the loss.
 Block token_embeddings_block(const BlockContext& c, std::vector<Op>& ops);
@@ -171,9 +177,9 @@ bool has_positions_block(const BlockContext& c);
 Block positions_block(const BlockContext& c, std::vector<Op>& ops);
 Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops);
 Block logits_block(const BlockContext& c, std::vector<Op>& ops);
-// The number of parts in which a stage sends activations, or gradients, to another stage: its tensor ranks, which hold
-// the same hidden states, send a part each (Transfer::parts). Activations that a partner stage keeps until backward
-// (BPipe) are sent in one part.
+// Returns the number of parts in which a stage sends activations, or gradients, to another stage: its tensor ranks,
+// which hold the same hidden states, send a part each (Transfer::parts). Activations that a partner stage keeps until
+// backward (BPipe) are sent in one part.
 std::int64_t parts_sent(const Spec& spec, bool activations);
 Block receive_block(const BlockContext& c, std::vector<Op>& ops);
 Block send_block(const BlockContext& c, std::vector<Op>& ops);

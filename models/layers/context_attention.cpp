@@ -1,7 +1,7 @@
-// Attention of a sequence that is cut over the context group: keys and values are passed round a ring of blocks while
-// attention over the previous keys and values runs (Liu et al. 2023, Ring Attention, 2310.01889), or are gathered
-// (Llama 3, 2407.21783, section 3.3.2); inside a block ranks exchange heads for positions (Jacobs et al. 2023,
-// DeepSpeed-Ulysses, 2309.14509).
+// This file records attention over a sequence that is cut over the context group. Keys and values are either passed
+// round a ring of sequence blocks while attention over the previous keys and values runs (Liu et al. 2023, Ring
+// Attention, 2310.01889), or all-gathered (Llama 3, 2407.21783, section 3.3.2). Inside a block, ranks exchange heads
+// for positions (Jacobs et al. 2023, DeepSpeed-Ulysses, 2309.14509).
 #include "models/layers/context_attention.h"
 
 #include "models/layers/attention.h"
@@ -25,8 +25,8 @@ struct Ring {
 
 }  // namespace
 
-// Exchanges all heads of this rank's positions for some heads of all positions in its sequence block
-// (DeepSpeed-Ulysses).
+// Records the exchange of all heads of this rank's positions for some heads of all positions in its sequence block (the
+// all-to-all of DeepSpeed-Ulysses).
 static HeadSlots exchange_heads(LayerTape& layer, const HeadSlots& heads) {
   const BlockContext& c = layer.context;
   const MoveHeads split = {c.rows, layer.heads, layer.kv_heads, layer.model.head_dim, c.spec.strategy.context_ulysses};
@@ -61,8 +61,8 @@ static Id exchange_back(LayerTape& layer, Id y, const AttentionPart& part) {
   return joined;
 }
 
-// The attention op after keys have been passed on `hops` times round the ring. hops 0: the keys are the rank's own,
-// some of which are always visible.
+// Returns the attention op after keys and values have been passed on `hops` times round the ring. hops 0: the keys are
+// the rank's own, some of which are visible to its queries under every mask.
 static FlashAttention ring_work(LayerTape& layer, const Ring& ring, std::int64_t hops) {
   const BlockContext& c = layer.context;
   const Strategy& s = c.spec.strategy;
@@ -115,8 +115,8 @@ static Id scattered(LayerTape& layer, const Ring& ring, Id whole) {
   return own;
 }
 
-// Backward of ring attention: keys and values are passed round the ring again together with their gradients; each rank
-// adds its part to the gradients, which end on the rank that owns the keys.
+// Records backward of ring attention: keys and values are passed round the ring again together with their gradients.
+// Each rank adds its contribution to the gradients, which end on the rank that owns the keys.
 static void ring_backward(LayerTape& layer, const Ring& ring, std::int64_t hops) {
   const HeadSlots of = ring.latent ? latent_query_gradients(layer, ring) : head_gradients(layer, ring.heads, ring.part);
   Id keys = ring.gathers ? gathered_keys(layer, ring, "keys and values gather again") : ring.own;
@@ -166,7 +166,7 @@ static Id ring_attention(LayerTape& layer, const HeadSlots& heads, const Attenti
   ring.statistics = layer.tape.slot("statistics", rows * part.heads * 4);
   const std::int64_t hops = ring.gathers ? 1 : c.spec.strategy.context_ring;
   Id keys = ring.gathers ? gathered_keys(layer, ring, "keys and values gather") : ring.own;
-  // Buffers of earlier keys and values, kept because a transfer may still read them.
+  // `before` has the buffers of earlier keys and values, kept because a transfer may still read them.
   std::vector<Id> before;
   for (std::int64_t h = 0; h < hops; ++h) {
     const Id now = keys;

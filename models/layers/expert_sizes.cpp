@@ -10,14 +10,17 @@ namespace {
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
-// Each expert's fraction of all choices. With `imbalance` the experts of the first rank are the busy ones.
+// Returns each expert's fraction of all (token, expert) choices of the router. With `imbalance` the busiest experts are
+// those of the first rank. A table of tokens is taken to load all experts alike, unless counts are given.
 std::vector<double> loads(const Model& model, std::int64_t layer, std::int64_t ranks) {
   const Moe& moe = *model.moe;
   std::vector<double> parts(static_cast<std::size_t>(moe.experts), 1);
   const auto local = static_cast<std::size_t>(moe.experts / ranks);
   if (moe.loads) {
     const auto row = static_cast<std::size_t>(experts_before(model, layer));
-    parts = (*moe.loads)[moe.loads->size() == 1 ? 0 : row];
+    parts = (*moe.loads)[std::min(row, moe.loads->size() - 1)];
+  } else if (is_hashed(model, layer)) {
+    std::fill(parts.begin(), parts.end(), 1);
   } else if (moe.zipf) {
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = std::pow(static_cast<double>(i + 1), -*moe.zipf);
   } else if (ranks > 1) {
@@ -47,11 +50,12 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
   s.local = s.experts / s.ranks;
   s.tokens = tokens;
   s.top_k = moe.top_k;
+  s.hashed = is_hashed(spec.model, layer);
   const std::int64_t choices = tokens * moe.top_k;
   if (moe.capacity_factor)
     s.capacity = static_cast<std::int64_t>(std::ceil(*moe.capacity_factor * real(choices) / real(s.experts)));
   s.padded = s.capacity > 0 && moe.pad_to_capacity;
-  // Greatest number of choices that one expert accepts from one rank's tokens
+  // The greatest number of choices that one expert accepts from one rank's tokens.
   const std::int64_t room = s.capacity > 0 ? s.capacity : tokens;
   s.sent_bound = std::min(choices, s.experts * room);
   s.received_bound = s.ranks * std::min(tokens * std::min(moe.top_k, s.local), s.local * room);
@@ -83,13 +87,14 @@ static double binomial(std::int64_t n, std::int64_t k) {
   return ways;
 }
 
-// The probability that at least one of a token's experts has a number in [begin, end), if its top_k experts are drawn
-// at random from `top` groups of experts that are drawn at random.
+// Returns the probability that at least one of a token's experts has a number in [begin, end), if its top_k experts are
+// drawn at random from `top` groups of experts, which are drawn at random too.
 static double part_met(const Moe& moe, double begin, double end) {
   const std::int64_t groups = moe.expert_groups, top = moe.top_groups;
   const double each = static_cast<double>(moe.experts) / static_cast<double>(groups);
   std::int64_t whole = 0;
-  std::vector<double> rest;  // of the expert groups that the range cuts (at most two), the fraction within the range
+  // for each expert group that the range cuts (at most two), the fraction of the group within the range
+  std::vector<double> rest;
   for (std::int64_t g = 0; g < groups; ++g) {
     const double own =
         std::min(end, each * static_cast<double>(g + 1)) - std::max(begin, each * static_cast<double>(g));

@@ -6,11 +6,11 @@
 
 namespace orrery {
 
-// Tells how many tokens the experts of a rank get: as many as those of the busiest rank, or the mean of a stage's other
-// ranks.
+// The load for which sizes are computed. busiest: the experts of a rank get as many tokens as those of the busiest
+// rank; others: the mean over a stage's other ranks.
 enum class ExpertLoad : std::uint8_t { busiest, others };
 
-// Returns whether a plan needs both loads; it needs only one if each expert gets the same number of rows.
+// Returns whether a plan needs both loads. A plan needs only one if each expert gets the same number of rows.
 bool unevenly_loaded(const Spec& spec);
 
 // Numbers of rows of tokens that a rank sends to experts and receives for its own experts in one layer and micro-batch;
@@ -23,6 +23,7 @@ struct ExpertSizes {
   std::int64_t tokens = 0, top_k = 0;
   std::int64_t capacity = 0;  // greatest number of choices that an expert takes from one rank's tokens; 0 = all
   bool padded = false;        // whether every expert gets exactly `capacity` rows from every rank
+  bool hashed = false;        // whether a table names the experts of each token
   std::int64_t sent = 0, sent_bound = 0;
   // number of rows received from all ranks over which the experts are spread
   std::int64_t received = 0, received_bound = 0;
@@ -33,15 +34,15 @@ struct ExpertSizes {
   std::int64_t sources() const { return ranks * cut; }
 };
 
-// capacity = ceil(capacity_factor * tokens * top_k / experts) (GShard, Lepikhin et al. 2020, section 2.2;
-// Megatron-Core). The experts' loads are uniform, or moe.imbalance times the mean on the busiest rank, or proportional
-// to (i + 1)^-zipf for expert i, or one layer's measured counts (moe.loads).
+// Returns the sizes of a layer, with capacity = ceil(capacity_factor * tokens * top_k / experts) (GShard, Lepikhin et
+// al. 2020, section 2.2; Megatron-Core). The experts' loads are uniform, or moe.imbalance times the mean on the busiest
+// rank, or proportional to (i + 1)^-zipf for expert i, or one layer's measured counts (moe.loads).
 ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens,
                          ExpertLoad load = ExpertLoad::busiest);
 
-// All experts are cut into `parts` equal parts. The result is the expected number of parts that hold at least one of a
-// token's top_k experts, divided by top_k. The token's experts lie in moe.top_groups of the groups of experts; a part
-// has several groups, or is a part of one.
+// Returns the expected number of parts that hold at least one of a token's top_k experts, divided by top_k, if all
+// experts are cut into `parts` equal parts. The token's experts lie in moe.top_groups of the groups of experts; a part
+// has several groups, or is a part of one group.
 double parts_met(const Moe& moe, double parts);
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
-// Mixture of experts: the router's choice, all-to-alls of tokens to the ranks that hold the experts and back, and each
-// expert's products over its own tokens. The ranks over which one expert is cut (expert_tensor) first gather each
-// other's tokens, and afterwards sum their results. Backward has the reverse of each step, in reverse order.
+// This file records a mixture of experts: the router's choice, all-to-alls of tokens to the ranks that hold the experts
+// and back, and each expert's products over its own tokens. If one expert is cut over several ranks (expert_tensor),
+// these ranks first gather each other's tokens, and afterwards sum their results. Backward has the reverse of each
+// step, in reverse order.
 #include "models/layers/experts.h"
 
 #include <algorithm>
@@ -17,9 +18,9 @@ struct WeightedRows {
   Id weights;
 };
 
-// State that the steps of one expert layer share. counts: number of this rank's tokens by expert. arrived: number of
-// received tokens by source rank and local expert. all_arrived: the same for the tokens of all ranks over which an
-// expert is cut.
+// Sizes and buffers that the steps of one expert layer share. counts: number of this rank's tokens by expert. arrived:
+// number of received tokens by source rank and local expert. all_arrived: the same for the tokens of all ranks over
+// which an expert is cut.
 struct Routed {
   ExpertSizes sizes;
   TokenRows sent, received, gathered;
@@ -33,14 +34,14 @@ static std::vector<Id> and_counts(std::vector<Id> reads, const Routed& r) {
   return reads;
 }
 
-// Number of ranks over which the tokens of a micro-batch are cut.
+// Returns the number of ranks over which the tokens of a micro-batch are cut.
 static std::int64_t token_sharers(const BlockContext& c) {
   const Strategy& s = c.spec.strategy;
   return (c.sequence_parallel ? s.tensor : 1) * s.context;
 }
 
-// Sums the choices by expert over the ranks that share a micro-batch's tokens (Megatron-Core: over tensor and context
-// ranks, in moe/router.py).
+// Records the sum of the numbers of choices by expert over the ranks that share a micro-batch's tokens (Megatron-Core:
+// over tensor and context ranks, in moe/router.py).
 static void sum_choices(LayerTape& layer, Id choices, Bytes bytes) {
   const Strategy& s = layer.context.spec.strategy;
   const auto sum = [&](Dimension group, LaneKind lane) {
@@ -59,7 +60,8 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   const Id logits = replicated(layer, "router", x, m.hidden, s.experts,
                                {.name = "moe.router", .bias = moe.router_bias, .wide = true});
   std::vector<std::int32_t> bias;
-  if (moe.correction_bias)
+  const bool corrected = moe.correction_bias && !s.hashed, balanced = moe.aux_loss > 0 && !s.hashed;
+  if (corrected)
     bias = {
         layer.tape.parameter("moe.router.correction_bias", s.experts, 1, Cut::none, layer.context.sequence_parallel)};
   const Gate gate = {.rows = s.tokens,
@@ -68,14 +70,15 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
                      .capacity = s.capacity,
                      .expert_groups = moe.expert_groups,
                      .top_groups = moe.top_groups,
-                     .sharers = moe.aux_loss > 0 ? token_sharers(layer.context) : 1,
+                     .sharers = balanced ? token_sharers(layer.context) : 1,
                      .padded = s.padded,
                      .sigmoid = moe.sigmoid_scores,
-                     .corrected = moe.correction_bias,
-                     .aux_loss = moe.aux_loss};
+                     .corrected = corrected,
+                     .hashed = s.hashed,
+                     .aux_loss = balanced ? moe.aux_loss : 0};
   const Id scores = layer.tape.slot("router scores", s.tokens * s.experts * 4);
   r.weights = layer.tape.slot("choice weights", s.tokens * s.top_k * 4);
-  // index of the expert, and position in the expert's rows, of every choice
+  // `routing` has, for every choice, the index of the expert and the position in the expert's rows, 4 bytes each.
   r.routing = layer.tape.slot("routing", 2 * s.tokens * s.top_k * 4);
   r.counts = r.arrived = r.all_arrived = layer.tape.slot("token counts", s.experts * 4);
   std::vector<Id> results = {scores, r.weights, r.routing, r.counts};
@@ -94,8 +97,8 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
   return r;
 }
 
-// Exchanges the numbers of rows that ranks will receive, by a small all-to-all; the host reads the result before it
-// allocates buffers for the received rows.
+// Records the exchange of the numbers of rows that ranks will receive, by a small all-to-all. The host reads the result
+// before it allocates buffers for the received rows.
 static void count_tokens(LayerTape& layer, Routed& r) {
   const ExpertSizes& s = r.sizes;
   if (s.padded) return;
@@ -138,7 +141,7 @@ static WeightedRows send(LayerTape& layer, Id x, const Routed& r) {
   return sent;
 }
 
-// Sums the experts' outputs for every token; the router's weights are already applied to the outputs.
+// Records, for every token, the sum of its experts' outputs, to which the router's weights are already applied.
 static Id combine(LayerTape& layer, Id y, const Routed& r) {
   const Model& m = layer.model;
   const ExpertSizes& s = r.sizes;
@@ -155,7 +158,7 @@ static Id combine(LayerTape& layer, Id y, const Routed& r) {
   return out;
 }
 
-// An all-to-all of rows to the ranks that hold the experts, or back.
+// Records an all-to-all of rows to the ranks that hold the experts, or back from them (`back`).
 static Id exchange(LayerTape& layer, const std::string& name, Id x, std::int64_t columns, Bytes width, const Routed& r,
                    bool back) {
   if (r.sizes.ranks == 1) return x;
@@ -185,8 +188,8 @@ static Id exchange(LayerTape& layer, const std::string& name, Id x, std::int64_t
   return y;
 }
 
-// A collective among the ranks over which an expert is cut: gathers the tokens of all these ranks, or sums their
-// results for this rank's tokens.
+// Records a collective among the ranks over which an expert is cut: it gathers the tokens of all these ranks
+// (`gathers`), or sums their results for this rank's tokens.
 static Id over_expert_tensor(LayerTape& layer, const std::string& name, Id x, std::int64_t columns, Bytes width,
                              const Routed& r, bool gathers) {
   if (r.sizes.cut == 1) return x;
@@ -296,8 +299,9 @@ static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t 
   return y;
 }
 
-// Adds to every row its expert's bias, times the router's weight if the row is not multiplied by that weight yet. The
-// results of the ranks over which an expert is cut are summed, so each of them adds a part of the bias.
+// Records the addition of its expert's bias to every row; the bias is multiplied by the router's weight if the row has
+// already been multiplied by that weight. The results of the ranks over which an expert is cut are summed, so each of
+// them adds a part of the bias.
 static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::int64_t out, Cut cut, const Routed& r,
                         const std::optional<Id>& weights) {
   const ExpertSizes& s = r.sizes;
@@ -321,7 +325,7 @@ static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::in
   });
 }
 
-// Multiplies y by the sigmoid of the product of x with a single column (the gate of shared experts).
+// Records the gate of shared experts: y times the sigmoid of the product of x with a weight of one column.
 static Id gate_rows(LayerTape& layer, const std::string& name, Id x, Id y) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;

@@ -12,7 +12,8 @@ struct GatedProjection {
   Id gate, qkv;
 };
 
-// Copies the parts of one projection apart, which has `gate` columns of the gate and then `width` of the others.
+// Splits one projection into the columns of the gate (the first `gate` columns) and the columns of queries, keys and
+// values (the `width` columns after them), by copying.
 GatedProjection split_gate(LayerTape& layer, Id projected, std::int64_t gate, std::int64_t width);
 // Multiplies attention's output, number by number, by the sigmoid of its gate.
 Id gated_values(LayerTape& layer, Id values, Id gate);

@@ -1,5 +1,6 @@
-// Linear layers on a grid of tensor ranks: every matrix is cut by rows and by columns. Of a product's three matrices,
-// two are communicated: an input is broadcast or gathered before the product, a result is reduced after it.
+// This file records linear layers on a grid of tensor ranks: every matrix is cut by rows and by columns. Two of a
+// product's three matrices (two inputs, one result) are communicated: an input is broadcast or gathered before the
+// product, a result is reduced after it.
 //   2d, 2.5d  SUMMA, one of q panels after the other (Xu et al. 2021, Optimus, 2104.05343, algorithms 1 to 3; Wang et
 //             al. 2021, Tesseract, 2105.14500): an input's panel is broadcast along a row or column by the rank that
 //             has it; the partial results of all ranks of a row or column are reduced. The third matrix is not
@@ -19,12 +20,12 @@
 namespace orrery {
 namespace {
 
-// Multiplies panels of a and b into the result or a part of it. first: the product overwrites the result; later panels
-// are added.
+// A function that records the product of one panel of a and one of b into the result or a part of it. first: the
+// product overwrites the result; the products of later panels are added.
 using PanelProduct = std::function<void(std::int64_t panel, Id a, Id b, Id to, bool first)>;
 
-// One of a product's matrices: this rank's block of it, in a buffer or in a weight, and the group in which the block is
-// communicated (along; none if it is not).
+// One of a product's matrices: this rank's block of the matrix, in a buffer (slot) or in a weight, and the group in
+// which the block is communicated (along; none if the block is not communicated).
 struct GridMatrix {
   std::string name;
   Bytes bytes = 0;  // number of bytes of the block
@@ -35,7 +36,8 @@ struct GridMatrix {
   GridMatrix at(const std::string& named, Id where) const { return {named, bytes, along, where, -1}; }
 };
 
-// y(rows, out) = x(rows, in) W(out, in)^T, all cut into blocks over the grid. gemm: the forward product of one panel.
+// The linear layer y(rows, out) = x(rows, in) W(out, in)^T, with all three matrices cut into blocks over the grid.
+// gemm: the forward product of one panel.
 struct GridLinear {
   std::string name;
   GridMatrix x, w, y;
@@ -44,8 +46,8 @@ struct GridLinear {
 
 }  // namespace
 
-// The buffer that a panel's product reads: the rank's own block if the matrix is not communicated, else the panel
-// received in the matrix's group.
+// Returns the buffer that a panel's product reads: the rank's own block if the matrix is not communicated, else the
+// panel received in the matrix's group.
 static Id panel_of(LayerTape& layer, const GridMatrix& matrix, std::int64_t panel) {
   const BlockContext& c = layer.context;
   if (!matrix.along) return matrix.slot;
@@ -107,8 +109,8 @@ static void gemm_panels(LayerTape& layer, const std::string& name, const GridMat
   });
 }
 
-// Adds this rank's block of a weight's gradient to the sum over earlier micro-batches. Without `gemm` the weight is an
-// embedding table: a is the tokens, and b the gradient of the looked-up rows.
+// Records the addition of this rank's block of a weight's gradient to the sum over earlier micro-batches. Without
+// `gemm` the weight is an embedding table; then `a` has the tokens, and `b` the gradient of the looked-up rows.
 static void grid_weight_gradient(LayerTape& layer, const std::string& name, const GridMatrix& a, const GridMatrix& b,
                                  GridMatrix result, const std::optional<Gemm>& gemm) {
   const BlockContext& c = layer.context;
@@ -191,7 +193,7 @@ Id grid_linear(LayerTape& layer, const std::string& name, Id x, std::int64_t in,
   return b < 0 ? y : with_bias(layer, name, y, out, b);
 }
 
-// A rank's block of the embedding table.
+// Returns a rank's block of the embedding table.
 static LocalParameter grid_table(const BlockContext& c, const std::string& name) {
   return {.name = name,
           .out = c.table_rows,
@@ -217,8 +219,8 @@ Id grid_logits(LayerTape& layer, const std::string& name, Id x, const std::strin
               .gemm = {.m = c.rows * (c.cube ? c.tensor : 1), .n = columns, .k = c.hidden}});
 }
 
-// An embedding lookup as a product with one-hot rows (Optimus, section 3.2.3): each rank knows the tokens of its
-// samples.
+// Records an embedding lookup, which on a grid is a product with one-hot rows (Optimus, section 3.2.3): each rank knows
+// the tokens of its samples.
 Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& table) {
   const BlockContext& c = layer.context;
   const std::int64_t rows = c.rows * (c.cube ? c.tensor : 1), vocab = c.padded_vocab / c.tensor;

@@ -1,6 +1,6 @@
-// Latent attention (MLA: DeepSeek-V2, arXiv 2405.04434, section 2.1): queries, and keys with values, are projected from
-// compressed, normalized vectors, which every tensor rank computes completely; heads are cut over the tensor group. All
-// heads share the rotary part of the keys.
+// This file records latent attention (MLA: DeepSeek-V2, arXiv 2405.04434, section 2.1). Queries, and keys with values,
+// are projected up from compressed, normalized vectors, which every tensor rank computes completely; heads are cut over
+// the tensor group. All heads share the part of the keys that is rotated (RoPE).
 #include "models/layers/latent_attention.h"
 
 #include "models/layers/attention.h"
@@ -76,7 +76,7 @@ static HeadSlots assemble(LayerTape& layer, Id queries, Id key_values, Id rope) 
   return {queries, packed};
 }
 
-// The compressed vectors are kept if the up projections are recomputed in backward (Megatron-Core's mla_up_proj).
+// If the up projections are recomputed in backward (Megatron-Core's mla_up_proj), the compressed vectors are kept.
 HeadSlots latent_heads(LayerTape& layer, Id x) {
   const Model& m = layer.model;
   const Mla& a = *m.mla;

@@ -42,27 +42,34 @@ std::vector<std::int32_t> norm_weights(LayerTape& layer, const std::string& name
   return weights;
 }
 
-Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
+Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns, bool weighted) {
   const BlockContext& c = layer.context;
   const bool layernorm = layer.model.norm == Norm::layernorm;
-  const std::vector<std::int32_t> weights = norm_weights(layer, name, columns, c.sequence_parallel);
-  const Id y = activation(layer, name + " output", c.local_rows, columns);
-  // The norm keeps mean and reciprocal deviation in fp32, which the activation formulas of papers neglect.
-  const Id statistics = layer.tape.slot("statistics", c.local_rows * (layernorm ? 8 : 4));
-  const Normalize work = {c.local_rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
+  const std::vector<std::int32_t> weights =
+      weighted ? norm_weights(layer, name, columns, c.sequence_parallel) : std::vector<std::int32_t>{};
+  const Id y = activation(layer, name + " output", rows, columns);
+  // `statistics` has the reciprocal deviation of every row and, for LayerNorm, the mean, in fp32 (4 bytes each);
+  // papers' formulas for activation memory neglect them.
+  const Id statistics = layer.tape.slot("statistics", rows * (layernorm ? 8 : 4));
+  const Normalize work = {rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
   layer.tape.emit(name, work, {.reads = {x}, .writes = {y, statistics}, .weights = weights});
-  layer.tape.on_backward([=, &layer, &c] {
+  layer.tape.on_backward([=, &layer] {
     Normalize back = work;
     back.direction = Direction::backward;
-    const Id dx = activation(layer, name + " input gradient", c.local_rows, columns);
+    const Id dx = activation(layer, name + " input gradient", rows, columns);
+    const bool multiplies = weighted && layer.model.norm_weight;
     layer.tape.emit(name + " gradient", back,
                     {.reads = {x, statistics, layer.tape.gradient(y)},
                      .writes = {dx},
-                     .weights = layer.model.norm_weight ? std::vector{weights.front()} : std::vector<std::int32_t>{},
+                     .weights = multiplies ? std::vector{weights.front()} : std::vector<std::int32_t>{},
                      .weight_gradients = weights});
     layer.tape.contribute(x, dx);
   });
   return y;
+}
+
+Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
+  return norm_rows(layer, name, x, layer.context.local_rows, columns, true);
 }
 
 Id pre_norm(LayerTape& layer, const std::string& name, Id x) {
@@ -101,16 +108,19 @@ Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_
   return y;
 }
 
-Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const std::vector<std::string>& biased) {
+Id residual(LayerTape& layer, const std::string& name, std::optional<Id> x, Id branch,
+            const std::vector<std::string>& biased) {
   const BlockContext& c = layer.context;
   const bool drops = layer.model.dropout > 0;
   std::vector<std::int32_t> biases;
   for (const std::string& product : biased) biases.push_back(vector_parameter(layer, product + ".bias"));
   const Id y = activation(layer, name + " output", c.local_rows, c.hidden);
-  const Residual work = {c.local_rows,       c.hidden, true,
+  const Residual work = {c.local_rows,       c.hidden, x.has_value(),
                          !biases.empty(),    drops,    c.spec.software.kernels.fused_residual,
                          Direction::forward, c.outer};
-  BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}, .weights = biases};
+  BlockBuilder::Uses uses = {.writes = {y}, .weights = biases};
+  if (x) uses.reads.push_back(*x);
+  uses.reads.push_back(branch);
   // the mask has one byte for each element
   const Id mask = drops ? layer.tape.slot("dropout mask", c.local_rows * c.hidden) : y;
   if (drops) uses.writes.push_back(mask);
@@ -125,8 +135,44 @@ Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const st
       layer.tape.emit(name + " gradient", back, {.reads = {dy, mask}, .writes = {branch_gradient}});
     }
     for (const std::int32_t b : biases) bias_gradient(layer, name, branch_gradient, c.local_rows, c.hidden, b);
-    layer.tape.contribute(x, dy);
+    if (x) layer.tape.contribute(*x, dy);
     layer.tape.contribute(branch, branch_gradient);
+  });
+  return y;
+}
+
+void rotate_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,
+                 std::int64_t head_dim) {
+  if (columns == 0) return;
+  const Rotary work = {rows, columns, head_dim, layer.context.spec.software.kernels.fused_rotary, Direction::forward};
+  layer.tape.emit(name, work, {.updates = {x}});
+  layer.tape.on_backward([=, &layer] {
+    Rotary back = work;
+    back.direction = Direction::backward;
+    layer.tape.emit(name + " gradient", back, {.updates = {layer.tape.gradient(x)}});
+  });
+}
+
+Id batched_product(LayerTape& layer, const std::string& name, Id x, const BatchedProduct& p) {
+  const BlockContext& c = layer.context;
+  const Gemm forward = {.m = p.rows, .n = p.out, .k = p.in, .batch = p.batch, .result_bytes = c.width};
+  const Id y = layer.tape.slot(name + " output", p.output_bytes);
+  layer.tape.emit(name, forward, {.reads = {x}, .writes = {y}, .weights = {p.weight}});
+  layer.tape.on_backward([=, &layer, &c] {
+    Gemm input = forward, weight = forward;
+    input.role = Gemm::Role::input_gradient;
+    std::swap(input.n, input.k);
+    weight.role = Gemm::Role::weight_gradient;
+    weight.m = p.out;
+    weight.n = p.in;
+    weight.k = p.rows;
+    weight.accumulate = true;
+    weight.result_bytes = storage_bytes(c.spec.strategy.gradient_precision);
+    const Id dx = layer.tape.slot(name + " input gradient", p.input_bytes);
+    const Id dy = layer.tape.gradient(y);
+    layer.tape.emit(name + " input gradient", input, {.reads = {dy}, .writes = {dx}, .weights = {p.weight}});
+    layer.tape.emit(name + " weight gradient", weight, {.reads = {x, dy}, .weight_gradients = {p.weight}});
+    layer.tape.contribute(x, dx);
   });
   return y;
 }
@@ -213,7 +259,8 @@ void table_gradient(LayerTape& layer, const std::string& name, Embedding work, c
                   {.reads = {fresh}, .weight_gradients = {table}});
 }
 
-// Keeps the input of an activation function in fp8 for backward; each op that reads it first casts it to 16 bits.
+// Keeps the input of an activation function in fp8 for backward. Each op that reads the kept input first casts it to 16
+// bits.
 static Id kept_in_fp8(LayerTape& layer, const std::string& name, const Activated& a) {
   const std::int64_t columns = a.width * (layer.model.gated ? 2 : 1);
   const Id x = rows_of(layer, name + " input in fp8", a.rows, columns, 1);
@@ -229,7 +276,7 @@ Id activate(LayerTape& layer, const std::string& name, const Activated& a) {
       a.rows.count,         a.width, m.gated, c.spec.software.kernels.fused_activation, Direction::forward,
       a.weights.has_value()};
   const Id y = rows_of(layer, name + " output", a.rows, a.width, c.width);
-  // Eager PyTorch keeps silu(gate) for the gradient of its product with the other half.
+  // PyTorch in eager mode keeps silu(gate), because the gradient of its product with the other half needs it.
   const bool keeps_silu = m.gated && !work.fused;
   const Id x =
       layer.eight_bit && a.again && c.spec.software.kernels.fp8_activation_inputs ? kept_in_fp8(layer, name, a) : a.x;

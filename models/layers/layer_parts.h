@@ -20,40 +20,60 @@ struct Activated {
 
 // Records a sum over the tensor group: an all-reduce, or a reduce-scatter to local_rows under sequence parallelism.
 Id reduce_from_tensor(LayerTape& layer, const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
-// A norm of the residual stream, or of rows with `columns` columns.
+// Records a norm of the residual stream, or of rows with `columns` columns.
 Id norm(LayerTape& layer, const std::string& name, Id x);
 Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns);
-// The weights of a norm that the model has: the factors, and LayerNorm's bias. partial: as in LocalParameter.
+// Adds the weights of a norm that the model has: the factors, and LayerNorm's bias. partial: as in LocalParameter.
 std::vector<std::int32_t> norm_weights(LayerTape& layer, const std::string& name, std::int64_t columns, bool partial);
-// The norm of a branch's input; returns x itself in models without pre_norms.
+// Records the norm of a branch's input; returns x itself in models without pre_norms.
 Id pre_norm(LayerTape& layer, const std::string& name, Id x);
-// Gemma's norm of a branch before it is added to the residual stream; returns x itself in models without post_norms.
+// Records Gemma's norm of a branch before the branch is added to the residual stream; returns x itself in models
+// without post_norms.
 Id post_norm(LayerTape& layer, const std::string& name, Id x);
 Id sum(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_count);
-// Joins (rows, first) and (rows, second) into (rows, first + second).
+// Records the join of (rows, first) and (rows, second) into (rows, first + second).
 Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_count, std::int64_t first,
         std::int64_t second);
-// Adds a branch to the residual stream. branch: the output of a row-parallel product, summed over tensor ranks. biased:
-// names of the products whose biases are added here, after the sum over tensor ranks, so that they count once.
-Id residual(LayerTape& layer, const std::string& name, Id x, Id branch, const std::vector<std::string>& biased);
+// Records the addition of a branch to the residual stream x; without x, which hyper-connections do not add, the result
+// is the branch with its biases and dropout. branch: the output of a row-parallel product, summed over tensor ranks.
+// biased: names of the products whose biases are added here, after the sum over tensor ranks, so that they count once.
+Id residual(LayerTape& layer, const std::string& name, std::optional<Id> x, Id branch,
+            const std::vector<std::string>& biased);
 Id dropout(LayerTape& layer, const std::string& name, Id x);
 // Records the multiplication of all elements of x by one number, in place.
 void scale(LayerTape& layer, const std::string& name, Id x, double factor);
-// Applies cap * tanh(x / cap) in place; a cap of 0 changes nothing.
+// Records x <- cap * tanh(x / cap), in place; a cap of 0 changes nothing.
 void soft_cap(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, double cap, bool fused);
-// Adds learned positions; in models without them returns x itself.
+// Records the addition of learned position embeddings; returns x itself in models without them.
 Id add_positions(LayerTape& layer, Id x);
-// Backward of an embedding lookup, which adds rows to the table's gradient. If the framework's autograd makes a dense
-// gradient, it is a new buffer that is then added to the sum. first: no other op has written the table's gradient in
-// this micro-batch.
+// Records backward of an embedding lookup, which adds rows to the table's gradient. If the framework's autograd makes a
+// dense gradient, that gradient is a new buffer, which is then added to the sum. first: no other op has written the
+// table's gradient in this micro-batch.
 void table_gradient(LayerTape& layer, const std::string& name, Embedding work, const std::vector<Id>& reads,
                     std::int32_t table, bool first);
 Id activate(LayerTape& layer, const std::string& name, const Activated& a);
-// Two products with an activation between them: an MLP, or shared experts.
+// Records two products with an activation between them: an MLP, or shared experts.
 Id feed_forward(LayerTape& layer, const std::string& name, const std::string& weights, Id x, std::int64_t width,
                 bool reduce);
 Id mlp(LayerTape& layer, Id x, bool reduce);
-// Copies tokens to the device; rank 0 of DataParallel copies the tokens of all ranks.
+// Records a norm of any number of rows, such as the heads of all tokens, with `columns` columns each; without
+// `weighted` the norm multiplies by no weights.
+Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns, bool weighted);
+
+// Records the rotation of `columns` columns of each row in place, in heads of `head_dim` rotated columns.
+void rotate_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,
+                 std::int64_t head_dim);
+
+// BatchedProduct describes products of equally many rows with each of `batch` matrices (out, in), which are one weight;
+// `rows` is the number of rows of each product. input_bytes, output_bytes: sizes of the complete input and output.
+struct BatchedProduct {
+  std::int64_t rows = 0, in = 0, out = 0, batch = 1;
+  std::int32_t weight = 0;
+  Bytes input_bytes = 0, output_bytes = 0;
+};
+Id batched_product(LayerTape& layer, const std::string& name, Id x, const BatchedProduct& product);
+
+// Records the copy of tokens to the device; rank 0 of torch's DataParallel copies the tokens of all ranks.
 void take_tokens(LayerTape& layer, Id tokens);
 
 }  // namespace orrery

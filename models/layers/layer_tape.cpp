@@ -8,7 +8,8 @@ namespace {
 Scope weight_scope(const ShardingRow& row) { return row.shards_parameters ? Scope::unit : Scope::state; }
 Scope gradient_scope(const BlockContext& c) { return fresh_gradients(c.spec, c.sharding) ? Scope::unit : Scope::state; }
 
-// Transformer Engine computes the layers' products in 8 bits; embedding and output stay in bf16 (Megatron-Core).
+// Returns the precision of a block's products. With 8 bits only the layers' products read 8-bit operands (Transformer
+// Engine); embedding and output stay in bf16 (Megatron-Core).
 Precision precision_of(const BlockContext& c, BlockRole role) {
   const Precision p = c.spec.strategy.precision;
   return is_eight_bit(p) && role != BlockRole::layer ? Precision::bf16 : p;
@@ -29,6 +30,7 @@ LayerTape::LayerTape(const BlockContext& c, const std::string& name, BlockRole r
       overlaps(role == BlockRole::layer && c.spec.strategy.overlap.tensor && c.sequence_parallel),
       tiles(role == BlockRole::layer ? c.spec.strategy.offload.tiling : 1) {
   tape.splits_backward = c.splits_backward;
+  tape.forward_only = c.spec.generation.has_value();
   tape.releases_weights_after_forward = c.sharding.reshards_after_forward;
   tape.frees_gathered = c.spec.strategy.units.by_layer();
   tape.frozen_slot = c.sharding.shards_parameters ? static_cast<Id>(kGatheredFrozen) : static_cast<Id>(kFrozen);

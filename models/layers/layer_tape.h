@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "models/layers/block_builder.h"
 #include "models/layers/blocks.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 
@@ -40,11 +40,11 @@ struct TokenRows {
 Id activation(LayerTape& layer, const std::string& name, std::int64_t row_count, std::int64_t columns);
 // Records an all-reduce of x over the tensor group in place: the sum, or the largest value.
 void tensor_all_reduce(LayerTape& layer, const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
-// A weight or bias with one element per column of the residual stream; every rank has the part for its columns.
+// Adds a weight or bias with one element per column of the residual stream; every rank has the part for its columns.
 std::int32_t vector_parameter(LayerTape& layer, const std::string& name);
 void bias_gradient(LayerTape& layer, const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                    std::int32_t parameter);
-// A new buffer with `columns` elements of `width` bytes for each row of tokens.
+// Adds a buffer with `columns` elements of `width` bytes for each row of tokens.
 Id rows_of(LayerTape& layer, const std::string& name, const TokenRows& rows, std::int64_t columns, Bytes width);
 
 }  // namespace orrery

@@ -1,4 +1,5 @@
-// Linear layers: products cut by columns or rows over the tensor group, with their collectives and casts to fp8.
+// This file records linear layers: products cut by columns or rows over the tensor group, with collectives and fp8
+// casts.
 #include "models/layers/linear.h"
 
 #include <functional>
@@ -24,8 +25,8 @@ Gemm whole(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
   return {.m = rows, .n = out, .k = in, .result_bytes = width};
 }
 
-// Transformer Engine's user buffers cut a product whose result is scattered into this many pieces by default
-// (initialize_ub: "pipeline", num_splits 4).
+// The number of pieces into which Transformer Engine's user buffers cut a product whose result is reduce-scattered, by
+// default (initialize_ub: "pipeline", num_splits 4).
 constexpr std::int64_t kScatterPieces = 4;
 
 Gemm with_rows(Gemm product, std::int64_t count, Gemm::Rows rows) {
@@ -34,8 +35,8 @@ Gemm with_rows(Gemm product, std::int64_t count, Gemm::Rows rows) {
   return product;
 }
 
-// One piece of a product: an equal part of its rows. Pieces run on streams of their own (_NUM_MAX_UB_STREAMS), so that
-// one piece uses the multiprocessors that the last wave of another leaves idle.
+// Returns one piece of a product: an equal part of its rows. Pieces run on streams of their own (_NUM_MAX_UB_STREAMS),
+// so that one piece uses the multiprocessors that the last wave of another piece leaves idle.
 Gemm piece_of(Gemm forward, std::int64_t piece, std::int64_t parts, Gemm::Rows rows) {
   if (parts == 1) return forward;
   forward.m /= parts;
@@ -68,11 +69,11 @@ void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind
   if (copies && gathers) copy(aside, to);
 }
 
-// A product over the rows of all tensor ranks, each of which holds a part. If communication overlaps, copy engines pass
-// the parts round a ring, and each part is multiplied while the next one arrives, the rank's own part first
-// (initialize_ub: "ring_exchange"). With own_rows_first the rank's own rows are multiplied while other ranks' rows
-// arrive, then the rows of ranks before it and those of ranks after it in two products. The plan has the sizes of a
-// rank in the middle of the group, for which the group waits, because it has both of these products.
+// Records a product over the rows of all tensor ranks, each of which holds a part. If communication overlaps, copy
+// engines pass the parts round a ring, and each part is multiplied while the next one arrives, the rank's own part
+// first (initialize_ub: "ring_exchange"). With own_rows_first the rank's own rows are multiplied while other ranks'
+// rows arrive; then two products follow, over the rows of lower ranks and of higher ranks. The plan has the sizes of a
+// rank in the middle of the group, for which the group waits, because that rank has both of these products.
 static void over_gathered(LayerTape& layer, const std::string& name, const GatheredRows& rows, std::int64_t columns,
                           const Gemm& forward, const RowsProduct& product) {
   const BlockContext& c = layer.context;
@@ -110,8 +111,8 @@ CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t e
   return {rows, uses.writes.back()};
 }
 
-// The fp8 input of a product and, in backward, of its weight gradient, for which the transposed input is kept or cast
-// again.
+// Returns the fp8 input of a product. Backward's weight gradient needs this input transposed: the transposed input is
+// kept, or the input is cast again.
 static CastSlots input_to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool keep) {
   return to_fp8(layer, name + " input", x, elements, keep && !layer.context.spec.software.kernels.casts_again);
 }
@@ -132,7 +133,7 @@ static Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward) {
   const BlockContext& c = layer.context;
   const std::int64_t elements = forward.n * forward.k;
-  if (layer.tape.is_nf4_weight(weight)) {  // a byte has two weights
+  if (layer.tape.is_nf4_weight(weight)) {  // each byte has two 4-bit weights
     const Id wide = layer.tape.slot(name + " weight", elements * c.width, Category::buffers);
     layer.tape.emit(name + " weight from nf4", Cast{elements / 2, 1, 2 * c.width},
                     {.writes = {wide}, .weights = {weight}});
@@ -144,7 +145,7 @@ std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std
   return {x, cast};
 }
 
-// A weight of a linear layer: one parameter, or the tiles into which it is cut, used one after another.
+// Adds a weight of a linear layer: one parameter, or the tiles into which the weight is cut, used one after another.
 static std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::string& name, std::int64_t out,
                                               std::int64_t in, Cut cut) {
   if (out % layer.tiles != 0)
@@ -153,7 +154,7 @@ static std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::strin
   return layer.tape.tiled_parameter(name, out, in, cut, layer.tiles);
 }
 
-// Operands of a tile's product: the first tile writes a result that the other tiles add to.
+// Returns the operands of a tile's product: the first tile writes a result that the other tiles add to.
 static BlockBuilder::Uses tile_uses(const std::vector<Id>& reads, Id result, bool first,
                                     std::vector<std::int32_t> weights) {
   BlockBuilder::Uses uses = {.reads = reads, .weights = std::move(weights)};
@@ -194,8 +195,7 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
                             std::int32_t weight) {
   const BlockContext& c = layer.context;
   const Bytes main = storage_bytes(c.spec.strategy.gradient_precision);
-  // A unit's gradient exists for one micro-batch, in the data type of its weights, so there is no earlier sum to add
-  // to.
+  // A unit's gradient belongs to one micro-batch, in the data type of its weights: there is no earlier sum to add to.
   const bool fresh_unit = fresh_gradients(c.spec, c.sharding);
   const bool fused = fresh_unit || c.spec.software.kernels.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
@@ -227,8 +227,8 @@ void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& for
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) weight_gradient(layer, name, g, x, dy, weights[g.tile]);
 }
 
-// The input of a weight gradient under sequence parallelism: the rows that forward gathered, or the same rows gathered
-// again.
+// Returns the input of a weight gradient under sequence parallelism: the rows that forward gathered, or the same rows
+// gathered again.
 static Id gathered_again(LayerTape& layer, const std::string& name, Id local, Id gathered, std::int64_t in) {
   const BlockContext& c = layer.context;
   if (!c.spec.software.communication.regather_input)
@@ -286,8 +286,8 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
     const auto scatter = [&] {
       tensor_collective(layer, name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c.width);
     };
-    // A collective waits for all work launched on the compute stream before it (ProcessGroupNCCL.cpp, syncStream), so a
-    // collective called after the weight gradient begins after it, though it does not read it.
+    // A collective waits for all work launched on the compute stream before it (ProcessGroupNCCL.cpp, syncStream). So a
+    // collective called after the weight gradient begins after the weight gradient, though it does not read it.
     const bool waits = !overlaps && c.tensor > 1;
     if (waits) of_weights();
     input_gradients(layer, name, forward, back, dx, w);
@@ -304,7 +304,7 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
 Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
               const ColumnWeight& weight) {
   const BlockContext& c = layer.context;
-  const std::int64_t rows = c.local_rows;
+  const std::int64_t rows = weight.rows > 0 ? weight.rows : c.local_rows;
   const bool partial = c.sequence_parallel;
   const auto w = layer.tape.parameter(weight.name + ".weight", out, in, Cut::none, partial);
   const auto b = weight.bias ? layer.tape.parameter(weight.name + ".bias", out, 1, Cut::none, partial) : -1;

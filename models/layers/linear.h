@@ -18,44 +18,46 @@ struct ColumnWeight {
   Dimension over = Dimension::tensor;       // group whose ranks have the other columns
   bool input_gradient = true;               // false: another op computes the input gradient, or none does
   std::vector<std::int64_t> sections = {};  // as in LocalParameter
+  std::int64_t rows = 0;                    // replicated(): number of rows; 0: the rank's local rows
 };
 
-// Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same transposed, if a product
-// needs the other dimension innermost (Hopper's fp8 products take both operands with k innermost: Transformer Engine).
-// Without fp8 both are x itself.
+// Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same input transposed, if a
+// product needs the other dimension innermost (Hopper's fp8 products take both operands with k innermost: Transformer
+// Engine). Without fp8 both are the buffer of the input itself.
 struct CastSlots {
   Id rows, columns;
 };
 
-// All-gathers the rows of `from` over the tensor group, or reduce-scatters them. If `parts` is more than 1, the
-// collective moves piece number `piece` of that many equal parts.
+// Records an all-gather of the rows of `from` over the tensor group, or a reduce-scatter. If `parts` is more than 1,
+// the collective moves piece number `piece` of that many equal parts.
 void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
                        std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose);
-// Buffers that a product reads besides its weight parameter. Gathered weights are cast to fp8 before each use, other
-// weights once a step (emit.cpp). Weights in NF4 are dequantised before each use.
+// Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that they
+// need. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4 are
+// dequantised before each use.
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
-// Computes y = x W^T, tile by tile if the weight is cut into tiles.
+// Records y = x W^T, tile by tile if the weight is cut into tiles.
 void product(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
              const std::vector<std::int32_t>& weights, std::int32_t bias);
-// Computes dx = dy W, tile by tile.
+// Records dx = dy W, tile by tile.
 void input_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads,
                      Id dx, const std::vector<std::int32_t>& weights);
-// Computes the weight gradient dW += dy^T x, tile by tile.
+// Records the weight gradient dW += dy^T x, tile by tile.
 void weight_gradients(LayerTape& layer, const std::string& name, const Gemm& forward, Id x, Id dy,
                       const std::vector<std::int32_t>& weights);
-// y = x W^T with W cut by its outputs (column parallelism of Megatron); out is the number of outputs on this rank.
-// Under sequence parallelism x is all-gathered first; backward reduces dx over the tensor group while the weight
+// Records y = x W^T with W cut by its outputs (column parallelism of Megatron); out is the number of outputs on this
+// rank. Under sequence parallelism x is all-gathered first; backward reduces dx over the tensor group while the weight
 // gradient runs.
 Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
                    const ColumnWeight& weight);
-// y = x W^T on this rank's local rows, with the unsharded W on every rank and no communication.
+// Records y = x W^T on this rank's local rows, with the uncut W on every rank and no communication.
 Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
               const ColumnWeight& weight);
-// All-gathers the tensor ranks' local rows; backward sums the gradients that the ranks' heads contribute.
+// Records an all-gather of the tensor ranks' local rows; backward sums the gradients that the ranks' heads contribute.
 Id gather_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t columns);
-// y = x W^T with W cut by its inputs (row parallelism of Megatron). y is a partial sum, which is reduced over the
-// tensor group if `reduce`. casts_again: if products read 8-bit operands, backward casts x again.
+// Records y = x W^T with W cut by its inputs (row parallelism of Megatron). y is a partial sum, which is reduced over
+// the tensor group if `reduce`. casts_again: if products read 8-bit operands, backward casts x again.
 Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
                 const std::string& weight, bool reduce, bool casts_again = false);
 

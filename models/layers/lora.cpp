@@ -9,7 +9,7 @@ bool is_adapted(const Lora& lora, const std::string& weight) {
   return lora.mlp && (weight == "mlp.up" || weight == "mlp.down");
 }
 
-// The products of A and of B, as those of linear layers.
+// The products x A^T (down) and h B^T (up), in the form that linear layers use.
 Gemm down(const Adapter& a, Bytes width) { return {.m = a.rows, .n = a.rank, .k = a.in, .result_bytes = width}; }
 Gemm up(const Adapter& a, Bytes width) { return {.m = a.rows, .n = a.out, .k = a.rank, .result_bytes = width}; }
 

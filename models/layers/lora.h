@@ -10,13 +10,14 @@
 namespace orrery {
 
 // Low-rank adapters beside linear layers (LoRA): y += (x A^T) B^T. Neither forward nor backward needs a transfer of its
-// own over the tensor group: beside a weight cut by columns of the model's matrix every rank has all of A, and dx = dh
-// A is a part of the sum that the layer reduces anyway; beside one cut by rows every rank has all of B, and y is such a
-// part. The ranks' parts of the gradient of what all of them have are summed with those of the norms.
+// own over the tensor group. Beside a weight cut by columns of the model's matrix every rank has all of A, and dx = dh
+// A is a part of the sum that the layer reduces anyway. Beside a weight cut by rows every rank has all of B, and y is a
+// part of such a sum. A matrix that all ranks have gets a part of its gradient on each rank; these parts are summed
+// together with those of the norms.
 struct Adapter {
   std::string name;
-  std::int64_t rows = 0, in = 0, out = 0, rank = 0;  // rows, and columns on this rank
-  std::int32_t a = -1, b = -1;                       // weights
+  std::int64_t rows = 0, in = 0, out = 0, rank = 0;  // rows and columns on this rank; the adapter's rank
+  std::int32_t a = -1, b = -1;                       // parameter indices of A and B
   Id hidden{};                                       // x A^T
 };
 

@@ -6,7 +6,8 @@
 namespace orrery {
 namespace {
 
-// Buffers by row of the logits: the label, the maximum, and two numbers, the sum of exponents and the label's logit.
+// Buffers with one entry per row of logits. labels: the row's label. maxima: the largest logit. sums: two numbers, the
+// sum of exponentials and the label's logit.
 struct LossRows {
   Id labels, maxima, sums;
 };
@@ -41,8 +42,8 @@ void gathered_cross_entropy(LayerTape& layer, Id logits, std::int64_t columns) {
   if (master) cross_entropy(layer, all, columns, replicas);
 }
 
-// Cross-entropy without fp32 logits, as in flash-attention and in Transformer Engine; the latter writes the gradient
-// over the logits.
+// Records cross-entropy without fp32 logits, as in flash-attention and in Transformer Engine; Transformer Engine writes
+// the gradient into the buffer of the logits.
 static void narrow_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id logits, const LossRows& of) {
   const BlockContext& c = layer.context;
   layer.tape.emit("loss maximum", part_of(whole, CrossEntropy::Part::maximum),

@@ -19,8 +19,8 @@ Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
   return plan.blocks[plan.frames[frame].block].buffers[slot].bytes;
 }
 
-// Ids of the unit frames of a chunk, by the position of their first element in the chunk's flat buffers: frames of
-// units with weights that train, or of units with frozen weights.
+// Returns the ids of a chunk's unit frames by the position of their first element in the chunk's flat buffers. These
+// are the frames of units with trained weights, or with `frozen` those of units with frozen weights.
 std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t state, bool frozen = false) {
   std::map<std::int64_t, std::uint32_t> units;
   for (const Frame& f : plan.frames) {
@@ -39,8 +39,8 @@ struct MovedRun {
   Dimension group = Dimension::data;
 };
 
-// Runs of elements that a collective of `kind` in a task of this frame moves among ranks with the same weights; the key
-// is the run's first element, counted from the frame's base.
+// Returns the runs of elements that a collective of `kind` in a task of this frame moves among ranks with the same
+// weights; the key is the index of the run's first element, counted from the frame's base.
 std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
   std::map<std::int64_t, MovedRun> runs;
   const RankClass& slot = plan.classes[plan.frames[frame].slot];
@@ -64,7 +64,7 @@ class Cutter {
     const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(rank_));
     add(first, elements, unit, at - members.begin(), static_cast<std::int64_t>(members.size()));
   }
-  // Adds the server's range of the buckets that workers push.
+  // Adds this server's range of the buckets that workers push.
   void add_served(std::int64_t first, std::int64_t elements) {
     add(first, elements, kNone, (rank_ - plan_.workers()) % plan_.ranges(), plan_.ranges());
   }
@@ -87,8 +87,8 @@ class Cutter {
   std::int64_t rank_, shard_ = 0;
 };
 
-// A section of a weight's rows that a rank holds, with its position in the uncut weight: q, k or v (by heads), gate or
-// up (halves), or a section as the parameter gives them.
+// A section of a weight's rows that a rank holds, with its position in the uncut weight: the rows of q, k or v (cut by
+// heads), of gate or up (each a half of the matrix), or a section from LocalParameter::sections.
 struct Section {
   std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
 };
@@ -154,7 +154,8 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
     }
     return cutter.pieces;
   }
-  // The pieces follow from the all-gathers, because some frameworks reduce a complete bucket on every rank.
+  // The pieces follow from the all-gathers and not from the reductions, because some frameworks reduce a complete
+  // bucket on every rank.
   std::int64_t next = 0;
   for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::all_gather)) {
     cutter.add_whole(next, first - next, kNone);

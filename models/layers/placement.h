@@ -17,8 +17,8 @@ struct PlacedParameter {
   bool copy = false;       // whether an earlier stage of the same replica holds the same weight (tied output)
 };
 
-// Every weight that trains, or every frozen one, of the chunk with state frame `state`, once each, in the order of the
-// chunk's flat buffers.
+// Returns the weights of the chunk with state frame `state`, once each, in the order of the chunk's flat buffers: every
+// weight that trains, or with `frozen` every frozen one.
 std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state, bool frozen = false);
 
 // A contiguous range of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i
@@ -31,23 +31,24 @@ struct Piece {
   std::uint32_t unit = kNone;  // id of the unit frame, if the piece is a part of a unit; kNone if the piece is a bucket
 };
 
-// Whether the ranks of a slot update weights: not DataParallel's replicas, nor a parameter server's workers.
+// Returns whether the ranks of a slot update weights: not DataParallel's replicas, nor a parameter server's workers.
 bool updates(const Plan& plan, const RankClass& slot);
 
-// The pieces that a rank updates: units or buckets, in the order of the flat buffers. If nothing is sharded, the
-// complete chunk is one piece; a range of weights that only this rank holds is also one piece. The list is empty if
+// Returns the pieces that a rank updates: units or buckets, in the order of the flat buffers. If nothing is sharded,
+// the complete chunk is one piece; a range of weights that only this rank holds is also one piece. The list is empty if
 // another rank makes all updates.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// The rank's shards of frozen weights, unit by unit in the order of their buffer; all of them where they are whole.
+// Returns the pieces that a rank owns of frozen weights which are gathered unit by unit, in the order of their buffer.
+// The list is empty if no frozen weights are gathered.
 std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// State frames of a slot, in the order of its chunks.
+// Returns the state frames of a slot, in the order of its chunks.
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
 
-// The index, in the uncut weight, of row `index` of tensor rank `rank` of `ranks` (or of the column, for Cut::columns).
-// With Cut::heads the rows of q, k and v follow each other; if there are fewer key/value heads than ranks, several
-// ranks hold the same head.
+// Returns the index, in the uncut weight, of row `index` of tensor rank `rank` of `ranks` (or of the column, for
+// Cut::columns). With Cut::heads the rows of q, k and v follow each other; if there are fewer key/value heads than
+// ranks, several ranks hold the same head.
 std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64_t index, std::int64_t rank,
                          std::int64_t ranks);
 

@@ -5,7 +5,7 @@
 namespace orrery {
 namespace {
 
-// The recurrence of one tensor rank, and its buffers.
+// The sizes of the recurrence on one tensor rank, and its buffers.
 struct Recurring {
   Recurrence own;  // sizes of this rank
   const RecurrenceRow& row;
@@ -40,7 +40,8 @@ std::vector<std::int32_t> convolution_weights(LayerTape& layer, const Recurrence
 
 }  // namespace
 
-// The result is computed again in backward where the stack's kernels keep the projection alone.
+// Records the short convolution. If the stack's kernels keep only the projection (convolves_again), backward computes
+// the convolution's result again.
 static Id convolve(LayerTape& layer, const Recurring& r) {
   const BlockContext& c = layer.context;
   const std::vector<std::int32_t> weights = convolution_weights(layer, r.own);
@@ -99,8 +100,9 @@ static Id scan(LayerTape& layer, const Recurring& r, Id convolved) {
   return y;
 }
 
-// Backward begins the projection's gradient, of which the gate's columns are written here, and the others by the ops
-// before.
+// Records the norm of the recurrence's result with its gate. This op is the first of the recurrence's backward to write
+// the projection's gradient: it writes the gate's columns, and the backward ops of scan and convolution, which run
+// later, add the other columns.
 static Id gated_norm(LayerTape& layer, const Recurring& r, Id x) {
   const BlockContext& c = layer.context;
   const Recurrence& own = r.own;

@@ -7,21 +7,6 @@
 #include "models/layers/linear.h"
 
 namespace orrery {
-namespace {
-
-// Queries, keys and weights of the index, all rows on every tensor rank.
-struct Index {
-  Id queries, keys, weights;
-};
-
-// A product of every head with the head's part of one weight, as (rows, heads, in) -> (rows, heads, out).
-struct HeadProduct {
-  std::int64_t in, out;
-  std::int32_t weight;
-};
-
-}  // namespace
-
 static Id normed_index_keys(LayerTape& layer, Id x) {
   const BlockContext& c = layer.context;
   const std::int64_t columns = layer.model.indexer->head_dim;
@@ -46,7 +31,8 @@ static Id normed_index_keys(LayerTape& layer, Id x) {
   return y;
 }
 
-// The index is trained by itself (section 2.1.1): its loss has no gradient by the layer's input and queries.
+// Records the index, which is trained separately (section 2.1.1): its loss sends no gradient to the layer's input and
+// queries.
 static Index index_of(LayerTape& layer, Id x, Id compressed_queries) {
   const Model& m = layer.model;
   const Indexer& i = *m.indexer;
@@ -58,15 +44,15 @@ static Index index_of(LayerTape& layer, Id x, Id compressed_queries) {
   const Id keys = normed_index_keys(layer, linear("index keys", x, m.hidden, i.head_dim, "indexer.key"));
   const Id weights = linear("index weights", x, m.hidden, i.heads, "indexer.weights");
   return {gather_rows(layer, "index queries", queries, i.heads * i.head_dim),
-          gather_rows(layer, "index keys", keys, i.head_dim), gather_rows(layer, "index weights", weights, i.heads)};
+          gather_rows(layer, "index keys", keys, i.head_dim), gather_rows(layer, "index weights", weights, i.heads),
+          layer.context.sequence};
 }
 
-// The numbers of the chosen tokens (rows, top_k). Backward holds the index against attention's probabilities of those
-// tokens (`target`, summed over the heads of all tensor ranks).
-static Id chosen_tokens(LayerTape& layer, const Index& index, Id target) {
+Id chosen_tokens(LayerTape& layer, const Index& index, Id target) {
   const BlockContext& c = layer.context;
   const Indexer& i = *layer.model.indexer;
-  const IndexScores work = {c.batch, i.heads, c.sequence, c.sequence, i.head_dim, std::min(i.top_k, c.sequence)};
+  const std::int64_t keys = index.keys_of_sample;
+  const IndexScores work = {c.batch, i.heads, c.sequence, keys, i.head_dim, std::min(i.top_k, keys)};
   const Bytes bytes = c.rows * work.top_k * 4;
   const Id chosen = layer.tape.slot("chosen tokens", bytes);
   layer.tape.emit("index scores", work, {.reads = {index.queries, index.keys, index.weights}, .writes = {chosen}});
@@ -75,8 +61,8 @@ static Id chosen_tokens(LayerTape& layer, const Index& index, Id target) {
     back.direction = Direction::backward;
     if (c.tensor > 1) tensor_all_reduce(layer, "index target reduce", target, bytes, 4);
     const Index d = {activation(layer, "index queries gradient", c.rows, i.heads * i.head_dim),
-                     activation(layer, "index keys gradient", c.rows, i.head_dim),
-                     activation(layer, "index weights gradient", c.rows, i.heads)};
+                     activation(layer, "index keys gradient", c.batch * keys, i.head_dim),
+                     activation(layer, "index weights gradient", c.rows, i.heads), keys};
     layer.tape.emit("index scores gradient", back,
                     {.reads = {index.queries, index.keys, index.weights, chosen, target},
                      .writes = {d.queries, d.keys, d.weights}});
@@ -87,44 +73,8 @@ static Id chosen_tokens(LayerTape& layer, const Index& index, Id target) {
   return chosen;
 }
 
-static Id multiply_heads(LayerTape& layer, const std::string& name, Id x, Bytes input_bytes, Bytes output_bytes,
-                         const HeadProduct& product) {
-  const BlockContext& c = layer.context;
-  const Gemm forward = {.m = c.rows, .n = product.out, .k = product.in, .batch = layer.heads, .result_bytes = c.width};
-  const Id y = layer.tape.slot(name + " output", output_bytes);
-  layer.tape.emit(name, forward, {.reads = {x}, .writes = {y}, .weights = {product.weight}});
-  layer.tape.on_backward([=, &layer, &c] {
-    Gemm input = forward, weight = forward;
-    input.role = Gemm::Role::input_gradient;
-    std::swap(input.n, input.k);
-    weight.role = Gemm::Role::weight_gradient;
-    weight.m = product.out;
-    weight.n = product.in;
-    weight.k = c.rows;
-    weight.accumulate = true;
-    weight.result_bytes = storage_bytes(c.spec.strategy.gradient_precision);
-    const Id dx = layer.tape.slot(name + " input gradient", input_bytes);
-    const Id dy = layer.tape.gradient(y);
-    layer.tape.emit(name + " input gradient", input, {.reads = {dy}, .writes = {dx}, .weights = {product.weight}});
-    layer.tape.emit(name + " weight gradient", weight, {.reads = {x, dy}, .weight_gradients = {product.weight}});
-    layer.tape.contribute(x, dx);
-  });
-  return y;
-}
-
-static void rotate_columns(LayerTape& layer, const std::string& name, Id x, std::int64_t columns) {
-  const BlockContext& c = layer.context;
-  const Rotary work = {c.rows, columns, layer.model.mla->qk_rope_head_dim, c.spec.software.kernels.fused_rotary,
-                       Direction::forward};
-  layer.tape.emit(name, work, {.updates = {x}});
-  layer.tape.on_backward([=, &layer] {
-    Rotary back = work;
-    back.direction = Direction::backward;
-    layer.tape.emit(name + " gradient", back, {.updates = {layer.tape.gradient(x)}});
-  });
-}
-
-// Attention of every head's queries to the latent keys of the chosen tokens, whose first part the values are.
+// Records attention of every head's queries to the latent keys of the chosen tokens; the values are the first
+// kv_lora_rank columns of the latent keys.
 static Id attend(LayerTape& layer, Id queries, Id keys, Id chosen, Id target) {
   const BlockContext& c = layer.context;
   const Mla& a = *layer.model.mla;
@@ -165,18 +115,21 @@ Id sparse_latent_attention(LayerTape& layer, Id x) {
                       {"attention.query_up", Cut::rows, m.bias});
   const std::int32_t up = layer.tape.parameter("attention.key_value_up.weight",
                                                heads * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank, Cut::rows);
-  rotate_columns(layer, "query rotary", queries, heads * a.qk_rope_head_dim);
-  const Id absorbed = multiply_heads(layer, "query by keys' projection", queries,
-                                     c.rows * heads * (a.qk_nope_head_dim + a.qk_rope_head_dim) * c.width,
-                                     c.rows * heads * key * c.width, {a.qk_nope_head_dim, a.kv_lora_rank, up});
+  rotate_rows(layer, "query rotary", queries, c.rows, heads * a.qk_rope_head_dim, a.qk_rope_head_dim);
+  const auto by_heads = [&](std::int64_t in, std::int64_t out, std::int64_t from, std::int64_t to) {
+    return BatchedProduct{c.rows, in, out, heads, up, c.rows * heads * from * c.width, c.rows * heads * to * c.width};
+  };
+  const Id absorbed =
+      batched_product(layer, "query by keys' projection", queries,
+                      by_heads(a.qk_nope_head_dim, a.kv_lora_rank, a.qk_nope_head_dim + a.qk_rope_head_dim, key));
   const Id normed = gather_rows(layer, "latent keys", norm(layer, "key/value norm", latent.compressed, a.kv_lora_rank),
                                 a.kv_lora_rank);
-  rotate_columns(layer, "key rotary", latent.rope, a.qk_rope_head_dim);
+  rotate_rows(layer, "key rotary", latent.rope, c.rows, a.qk_rope_head_dim, a.qk_rope_head_dim);
   const Id keys =
       join(layer, "latent keys with positions", normed, latent.rope, c.rows, a.kv_lora_rank, a.qk_rope_head_dim);
   const Id values = attend(layer, absorbed, keys, chosen, target);
-  return multiply_heads(layer, "values' projection", values, c.rows * heads * a.kv_lora_rank * c.width,
-                        c.rows * heads * a.v_head_dim * c.width, {a.kv_lora_rank, a.v_head_dim, up});
+  return batched_product(layer, "values' projection", values,
+                         by_heads(a.kv_lora_rank, a.v_head_dim, a.kv_lora_rank, a.v_head_dim));
 }
 
 }  // namespace orrery

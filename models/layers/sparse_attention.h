@@ -4,6 +4,16 @@
 
 namespace orrery {
 
+// Queries, keys and weights of an index, all rows on every tensor rank. keys_of_sample: number of keys of one sample.
+struct Index {
+  Id queries, keys, weights;
+  std::int64_t keys_of_sample;
+};
+
+// Records the index's choice and returns the numbers of the chosen tokens (rows, top_k). Backward holds the index
+// against attention's probabilities of those tokens (`target`, summed over the heads of all tensor ranks).
+Id chosen_tokens(LayerTape& layer, const Index& index, Id target);
+
 // Records latent attention to the tokens that an index chooses (DeepSeek-V3.2, arXiv 2512.02556, section 2.1), from the
 // normed input to the values of this rank's heads (rows, heads * v_head_dim). All heads share one latent key a token
 // (the paper's MQA mode): the projections of keys and of values are applied to queries and to results instead.

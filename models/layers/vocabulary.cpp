@@ -1,10 +1,12 @@
-// Blocks of a vocabulary that the stages of a pipeline share (Yeung et al. 2024, arXiv:2411.05288): each stage holds
-// equally many rows of the embedding table and of the output matrix. The first stage's token embeddings are the sum of
-// the lookups of all stages; the last stage's hidden states are broadcast to all stages, which take exponents relative
-// to their own maxima, then exchange maxima and sums. On stages of several tensor ranks each rank has a part, and each
-// stage sums over its tensor ranks before sums over stages. Two barriers (algorithm 1): the gradient of the hidden
-// states is summed when each stage knows the softmax. One barrier (algorithm 2): each stage multiplies its exponents
-// with its rows of the output matrix before, so that this sum can follow the loss's sums directly.
+// This file has the blocks of a vocabulary that the stages of a pipeline share (Yeung et al. 2024, arXiv:2411.05288):
+// each stage holds equally many rows of the embedding table and of the output matrix. The token embeddings that the
+// first stage needs are the sum of the lookups of all stages. The last stage's hidden states are broadcast to all
+// stages; each stage takes exponentials relative to the maxima of its own logits, and then stages exchange maxima and
+// sums. If a stage has several tensor ranks, each rank has a part of the stage's rows, and each stage sums over its
+// tensor ranks before stages sum. With two barriers (algorithm 1) the gradient of the hidden states is summed when each
+// stage knows the softmax. With one barrier (algorithm 2) each stage multiplies its exponentials with its rows of the
+// output matrix before the sums are known, so that the sum of the hidden states' gradient can follow the loss's sums
+// directly.
 #include <cmath>
 
 #include "models/layers/blocks.h"
@@ -19,12 +21,12 @@ namespace {
 struct LogitsPart {
   std::int32_t table = 0;  // index of the table, the block's first weight
   Id logits = 0, labels = 0;
-  Id wide = 0;  // buffer that holds first the fp32 logits, then their exponents, then the logits' gradient
-  // maxima: over all stages. factors: first a stage's own maxima, then the factors that convert its exponents to the
-  // maxima of all stages
+  Id wide = 0;  // buffer that holds first the fp32 logits, then their exponentials, then the logits' gradient
+  // maxima: of each row's logits over all stages. factors: first each row's maximum on this stage alone, then the
+  // factors that convert the stage's exponentials to the maxima over all stages
   Id maxima = 0, factors = 0;
-  Id sums = 0;  // buffer with the sums of exponents and the logits of the labels
-  // with one barrier: buffers of exponents times the table's rows, and of the labels' rows of the table
+  Id sums = 0;  // buffer with the sums of exponentials and the logits of the labels
+  // with one barrier: buffers of exponentials times the table's rows, and of the labels' rows of the table
   Id product = 0, rows = 0;
 
   CrossEntropy work(const BlockContext& c, CrossEntropy::Part which, std::int64_t columns) const {
@@ -34,8 +36,8 @@ struct LogitsPart {
 
 }  // namespace
 
-// The lookup of one stage if stages share the vocabulary: the tokens' rows from this stage's part of the embedding
-// table, zeros for tokens in other stages' parts.
+// Records the lookup of one stage if stages share the vocabulary: the tokens' rows from this stage's part of the
+// embedding table, and zeros for tokens in other stages' parts.
 static Id token_embeddings(LayerTape& layer, Id tokens) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -69,7 +71,7 @@ static void exponents(LayerTape& layer, const LogitsPart& part) {
   layer.tape.emit("loss exponent", work(CrossEntropy::Part::exponent), uses);
 }
 
-// Computes the parts of the hidden states' gradient that are possible before the sums over all stages are known.
+// Records the parts of the hidden states' gradient that can be computed before the sums over all stages are known.
 static void early_gradient(LayerTape& layer, const LogitsPart& part) {
   const BlockContext& c = layer.context;
   const std::int64_t rows = c.rows, columns = c.table_rows, hidden = layer.model.hidden;
@@ -81,8 +83,8 @@ static void early_gradient(LayerTape& layer, const LogitsPart& part) {
   layer.tape.emit("labels' rows", lookup, {.reads = {part.labels}, .writes = {part.rows}, .weights = {part.table}});
 }
 
-// This rank's contribution to the gradient of the hidden states, from its part of the vocabulary; under tensor
-// parallelism it is then summed over the tensor group.
+// Records this rank's contribution to the gradient of the hidden states, from its part of the vocabulary; under tensor
+// parallelism the contributions are then summed over the tensor group.
 static void combine_gradient(LayerTape& layer, const LogitsPart& part) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -177,7 +179,7 @@ static Collective between_stages(const BlockContext& c, CollectiveKind kind) {
           .root = c.shared.root};
 }
 
-// A rank that is not the root of the sum may use its own buffer for the result.
+// If the rank is not the root of the sum, the sum may write its result into the rank's own buffer.
 Block embedding_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "embedding exchange", BlockRole::exchange);
   const Bytes bytes = c.local_rows * c.hidden * c.width;
@@ -234,7 +236,7 @@ Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(y, ops);
 }
 
-// The buffer of the hidden states' gradient is allocated by its first writer, which with one barrier runs before
+// The buffer of the hidden states' gradient is allocated by its first writer. With one barrier this writer runs before
 // backward.
 Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "output", BlockRole::output);

@@ -14,7 +14,7 @@ static std::uint32_t shared_block(Draft& draft, const std::string& key,
 
 // Returns the id of a layer's block. Equal layers share a block; layers may differ in their kind, in their rows, in
 // their attention window, in whether they are recomputed, in whether their activations go to the host, in whether they
-// have experts and in how the experts are loaded.
+// have experts, in whether a table names the experts of tokens, and in how the experts are loaded.
 static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64_t index_in_stage) {
   const Spec& spec = draft.facts.spec;
   const BlockContext& context = draft.context;
@@ -27,11 +27,12 @@ static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64
   const bool experts = has_experts(spec.model, layer);
   const bool own_loads = experts && !spec.model.moe->loads_file.empty();
   const LayerKind kind = layer_kind(spec.model, layer);
-  const std::string key = fmt::format("layer {} {} {} {} {} {} {} {} {} {} {}", context.rows,
-                                      static_cast<int>(context.load), context.ring_block, recompute, offload,
-                                      has_window(spec.model, layer), recompute && r.every_second_mlp ? layer % 2 : 0,
-                                      experts, own_loads ? layer : 0, static_cast<int>(kind.mixer), kind.feed_forward) +
-                          (trains_below(spec.model, layer) ? "" : " lowest");
+  const std::string key =
+      fmt::format("layer {} {} {} {} {} {} {} {} {} {} {} {}", context.rows, static_cast<int>(context.load),
+                  context.ring_block, recompute, offload, has_window(spec.model, layer),
+                  recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0,
+                  static_cast<int>(kind.mixer), kind.feed_forward, experts && is_hashed(spec.model, layer)) +
+      (trains_below(spec.model, layer) ? "" : " lowest");
   return draft.block(key, [&] { return layer_block(context, layer, recompute, draft.plan.ops, offload); });
 }
 
@@ -69,8 +70,10 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
     add(layer_block_of(draft, layer, before + i), static_cast<std::int32_t>(layer), false);
   }
   if (virtual_stage == count - 1) {
-    add(shared_block(draft, "final norm", final_norm_block), layers, false);
-    if (draft.facts.spec.model.mtp_layers > 0)
+    const Model& model = draft.facts.spec.model;
+    if (model.mtp_layers == 0 || !model.hyper_connections)
+      add(shared_block(draft, "final norm", final_norm_block), layers, false);
+    if (model.mtp_layers > 0)
       add(shared_block(draft, fmt::format("prediction {}", static_cast<int>(context.load)), prediction_block), layers,
           false);
     if (!shares)

@@ -78,6 +78,18 @@ static std::int64_t largest_matrices(const Draft& draft, const Chunk& chunk) {
   return most;
 }
 
+// Returns the bytes of the cache of keys and values of a chunk's layers, once all tokens are generated.
+static Bytes cache_of(const Spec& spec, const Chunk& chunk) {
+  if (!spec.generation) return 0;
+  const Generation& g = *spec.generation;
+  Bytes sum = 0;
+  for (const Entry& e : chunk.entries) {
+    if (e.layer >= 0 && e.layer < spec.model.layers && !e.transfer)
+      sum += sequence_cache_bytes(spec, e.layer, g.input + g.output);
+  }
+  return sum * g.batch / spec.strategy.data;
+}
+
 Block state_block(const Draft& draft, const Chunk& chunk) {
   const Spec& spec = draft.facts.spec;
   const ShardingRow& row = draft.facts.row;
@@ -93,7 +105,9 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   block.role = BlockRole::state;
   block.buffers.resize(kStateSlots);
   std::int64_t eight_bit = 0;
-  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec, draft.plan.blocks[e.block]);
+  // A model that generates has its 8-bit weights in place of wide ones (kFrozen).
+  for (const Entry& e : chunk.entries)
+    eight_bit += spec.generation ? 0 : eight_bit_elements(spec, draft.plan.blocks[e.block]);
   // Frameworks that gather 8-bit matrices keep these matrices (plain and transposed) as their only parameters, without
   // 16-bit ones.
   const bool alone = spec.software.communication.gathers_eight_bit;
@@ -116,6 +130,7 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   const bool secondary = spec.strategy.zero_quantize.secondary_shards;
   block.buffers[kSecondaryShard] = {"secondary shard", secondary ? ceil_div(whole, node) * width : 0,
                                     Category::parameters};
+  block.buffers[kKeysValues] = {"cached keys and values", cache_of(spec, chunk), Category::buffers};
   block.buffers[kEightBit] = {"fp8 weights", row.shards_parameters ? 0 : 2 * eight_bit,
                               alone ? Category::parameters : Category::buffers};
   const bool beside = spec.software.communication.gradient_buckets_beside && draft.facts.gradient_width != width &&

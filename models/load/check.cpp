@@ -66,6 +66,11 @@ Broken model_rules(const Spec& spec) {
     return broken("sequence", "sequence: {} is longer than the model's {} learned positions; shorten it", spec.sequence,
                   m.max_positions);
   }
+  for (const LayerKind& kind : m.layer_kinds) {
+    const std::int64_t rate = shares_keys(kind.mixer) ? m.compressed_attention->rate(kind.mixer) : 0;
+    if (spec.sequence < rate)
+      return broken("sequence", "sequence: {} is shorter than the {} tokens of a compressed key", spec.sequence, rate);
+  }
   return {};
 }
 
@@ -187,6 +192,8 @@ Broken tensor_rules(const Spec& spec) {
   if (b.what.empty() && !m.mla && m.kv_heads % s.tensor != 0 && s.tensor % m.kv_heads != 0) {
     b = broken("tensor", "tensor: {} and kv_heads: {}: neither divides the other", s.tensor, m.kv_heads);
   }
+  if (b.what.empty() && m.compressed_attention)
+    b = divides("tensor", s.tensor, "compressed_attention.output_groups", m.compressed_attention->output_groups);
   if (b.what.empty() && m.recurrence) b = divides("tensor", s.tensor, "recurrence.heads", m.recurrence->heads);
   if (b.what.empty() && m.recurrence) b = divides("tensor", s.tensor, "recurrence.groups", m.recurrence->groups);
   return b;
@@ -348,10 +355,10 @@ static Broken pair_rules(const Spec& spec) {
 }
 
 Broken first_broken(const Spec& spec) {
-  return first_of(spec, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules, software_rules, tensor_rules,
-                  sequence_rules, document_rules, frozen_rules, unit_rules, pipeline_rules, expert_rules,
-                  sharding_rules, batch_rules, schedule_rules, precision_rules, offload_rules, rank_order_rules,
-                  pair_rules);
+  return first_of(spec, generation_rules, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules,
+                  software_rules, tensor_rules, sequence_rules, document_rules, frozen_rules, unit_rules,
+                  pipeline_rules, expert_rules, sharding_rules, batch_rules, schedule_rules, precision_rules,
+                  offload_rules, rank_order_rules, pair_rules);
 }
 
 }  // namespace orrery

@@ -88,6 +88,12 @@ bool woven_chunk(const Spec& spec) {
   return weaves(spec, [](const Action& a, const Action& b) { return a.chunk == b.chunk; });
 }
 
+bool order_of_training(const Spec& spec) {
+  const ScheduleRow* row = schedule(spec);
+  return row == nullptr || row->copies > 1 || row->vocabulary_barriers > 0 || row->updates != Updates::flush ||
+         row->moves != nullptr || woven(spec);
+}
+
 bool copied_gradients(const Spec& spec) { return averaging(spec, sharding(spec)) == Averaging::copy; }
 
 bool state_on_disk(const Spec& spec) {

@@ -27,6 +27,9 @@ bool copies_out_of_step(const Spec& spec);
 bool evicted(const Spec& spec);
 // whether the ops of a forward pass alternate with the ops of a backward pass (overlapped F and B)
 bool woven(const Spec& spec);
+// whether the schedule has several copies of the model, shares the vocabulary, updates without a flush, moves
+// activations, weaves passes, or comes from a file
+bool order_of_training(const Spec& spec);
 bool woven_chunk(const Spec& spec);       // whether the overlapped forward and backward passes belong to the same chunk
 bool copied_gradients(const Spec& spec);  // whether the software copies gradients into buckets (Averaging::copy)
 bool state_on_disk(const Spec& spec);
@@ -65,6 +68,18 @@ inline constexpr Feature kNoLatent = {"model.mla", "a model without latent atten
                                       [](S s) { return !s.model.mla; }};
 inline constexpr Feature kIndexer = {"model.indexer", "sparse attention by an index",
                                      [](S s) { return s.model.indexer.has_value(); }};
+inline constexpr Feature kCompressed = {"model.compressed_attention", "attention to compressed keys",
+                                        [](S s) { return s.model.compressed_attention.has_value(); }};
+inline constexpr Feature kOtherAttention = {
+    "model", "windows, norms, gates, biases, positions or latent vectors of other attention", [](S s) {
+      const Model& m = s.model;
+      return m.mla || m.sliding_window || m.qk_norm || m.qk_norm_all || m.attention_gate || has_qkv_bias(m) ||
+             m.positions != Positions::rope;
+    }};
+inline constexpr Feature kStreams = {"model.hyper_connections", "hyper-connections",
+                                     [](S s) { return s.model.hyper_connections.has_value(); }};
+inline constexpr Feature kHashed = {"model.moe.hash_layers", "experts that a table of tokens names",
+                                    [](S s) { return s.model.moe && s.model.moe->hash_layers > 0; }};
 inline constexpr Feature kAttentionGate = {"model.attention_gate", "a gate of attention's output",
                                            [](S s) { return s.model.attention_gate; }};
 inline constexpr Feature kRecurrence = {"model.recurrence", "layers of a recurrence",
@@ -91,8 +106,9 @@ inline constexpr Feature kNoTensor = {"strategy.tensor", "tensor: 1", [](S s) { 
 inline constexpr Feature kSequence = {"strategy.sequence_parallel", "sequence_parallel",
                                       [](S s) { return s.strategy.sequence_parallel; }};
 inline constexpr Feature kNoSequence = {
-    "strategy.sequence_parallel", "tensor ranks without sequence_parallel",
-    [](S s) { return s.strategy.tensor > 1 && !s.strategy.sequence_parallel && !s.strategy.on_grid(); }};
+    "strategy.sequence_parallel", "tensor ranks without sequence_parallel", [](S s) {
+      return s.strategy.tensor > 1 && !s.strategy.sequence_parallel && !s.strategy.on_grid() && !s.generation;
+    }};
 inline constexpr Feature kGrid = {"strategy.tensor_kind", "a grid of tensor ranks (2d, 2.5d, 3d)",
                                   [](S s) { return s.strategy.on_grid(); }};
 inline constexpr Feature kGridKind = {"strategy.tensor_kind", "a tensor_kind other than 1d",
@@ -256,7 +272,11 @@ inline constexpr Feature kNotZero3 = {"strategy.sharding", "a sharding other tha
 
 // Each of these features says whether a spec has frozen weights or packed samples.
 inline constexpr Feature kFrozenWeights = {"model", "weights that do not train (lora, frozen)",
-                                           [](S s) { return has_frozen(s.model); }};
+                                           [](S s) { return has_frozen(s.model) && !s.generation; }};
+inline constexpr Feature kOrderOfTraining = {"strategy.schedule", "a schedule made for backward passes",
+                                             is::order_of_training};
+inline constexpr Feature kGenerates = {"workload", "text that is generated (workload: generate)",
+                                       [](S s) { return s.generation.has_value(); }};
 inline constexpr Feature kNf4 = {"model.lora.weights", "weights in NF4",
                                  [](S s) { return s.model.lora && s.model.lora->nf4; }};
 inline constexpr Feature kDocuments = {"sequence.documents", "samples packed from documents",

@@ -67,7 +67,7 @@ void read_frozen(const SpecSection& model, Model& m) {
 
 Broken frozen_rules(const Spec& spec) {
   const Model& m = spec.model;
-  if (!has_frozen(m)) return {};
+  if (!has_frozen(m) || spec.generation) return {};
   if (m.lora && (m.lora->rank < 1 || m.lora->rank > kMostRank))
     return broken("model.lora.rank", "model.lora.rank: {} is not between 1 and {}", m.lora->rank, kMostRank);
   if (m.lora && !m.lora->qkv && !m.lora->out && !m.lora->mlp)

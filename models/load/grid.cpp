@@ -14,7 +14,9 @@ Broken grid_rules(const Spec& spec) {
     std::string_view key;
     std::int64_t value;
   };
-  for (const Size& size : {Size{"heads", m.heads}, Size{"kv_heads", m.kv_heads}, Size{"hidden", m.hidden},
+  // A grid does not go with keys that all heads share, for which the table of combinations gives the reason.
+  const std::int64_t kv_heads = m.compressed_attention ? m.heads : m.kv_heads;
+  for (const Size& size : {Size{"heads", m.heads}, Size{"kv_heads", kv_heads}, Size{"hidden", m.hidden},
                            Size{"feed_forward", m.feed_forward}}) {
     if (size.value % q != 0)
       return broken("tensor", "tensor: the side {} of its grid does not divide {}: {}", q, size.key, size.value);

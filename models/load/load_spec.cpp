@@ -23,6 +23,9 @@ constexpr SpecKey kTopKeys[] = {
     {"model", "built-in name, a Hugging Face config.json, or a map", "llama-3.1-70b", "name | path | map", "required"},
     {"sequence", "tokens of a sample, or a map with the documents that samples are packed from", "8192",
      "whole number | map"},
+    {"workload", "what the machines do: a training step, or text from a trained model", "generate", "train | generate",
+     "train; generate where that section is given"},
+    {"generate", "prompts, and the text that follows them", "{batch: 64, input: 2048}", "map", "-"},
     {"cluster", "name of a node, or a map", "{node: dgx-h100, nodes: 8}", "name | map", "required"},
     {"gpus", "GPUs in use; the first nodes are filled", "64", "whole number",
      "all of the cluster, or the product of the degrees"},
@@ -230,9 +233,13 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
   spec.name = std::filesystem::path(path).stem().string();
   spec.model = read_model(reader, top.find("model"));
   const SpecNode* sequence = top.find("sequence");
+  const bool generates = top.find("generate") != nullptr || top.find("workload") != nullptr;
   if (sequence != nullptr && sequence->kind == SpecNode::Kind::map)
     read_sequence(reader, sequence, spec);
-  else if (!top.take("sequence", spec.sequence))
+  else if (!top.take("sequence", spec.sequence) && !generates)
+    throw Error(fmt::format("{}: sequence: missing; tokens per sample", path));
+  read_generation(top, spec);
+  if (sequence == nullptr && !spec.generation)
     throw Error(fmt::format("{}: sequence: missing; tokens per sample", path));
   spec.software = read_software(reader, top.find("software"));
   take_habits(reader, spec);
@@ -249,6 +256,7 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
       if (r.key == origin.key) origin.asked = "given as " + r.given;
     }
   }
+  settle_generation(spec);
   sort_origins(spec.origins);
   if (!open) {
     settle_sharding(spec);

@@ -50,9 +50,14 @@ constexpr SpecKey kModelKeys[] = {
      "{q_lora_rank: 1536, kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128}"},
     {"indexer", "an index chooses the tokens that latent attention attends to (DeepSeek-V3.2)",
      "{heads: 64, head_dim: 128, top_k: 2048}"},
+    {"compressed_attention", "attention to a window and to compressed keys, of layers of such kinds (DeepSeek-V4)",
+     "{q_lora_rank: 1024, output_groups: 8, output_rank: 1024}"},
+    {"hyper_connections", "several residual streams, which weights of every token mix (DeepSeek-V4)", "4"},
     {"attention_gate", "attention's output is multiplied by the sigmoid of a projection (Qwen3-Next)", "true"},
     {"layer_kinds", "kinds of the layers, repeated from the first layer on", "[recurrence, recurrence, attention]",
-     "list of attention | recurrence | attention_alone | recurrence_alone | feed_forward", "attention"},
+     "list of attention | recurrence | attention_alone | recurrence_alone | feed_forward | windowed | "
+     "compressed_sparse | heavily_compressed",
+     "attention"},
     {"recurrence", "linear attention or state space of layers of that kind",
      "{rule: gated_delta, heads: 32, groups: 16, key_dim: 128, value_dim: 128}"},
     {"mtp_layers", "layers of multi-token prediction", "1"},
@@ -80,6 +85,7 @@ constexpr SpecKey kMoeKeys[] = {
     {"shared_gate", "a sigmoid gate on the shared experts (Qwen1.5-MoE)", "true"},
     {"router_bias", "a bias on the router's product (gpt-oss)", "true"},
     {"correction_bias", "a bias for each expert steers the choice (DeepSeek-V3)", "true"},
+    {"hash_layers", "first layers whose experts a table names for each token (DeepSeek-V4)", "3"},
     {"expert_groups", "groups of experts, of which a token takes top_groups", "8"},
     {"top_groups", "groups that a token's experts lie in", "4"},
 };
@@ -94,6 +100,19 @@ constexpr SpecKey kIndexerKeys[] = {
     {"heads", "heads of the index", "64", "", "required"},
     {"head_dim", "width of a head of the index", "128", "", "required"},
     {"top_k", "tokens that a token attends to", "2048", "", "required"},
+};
+constexpr SpecKey kCompressedKeys[] = {
+    {"q_lora_rank", "width of compressed queries", "1024", "", "required"},
+    {"rope_head_dim", "rotated columns of a head", "64"},
+    {"window", "tokens that a token attends to in every layer", "128"},
+    {"sparse_rate", "tokens of a key in compressed_sparse layers", "4"},
+    {"heavy_rate", "tokens of a key in heavily_compressed layers", "128"},
+    {"output_groups", "groups of heads that are projected by themselves", "8"},
+    {"output_rank", "width of a group's projection", "1024", "", "required"},
+};
+constexpr SpecKey kHyperKeys[] = {
+    {"streams", "residual streams", "4", "", "required"},
+    {"iterations", "normalisations of a token's mixing matrix", "20"},
 };
 constexpr SpecKey kRecurrenceKeys[] = {
     {"rule", "rule by which the state is updated", "state_space"},
@@ -167,6 +186,7 @@ void read_moe(SpecReader& reader, const SpecNode* node, Model& m, std::string_vi
   section.take("shared_gate", moe.shared_gate, otherwise);
   section.take("router_bias", moe.router_bias, otherwise);
   section.take("correction_bias", moe.correction_bias, otherwise);
+  section.take("hash_layers", moe.hash_layers, otherwise);
   section.take("expert_groups", moe.expert_groups, otherwise);
   section.take("top_groups", moe.top_groups, otherwise);
   m.moe = moe;
@@ -192,6 +212,29 @@ void read_indexer(SpecReader& reader, const SpecNode* node, Model& m, std::strin
   section.take("head_dim", indexer.head_dim, otherwise);
   section.take("top_k", indexer.top_k, otherwise);
   m.indexer = indexer;
+}
+
+void read_compressed(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise) {
+  if (node == nullptr && !m.compressed_attention) return;
+  CompressedAttention a = m.compressed_attention.value_or(CompressedAttention{});
+  const SpecSection section(reader, node, "model.compressed_attention", kCompressedKeys);
+  section.take("q_lora_rank", a.q_lora_rank, otherwise);
+  section.take("rope_head_dim", a.rope_head_dim, otherwise);
+  section.take("window", a.window, otherwise);
+  section.take("sparse_rate", a.sparse_rate, otherwise);
+  section.take("heavy_rate", a.heavy_rate, otherwise);
+  section.take("output_groups", a.output_groups, otherwise);
+  section.take("output_rank", a.output_rank, otherwise);
+  m.compressed_attention = a;
+}
+
+void read_hyper_connections(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise) {
+  if (node == nullptr && !m.hyper_connections) return;
+  HyperConnections h = m.hyper_connections.value_or(HyperConnections{});
+  const SpecSection section(reader, node, "model.hyper_connections", kHyperKeys, "streams");
+  section.take("streams", h.streams, otherwise);
+  section.take("iterations", h.iterations, otherwise);
+  m.hyper_connections = h;
 }
 
 void read_recurrence(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise) {
@@ -338,6 +381,8 @@ Model read_model(SpecReader& reader, const SpecNode* node) {
   read_frozen(section, m);
   read_window(reader, section.find("sliding_window"), m, from);
   read_indexer(reader, section.find("indexer"), m, from);
+  read_compressed(reader, section.find("compressed_attention"), m, from);
+  read_hyper_connections(reader, section.find("hyper_connections"), m, from);
   read_kinds(section, m, from);
   read_recurrence(reader, section.find("recurrence"), m, from);
   if (m.name.empty()) m.name = fmt::format("{}x{}", m.layers, m.hidden);

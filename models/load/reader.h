@@ -137,6 +137,9 @@ void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
 void read_frozen(const SpecSection& model, Model& m);
 // Reads the section `sequence`: a length, or a length and the documents that samples are packed from.
 void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
+// Reads `workload` and `generate`; settle_generation() sets what follows from them once the strategy is read.
+void read_generation(const SpecSection& top, Spec& spec);
+void settle_generation(Spec& spec);
 
 // These functions read the sections of a spec; load_spec.cpp calls them.
 Model read_model(SpecReader& reader, const SpecNode* node);
@@ -169,6 +172,7 @@ Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, 
 Broken unit_rules(const Spec& spec);        // rules of strategy.units, units.cpp
 Broken frozen_rules(const Spec& spec);      // rules of frozen weights, frozen.cpp
 Broken document_rules(const Spec& spec);    // rules of packed samples, documents.cpp
+Broken generation_rules(const Spec& spec);  // rules of generated text, generation.cpp
 Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
 
 }  // namespace orrery

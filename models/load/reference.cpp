@@ -15,14 +15,18 @@ namespace {
 // are required.
 constexpr const char* kSpecs[] = {
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}, "
-    "indexer: {}, recurrence: {}}\n"
+    "indexer: {}, recurrence: {}, compressed_attention: {}, hyper_connections: {}}\n"
     "sequence: 8\n"
     "cluster: {gpu: h100-sxm, host: {}, nvme: {}, stragglers: {}, failures: {}}\n"
     "strategy: {parameter_server: {}, zero_quantize: {}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, lora: {rank: 1}, moe: {imbalance: {}}}\n"
     "sequence: {length: 8, documents: {}}\n"
     "cluster: {gpu: h100-sxm, stragglers: [{}]}\n"
-    "strategy: {context_kind: {}, schedule: {file: order.txt}}\n"};
+    "strategy: {context_kind: {}, schedule: {file: order.txt}}\n",
+    "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"
+    "sequence: 8\n"
+    "generate: {}\n"
+    "cluster: {gpu: h100-sxm}\n"};
 
 std::string default_of(const Origin& origin) {
   if (is_given(origin)) return "required";
@@ -94,7 +98,7 @@ std::vector<std::string> names_at(std::string_view key) {
   if (key == "model" || key == "model.base") of_data("models");
   if (key == "cluster.gpu") of_data("gpus");
   if (key == "software.profile") of_data("software");
-  if (key == "cluster.node") of_data("nodes"), names.emplace_back("localhost");
+  if (key == "cluster.node") of_data("nodes");
   if (key == "strategy.schedule")
     for (const ScheduleRow& row : schedule_rows()) names.emplace_back(row.name);
   return names;

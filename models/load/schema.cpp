@@ -24,7 +24,7 @@ constexpr const char* kFigure = "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[
 // A whole number given as text: it has a fraction only before an exponent or a suffix.
 constexpr const char* kWhole =
     "^ *[+-]?([0-9]+([.]0*)?|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+ *[kKMGT]?i?| *[kKMGT]i?)) *$";
-constexpr const char* kTopRequired[] = {"model", "sequence", "cluster"};
+constexpr const char* kTopRequired[] = {"model", "cluster"};
 
 template <class Names>
 Json words(const Names& names) {
@@ -190,6 +190,8 @@ std::string spec_schema() {
                {"description", fmt::format("What to train, on what, and how; orrery {}", kVersion)}};
   root.update(Schema().map_at(""));
   root["required"] = kTopRequired;
+  const auto has = [](const char* key) { return Json{{"required", Json::array({key})}}; };
+  root["anyOf"] = Json::array({has("sequence"), has("generate")});
   return root.dump(2) + '\n';
 }
 

@@ -46,6 +46,7 @@ constexpr SpecKey kSoftwareKeys[] = {
     {"regather_input", "sequence parallel: backward gathers the sharded input again", "true"},
     {"tensor_reduce_overlaps_wgrad", "backward's tensor collective runs under the weight gradient", "true"},
     {"nccl_minor", "x of NCCL 2.x", "28"},
+    {"direct_all_reduce", "small all-reduces over NVLink are kernels that read the other ranks' buffers", "true"},
     {"scattered_sends", "pipeline sends that tensor ranks share out, for the receivers to gather", "activations"},
     {"sequence_copies", "sequence parallel: gathered and scattered tensors are copied", "true"},
     {"blocking_receives", "the host waits for received tensors before it launches a pass", "true"},

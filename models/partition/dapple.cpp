@@ -18,8 +18,8 @@ namespace {
 // published reach 40 to 55 % (docs/published.md).
 constexpr double kReachedPeak = 0.5;
 
-// The stages from some layer to the end of the model, on the last positions of the pipeline, with the sums to which
-// each further stage in front of them adds.
+// The stages from some layer to the end of the model, on the last positions of the pipeline, with sums that grow when
+// another stage is put in front.
 struct Suffix {
   double forward = 0, backward = 0;       // time of all stages of the suffix and of the transfers between them
   double dearest = 0;                     // time of the slowest stage or transfer, forward and backward together
@@ -71,8 +71,8 @@ class Planner {
     return s.forward + static_cast<double>(c_.micro_batches - 1) * s.dearest + s.tail;
   }
 
-  // The best plan. A quick search, which continues each stage only with the suffix of least latency, finds a good plan;
-  // a second search considers all plans that may be better.
+  // Returns the best plan. A quick search, which continues each stage only with the suffix of least latency, finds a
+  // good plan; a second search considers all plans that may be better.
   StagePlan best(std::int64_t stages) {
     stages_ = stages;
     const StagePlan quick = search(true);
@@ -82,8 +82,8 @@ class Planner {
   }
 
  private:
-  // Searches layer by layer, from the last to the first. It keeps each suffix unless another is at least as good in
-  // every sum; or, if quick, only the best suffix in each front.
+  // Searches layer by layer, from the last to the first. The search keeps each suffix unless another is at least as
+  // good in every sum; or, if quick, only the best suffix in each front.
   StagePlan search(bool quick) {
     quick_ = quick;
     const double size = static_cast<double>(stages_ + 1) * static_cast<double>(layers() + 1) *
@@ -111,8 +111,8 @@ class Planner {
   double link(std::int64_t from, std::int64_t to) const {  // rate of the link between two positions, bytes/s
     return 1e9 * (c_.node[from] == c_.node[to] ? c_.inside_GBps : c_.between_GBps);
   }
-  // Seconds that hidden states take from a stage to the next; each link of the stage with fewer ranks carries more
-  // bytes than a link of the other stage.
+  // Returns the seconds that hidden states take from a stage to the next; each link of the stage with fewer ranks
+  // carries more bytes than a link of the other stage.
   double passing(std::int64_t place, std::int64_t r, std::int64_t next) const {
     return c_.hidden_bytes / static_cast<double>(std::min(r, next)) / link(place, place + r + next - 1);
   }
@@ -130,15 +130,15 @@ class Planner {
     return own + shared / static_cast<double>(r) <= c_.memory;
   }
 
-  // The suffixes of `count` stages (0 if the number of stages is free) that begin with layer `first`, take `used`
-  // positions, and whose first stage has the replicas number `choice`.
+  // Returns the suffixes of `count` stages (0 if the number of stages is free) that begin with layer `first`, take
+  // `used` positions, and whose first stage has the replicas number `choice`.
   std::vector<Suffix>& front(std::int64_t count, std::int64_t first, std::int64_t used, std::size_t choice) {
     const std::int64_t at = (count * (layers() + 1) + first) * (places() + 1) + used;
     return fronts_[static_cast<std::size_t>(at) * choices_.size() + choice];
   }
 
-  // A lower bound of the latency of every plan that puts the remaining layers on the remaining positions in front of a
-  // suffix: the work is spread evenly, and runs no faster than on the largest number of replicas.
+  // Returns a lower bound of the latency of every plan that puts the remaining layers on the remaining positions in
+  // front of a suffix: the work is spread evenly, and runs no faster than on the largest number of replicas.
   double least(const Suffix& s, std::int64_t first, std::int64_t used) const {
     if (first == 0) return latency(s);
     const double work = forward_[first], run = work / static_cast<double>(choices_.back());
@@ -267,7 +267,8 @@ PipelineCosts pipeline_costs(const Spec& spec) {
   set_states(spec, c);
   // Number of parts into which the tensor ranks divide the rows that they pass on
   const double cut = s.sequence_parallel ? static_cast<double>(s.tensor) : 1;
-  c.hidden_bytes = tokens * static_cast<double>(spec.model.hidden * storage_bytes(s.precision)) / cut;
+  c.hidden_bytes =
+      tokens * static_cast<double>(spec.model.hidden * streams_of(spec.model) * storage_bytes(s.precision)) / cut;
   c.samples = s.micro_batch;
   c.micro_batches = s.micro_batches();
   c.copies = s.data;

@@ -36,18 +36,18 @@ struct PipelineCosts {
   double memory = 0;  // bytes of memory that each rank has for `states` and `shared_states`
 };
 
-// The costs for a spec whose degrees are known; a pipeline has Strategy::places() ranks. Throws Error if the speed of
-// its GPUs or links is not known.
+// Returns the costs for a spec whose parallel degrees are known; a pipeline has Strategy::places() ranks. Throws Error
+// if the speed of the spec's GPUs or links is not known.
 PipelineCosts pipeline_costs(const Spec& spec);
 
-// The latency of a step as the planner estimates it, seconds: every stage once forward and backward, the slowest stage
-// m - 1 times more, and the gradient reduction that ends last. A stage reduces its gradients while the stages before it
-// still run backward. Transfers between stages count as stages.
+// Returns the latency of a step as the planner estimates it, seconds: every stage once forward and backward, the
+// slowest stage m - 1 times more (m micro-batches), and the gradient reduction that ends last. A stage reduces its
+// gradients while the stages before it still run backward. Transfers between stages count as stages.
 double latency(const PipelineCosts& costs, const StagePlan& plan);
 
-// The plan of least latency among all plans whose stages fit in memory, with the given number of stages, or with any
-// number (0). The number of a stage's replicas divides the number of samples of a micro-batch. Throws Error if there is
-// no such plan.
+// Returns the plan of least latency among all plans whose stages fit in memory, with the given number of stages, or
+// with any number (0). The number of a stage's replicas divides the number of samples of a micro-batch. Throws Error if
+// there is no such plan.
 StagePlan plan_stages(const PipelineCosts& costs, std::int64_t stages);
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 
 #include "models/base/error.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/compressed.h"
 
 namespace orrery {
 namespace {
@@ -20,8 +21,9 @@ struct StageCosts {
   double embedding = 0, layer = 0, head = 0;
 };
 
-// nanotron's own rule: a stage is closed when the running cost exceeds its share of the total. The first stage has the
-// embedding and the last one the head; every other stage gets at least one layer, whatever its cost.
+// Returns the layers of each stage by nanotron's own rule: a stage is closed when the running cost exceeds its share of
+// the total. The first stage has the embedding and the last stage the head; every other stage gets at least one layer,
+// whatever the layer's cost.
 std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   const double total = cost.embedding + static_cast<double>(count) * cost.layer + cost.head;
   std::vector<std::int64_t> layers(stages, 0);
@@ -42,8 +44,8 @@ std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t coun
   return layers;
 }
 
-// Divides the layers so that the most expensive stage is as cheap as possible. All layers cost the same, so each goes
-// to the stage that is cheapest with it. Stages without embedding or head get at least one layer.
+// Divides the layers so that the most expensive stage is as cheap as possible. All layers cost the same, so each layer
+// goes to the stage that is cheapest with one more layer. Stages without embedding or head get at least one layer.
 std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   std::vector<std::int64_t> layers(stages, 0);
   const std::int64_t inner = std::clamp<std::int64_t>(stages - 2, 0, count);
@@ -66,7 +68,31 @@ std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_
   return layers;
 }
 
-// Products that a token has in the layer's mixer, scores and values of attention left out.
+// Returns the multiplications per token of the matrix products of attention to compressed keys.
+double shared_keys_cost(const Model& m, Mixer mixer) {
+  const CompressedAttention& a = *m.compressed_attention;
+  const std::int64_t width = m.heads * m.head_dim, groups = a.output_groups * a.output_rank;
+  std::int64_t products = (m.hidden + width) * a.q_lora_rank + m.hidden * (m.head_dim + groups) + width * a.output_rank;
+  const auto compressor = [&](std::int64_t columns) { return 2 * m.hidden * a.runs(mixer) * columns; };
+  if (a.rate(mixer) > 0) products += compressor(m.head_dim);
+  if (mixer == Mixer::compressed_sparse) {
+    const Indexer& i = *m.indexer;
+    products += a.q_lora_rank * i.heads * i.head_dim + m.hidden * i.heads + compressor(i.head_dim);
+  }
+  return static_cast<double>(products);
+}
+
+// Returns the multiplications per token with keys and values: of all tokens, or of those that compressed attention
+// reads on average.
+double scores_cost(const Spec& spec, Mixer mixer) {
+  const Model& m = spec.model;
+  const double width = 2 * static_cast<double>(m.heads * m.head_dim), s = static_cast<double>(spec.sequence);
+  if (mixer == Mixer::attention) return s * width;
+  return shares_keys(mixer) ? attended_pairs(m, mixer, spec.sequence) / s * width : 0;
+}
+
+// Returns the multiplications per token of the matrix products in a layer's mixer (attention or a recurrence), without
+// attention's scores and values.
 double mixer_cost(const Model& m, Mixer mixer) {
   const auto h = static_cast<double>(m.hidden);
   if (mixer == Mixer::none) return 0;
@@ -74,10 +100,12 @@ double mixer_cost(const Model& m, Mixer mixer) {
     const Recurrence& r = *m.recurrence;
     return h * static_cast<double>(r.projected() + r.values()) + 3 * static_cast<double>(r.values() * r.key_dim);
   }
+  if (shares_keys(mixer)) return shared_keys_cost(m, mixer);
   return 2 * h * static_cast<double>(m.heads * m.head_dim) + 2 * h * static_cast<double>(m.kv_heads * m.head_dim);
 }
 
-// Products that a token has in a layer of a kind. Layers with experts weigh the experts that a token meets.
+// Returns the multiplications per token of the matrix products in a layer of one kind. In a layer with experts, the
+// experts that a token is routed to count.
 double kind_cost(const Model& m, const LayerKind& kind) {
   const double matrices = m.gated ? 3 : 2;
   const std::int64_t feed_forward =
@@ -86,17 +114,17 @@ double kind_cost(const Model& m, const LayerKind& kind) {
          (kind.feed_forward ? matrices * static_cast<double>(m.hidden) * static_cast<double>(feed_forward) : 0);
 }
 
-// The costs of the ends, and of a layer; where layers are of several kinds, the mean over the kinds.
+// Returns the costs of embedding, layer and head; if the model has layers of several kinds, the cost of a layer is the
+// mean over the kinds that the layers repeat (Model::layer_kinds).
 StageCosts block_costs(const Spec& spec) {
   const Model& m = spec.model;
   const auto h = static_cast<double>(m.hidden);
   const auto v = static_cast<double>(m.vocab);
-  const auto width = static_cast<double>(m.heads * m.head_dim);
   const std::vector<LayerKind> kinds = m.layer_kinds.empty() ? std::vector<LayerKind>(1) : m.layer_kinds;
-  double layer = 0, attends = 0;
+  double layer = 0, scores = 0;
   for (const LayerKind& kind : kinds) {
     layer += kind_cost(m, kind) / static_cast<double>(kinds.size());
-    attends += (kind.mixer == Mixer::attention ? 1 : 0) / static_cast<double>(kinds.size());
+    scores += scores_cost(spec, kind.mixer) / static_cast<double>(kinds.size());
   }
   double embedding = 0;
   double head = v * h;
@@ -105,17 +133,18 @@ StageCosts block_costs(const Spec& spec) {
   } else if (spec.software.layout.stage_rule == StageRule::by_parameters) {
     embedding = v * h;
   } else {
-    layer += attends * 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
+    layer += scores;
   }
   // multi-token-prediction modules are on the last stage
   head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);
   return {embedding, layer, head};
 }
 
-// The layers of stages whose numbers of ranks are given, by DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045,
-// section 4). A pipeline's latency is the sum over all stages plus m - 1 times the slowest stage; the division into
-// stages changes the slowest stage most, so its time is minimized. best[k][n]: the time of the slowest of k stages that
-// have the first n layers. The planner in dapple.h also finds the numbers of ranks.
+// Returns the layers of each stage if the number of ranks of each stage is given, by DAPPLE's planner (Fan et al. 2021,
+// arXiv:2007.01045, section 4). A pipeline's latency is the sum over all stages plus m - 1 times the slowest stage (m
+// micro-batches). The division into stages changes the slowest stage most, so the time of the slowest stage is
+// minimized. best[k][n]: the time of the slowest of k stages that have the first n layers. The planner in dapple.h also
+// finds the numbers of ranks.
 std::vector<std::int64_t> cut_for_least_latency(const std::vector<double>& costs, const Strategy& s) {
   const std::int64_t stages = s.pipeline * s.virtual_stages;
   const auto layers = static_cast<std::int64_t>(costs.size());

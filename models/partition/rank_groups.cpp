@@ -24,8 +24,8 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-// Groups of ranks with the same key; groups are numbered by their first rank. Keys are at most a few times the number
-// of ranks, so a table is indexed by them.
+// Returns groups of ranks with the same key; groups are numbered by their first rank. Keys are at most a few times the
+// number of ranks, so the implementation uses a table that is indexed by keys.
 template <typename Key>
 GroupTable group_by(std::int64_t ranks, const Key& key) {
   std::vector<std::int64_t> keys(static_cast<std::size_t>(ranks));
@@ -43,7 +43,7 @@ GroupTable group_by(std::int64_t ranks, const Key& key) {
   return table;
 }
 
-// The position of each rank among the ranks with the same pool number, in rank order.
+// Returns the position of each rank among the ranks with the same pool number, in rank order.
 std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
   std::map<std::int64_t, std::int64_t> next;
   std::vector<std::int64_t> places;
@@ -123,8 +123,8 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
                                     std::int64_t node_ranks) {
   const std::vector<Coordinates> at = coordinates(s);
   const auto ranks = s.gpus();
-  // replica: index of a rank among the ranks with the same weights. shards: number of these that share one set of
-  // shards. Layers of a 2.5d grid hold the same weights.
+  // replica: index of a rank among the ranks with the same weights. shards: number of ranks with the same weights that
+  // share one set of shards. The layers of a 2.5d grid hold the same weights.
   const std::int64_t face = s.tensor / s.tensor_depth;
   const auto tensor = [&](std::int64_t r) { return at[r].tensor % face; };
   const auto replica = [&](std::int64_t r) {
@@ -132,9 +132,9 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   };
   const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
   const auto model_part = [&](std::int64_t r) { return at[r].place * s.tensor + tensor(r); };
-  // Stages that hold the same weights get the same number. The weights that one copy of the model has on a stage, other
-  // copies have on the mirror image of the stage, and, with several copies in each direction, on stages at even
-  // distances.
+  // Stages that hold the same weights get the same number. If the schedule runs several copies of the model, the
+  // weights that one copy has on a stage are held by other copies on the mirror image of that stage and, with several
+  // copies in each direction, on stages at even distances.
   const std::int64_t copies = model_copies(s.schedule);
   const auto weights_of = [&](std::int64_t r) {
     if (copies == 1) return at[r].pipeline;

@@ -50,6 +50,7 @@ struct HashedShapes {
   void operator()(const Gate& g) const {
     all(g.rows, g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.corrected,
         std::bit_cast<std::uint64_t>(g.aux_loss), g.direction, g.expert_groups, g.top_groups, g.sharers);
+    if (g.hashed) all(g.hashed);
   }
   void operator()(const Permute& p) const { all(p.rows, p.copies, p.columns, p.moved, p.expand, p.weighted); }
   void operator()(const SigmoidGate& g) const { all(g.rows, g.columns, g.direction); }
@@ -62,6 +63,8 @@ struct HashedShapes {
         std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges,
         a.drops);
     if (a.chosen > 0) all(a.chosen);
+    if (a.compressed > 0) all(a.chosen, a.compressed);
+    if (a.cached > 0) all(a.cached, a.cached_row);
   }
   void operator()(const MoveHeads& m) const {
     all(m.rows, m.heads, m.kv_heads, m.head_dim, m.members, m.queries, m.direction);
@@ -120,6 +123,8 @@ struct HashedShapes {
   void operator()(const IndexScores& i) const {
     all(i.batch, i.heads, i.query, i.key, i.head_dim, i.top_k, i.direction);
   }
+  void operator()(const Pool& p) const { all(p.batch, p.sequence, p.columns, p.rate, p.overlaps, p.direction); }
+  void operator()(const MixStreams& m) const { all(m.rows, m.streams, m.columns, m.iterations, m.part, m.direction); }
 };
 
 void add_operands(Hash& h, const std::vector<Operand>& operands) {

@@ -38,10 +38,11 @@ struct WorkCost {
   }
   // The passes are those of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1),
   // scattering the chosen probabilities and the map of choices (3), load and auxiliary loss (3), counts (1); backward
-  // has the gradients of these.
+  // has the gradients of these. A table replaces the top-k by a lookup of 4 bytes for each choice.
   Cost operator()(const Gate& g) const {
-    const double passes = g.direction == Direction::forward ? 10 : 8;
-    return {10 * d(g.rows) * d(g.experts), passes * 4 * d(g.rows) * d(g.experts)};
+    const double passes = g.direction == Direction::forward ? (g.hashed ? 9 : 10) : 8;
+    const double looked_up = g.hashed && g.direction == Direction::forward ? 4 * d(g.rows) * d(g.top_k) : 0;
+    return {10 * d(g.rows) * d(g.experts), passes * 4 * d(g.rows) * d(g.experts) + looked_up};
   }
   // Expanding tokens into the order of experts reads and writes every moved row; summing them back reads every moved
   // row and writes one row per token.
@@ -67,7 +68,7 @@ struct WorkCost {
     const double values =
         d(a.batch) * d(a.query) * (d(a.heads) + d(a.kv_heads)) * d(a.head_dim + a.value_dim) * d(width);
     const bool back = a.direction == Direction::backward;
-    return {back ? forward * 2.5 : forward, (back ? values * 2 : values) + merged_bytes(a, width)};
+    return {back ? forward * 2.5 : forward, (back ? values * 2 : values) + merged_bytes(a, width) + cache_bytes(a)};
   }
   Cost operator()(const MoveHeads& m) const { return {0, 2 * d(m.rows) * d(m.members) * d(m.columns()) * d(width)}; }
   // Unfused: scale, mask, softmax and cast read and write the scores once each; in backward softmax reads twice and
@@ -216,6 +217,39 @@ struct WorkCost {
     if (forward) return {all * pair, rows + 8 * all + 4 * chosen};
     return {3 * chosen * pair, 2 * rows + 12 * chosen};
   }
+  // Forward reads contents and gates and writes the keys; for each element of a gate it adds the bias, takes the
+  // softmax (4 operations) and multiplies and adds the content. Backward reads both and the keys' gradient, writes both
+  // gradients, and has about twice the operations.
+  Cost operator()(const Pool& p) const {
+    const bool forward = p.direction == Direction::forward;
+    const double read = d(p.batch) * d(p.sequence) * d(p.columns) * (p.overlaps ? 2 : 1);
+    const double keys = d(p.batch) * d(p.keys()) * d(p.columns);
+    return {(forward ? 7 : 14) * read, ((forward ? 2 : 4) * read + keys) * d(width)};
+  }
+  // The passes are those of fused kernels (Megatron-Core's fused_mhc_kernels: h_aggregate, h_post_bda; mHC, section
+  // 4.3), over rows of `columns` elements: with n streams, repeat reads 1 and writes n, add reads n + 1 and writes n,
+  // collapse reads n and writes 1, mix reads n + 1 and writes n. Backward of repeat and add reads n and writes 1;
+  // backward of collapse reads the streams and the result's gradient and writes a gradient of the streams (2 n + 1);
+  // backward of mix reads the gradient, the streams and the branch, and writes two gradients (3 n + 2). The weights of
+  // a token are (2 + n) n numbers in fp32, read and written once. Collapse also sums the squares of the streams, by
+  // which the logits are divided.
+  Cost operator()(const MixStreams& m) const {
+    const double n = d(m.streams), row = d(m.rows) * d(m.columns), weights = d(m.rows) * (2 + n) * n;
+    const bool forward = m.direction == Direction::forward;
+    const double narrow = row * d(width);
+    switch (m.part) {
+      case MixStreams::Part::repeat:
+        return {forward ? 0 : n * row, (n + 1) * narrow};
+      case MixStreams::Part::add:
+        return {n * row, (forward ? 2 * n + 1 : n + 1) * narrow};
+      case MixStreams::Part::collapse:
+        return {(forward ? 1 : 2) * (4 * n * row + weights * (5 + 2 * d(m.iterations))),
+                (forward ? n + 1 : 2 * n + 1) * narrow + 8 * weights};
+      case MixStreams::Part::mix:
+        return {(forward ? 1 : 2) * 2 * (n * n + n) * row, (forward ? 2 * n + 1 : 3 * n + 2) * narrow + 4 * weights};
+    }
+    return {};
+  }
   // An iteration on a matrix with smaller side m and larger side n has two products of 2 m^2 n operations each, X X^T =
   // A and the last one with X, and a square of A of 2 m^3. Every product reads two matrices and writes one.
   Cost operator()(const Orthogonalize& o) const {
@@ -278,6 +312,11 @@ struct Kernels {
   int operator()(const Scan& s) const { return s.direction == Direction::forward ? 6 : 10; }
   int operator()(const GatedNorm& n) const { return n.direction == Direction::forward ? 1 : 2; }
   int operator()(const IndexScores& i) const { return i.direction == Direction::forward ? 2 : 3; }
+  int operator()(const Pool& p) const { return p.direction == Direction::forward ? 1 : 2; }
+  int operator()(const MixStreams& m) const {
+    const bool weighs = m.part == MixStreams::Part::collapse;
+    return weighs ? 2 : 1;  // one kernel computes the weights of every token
+  }
   int operator()(const Orthogonalize& o) const { return static_cast<int>(o.matrices * (2 + 5 * o.iterations)); }
   int operator()(const Collective&) const { return 1; }
   int operator()(const Transfer&) const { return 1; }
@@ -304,6 +343,11 @@ struct Calls : Kernels {
 // result: three passes over (batch, query, heads, value_dim).
 double merged_bytes(const FlashAttention& a, Bytes width) {
   return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
+}
+
+double cache_bytes(const FlashAttention& a) {
+  const double read = a.window > 0 ? std::min(d(a.cached), d(a.window)) : d(a.cached);
+  return d(a.batch) * read * d(a.cached_row);
 }
 
 // Within a chunk of c tokens every token meets c others, because kernels compute the chunk's whole square: in pairs of

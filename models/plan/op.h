@@ -97,11 +97,12 @@ struct GroupedBias {
 // auxiliary loss of T tokens is aux_loss * experts * sum over experts of (fraction of all choices * mean score)
 // (Switch, section 2.2; sigmoid scores are divided by their sum); only its gradient is computed. If the tokens of a
 // micro-batch are spread over several ranks (`sharers` of them), forward counts the choices by expert, and these ranks'
-// counts are summed for the auxiliary loss.
+// counts are summed for the auxiliary loss. hashed: a table names the experts of each token of the vocabulary
+// (DeepSeek-V4, section 2.1), so that scores only weigh them.
 struct Gate {
   std::int64_t rows = 0, experts = 0, top_k = 0, capacity = 0, groups = 1, expert_groups = 1, top_groups = 1;
   std::int64_t sharers = 1;
-  bool padded = false, sigmoid = false, corrected = false;
+  bool padded = false, sigmoid = false, corrected = false, hashed = false;
   double aux_loss = 0;
   Direction direction = Direction::forward;
 };
@@ -154,6 +155,12 @@ struct FlashAttention {
   bool merges = false;
   bool drops = false;  // dropout of the probabilities: every pair costs a random number, in forward and in backward
   std::int64_t chosen = 0;  // > 0: a query sees at most so many keys, those that an index chose (IndexScores)
+  // > 0: number of compressed keys (Pool), of which a query sees some beside a window of keys; `pairs` counts both
+  std::int64_t compressed = 0;
+  // Generation: tokens of each sequence whose keys and values are read from a cache, and the bytes that the cache has
+  // of a token. The queries are those of the tokens after them, and `key` counts both.
+  std::int64_t cached = 0;
+  Bytes cached_row = 0;
 };
 
 // The op copies heads of every token between the packed QKV projection (rows, heads + 2 kv_heads) and a buffer
@@ -486,11 +493,39 @@ struct IndexScores {
   Direction direction = Direction::forward;
 };
 
-using Work =
-    std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens, FlashAttention,
-                 MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient,
-                 Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
-                 SquaredNorm, Update, Collective, Transfer, Convolution, Scan, GatedNorm, IndexScores, Orthogonalize>;
+// The op of attention to compressed keys (DeepSeek-V4's technical report, section 2.3) that makes one key of every
+// `rate` tokens of a sample: a sum over these tokens, weighted in every column by the softmax of a gate plus a learned
+// bias of the token's position among them. overlaps: contents and gates have twice `columns` columns, the first half
+// of which belongs to the key of the next run of tokens, so that a key is a sum over two runs. Tokens after the last
+// whole run have no key.
+struct Pool {
+  std::int64_t batch = 0, sequence = 0, columns = 0, rate = 1;
+  bool overlaps = false;
+  Direction direction = Direction::forward;
+
+  std::int64_t keys() const { return sequence / rate; }  // of one sample
+};
+
+// The ops on the residual streams of hyper-connections (mHC: Xie et al. 2025, arXiv 2512.24880; HyperConnections in
+// models/spec/model.h). Each of `rows` tokens has `streams` streams of `columns` columns.
+//   repeat    copies the hidden states into every stream
+//   add       adds the hidden states to every stream
+//   collapse  turns the logits of a token's weights, a product with its streams, into the weights, by sigmoids and
+//             `iterations` normalisations of the mixing matrix by rows and columns, and sums the streams by them
+//   mix       writes each stream as a sum of all streams plus a multiple of a branch's result
+// Backward of collapse and of mix each write a gradient of all streams, and Add ops sum these.
+struct MixStreams {
+  enum class Part : std::uint8_t { repeat, add, collapse, mix };
+  std::int64_t rows = 0, streams = 0, columns = 0, iterations = 0;
+  Part part = Part::repeat;
+  Direction direction = Direction::forward;
+};
+
+using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens,
+                          FlashAttention, MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation,
+                          Residual, Add, BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill,
+                          Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer, Convolution,
+                          Scan, GatedNorm, IndexScores, Orthogonalize, Pool, MixStreams>;
 
 // Returns the number of keys that a query of a causal attention sees on average, within its window or among the keys
 // that an index chose for it.
@@ -503,6 +538,9 @@ double scan_flops(const Scan& s);
 // Returns the bytes of device memory traffic for merging the attention over some of the keys with the result over
 // earlier keys; 0 if nothing is merged.
 double merged_bytes(const FlashAttention& a, Bytes width);
+
+// Returns the bytes of device memory traffic for reading the cached keys and values; 0 without a cache.
+double cache_bytes(const FlashAttention& a);
 
 // The cost of one task: floating-point operations, and bytes that pass through device memory.
 struct Cost {

@@ -39,7 +39,7 @@ void StepWalk::cross(const StageTransfer& transfer) {
       transfer.joins_previous && spec_.software.communication.batched_p2p && spec_.strategy.stage_replicas.empty();
   const std::int64_t parts = spec_.strategy.row_parts();
   const Bytes before =
-      (draft_.at.replica * parts + draft_.row_part()) * context_.local_rows * context_.hidden * context_.width;
+      (draft_.at.replica * parts + draft_.row_part()) * context_.local_rows * context_.stream * context_.width;
   for (const std::uint32_t op : transfer.forward ? block.forward : block.backward) {
     const auto* slice = std::get_if<Transfer>(&plan_.ops[op].work);
     if (slice == nullptr) continue;

@@ -39,6 +39,7 @@ static Part* add_part(StepParts& parts, Draft& draft, TaskWriter& writer, More..
 static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   StepParts parts;
   const PlanFacts& facts = draft.facts;
+  if (facts.spec.generation) return parts;
   PostValidation* validation = nullptr;
   if (facts.validates) validation = add_part<PostValidation>(parts, draft, writer);
   if (!draft.schedule.moves.empty()) add_part<ActivationEviction>(parts, draft, writer);

@@ -60,6 +60,12 @@ static std::vector<PhaseTimes> phase_times(Draft& draft) {
   return times;
 }
 
+// Generation runs the forward passes alone, in their order.
+static void leave_backward_out(Schedule& schedule) {
+  for (std::vector<Action>& actions : schedule.order)
+    std::erase_if(actions, [](const Action& a) { return a.phase != Phase::forward; });
+}
+
 void choose_schedule(Draft& draft) {
   const Spec& spec = draft.facts.spec;
   BlockContext& context = draft.context;
@@ -83,6 +89,7 @@ void choose_schedule(Draft& draft) {
     shape.extra_warm_up = s.extra_warm_up;
     schedule.order = said_at(spec, "strategy.schedule", [&] { return row.orders(shape); });
     if (row.moves != nullptr) schedule.moves = row.moves(schedule.order);
+    if (spec.generation) leave_backward_out(schedule);
   }
   if (schedule.copies > 1) refuse_odd_copies(draft);
   if (draft.asynchronous()) refuse_short_steps(draft);

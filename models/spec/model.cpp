@@ -45,6 +45,7 @@ std::string broken_experts(const Model& m) {
                                       {"moe.feed_forward", e.feed_forward, 1, 4'000'000},
                                       {"moe.shared_feed_forward", e.shared_feed_forward, 0, 4'000'000},
                                       {"moe.first_layer", e.first_layer, 0, m.layers},
+                                      {"moe.hash_layers", e.hash_layers, 0, m.layers},
                                       {"moe.every", e.every, 1, m.layers},
                                       {"moe.expert_groups", e.expert_groups, 1, e.experts},
                                       {"moe.top_groups", e.top_groups, 1, e.expert_groups}});
@@ -87,13 +88,46 @@ std::string broken_recurrence(const Model& m) {
   return "";
 }
 
+std::string broken_compression(const Model& m) {
+  const CompressedAttention& a = *m.compressed_attention;
+  const std::string broken = out_of_bounds({{"compressed_attention.q_lora_rank", a.q_lora_rank, 1, 1'000'000},
+                                            {"compressed_attention.rope_head_dim", a.rope_head_dim, 0, m.head_dim},
+                                            {"compressed_attention.window", a.window, 1, 1'000'000'000},
+                                            {"compressed_attention.sparse_rate", a.sparse_rate, 1, 1'000'000},
+                                            {"compressed_attention.heavy_rate", a.heavy_rate, 1, 1'000'000},
+                                            {"compressed_attention.output_groups", a.output_groups, 1, m.heads},
+                                            {"compressed_attention.output_rank", a.output_rank, 1, 1'000'000}});
+  if (!broken.empty()) return broken;
+  if (m.heads % a.output_groups != 0)
+    return fmt::format("compressed_attention.output_groups: {} does not divide heads: {}", a.output_groups, m.heads);
+  if (m.kv_heads != 1) return fmt::format("kv_heads: {}, but compressed_attention has 1", m.kv_heads);
+  return "";
+}
+
+// Returns the rule that the kinds with compressed attention break, or "".
+std::string broken_shared_kinds(const Model& m) {
+  bool shared = false, plain = m.layer_kinds.empty(), chosen = false;
+  for (const LayerKind& kind : m.layer_kinds) {
+    shared = shared || shares_keys(kind.mixer);
+    plain = plain || kind.mixer == Mixer::attention;
+    chosen = chosen || kind.mixer == Mixer::compressed_sparse;
+  }
+  if (shared && !m.compressed_attention) return "layer_kinds: such layers need model.compressed_attention";
+  if (!shared && m.compressed_attention) return "compressed_attention: no layer is of such a kind; give layer_kinds";
+  if (!shared) return "";
+  if (plain) return "layer_kinds: attention beside compressed_attention is not built; choose windowed";
+  if (chosen != m.indexer.has_value()) return "indexer: layers of kind compressed_sparse need it, and no others";
+  return broken_compression(m);
+}
+
 std::string broken_kinds(const Model& m) {
   bool recurrent = false;
   for (const LayerKind& kind : m.layer_kinds) recurrent = recurrent || kind.mixer == Mixer::recurrence;
   if (recurrent && !m.recurrence) return "layer_kinds: layers of a recurrence need model.recurrence";
   if (!recurrent && m.recurrence) return "recurrence: no layer is of that kind; give layer_kinds";
-  if (m.parallel_block && !m.layer_kinds.empty() && !m.recurrence)
+  if (m.parallel_block && !m.layer_kinds.empty() && !m.recurrence && !m.compressed_attention)
     return "layer_kinds: a parallel_block has one kind of layers";
+  if (const std::string broken = broken_shared_kinds(m); !broken.empty()) return broken;
   if (m.recurrence) return broken_recurrence(m);
   return "";
 }
@@ -103,6 +137,7 @@ std::string broken_indexer(const Model& m) {
                                             {"indexer.head_dim", m.indexer->head_dim, 1, 65536},
                                             {"indexer.top_k", m.indexer->top_k, 1, 1'000'000'000}});
   if (!broken.empty()) return broken;
+  if (m.compressed_attention) return "";
   if (!m.mla || m.mla->q_lora_rank == 0) return "indexer: needs mla with compressed queries (q_lora_rank above 0)";
   return "";
 }
@@ -132,6 +167,9 @@ std::string broken_rule(const Model& m) {
   if (broken.empty() && m.moe) broken = broken_experts(m);
   if (broken.empty()) broken = broken_kinds(m);
   if (broken.empty() && m.indexer) broken = broken_indexer(m);
+  if (broken.empty() && m.hyper_connections)
+    broken = out_of_bounds({{"hyper_connections.streams", m.hyper_connections->streams, 2, 64},
+                            {"hyper_connections.iterations", m.hyper_connections->iterations, 0, 10'000}});
   if (!broken.empty()) return broken;
   for (const double cap : {m.attention_softcap, m.logit_softcap}) {
     if (!(cap >= 0 && cap < 1e6)) return fmt::format("softcap: {} is not in [0, 1e6)", cap);
@@ -143,8 +181,13 @@ std::string broken_rule(const Model& m) {
   return broken.empty() ? broken_layers(m, "sliding_window.full_layers", m.sliding_window->full_layers) : broken;
 }
 
+std::int64_t prediction_layer(const Model& m) { return m.compressed_attention ? m.layers : m.layers - 1; }
+
+bool is_hashed(const Model& m, std::int64_t layer) { return m.moe && layer < m.moe->hash_layers; }
+
 LayerKind layer_kind(const Model& m, std::int64_t layer) {
   if (m.layer_kinds.empty()) return {};
+  if (m.compressed_attention && layer >= m.layers) return {Mixer::windowed, true};
   return m.layer_kinds[static_cast<std::size_t>(std::min(layer, m.layers - 1)) % m.layer_kinds.size()];
 }
 

@@ -35,6 +35,9 @@ struct Moe {
   bool sigmoid_scores = false;
   bool router_bias = false;      // whether the router's matrix product has a bias (gpt-oss)
   bool correction_bias = false;  // whether a weight per expert steers the choice (auxiliary-loss-free, DeepSeek-V3)
+  // Number of first layers whose experts a fixed table names for each token of the vocabulary (DeepSeek-V4, section
+  // 2.1); the router then weighs the experts and does not choose them, and no correction bias steers it.
+  std::int64_t hash_layers = 0;
   // The experts form expert_groups equal groups, and the experts that a token chooses lie in at most top_groups of them
   // (DeepSeek-V2 and V3: device- and node-limited routing). A token ranks the groups by their best expert, or with a
   // correction bias by their two best.
@@ -82,6 +85,37 @@ struct Recurrence {
 // from the hidden states.
 struct Indexer {
   std::int64_t heads = 0, head_dim = 0, top_k = 0;
+};
+
+// The attention of DeepSeek-V4 (technical report, section 2.3). All heads share one key for each token, which is also
+// the token's value. Queries come from compressed vectors of q_lora_rank columns; the last rope_head_dim columns of
+// queries, keys and results are rotated. A token attends to a window of tokens. In layers of kind compressed_sparse a
+// learned sum over 2 * sparse_rate tokens makes one key of every sparse_rate tokens, and an index (Indexer) chooses
+// among these; in layers of kind heavily_compressed a sum over heavy_rate tokens makes one key of as many tokens. The
+// output projection is of low rank: output_groups groups of heads are each projected to output_rank columns, and these
+// together to the hidden states.
+struct CompressedAttention {
+  std::int64_t q_lora_rank = 0, rope_head_dim = 64, window = 128;
+  std::int64_t sparse_rate = 4, heavy_rate = 128;
+  std::int64_t output_groups = 1, output_rank = 0;
+
+  // Number of tokens that a compressed key of a layer stands for; 0: the layer has no compressed keys.
+  std::int64_t rate(Mixer mixer) const {
+    return mixer == Mixer::compressed_sparse ? sparse_rate : mixer == Mixer::heavily_compressed ? heavy_rate : 0;
+  }
+  // Number of runs of tokens that one compressed key is made of: runs of compressed_sparse layers overlap.
+  static std::int64_t runs(Mixer mixer) { return mixer == Mixer::compressed_sparse ? 2 : 1; }
+};
+
+// Hyper-connections with mixing matrices near the doubly stochastic ones (mHC: Xie et al. 2025, arXiv 2512.24880): the
+// residual stream is `streams` times as wide as the hidden states. Before attention, and before the MLP or experts, a
+// product with all streams of a token gives the weights of a sum of the streams, which the branch reads, of the
+// branch's result in every stream, and of the streams in every stream; the last are normalised by rows and columns
+// `iterations` times (Sinkhorn and Knopp).
+struct HyperConnections {
+  std::int64_t streams = 1, iterations = 20;
+
+  std::int64_t weights() const { return (2 + streams) * streams; }  // number of weights of a token and branch
 };
 
 struct SlidingWindow {
@@ -154,6 +188,8 @@ struct Model {
   std::optional<Moe> moe;
   std::optional<Mla> mla;
   std::optional<Indexer> indexer;
+  std::optional<CompressedAttention> compressed_attention;
+  std::optional<HyperConnections> hyper_connections;
   // whether the sigmoid of a projection multiplies attention's output (Qwen3-Next)
   bool attention_gate = false;
   std::vector<LayerKind> layer_kinds;  // kinds of the layers, repeated from the first layer on; empty: all attention
@@ -174,8 +210,16 @@ inline bool has_mlp_bias(const Model& m) { return m.bias || m.mlp_bias; }
 // cannot overflow.
 std::string broken_rule(const Model& m);
 
-// Returns the kind of a layer; layers of multi-token prediction are of the last layer's kind.
+// Returns the kind of a layer.
 LayerKind layer_kind(const Model& m, std::int64_t layer);
+// Returns the number of the layer whose parts the layers of multi-token prediction have: the last one. With compressed
+// attention it is the number of layers, for which layer_kind() returns a windowed layer (DeepSeek-V4's configuration
+// files end in such a layer for the prediction).
+std::int64_t prediction_layer(const Model& m);
+// Returns the number of residual streams.
+inline std::int64_t streams_of(const Model& m) { return m.hyper_connections ? m.hyper_connections->streams : 1; }
+// Returns whether a table names the experts of each token in a layer.
+bool is_hashed(const Model& m, std::int64_t layer);
 bool has_experts(const Model& m, std::int64_t layer);
 std::int64_t experts_before(const Model& m, std::int64_t layer);  // number of layers with experts before this layer
 
@@ -199,6 +243,9 @@ std::int64_t elements(const Parameter& p);  // number of elements: out * in * ma
 std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer);
 std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence);
 std::vector<Parameter> head_parameters(const Model& m);
+// Returns the parameters of one module of multi-token prediction, except for the embedding's table and the output
+// matrix, which it shares.
+std::vector<Parameter> prediction_parameters(const Model& m);
 
 // These functions say which weights do not train (frozen.cpp). is_frozen takes the name of a weight, as in Parameter or
 // LocalParameter.

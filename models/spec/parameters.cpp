@@ -70,6 +70,47 @@ void add_latent_attention(List& list, const Model& m) {
   add_linear(list, "indexer.weights", i.heads, m.hidden, Partition::replicated, false);
 }
 
+// Adds the weights of the learned sums that make compressed keys of `columns` columns: what is summed and the gate of
+// the sum, each once for every run of tokens that a key is made of, and a bias of the gate for each position in a run.
+void add_compressor(List& list, const Model& m, const std::string& name, Mixer mixer, std::int64_t columns) {
+  const std::int64_t summed = CompressedAttention::runs(mixer) * columns;
+  add_linear(list, name + ".key", summed, m.hidden, Partition::replicated, false);
+  add_linear(list, name + ".gate", summed, m.hidden, Partition::replicated, false);
+  list.push_back({name + ".position_bias", m.compressed_attention->rate(mixer) * summed});
+  add_norm(list, m, name + ".key_norm", columns);
+}
+
+// Adds the weights of DeepSeek-V4's attention (inference/model.py beside its weights: Attention, Compressor, Indexer).
+void add_compressed_attention(List& list, const Model& m, Mixer mixer) {
+  const CompressedAttention& a = *m.compressed_attention;
+  const std::int64_t width = m.heads * m.head_dim, projected = a.output_groups * a.output_rank;
+  add_linear(list, "attention.q_down", a.q_lora_rank, m.hidden, Partition::replicated, false);
+  add_norm(list, m, "attention.q_norm", a.q_lora_rank);
+  add_linear(list, "attention.q_up", width, a.q_lora_rank, Partition::column, false);
+  add_linear(list, "attention.key", m.head_dim, m.hidden, Partition::replicated, false);
+  add_norm(list, m, "attention.key_norm", m.head_dim);
+  if (a.rate(mixer) > 0) add_compressor(list, m, "compressor", mixer, m.head_dim);
+  if (mixer == Mixer::compressed_sparse) {
+    const Indexer& i = *m.indexer;
+    add_linear(list, "indexer.query", i.heads * i.head_dim, a.q_lora_rank, Partition::replicated, false);
+    add_compressor(list, m, "indexer", mixer, i.head_dim);
+    add_linear(list, "indexer.weights", i.heads, m.hidden, Partition::replicated, false);
+  }
+  if (m.attention_sinks) list.push_back({"attention.sinks", m.heads, 1, Partition::column});
+  add_linear(list, "attention.out_groups", projected, width / a.output_groups, Partition::column, false);
+  add_linear(list, "attention.out", m.hidden, projected, Partition::row, has_attention_output_bias(m));
+}
+
+// Adds the weights of hyper-connections before a branch, or before the head, which has a sum of the streams alone.
+void add_hyper_connections(List& list, const Model& m, const std::string& name, bool head) {
+  if (!m.hyper_connections) return;
+  const HyperConnections& h = *m.hyper_connections;
+  const std::int64_t weights = head ? h.streams : h.weights();
+  list.push_back({name + ".hyper.weight", weights, h.streams * m.hidden});
+  list.push_back({name + ".hyper.bias", weights});
+  list.push_back({name + ".hyper.scale", head ? 1 : 3});
+}
+
 // Adds the weights of a recurrence. The convolution's weights form no matrix: each column has `taps` weights of its
 // own.
 void add_recurrence(List& list, const Model& m) {
@@ -97,10 +138,10 @@ void add_mlp(List& list, const Model& m, const std::string& name, std::int64_t w
   if (adapted) add_adapter(list, m, name + ".down", m.hidden, width, Partition::row);
 }
 
-void add_experts(List& list, const Model& m) {
+void add_experts(List& list, const Model& m, bool hashed) {
   const Moe& moe = *m.moe;
   add_linear(list, "moe.router", moe.experts, m.hidden, Partition::replicated, moe.router_bias);
-  if (moe.correction_bias) list.push_back({"moe.router.correction_bias", moe.experts});
+  if (moe.correction_bias && !hashed) list.push_back({"moe.router.correction_bias", moe.experts});
   if (moe.shared_feed_forward > 0) add_mlp(list, m, "moe.shared", moe.shared_feed_forward);
   if (moe.shared_gate) add_linear(list, "moe.shared_gate", 1, m.hidden, Partition::replicated, false);
   const std::size_t first = list.size();
@@ -117,10 +158,13 @@ std::int64_t sum(const List& list) {
 }  // namespace
 
 static void add_mixer(List& list, const Model& m, Mixer mixer) {
-  const std::string name = mixer == Mixer::attention ? "attention" : "recurrence";
+  const std::string name = mixer == Mixer::recurrence ? "recurrence" : "attention";
+  add_hyper_connections(list, m, name, false);
   if (m.pre_norms) add_norm(list, m, name + ".norm", m.hidden);
   if (mixer == Mixer::recurrence)
     add_recurrence(list, m);
+  else if (shares_keys(mixer))
+    add_compressed_attention(list, m, mixer);
   else
     m.mla ? add_latent_attention(list, m) : add_attention(list, m);
   if (m.post_norms) add_norm(list, m, name + ".post_norm", m.hidden);
@@ -131,8 +175,9 @@ std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer) {
   const LayerKind kind = layer_kind(m, layer);
   if (kind.mixer != Mixer::none) add_mixer(list, m, kind.mixer);
   if (!kind.feed_forward) return list;
+  add_hyper_connections(list, m, "mlp", false);
   if (m.parallel_block ? m.parallel_norms : m.pre_norms) add_norm(list, m, "mlp.norm", m.hidden);
-  has_experts(m, layer) ? add_experts(list, m) : add_mlp(list, m, "mlp", m.feed_forward);
+  has_experts(m, layer) ? add_experts(list, m, is_hashed(m, layer)) : add_mlp(list, m, "mlp", m.feed_forward);
   if (m.post_norms) add_norm(list, m, "mlp.post_norm", m.hidden);
   return list;
 }
@@ -148,8 +193,20 @@ std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequenc
 
 std::vector<Parameter> head_parameters(const Model& m) {
   List list;
+  add_hyper_connections(list, m, "head", true);
   add_norm(list, m, "head.norm", m.hidden);
   if (!m.tied_embeddings) list.push_back({"head.output.weight", m.vocab, m.hidden, Partition::vocabulary});
+  return list;
+}
+
+std::vector<Parameter> prediction_parameters(const Model& m) {
+  List list;
+  add_norm(list, m, "prediction.embedding_norm", m.hidden);
+  add_norm(list, m, "prediction.hidden_norm", m.hidden);
+  list.push_back({"prediction.projection.weight", m.hidden, 2 * m.hidden});
+  for (const Parameter& p : layer_parameters(m, prediction_layer(m))) list.push_back(p);
+  add_hyper_connections(list, m, "prediction", true);
+  add_norm(list, m, "prediction.final_norm", m.hidden);
   return list;
 }
 

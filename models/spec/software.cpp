@@ -96,6 +96,7 @@ constexpr SoftwareKey kKeys[] = {
     value_key<&Software::Communication::regather_input>("regather_input"),
     value_key<&Software::Communication::tensor_reduce_overlaps_wgrad>("tensor_reduce_overlaps_wgrad"),
     value_key<&Software::Communication::nccl_minor>("nccl_minor"),
+    value_key<&Software::Communication::direct_all_reduce>("direct_all_reduce"),
     word_key<&Software::Communication::scattered_sends, kScatteredSends>("scattered_sends"),
     value_key<&Software::Communication::sequence_copies>("sequence_copies"),
     value_key<&Software::Communication::blocking_receives>("blocking_receives"),

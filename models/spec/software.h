@@ -78,6 +78,8 @@ struct Software {
     bool tensor_reduce_overlaps_wgrad = true;
     // minor version of NCCL 2.x: 4 has no LL128, versions before 17 no NVLS (models/cost/nccl/model.h)
     std::int64_t nccl_minor = 28;
+    // whether small all-reduces are kernels that read the other ranks' buffers (models/cost/direct_all_reduce.h)
+    bool direct_all_reduce = false;
     ScatteredSends scattered_sends = ScatteredSends::none;
     // sequence parallelism: whether the sequence is not the first dimension of tensors, so that a gathered tensor is
     // copied into the right order, and a tensor to be scattered is copied so that each rank's part is contiguous; where

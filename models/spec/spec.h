@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/spec/cluster.h"
+#include "models/spec/generation.h"
 #include "models/spec/model.h"
 #include "models/spec/software.h"
 #include "models/spec/strategy.h"
@@ -34,12 +35,14 @@ struct Documents {
   std::vector<std::pair<std::int64_t, double>> histogram;  // that file's pairs of length (tokens) and share
 };
 
-// The training job: model, machines and strategy, complete and checked. It is the only input of make_plan().
+// The job, training or generation of text: model, machines and strategy, complete and checked. It is the only input of
+// make_plan().
 struct Spec {
   std::string name;  // name of the spec's file without its folder, for tables
   Model model;
   std::int64_t sequence = 0;
   std::optional<Documents> documents;
+  std::optional<Generation> generation;  // set where text is generated; else a training step is made
   Cluster cluster;
   std::int64_t gpus = 0;  // number of GPUs used, at most the number of GPUs of the cluster
   Software software;

@@ -69,7 +69,7 @@ std::uint32_t code_point(std::string_view text, std::size_t i) {
   return code < 0x20 || (code >= 0xd800 && code < 0xe000) ? 0xfffd : code;
 }
 
-// Length of the valid UTF-8 sequence of more than one byte that begins at text[i]; 0 if none does.
+// Returns the length of the valid UTF-8 sequence of more than one byte that begins at text[i]; 0 if none does.
 std::size_t utf8_length(std::string_view text, std::size_t i) {
   const auto byte = static_cast<unsigned char>(text[i]);
   const std::size_t length = byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte < 0xf5 ? 4 : 0;

@@ -32,7 +32,7 @@ class JsonScan {
   std::string_view string();  // after '"': returns and skips the text and the closing quote; escapes are kept
   std::string_view raw();     // returns and skips the text of any value; of a string, without quotes
   void skip();                // skips any value
-  // Whether all values were complete: none was cut off by the end of the text.
+  // Returns whether all values were complete: none was cut off by the end of the text.
   bool complete() const { return complete_; }
   std::uint64_t control_characters() const { return controls_; }  // number of control characters in strings
 
@@ -58,7 +58,7 @@ bool parse_time(std::string_view text, ExactTime& time);
 // Converts the text between quotes: resolves escapes, replaces control characters and invalid UTF-8.
 std::string unescaped(std::string_view text);
 
-// The members of a JSON object, and those of its member "args" unless `nested`, as pairs (name, text).
+// Returns the members of a JSON object, and those of its member "args" unless `nested`, as pairs (name, text).
 std::vector<std::pair<std::string, std::string>> members_of_object(std::string_view object, bool nested = false);
 
 }  // namespace orrery

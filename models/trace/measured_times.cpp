@@ -104,6 +104,15 @@ struct Shapes {
             {as_real(i.batch), as_real(i.query), as_real(i.key), as_real(i.heads)},
             true};
   }
+  Shape operator()(const Pool& p) const {
+    return {fmt::format("pool/{}", name_of(p.direction)),
+            {as_real(p.batch) * as_real(p.sequence), as_real(p.columns), as_real(p.rate)}};
+  }
+  Shape operator()(const MixStreams& m) const {
+    static constexpr std::string_view parts[] = {"repeat", "add", "collapse", "mix"};
+    return {fmt::format("streams/{}/{}", parts[static_cast<std::size_t>(m.part)], name_of(m.direction)),
+            {as_real(m.rows), as_real(m.columns), as_real(m.streams)}};
+  }
   Shape operator()(const LatentHeads& l) const {
     return {fmt::format("latent heads/{}", name_of(l.direction)),
             {as_real(l.rows), as_real(l.heads), as_real(l.nope + l.rope + l.value)}};

@@ -41,7 +41,7 @@ def run(spec: Spec, *, set: Mapping[str, object] | None = None, steps: int | Non
 
 def compare(specs: Spec | Sequence[Spec], *, vary: Mapping[str, Sequence[object]] | None = None,
             set: Mapping[str, object] | None = None) -> Iterator[Case]:
-    """Predicts every spec under every combination of values. OrreryError: none, or a spec without vary, is possible."""
+    """Predicts every spec under every combination of values. Raises OrreryError if none is possible."""
     listed: list[Spec] = list(specs) if isinstance(specs, (list, tuple)) else [specs]  # type: ignore[list-item]
     with spec_files(listed) as paths:
         rows = run_json(["compare", *paths, *vary_options(vary), *set_options(set)])

@@ -28,16 +28,19 @@ class OrreryWarning(UserWarning):
 
 def program() -> str:
     """The path of the program: $ORRERY, else the one of the prefix that this package lies in, else one on PATH."""
-    beside = Path(__file__).resolve().parents[4:5]
-    installed = [str(prefix / "bin" / "orrery") for prefix in beside if (prefix / "bin" / "orrery").is_file()]
-    found = os.environ.get("ORRERY") or next(iter(installed), shutil.which("orrery"))
+    folders = Path(__file__).resolve().parents
+    beside = folders[4] / "bin" / "orrery" if len(folders) > 4 else None
+    found = os.environ.get("ORRERY") or (str(beside) if beside and beside.is_file() else shutil.which("orrery"))
     if not found:
         raise OrreryError("orrery: is not on PATH; install it, or name it by the environment variable ORRERY", 1)
     return found
 
 
-def run_text(arguments: Sequence[str], accepted: Sequence[int] = (0,)) -> str:
-    """What a command prints. Raises OrreryError for an exit status that is not accepted; warns of what it remarks."""
+def run_text(arguments: Sequence[str], accepted: Sequence[int] = (0,), callers: int = 1) -> str:
+    """What a command prints. Raises OrreryError for an exit status that is not accepted; warns of what it remarks.
+
+    callers: how many functions of this package lie between this one and the user's line, which the warning names.
+    """
     command = [program(), *arguments]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", check=False)
@@ -48,13 +51,13 @@ def run_text(arguments: Sequence[str], accepted: Sequence[int] = (0,)) -> str:
         lines = lines or [f"orrery {arguments[0]}: exit status {done.returncode}"]
         raise OrreryError(lines[-1], done.returncode)
     for line in lines:
-        warnings.warn(line, OrreryWarning, stacklevel=4)
+        warnings.warn(line, OrreryWarning, stacklevel=2 + callers)
     return done.stdout
 
 
 def run_json(arguments: Sequence[str], accepted: Sequence[int] = (0,)) -> Any:
     """What a command prints with --json."""
-    return json.loads(run_text([*arguments, "--json"], accepted))
+    return json.loads(run_text([*arguments, "--json"], accepted, callers=2))
 
 
 @contextmanager

@@ -58,6 +58,7 @@ Outcome import_command(const CalibrateOptions& options);
 // predicted, and the errors printed.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
+  std::vector<std::string> served;     // files of measured inference to predict; then nothing is run
   std::vector<std::string> published;  // files of published measurements of steps to predict; then nothing is run
   bool recipes = false;                // whether to predict the figures of the built-in recipes; then nothing is run
   // Whether to fit the constants of models/data/fitted.json again with each source of measurements left out in turn.
@@ -79,6 +80,7 @@ struct ValidateOptions {
 inline constexpr int kOutOfTolerance = 4;
 Outcome validate_command(const ValidateOptions& options, const Common& common);
 Outcome validate_published_command(const ValidateOptions& options, const Common& common);
+Outcome validate_served_command(const ValidateOptions& options, const Common& common);
 Outcome validate_recipes_command(const Common& common);
 
 // orrery compare: predicts every spec with every combination of the varied values. vary: a key and its values,

@@ -21,7 +21,11 @@ std::vector<std::string> words_of(const KeyReference& key) {
   std::vector<std::string> words = names_at(key.key);
   for (std::size_t start = 0; start <= key.type.size();) {
     const std::size_t end = std::min(key.type.find(kBetween, start), key.type.size());
-    const std::string part = key.type.substr(start, end - start);
+    std::string part = key.type.substr(start, end - start);
+    // A list's words follow the name of its type: "list of attention | recurrence".
+    for (const std::string_view opening : {"one or a list of ", "list of "}) {
+      if (part.starts_with(opening) && part != "list of parts") part.erase(0, opening.size());
+    }
     if (is_word(part) && part != "name" && part != "path" && part != "map" && part != "number") words.push_back(part);
     start = end + kBetween.size();
   }

@@ -248,6 +248,7 @@ void add_validate(CLI::App& app, Options& o) {
   specs(c.add_option("SPEC", o.validate.specs, "one or more specs"));
   c.add_option("--published", o.validate.published, "instead: files of published measurements to predict")
       ->type_name("FILE...");
+  c.add_option("--served", o.validate.served, "instead: files of measured inference to predict")->type_name("FILE...");
   c.add_flag("--recipes", o.validate.recipes, "instead: the built-in recipes beside what was published of them");
   c.add_flag("--leave-one-out", o.validate.leave_one_out,
              "published: fit the listed numbers again without each source, and judge it");
@@ -447,8 +448,8 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
     return orrery::search_command(options, common);
-    // All processes get the same error. The process of rank 0 reports it, while the other processes wait for that.
   } catch (const Error&) {
+    // All processes get the same error. The first one that is not lost reports it, while the others wait for that.
     if (peers->first() != peers->rank()) return {};
     peers->gather("failed");
     throw;

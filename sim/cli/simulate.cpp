@@ -12,6 +12,7 @@
 #include "sim/advice/save_spec.h"
 #include "sim/cli/commands.h"
 #include "sim/export/chrome_trace.h"
+#include "sim/generate/generate.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/report/gantt.h"
@@ -22,11 +23,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Whether there is such a file; a name that no file can have names none.
+bool is_there(const std::string& name) {
+  std::error_code unknown;
+  return fs::exists(name, unknown);
+}
+
 // The spec to simulate: the one that is given, or one made from a given model and machines (--on).
 FirstAnswer spec_of(const SimulateOptions& o, const Common& common) {
   const bool model = names_a_model(o.spec);
   const std::vector<std::string_view> recipes = recipe_names();
-  const bool spec = fs::exists(o.spec) || std::find(recipes.begin(), recipes.end(), o.spec) != recipes.end();
+  const bool spec = is_there(o.spec) || std::find(recipes.begin(), recipes.end(), o.spec) != recipes.end();
+  if (!o.on.empty() && !model && !spec && o.spec.ends_with(".json"))
+    throw Error(fmt::format("{}: no such file, and no built-in model (orrery list models)", o.spec));
   if (!o.on.empty() && !model && !spec) throw Error(unknown_name("model", o.spec, data_names("models")));
   if (!o.on.empty() && !model)
     throw Error(
@@ -60,6 +69,12 @@ Outcome simulate_command(const SimulateOptions& options, const Common& common) {
   if (!options.save.empty()) save(options.save, made, options.overrides);
   const bool draws = options.timeline && !common.json;
   Outcome outcome;
+  if (spec.generation) {
+    const GenerationReport report = predict_generation(spec, profile_for(spec, options.profile));
+    if (options.require_fit && !report.memory.fits()) outcome.status = kDoesNotFit;
+    outcome.text = common.json ? to_json(spec, report) : generation_text(spec, report, common.style);
+    return outcome;
+  }
   const auto say = [&](const Report& report) {
     if (options.require_fit && !report.memory.fits) outcome.status = kDoesNotFit;
     outcome.text =

@@ -157,9 +157,10 @@ Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
 }  // namespace
 
 Outcome validate_command(const ValidateOptions& options, const Common& common) {
-  if ((options.recipes || !options.published.empty()) && !options.overrides.empty())
+  if ((options.recipes || !options.published.empty() || !options.served.empty()) && !options.overrides.empty())
     throw Error("--set: published steps are predicted as they were run; leave it out, or give a SPEC", 2);
   if (options.recipes) return validate_recipes_command(common);
+  if (!options.served.empty()) return validate_served_command(options, common);
   if (!options.published.empty()) return validate_published_command(options, common);
   if (options.mark_every > 1 && options.device != "cuda")
     throw Error("--mark-every: CPU ranks time every step; leave it out, or add --device cuda", 2);

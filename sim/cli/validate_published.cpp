@@ -8,6 +8,7 @@
 #include "models/base/error.h"
 #include "models/base/output_file.h"
 #include "sim/cli/commands.h"
+#include "sim/generate/served.h"
 #include "sim/published/fit.h"
 #include "sim/published/predict.h"
 
@@ -90,6 +91,20 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   save(options.page, published_page(cases, options.leave_one_out ? &fit : nullptr, picture));
   if (common.json) return {options.leave_one_out ? refit_json(fit) : published_json(cases)};
   return {published_text(cases, common.style) + (options.leave_one_out ? '\n' + refit_text(fit) : "")};
+}
+
+// Predicts measured inference.
+Outcome validate_served_command(const ValidateOptions& options, const Common& common) {
+  std::vector<ServedRow> rows;
+  for (const std::string& path : options.served) {
+    for (ServedRow& row : read_served(path)) rows.push_back(std::move(row));
+  }
+  std::vector<ServedCase> cases(rows.size());
+  on_threads(common.threads)(rows.size(), [&](std::size_t i) {
+    common.progress(fmt::format("{} of {}: {}", i + 1, rows.size(), rows[i].id));
+    cases[i] = predict_served(rows[i]);
+  });
+  return {.text = common.json ? served_json(cases) : served_text(cases, common.style)};
 }
 
 }  // namespace orrery

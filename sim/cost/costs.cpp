@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "models/cost/direct_all_reduce.h"
 #include "models/cost/host_time.h"
 #include "models/cost/kernel_time.h"
 #include "models/cost/nccl/model.h"
@@ -27,9 +28,9 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// For each node that has members of a group, how many it has: {8, 8} for 16 members on two nodes. Classes of ranks
-// whose lists of such vectors are equal have equal op times. The list of a class has one vector for each dimension;
-// then vectors of 0/1 flags for each stage that the class sends to (Transfer::offset): on the same node (kHops), in
+// For each node that has members of a group, how many members it has: {8, 8} for 16 members on two nodes. Classes of
+// ranks whose lists of Spreads are equal have equal op times. The list of a class has one Spread for each dimension;
+// then Spreads of 0/1 flags for each stage that the class sends to (Transfer::offset): on the same node (kHops), in
 // another pod (kHopCrossings); for each dimension: the group spans pods (kCrossings); last slow-down and server or not
 // (kSlowdown).
 using Spread = std::vector<int>;
@@ -94,7 +95,7 @@ class CostModel {
     return result;
   }
 
-  // For each dimension: 1 if the rank's group spans several pods (joined by oversubscribed uplinks), else 0.
+  // Returns, for each dimension: 1 if the rank's group spans several pods (joined by oversubscribed uplinks), else 0.
   Spread crossings(std::int64_t rank) const {
     Spread result;
     for (std::size_t d = 0; d < kDimensions; ++d)
@@ -102,8 +103,8 @@ class CostModel {
     return result;
   }
 
-  // Whether this class of ranks and the stage `offset` further (modulo the number of stages), to which it sends, are on
-  // one node.
+  // Returns whether this class of ranks and the stage `offset` further (modulo the number of stages), to which it
+  // sends, are on one node.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
     return node_of(plan_.classes[s].representative) == node_of(stage_beside(s, offset));
   }
@@ -118,7 +119,7 @@ class CostModel {
     return group[(at + offset + size) % size];
   }
 
-  // Bytes of NCCL's buffers on a rank of class s: one connection per channel of every communicator that the rank uses.
+  // Returns the bytes of NCCL's buffers on a rank of class s: one connection per channel of every communicator in use.
   Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
     std::set<Dimension> used;
     for (TaskId t = plan_.classes[s].begin; t < plan_.classes[s].end; ++t) {
@@ -141,21 +142,13 @@ class CostModel {
         .first->second;
   }
 
-  // Whether the profile is from `orrery calibrate`, with waits between tasks; an imported profile has durations alone.
+  // Returns whether the profile is from `orrery calibrate`, with waits between tasks, which imported profiles lack.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // The same transfer with another duration, and shares of its links with which it still moves the same bytes.
-  static NcclChoice lasting(NcclChoice choice, Seconds time) {
-    choice.nic_share *= choice.seconds / time;
-    choice.nvlink_share *= choice.seconds / time;
-    choice.seconds = time;
-    return choice;
-  }
-
-  // The transfer with its measured time, where the profile has one for as many ranks and bytes; else the transfer as
-  // modelled.
+  // Returns the transfer with its measured time, where the profile has one for as many ranks and bytes; else the
+  // transfer as modelled.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
     const TransferTable* table =
         find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
@@ -183,7 +176,7 @@ class CostModel {
     return result;
   }
 
-  // Adds the time for which a measured host is busy with the end of a step before it issues the next step's first task.
+  // Adds the time for which a measured host finishes the end of a step before it issues the next step's first task.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s)
@@ -198,7 +191,7 @@ class CostModel {
     return seconds(std::accumulate(layer->forward.begin(), layer->forward.end(), Picoseconds{0}, add));
   }
 
-  // Whether any stage of the pipeline is on another node than the stage after it.
+  // Returns whether any stage of the pipeline is on another node than the stage after it.
   bool has_far_stages() const {
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s) {
       if (plan_.classes[s].stage < plan_.classes.back().stage && !is_near(s, 1)) return true;
@@ -206,8 +199,8 @@ class CostModel {
     return false;
   }
 
-  // The number of ranks of a tensor group times the cube root of the number of nodes that the group spans; 0 for a
-  // group of one rank.
+  // Returns the number of ranks of a tensor group times the cube root of the number of nodes that the group spans; 0
+  // for a group of one rank.
   double tensor_reach() const {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
     const Spread lie = spread(tensor, plan_.classes.front().representative);
@@ -215,10 +208,10 @@ class CostModel {
     return ranks == 1 ? 0 : static_cast<double>(ranks) * std::cbrt(static_cast<double>(lie.size()));
   }
 
-  // Microseconds of host time per layer and pass to add where neighbouring pipeline stages are on different nodes.
+  // Returns the microseconds of host time to add per layer and pass if neighbouring stages are on different nodes.
   double far_stage_us() const { return has_far_stages() ? spec_.software.host.far_stage_layer_us * tensor_reach() : 0; }
 
-  // Finds what share of the time to issue a layer's ops the host itself needs (Costs::host_part).
+  // Finds the fraction of the time to issue a layer's ops that the host itself needs (Costs::host_part).
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host.host_layer_us;
     if (far == 0 && own == 0) return;
@@ -226,7 +219,7 @@ class CostModel {
     if (whole <= far) return;
     const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
     costs_.host_part = (far + mine) / whole;
-    // The time added for stages on different nodes is the host's too, but not while a pipeline fills: then the host
+    // The host also needs the time added for stages on different nodes, but not while a pipeline fills: then the host
     // waits for nobody, and the device waits for other stages.
     costs_.filling_part = mine / whole;
   }
@@ -240,8 +233,9 @@ class CostModel {
     const Op& op = plan_.ops[i];
     // Samples in a profile are measured from the end of one kernel to the end of the next, so they include the gaps.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
-    const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
-    // GPUs of one model differ in speed where the clock limits the work, but hardly where memory bandwidth does.
+    const Seconds gap =
+        sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work, profile_);
+    // GPUs of one model differ in speed at work that the clock limits, but hardly at work that memory bandwidth limits.
     const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
                          std::holds_alternative<FlashAttention>(op.work);
     const Seconds time = (compute_[i] * (clocked ? slowest_ : 1) + gap) * slowdown;
@@ -278,6 +272,8 @@ class CostModel {
     NcclChoice choice = c.algorithm.starts_with("hierarchical")
                             ? two_stage_all_to_all(members, c.bytes, copies(spread))
                             : measured(in_a_step(members, c), transfer_kind(op), spread, c.bytes);
+    if (spec_.software.communication.direct_all_reduce && c.kind == CollectiveKind::all_reduce)
+      choice = with_direct_all_reduce(members, c.bytes, choice);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     if (c.algorithm == kCopyEngines) choice.channels = 0;
     const bool crosses = lie[kCrossings][static_cast<std::size_t>(c.group)] == 1;
@@ -292,7 +288,7 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
   }
 
-  // The cost of a collective of a single rank, which copies within the device's own memory.
+  // Returns the cost of a collective of a single rank, which copies within the device's own memory.
   NcclChoice copied(const Collective& c) const {
     NcclChoice choice;
     choice.seconds = choice.nccl_seconds =
@@ -307,8 +303,8 @@ class CostModel {
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
 
-  // The cost of a send between two pipeline stages: that of a pair of ranks on one node, or of a pair on two nodes with
-  // one rank on each.
+  // Returns the cost of a send between two pipeline stages: that of a pair of ranks on one node, or of a pair on two
+  // nodes with one rank on each.
   NcclChoice send(std::string_view kind, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
@@ -324,14 +320,14 @@ class CostModel {
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
-  // The cost of a transfer between pods, which lasts at least as long as the busiest uplink needs.
+  // Returns the cost of a transfer between pods, which lasts at least as long as the busiest uplink needs.
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
     return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
   }
 
-  // Whether the device's own kernels add up the data that a collective moves: no communication library runs it then.
+  // Returns whether the device's own kernels add up a collective's data, so that no communication library runs.
   static bool sums_by_moves(const Collective& c) {
     const bool adds = c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
                       c.kind == CollectiveKind::reduce;

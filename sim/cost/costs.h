@@ -30,33 +30,34 @@ struct Costs {
   // for each class of ranks, the bytes of NCCL's buffers, which lie outside the caching allocator
   std::vector<Bytes> nccl_bytes;
 
-  // The share of the time to issue a layer's ops that the host itself needs; the rest is the device's, to launch them.
+  // The fraction of the time to issue a layer's ops that the host itself needs; the device needs the rest, to launch
+  // them.
   double host_part = 1;
-  // The share as in host_part for the time in which the pipeline fills, that is, before the first backward.
+  // The fraction as in host_part for the time in which the pipeline fills, that is, before the first backward.
   double filling_part = 1;
 };
 
 // Finds the costs of a plan's ops. With a profile of measured transfers and no formulas, every cost is a measurement
-// (measured_costs). With a profile of both, a transfer takes the time of samples with as many ranks and nodes where the
-// samples cover its bytes, and a communicator chooses its algorithm by the table in NCCL's log where the profile has
-// one.
+// (measured_costs). With a profile of both, a transfer takes the time of samples with as many ranks and nodes if the
+// samples cover its bytes, and a communicator chooses its algorithm by the table in NCCL's log if the profile has such
+// a log.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile);
-// The costs of a plan that covers only a part of a job of `job_gpus` GPUs. Its steps wait for the slowest GPU of the
-// complete job.
+// Finds the costs of a plan that covers only a part of a job of `job_gpus` GPUs. The steps wait for the slowest GPU of
+// the complete job.
 Costs costs_of(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus);
 
 // Takes all costs from a profile's samples: compute tasks by shape, transfers by kind, number of ranks and bytes.
-// Measured waits between tasks are added: that of a compute task for its thread, that of a transfer for the thread that
-// moves it and for the thread that the transfer wakes. A rank's threads share one core, so compute and a transfer of
-// the same rank slow each other as measured. Throws Error for a kind of op that was not measured, or not with as many
-// ranks.
+// Measured waits between tasks are added: the wait of a compute task for its thread, and the waits of a transfer for
+// the thread that moves it and for the thread that the transfer wakes. A rank's threads share one core, so compute and
+// a transfer of the same rank slow each other by measured factors. Throws Error for a kind of op that was not measured,
+// or not with as many ranks.
 Costs measured_costs(const Plan& plan, const Spec& spec, const Profile& profile);
 
-// For each task of the plan, the bytes of gradient buffers that the task is the first to add to, so that the buffers
-// must hold zeros before. CPU ranks clear the buffers as a part of the task.
+// Returns, for each task of the plan, the bytes of gradient buffers that the task is the first to add to, so that the
+// buffers must hold zeros before. CPU ranks clear the buffers as a part of the task.
 std::vector<Bytes> cleared_bytes(const Plan& plan);
 
-// The name of a collective or message in a profile's table of transfers: "all_reduce", "message".
+// Returns the name of a collective or message in a profile's table of transfers: "all_reduce", "message".
 std::string transfer_kind(const Op& op);
 
 }  // namespace orrery

@@ -11,8 +11,8 @@ namespace orrery {
 namespace {
 
 // The share of a PCIe link's nominal rate that a copy from pinned memory reaches: 25.1 of 31 GB/s on a gen 4 x16 link
-// (nvbandwidth on A100, NVIDIA/nvbandwidth issue 42); 12 of 15.75 GB/s on a gen 3 x16 link (NCCL's PCI_BW for gen 3) is
-// about the same share.
+// (nvbandwidth on A100, NVIDIA/nvbandwidth issue 42). On a gen 3 x16 link, 12 of 15.75 GB/s (NCCL's PCI_BW for gen 3)
+// is about the same share.
 constexpr double kPinnedFraction = 0.8;
 // The share of the host's memory bandwidth that a vectorised Adam on all cores reaches: ZeRO-Offload (2101.06840),
 // table 4, updates 1, 2, 4, 8 and 10 B parameters on two Xeon 8168 (256 GB/s) in 0.22 to 2.57 s, which is 117 to 136

@@ -8,13 +8,13 @@
 
 namespace orrery {
 
-// The time of an op that works outside the device when nothing else runs, and the share of every port's bandwidth
-// (timing.h) that the op then uses. Such ops are copies between memory tiers (device, host, disks), and computation on
-// the host's processors.
+// The cost of an op that works outside the device: its time when nothing else runs, and the share of every port's
+// bandwidth (timing.h) that the op then uses. Ops outside the device are copies between memory tiers (device, host,
+// disks), and computation on the host's processors.
 struct HostWork {
   Seconds seconds = 0;
   std::array<double, kPorts> share{};
-  double device_bytes_per_s = 0;  // memory bandwidth of the device that the copy takes, bytes per second
+  double device_bytes_per_s = 0;  // bandwidth of the device's memory that the copy takes, bytes per second
 };
 
 // Bandwidths in bytes per second when nothing else runs; 0: not known. link: between a device and its host, either
@@ -29,11 +29,12 @@ struct HostRates {
 };
 HostRates host_rates(const Cluster& cluster);
 
-// Whether an op works outside the device: a copy between memory tiers, or an op that the host's processors compute.
+// Returns whether an op works outside the device: a copy between memory tiers, or an op that the host's processors
+// compute.
 bool is_host_work(const Op& op);
 
-// The time of an op that works outside the device, and the bandwidth that it uses. start: seconds to start a copy.
-// Throws Error where the op needs a host or disks that the cluster does not describe.
+// Returns the time of an op that works outside the device, and the bandwidth that the op uses. start: seconds to start
+// a copy. Throws Error if the op needs a host or disks that the cluster does not describe.
 HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Seconds start);
 
 }  // namespace orrery

@@ -45,8 +45,8 @@ class MeasuredCosts {
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(slot, i);
     }
-    // Between steps the host finishes one step before it issues the first task of the next; that time is added to the
-    // first task.
+    // times_.step is the time between steps in which the host finishes one step before it issues the first task of the
+    // next; it is added to the issue time of the first task.
     result[plan_.tasks[plan_.classes[slot].begin].op].issue += picoseconds(times_.step);
     return result;
   }

@@ -10,14 +10,14 @@ NcclModel pair_on(const Spec& spec, const Profile& profile, std::vector<int> mem
   return nccl_model(spec.cluster, members, {spec.software.communication.nccl_minor, spec.gpus}, profile.nccl);
 }
 
-// Bandwidth of the memory of a machine's host, in GB/s; 0: not known.
+// Returns the bandwidth of the memory of a machine's host, in GB/s; 0: not known.
 double memory_GBps(const Spec& spec) {
   const auto& host = spec.cluster.host;
   return host && host->dram_GBps > 0 ? host->dram_GBps : 0;
 }
 
-// The cost of a push to parameter servers, or of a pull from them, where workers and servers are all on one machine.
-// at_once: number of workers that push or pull at the same time.
+// Returns the cost of a push to parameter servers, or of a pull from them, if workers and servers are all on one
+// machine. at_once: number of workers that push or pull at the same time.
 NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& spec, const Profile& profile) {
   NcclModel pair = pair_on(spec, profile, {2});
   pair.topology.nvlink_GBps = 0;
@@ -27,8 +27,8 @@ NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& sp
   return nccl_point_to_point(pair, true, std::max(c.bytes, static_cast<Bytes>(held)));
 }
 
-// The cost of the messages between all workers and the servers that they exchange data with: of each chain of parameter
-// servers the first one (push) or the last one (pull).
+// Returns the cost of the messages between all workers and the servers that workers exchange data with: of each chain
+// of parameter servers the first server (push) or the last one (pull).
 NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), workers = plan.workers(), node = std::min(gpus, workers);
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus), nodes = ceil_div(workers, node);
@@ -48,7 +48,8 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
                              static_cast<Bytes>(std::max(of_workers, of_servers)));
 }
 
-// The time in which all chains of parameter servers, at the same time, pass the sums of gradients on by one server.
+// Returns the time in which every chain of parameter servers, all at the same time, passes the sums of gradients on to
+// the next server of the chain.
 Seconds hop(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), node = std::min(gpus, plan.workers());
   const std::int64_t nodes = plan.servers_beside ? ceil_div(plan.workers(), node) : c.servers;

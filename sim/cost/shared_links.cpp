@@ -70,8 +70,8 @@ class NicFinder {
     return result;
   }
 
-  // The index of the port that a rank uses. The link to the host has one port for each PCIe switch, other ports exist
-  // once per node.
+  // Returns the index of the port that a rank uses. The link to the host has one port for each PCIe switch, other ports
+  // exist once per node.
   std::int64_t port_of(std::int64_t rank, Port port) const {
     const bool link = port == Port::d2h || port == Port::h2d;
     const std::int64_t seat = plan_.seat_of(rank), node = seat / gpus_, at = seat % gpus_ / on_switch_;
@@ -91,8 +91,8 @@ class NicFinder {
     return result;
   }
 
-  // For each class of ranks, the number of its ranks on the same NIC as `rank`. Classes of one stage are counted apart,
-  // since they may use different NICs.
+  // Returns, for each class of ranks, the number of its ranks on the same NIC as `rank`. Classes of one stage are
+  // counted apart, since they may use different NICs.
   Mix slots(std::int64_t rank) const {
     Mix result;
     for (const std::int64_t r : ranks_beside(rank)) ++result[slot_of_[r]];
@@ -121,7 +121,7 @@ class NicFinder {
     return result;
   }
 
-  // Whether transfers of more than one flow can be on the NIC at the same time.
+  // Returns whether transfers of more than one flow can be on the NIC at the same time.
   bool contested(std::int64_t rank, const Lanes& lanes) const {
     const Mix users = mix(rank);
     std::int64_t flows = lanes.nic.empty() ? 0 : static_cast<std::int64_t>(users.size()) - 1;

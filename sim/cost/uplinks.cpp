@@ -36,8 +36,8 @@ void Uplinks::count_edges(std::size_t dimension) {
   }
 }
 
-// Finds for each pod how many pairs of ranks cross its boundary: of a group of n members, k of them inside a pod (or
-// node), k (n - k) pairs do.
+// Finds for each pod how many pairs of ranks cross its boundary: a group with n members, k of them inside the pod (or
+// node), has k (n - k) such pairs.
 void Uplinks::count_pairs(std::size_t dimension, std::int64_t node_gpus) {
   std::map<std::int64_t, double> leaving;
   for (const auto& group : plan_.dimensions[dimension].groups) {

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// The uplinks of pods: pods are sets of cluster.oversubscribed_above_gpus GPUs, joined to each other by 1/ratio of
+// The uplinks of pods. Pods are sets of cluster.oversubscribed_above_gpus GPUs, joined to each other by 1/ratio of
 // their NICs' bandwidth ("1:7 above 3,072 GPUs": Llama 3, section 3.3.1). All groups of a dimension transfer at the
 // same time, so that a transfer lasts at least as long as the uplink of the busiest pod needs for the bytes that all
 // these groups send out of the pod. NCCL orders rings and trees node by node: a group that spans several pods sends out
@@ -25,11 +25,12 @@ class Uplinks {
   // node_gpus: number of GPUs that reach each other without a NIC.
   Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
 
-  // Whether the path between two ranks, or the ring of a rank's group, leaves a pod whose uplink is oversubscribed.
+  // Returns whether the path between two ranks, or the ring of a rank's group, leaves a pod whose uplink is
+  // oversubscribed.
   bool crosses(std::int64_t from, std::int64_t to) const { return pod_gpus_ > 0 && pod_of(from) != pod_of(to); }
   bool crosses(Dimension d, std::int64_t rank) const;
-  // Seconds that the busiest pod's uplink needs when all groups of a dimension make the same transfer at the same time,
-  // in which each node sends node_bytes through its NICs. 0 where no group spans more than one pod.
+  // Returns the seconds that the busiest pod's uplink needs when all groups of a dimension make the same transfer at
+  // the same time, in which each node sends node_bytes through its NICs; 0 if no group spans more than one pod.
   Seconds least_time(Dimension d, Pattern pattern, double node_bytes) const;
 
  private:

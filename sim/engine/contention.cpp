@@ -9,9 +9,10 @@ namespace {
 
 constexpr std::int64_t kCapacity = 1 << 20;  // capacity of every link, in units of flow weight
 
-// The weight of a flow (a transfer) on a link (NIC, NVLink or port). share: the share of the link's bandwidth that the
-// flow would use at full speed; busiest: the largest such share among its links. On that link the weight is the link's
-// full capacity, on the others less, in proportion to the shares.
+// Returns the weight of a flow (a transfer) on a link (NIC, NVLink or port). share: the share of the link's bandwidth
+// that the flow would use at full speed; busiest: the largest such share among the flow's links. On the link with the
+// largest share the weight is the link's full capacity; on the flow's other links it is less, in proportion to the
+// shares.
 std::int64_t weight(Rate share, Rate busiest) {
   return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
 }
@@ -93,8 +94,8 @@ void Contention::start_flow(TaskId task, End& end) {
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
   Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
   for (const Rate share : t.ports) busiest = std::max(busiest, share);
-  // On the NIC, one flow stands for the transfers of all groups of a class of ranks; on NVLink it counts as one rank,
-  // on a port as many times as the class has ranks on that port.
+  // On the NIC, one flow stands for the transfers of all groups of a class of ranks. On NVLink the flow counts as one
+  // rank, on a port as many times as the class has ranks on that port.
   std::array<LinkUse, FairShare::kMaxUses> uses;
   std::size_t count = 0;
   const auto use = [&](LinkId link, Rate share, std::int64_t times) {
@@ -139,8 +140,8 @@ TaskId Contention::lead_of(TaskId end) const {
   return match == kNone ? end : plan_.members_of(match).front();
 }
 
-// Lists the transfer in this lane among those whose speed may have changed, if this rank now slows it more or less than
-// before. A transfer is listed once, on however many of its ranks this has changed.
+// Lists the transfer in this lane among transfers whose speed may have changed, if this rank now slows it more or less
+// than before. A transfer is listed once, however many of its ranks have changed.
 void Contention::list_if_changed(std::uint32_t lane) {
   End& end = ends_[lane];
   const Stretch now = end_stretch(end, ranks_[lane / kLanes]);

@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// How running tasks slow each other down, as a stretch: the time that a task takes now over the time that it takes
-// alone, in units of 1/65536. The class knows rates, never times. Tasks share four things:
+// The slow-down of running tasks by each other, as a stretch: the time that a task takes now over the time that the
+// task takes alone, in units of 1/65536. The class knows rates, never times. Tasks share four resources:
 //   multiprocessors   a transfer's channels occupy some that compute of the same rank would use: compute's stretch is 1
 //                     + pressure
 //   a CPU's core      where ranks are CPUs, a transfer yields to compute of the same rank: the transfer's stretch is 1
@@ -54,8 +54,8 @@ class Contention {
   Stretch start_transfer(std::span<const TaskId> members);
   void stop_transfer(std::span<const TaskId> members);
 
-  // Whether tasks have started or stopped since the last settle(), so that the speed of other tasks may have changed.
-  // One settle() handles all starts and stops of one moment.
+  // Returns whether tasks have started or stopped since the last settle(), so that the speed of other tasks may have
+  // changed. One settle() handles all starts and stops of one moment.
   bool unsettled() const { return !dirty_.empty() || share_.stale(); }
   const std::vector<Change>& settle();
 

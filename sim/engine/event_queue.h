@@ -31,7 +31,7 @@ class EventQueue {
 
   Picoseconds now() const { return now_; }
 
-  // Whether events at the current time now() remain to be taken.
+  // Returns whether events at the current time now() remain to be taken.
   bool due() const { return taken_ < due_.size() || !late_.empty(); }
 
   Event take() {
@@ -91,7 +91,7 @@ class EventQueue {
 
   Event late_event() const { return {late_.top().id, late_.top().serial}; }
 
-  // The index at which the table recent_ keeps a time, by multiplicative hashing (Knuth, The Art of Computer
+  // Returns the index at which the table recent_ keeps a time, by multiplicative hashing (Knuth, The Art of Computer
   // Programming, volume 3, section 6.4).
   static std::size_t place(Picoseconds time) {
     return (static_cast<std::uint64_t>(time) * 0x9e3779b97f4a7c15ULL) >> (64 - kRecentBits);

@@ -13,8 +13,8 @@ using Rate = std::int64_t;  // rate of a flow, in units of 1/2^24 of its full sp
 
 inline constexpr Rate kFullRate = Rate{1} << 24;
 
-// How much of a link's capacity, in units of the capacity, a flow takes at full rate. If a flow stands for several
-// equal flows, weight is their sum.
+// The part of a link's capacity that a flow takes at full rate, in units of the capacity. If a flow stands for several
+// equal flows, weight is the sum over these.
 struct LinkUse {
   LinkId link = 0;
   std::int64_t weight = 0;
@@ -47,7 +47,7 @@ class FairShare {
 
   void remove_flow(FlowId id);
 
-  // Whether calls since the last update can have changed rates.
+  // Returns whether calls since the last update can have changed rates.
   bool stale() const { return !new_flows_.empty() || !eased_links_.empty(); }
 
   // Recomputes the rates that calls since the last update can have changed. Returns the flows whose rates have changed;
@@ -89,8 +89,8 @@ class FairShare {
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
 
-  // The value in marks_ for a flow that the current update() has visited and whose rate still grows. The mark is one
-  // more once the rate is fixed.
+  // Returns the value in marks_ for a flow that the current update() has visited and whose rate still grows. The mark
+  // is one more once the rate is fixed.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 

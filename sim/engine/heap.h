@@ -36,8 +36,8 @@ class Heap {
   bool empty() const { return keys_.empty(); }
   std::size_t size() const { return keys_.size(); }
   const TimedId& top() const { return keys_.front(); }
-  // Whether a second key has the same time as the least key. Only the children of the root are compared, since the
-  // second least key is among them.
+  // Returns whether a second key has the same time as the least key. Only the children of the root are compared, since
+  // the second least key is among them.
   bool tied() const {
     bool found = false;
     for (std::size_t i = 1; i < std::min(keys_.size(), kChildren + 1); ++i) found |= keys_[i].time == keys_[0].time;

@@ -20,12 +20,11 @@ class KernelQueues {
     held_.resize(plan.task_count());
   }
 
-  // Whether a task has to wait until the kernels launched before it have begun.
+  // Returns whether a task has to wait until the kernels launched before it have begun.
   bool takes(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
 
-  // Must be called when a kernel (a task for which takes() is true) waits for nothing but this queue. Calls
-  // begin(task), in launch order, for this kernel if it may begin, and for the kernels behind it that may then begin
-  // too.
+  // Must be called when a kernel (a task for which takes() is true) waits only for this queue. Calls begin(task), in
+  // launch order, for this kernel if it may begin, and for the kernels behind it that may then begin too.
   template <typename Begin>
   void arrive(TaskId t, Begin begin) {
     const std::uint32_t slot = plan_.slot_of(t);
@@ -38,9 +37,9 @@ class KernelQueues {
   }
 
  private:
-  // Not counted as kernels are copies to and from the host or disks and the host's own work, which have queues of their
-  // own; and receives: real frameworks post a receive an action or more earlier than the plan, which issues it where
-  // its data arrives.
+  // Returns whether a task counts as a kernel. Copies to and from the host or disks and the host's own work do not
+  // count: they have queues of their own. Receives do not count either: real frameworks post a receive an action or
+  // more before the point at which the plan issues the receive, where its data arrives.
   bool is_kernel(TaskId t) const {
     switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
       case LaneKind::receive_previous:
@@ -57,8 +56,8 @@ class KernelQueues {
     }
   }
 
-  // The first kernel from task t on. After the last kernel of a class of ranks it is a kernel of the next class, or the
-  // number of all tasks; both end the loop in arrive().
+  // Returns the first kernel from task t on. After the last kernel of a class of ranks it is a kernel of the next
+  // class, or the number of all tasks; both end the loop in arrive().
   TaskId first_kernel(TaskId t) const {
     while (t < plan_.task_count() && !is_kernel(t)) ++t;
     return t;

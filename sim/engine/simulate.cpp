@@ -16,10 +16,10 @@ namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
-constexpr std::uint32_t kIssued = 0;  // serial of the events that say that a host has issued a task
-// Number of event times between two looks at the flag `stop`, some milliseconds apart.
+constexpr std::uint32_t kIssued = 0;  // serial of the events that mark the moment when a host has issued a task
+// The number of event times between two reads of the flag `stop`; two reads are some milliseconds apart.
 constexpr std::uint32_t kTurnsToLook = 1U << 14;
-// How many tasks ahead the data is prefetched; 6 to 24 are equally fast on 1.3 M tasks of 64 ranks.
+// The number of tasks ahead for which data is prefetched; 6 to 24 are equally fast on 1.3 M tasks of 64 ranks.
 constexpr TaskId kFetchAhead = 8;
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
@@ -50,8 +50,8 @@ struct Lane {
 };
 
 // The host thread of a class of ranks. It issues the tasks of these ranks in order, up to a task before which it must
-// wait for other tasks to end. The issue times up to there depend on nothing else, so each is computed only when the
-// task becomes the first of its lane: then the task's data is still in the cache.
+// wait for other tasks to end. The issue times up to that task depend on nothing else, so each is computed only when
+// its task becomes the first of its lane: then the task's data is still in the cache.
 struct HostThread {
   const OpTiming* row = nullptr;  // times of every op on the ranks of the class
   TaskId next = 0;                // the next task to be issued
@@ -98,8 +98,8 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      // Outdated events, of tasks that ended earlier than first computed, may be left after the last task has ended. So
-      // a time after `latest` means that the step is late only while tasks remain.
+      // Outdated events, of tasks that ended earlier than was first computed, may be left after the last task has
+      // ended. So a time after `latest` means that the step is late only if tasks remain.
       if (now() > latest && done_ < count_) return {std::move(trace_), true};
     }
     // Only a plan on which check_plan() was not called can deadlock: check_plan() refuses plans that do.
@@ -132,8 +132,8 @@ class Engine {
       finish(e.id);
   }
 
-  // Whether the host waits for the dependencies of task t, and issues t only after these have ended; else the lane
-  // waits.
+  // Returns whether the host waits for the dependencies of task t, and issues t only after these have ended; else the
+  // lane waits.
   bool held_by_host(TaskId t) const {
     return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
            t != plan_.classes[plan_.slot_of(t)].begin;
@@ -188,8 +188,8 @@ class Engine {
 
   std::uint32_t dependencies_end(TaskId t) const { return plan_.tasks[t + 1].first_dependency; }
 
-  // Whether the dependencies of task t before index `end` have ended. If not, the waiter is listed to wait for the last
-  // of those that have not; go_on() then looks at earlier dependencies.
+  // Returns whether the dependencies of task t before index `end` have ended. If not, the waiter is listed to wait for
+  // the last of those that have not; go_on() then looks at earlier dependencies.
   bool await(std::uint32_t waiter, TaskId t, std::uint32_t end) {
     for (std::uint32_t i = end; i > plan_.tasks[t].first_dependency; --i) {
       const TaskId before = plan_.dependencies[i - 1];

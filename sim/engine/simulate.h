@@ -16,11 +16,11 @@ struct Stopped {};
 // the task; a transfer starts when the tasks of all its ranks have entered their lanes. A running transfer slows
 // compute of the same rank (OpTiming::pressure). Times are whole picoseconds and ties are broken by task id, so that
 // the same plan and timing give the same trace on every machine. Throws Stopped within milliseconds after `stop` is
-// set, and Error where a plan that was not checked deadlocks.
+// set, and Error if a plan that was not checked deadlocks.
 Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop = nullptr);
 
-// A trace of a simulation that stops as soon as the step is known to end after `latest`. The trace is correct up to
-// that moment; later tasks are missing from it.
+// A trace of a simulation that is given up as soon as the step is known to end after `latest`. The trace is correct up
+// to that moment; later tasks are missing from it.
 struct PartTrace {
   Trace trace;
   bool late = false;  // whether the simulation was given up

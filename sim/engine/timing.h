@@ -25,10 +25,11 @@ struct OpTiming {
   Picoseconds duration = 0;
   Picoseconds issue = 0;  // time that the host thread takes to launch the op
 
-  // For a transfer: how much longer compute of the same rank takes while the transfer runs, in 1/65536 of compute's
-  // time alone.
+  // For a transfer: by how much compute of the same rank is slowed while the transfer runs, in 1/65536 of the time that
+  // compute takes alone.
   std::uint32_t pressure = 0;
-  // For a transfer: how much longer it takes while its rank computes, in 1/65536 of the transfer's time alone.
+  // For a transfer: by how much the transfer is slowed while its rank computes, in 1/65536 of the transfer's time
+  // alone.
   std::uint32_t yield = 0;
   // Share of the rank's memory bandwidth that the task uses while it runs, in 1/65536.
   std::uint32_t memory = 0;

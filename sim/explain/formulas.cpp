@@ -66,7 +66,8 @@ double run_back(const Plan& plan, Dimension group) {
   return forward > 0 ? back / forward : 1;
 }
 
-// Bytes of the hidden states of one micro-batch on a tensor rank, before sequence parallelism divides them.
+// Bytes of the hidden states of one micro-batch on a tensor rank, before sequence parallelism divides them; a stage
+// sends as many for each of the model's residual streams.
 double hidden_bytes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   return real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.hidden) *
@@ -89,8 +90,8 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
           .formula = fmt::format("{:.4g}·S·m·(L/p)·(t-1)/t", per_layer),
-          .numbers =
-              fmt::format("S = s·b·h·w/c = {:.4g} B, m = {}, L/p = {:.4g}, t = {}", hidden_bytes(spec), m, layers, t),
+          .numbers = fmt::format("S = s·b·h·w/c = {:.4g} B, m = {}, L/p = {:.4g}, t = {}{}", hidden_bytes(spec), m,
+                                 layers, t, spec.model.compressed_attention ? "; gathers of shared keys left out" : ""),
           .bytes = per_layer * hidden_bytes(spec) * m * layers * (t - 1) / t};
 }
 
@@ -197,20 +198,21 @@ double mean_moved_bytes(const Plan& plan, const std::vector<Eviction>& moves) {
   return moves.empty() ? 0 : sum / real(std::ssize(moves));
 }
 
-// The bytes that pipeline parallelism moves: over each boundary between stages, the hidden states (S bytes) in forward
-// and their gradient in backward. With p stages of v virtual stages there are p·v - 1 boundaries where these are
-// interleaved, and (p - 1)·v in a V-shaped placement. Replicas of a stage share each micro-batch; two copies of the
+// The bytes that pipeline parallelism moves: over each boundary between stages, the residual streams (S bytes) in
+// forward and their gradient in backward. With p stages of v virtual stages there are p·v - 1 boundaries where these
+// are interleaved, and (p - 1)·v in a V-shaped placement. Replicas of a stage share each micro-batch; two copies of the
 // model share the number of micro-batches. Activations that stages lend each other (BPipe) are moved twice.
 Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
   const std::int64_t count = crossings(s);
   const double m = real(s.micro_batches()), p = real(s.places());
+  const double sent = hidden_bytes(spec) * real(streams_of(spec.model));
   Volume v = {.what = "pipeline",
               .formula = cut > 1 ? "2m·(S/t)·c/p" : "2m·S·c/p",
-              .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, c = {} crossings between stages",
-                                     hidden_bytes(spec), m, s.places(), count),
-              .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / p};
+              .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, c = {} crossings between stages", sent, m,
+                                     s.places(), count),
+              .bytes = 2 * m * sent / cut * real(count) / p};
   const bool known = s.schedule != "file";
   if (known && find_schedule(s.schedule).moves != nullptr) {
     const std::vector<Eviction> moves = make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves;

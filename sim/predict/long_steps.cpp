@@ -127,6 +127,7 @@ Report extrapolated(const Spec& spec, const ShortSteps& s, const Profile& profil
 }  // namespace
 
 Report predict_report(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
+  require_training(spec);
   const auto start = std::chrono::steady_clock::now();
   std::optional<ShortSteps> steps;
   try {

@@ -106,7 +106,13 @@ Profile profile_for(const Spec& spec, const std::string& path) {
   return all;
 }
 
+void require_training(const Spec& spec) {
+  if (spec.generation)
+    throw Error(with_place(spec, "spec: workload: generate is predicted by `orrery simulate` alone so far; use that"));
+}
+
 Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_path) {
+  require_training(spec);
   return predict(spec, profile_for(spec, profile_path), unfolded);
 }
 

@@ -26,6 +26,9 @@ struct Prediction {
 // samples of a GPU's kernels, is used where it has samples; the built-in formulas give all other times.
 Profile profile_for(const Spec& spec, const std::string& path);
 
+// Throws Error for a spec with workload: generate, which has no training step (sim/generate predicts it).
+void require_training(const Spec& spec);
+
 // Predicts a spec. unfold: simulate every rank instead of one of each class of equal ranks. profile_path: a measured
 // profile instead of the built-in one.
 Prediction predict(const Spec& spec, bool unfold = false, const std::string& profile_path = "");

@@ -75,16 +75,16 @@ class Walker {
   }
 
  private:
-  // Adds the time from `begin` to `end`, as far as it lies within the reported step, to this kind of time; returns the
-  // time added.
+  // Adds the time from `begin` to `end`, as far as it lies within the reported step, to the given kind of time; returns
+  // the time added.
   Picoseconds charge(TimeKind kind, Picoseconds begin, Picoseconds end) {
     const Picoseconds time = std::max<Picoseconds>(0, std::min(end, period_.end) - std::max(begin, period_.begin));
     result_.by_slot[slot_][static_cast<std::size_t>(kind)] += time;
     return time;
   }
 
-  // On a real device a task begins a little after everything that it waits for is ready: that delay counts as launch
-  // time.
+  // Charges the delay between the moment when everything that a task waits for is ready and the task's begin, which a
+  // real device has, as launch time.
   Picoseconds charge_delay(Picoseconds ready, Picoseconds until) {
     const Picoseconds since = std::max(from_, ready);
     if (since >= until) return until;
@@ -92,7 +92,8 @@ class Walker {
     return since;
   }
 
-  // Charges the idle time from from_ to `until` to what task t, which entered its lane at `until`, waited for.
+  // Explains the idle time from from_ to `until`: charges it to what task t, which entered its lane at `until`, waited
+  // for.
   void why(TaskId t, Picoseconds until) {
     while (until > from_) {
       const Span& span = trace_.spans[t];
@@ -149,7 +150,8 @@ class Walker {
     return {last_member(busy), since};
   }
 
-  // The task, of the tasks of one transfer (one per rank), that entered its lane last: the other ranks waited for it.
+  // Returns, of the tasks of one transfer (one per rank), the task that entered its lane last: the other ranks waited
+  // for it.
   TaskId last_member(TaskId t) const {
     const auto last = [&](TaskId m) { return trace_.spans[m].entered == trace_.spans[t].matched; };
     if (last(t) || plan_.tasks[t].match == kNone) return t;
@@ -158,8 +160,8 @@ class Walker {
     return it == members.end() ? t : *it;
   }
 
-  // The last wait of the host before it issued task t; it has been issuing tasks since then. A wait for an event does
-  // not count if the event had come before the host waited.
+  // Returns the last wait of the host before the host issued task t; since that wait the host has been issuing tasks. A
+  // wait for an event does not count if the event had come before the host waited.
   const HostResume& waited_at(TaskId t) const {
     const auto& host = trace_.host[plan_.slot_of(t)];
     auto at = std::prev(

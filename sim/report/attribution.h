@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// For every class of ranks, how long its compute lane (stream) spends on each TimeKind within the reported step
+// The time that the compute lane (stream) of every class of ranks spends on each TimeKind within the reported step
 // (period_of), in whole picoseconds.
 struct Attribution {
   // [class of ranks][TimeKind]: picoseconds; over all kinds they sum to the step time
@@ -18,11 +18,11 @@ struct Attribution {
   std::vector<Picoseconds> exposed_by_op;
 };
 
-// Splits the time of each rank's compute lane by kind. Busy time is recompute, optimizer or compute, by its op. An idle
-// gap is explained backwards from the task that ended it, along what that task waited for: time while the host was
-// issuing is launch; time while a transfer was under way (matched to ended) is exposed time of the transfer's group;
-// once the wait is for compute of another rank, the rest of the gap is bubble (a rank of another stage) or imbalance
-// (same stage).
+// Splits the time of each rank's compute lane by kind. Busy time is recompute, optimizer or compute, depending on the
+// op. An idle gap is explained backwards from the task that ended it, along what that task waited for: time while the
+// host was issuing is launch; time while a transfer was under way (matched to ended) is exposed time of the transfer's
+// group; once the wait is for compute of another rank, the rest of the gap is bubble (a rank of another stage) or
+// imbalance (same stage).
 Attribution attribute(const Plan& plan, const Trace& trace);
 
 }  // namespace orrery

@@ -13,9 +13,9 @@ using Node = std::uint32_t;
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
                                                  boost::no_property, Node, std::uint32_t>;
 
-// A graph of what waits for what. Its nodes are tasks and their launches: the tasks of one transfer are one node, with
-// the number of the transfer's first task; the launch of task t is the node (number of tasks + t). Edges lead from a
-// node to the nodes that it waits for.
+// A graph of tasks and launches that wait for each other. The nodes are tasks and their launches: the tasks of one
+// transfer are one node, with the number of the transfer's first task; the launch of task t is the node (number of
+// tasks + t). Edges lead from a node to the nodes that it waits for.
 struct Network {
   std::vector<Picoseconds> start, end;  // start time and end time of each node
   Graph graph;
@@ -70,8 +70,8 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
   if (count == 0) return path;
   const Network n = network_of(plan, trace);
-  // A node was delayed by the one that ended last among those it waited for. Of several that ended together a task is
-  // preferred to a launch, since it says more.
+  // The node that delayed a node is the one that ended last among the nodes it waited for. If a task and a launch ended
+  // at the same time, the task is preferred, since it says more to a reader.
   const auto ends_later = [&](Node a, Node b) { return n.end[a] != n.end[b] ? n.end[a] > n.end[b] : a < b; };
   Node node = 0;
   for (Node t = 1; t < count; ++t) node = ends_later(t, node) ? t : node;

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// Smallest difference in a kind of time that is reported, as a share of the best step's time.
+// The smallest difference in a kind of time that is reported, as a fraction of the best step's time.
 constexpr double kWorthSaying = 0.01;
 
 std::string words(std::string_view name) {

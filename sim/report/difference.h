@@ -14,8 +14,8 @@ struct Loss {
   double seconds = 0;  // additional seconds of this kind of time in a step
   std::string transfer;
 };
-// The kinds of time of which `other` has more than `best`, the largest difference first; differences below a hundredth
-// of the best step's time are left out.
+// Returns the kinds of time of which `other` has more than `best`, the largest difference first; differences below a
+// hundredth of the best step's time are left out.
 std::vector<Loss> losses(const Report& best, const Report& other);
 std::string text_of(const Loss& loss);
 

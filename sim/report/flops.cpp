@@ -1,15 +1,18 @@
 #include "sim/report/flops.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
+#include "models/spec/compressed.h"
 #include "models/spec/documents.h"
 
 namespace orrery {
 
 namespace {
 
-// The number of elements of a layer's matrices that one token is multiplied with; matrices of experts count top_k
-// times.
+// Returns the number of elements of a layer's matrices that one token is multiplied with. Of the matrices of experts,
+// top_k count.
 double met_by_a_token(const Model& m, std::int64_t layer) {
   double sum = 0;
   for (const Parameter& p : layer_parameters(m, layer)) {
@@ -20,14 +23,22 @@ double met_by_a_token(const Model& m, std::int64_t layer) {
   return sum;
 }
 
-// The number of multiplications per token and head with the recurrent state, a key_dim x value_dim matrix: one per
-// element to read the state, one to add to it, and one more for the delta rule's prediction.
+// Returns the number of multiplications per token in a module of multi-token prediction, its logits left out. The
+// projection of the hidden states runs on every residual stream.
+double of_prediction(const Model& m) {
+  const auto hidden = static_cast<double>(m.hidden), streams = static_cast<double>(streams_of(m));
+  const double head = m.hyper_connections ? streams * streams * hidden : 0;
+  return met_by_a_token(m, prediction_layer(m)) + (1 + streams) * hidden * hidden + head;
+}
+
+// Returns the number of multiplications per token and head with the recurrent state, a key_dim x value_dim matrix: one
+// per element to read the state, one to add to it, and one more for the delta rule's prediction.
 double with_state(RecurrenceRule rule, std::int64_t key_dim, std::int64_t value_dim) {
   return (row_of(rule).corrects ? 3 : 2) * static_cast<double>(key_dim * value_dim);
 }
 
-// The number of multiplications per token that a recurrent layer needs besides its weight matrices: those of the
-// convolution, and those with the recurrent states.
+// Returns the number of multiplications per token that a recurrent layer needs besides its weight matrices: those of
+// the convolution, and those with the recurrent states.
 double of_recurrence(const Model& m, std::int64_t layer) {
   if (layer_kind(m, layer).mixer != Mixer::recurrence) return 0;
   const Recurrence& r = *m.recurrence;
@@ -35,41 +46,52 @@ double of_recurrence(const Model& m, std::int64_t layer) {
          static_cast<double>(r.heads) * with_state(r.rule, r.key_dim, r.value_dim);
 }
 
-// The number of (query, key) pairs in causal attention over s tokens, if a query attends to itself and to earlier
-// tokens, to `most` keys in all at most.
+// Returns the number of (query, key) pairs in causal attention over s tokens, if a query attends to itself and to
+// earlier tokens, to at most `most` keys altogether.
 double causal_pairs(double s, double most) { return most * (most + 1) / 2 + (s - most) * most; }
 
-// The number of multiplications with which the indexer of sparse attention scores all earlier tokens for every query of
-// s tokens, over 3: callers count a product three times (forward and two in backward), and the indexer runs in forward
-// only.
-double of_index(const Model& m, double s) {
+// Returns a third of the number of multiplications with which the index of a layer scores all earlier keys for every
+// query of s tokens. The third is returned because callers count a product three times (once in forward and twice in
+// backward), while the index runs in forward only.
+double of_index(const Model& m, std::int64_t layer, std::int64_t s) {
   if (!m.indexer) return 0;
-  return causal_pairs(s, s) * static_cast<double>(m.indexer->heads * m.indexer->head_dim) / 3;
+  const double pairs = m.compressed_attention ? indexed_pairs(m, layer_kind(m, layer).mixer, s)
+                                              : causal_pairs(static_cast<double>(s), static_cast<double>(s));
+  return pairs * static_cast<double>(m.indexer->heads * m.indexer->head_dim) / 3;
 }
 
-// The number of (query, key) pairs that attention computes for one head of one layer in one sequence.
+double of_indexes(const Model& m, std::int64_t s) {
+  double sum = static_cast<double>(m.mtp_layers) * of_index(m, prediction_layer(m), s);
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += of_index(m, layer, s);
+  return sum;
+}
+
+// Returns the number of (query, key) pairs that attention computes for one head of one layer in one sequence.
 double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
   const Model& m = spec.model;
   const auto s = static_cast<double>(spec.sequence);
+  if (m.compressed_attention) return attended_pairs(m, layer_kind(m, layer).mixer, spec.sequence);
   if (m.indexer) return causal_pairs(s, std::min(s, static_cast<double>(m.indexer->top_k)));
   if (pairs == AttentionPairs::full) return s * s;
   const std::int64_t window = has_window(m, layer) ? m.sliding_window->window : 0;
   return spec.documents ? document_pairs(spec, window, false).mean : pairs_of_document(s, window);
 }
 
-// Sums the (query, key) pairs of all layers with attention. times: a function that says how often a layer counts.
-// Layers for multi-token prediction count like the last layer. Layers have at most two kinds of masks (window or none).
+// Sums the (query, key) pairs of all layers with attention. times: a function that returns how often a layer counts.
+// Layers for multi-token prediction count as prediction_layer() says. Layers of one mixer have at most two kinds of
+// masks (window or none).
 template <class Times>
 double pairs_of_layers(const Spec& spec, AttentionPairs pairs, const Times& times) {
   const Model& m = spec.model;
-  double by_kind[2] = {-1, -1};
+  std::map<std::pair<Mixer, bool>, double> by_kind;
   const auto of_layer = [&](std::int64_t layer) {
-    if (layer_kind(m, layer).mixer != Mixer::attention) return 0.0;
-    double& kind = by_kind[has_window(m, layer) ? 1 : 0];
-    if (kind < 0) kind = pairs_of(spec, layer, pairs);
-    return kind;
+    const Mixer mixer = layer_kind(m, layer).mixer;
+    if (mixer != Mixer::attention && !shares_keys(mixer)) return 0.0;
+    const auto [kind, is_new] = by_kind.try_emplace({mixer, has_window(m, layer)}, 0);
+    if (is_new) kind->second = pairs_of(spec, layer, pairs);
+    return kind->second;
   };
-  double sum = static_cast<double>(m.mtp_layers) * times(m.layers - 1) * of_layer(m.layers - 1);
+  double sum = static_cast<double>(m.mtp_layers) * times(m.layers - 1) * of_layer(prediction_layer(m));
   for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += times(layer) * of_layer(layer);
   return sum;
 }
@@ -79,12 +101,14 @@ double pairs_of_layers(const Spec& spec, AttentionPairs pairs) {
 }
 
 double attention_flops(const FlashAttention& a, AttentionPairs pairs) {
-  const double keys = pairs == AttentionPairs::full ? static_cast<double>(a.key) : keys_per_query(a);
+  const bool full = pairs == AttentionPairs::full && a.compressed == 0;
+  const double keys = full ? static_cast<double>(a.key) : keys_per_query(a);
   return 2.0 * static_cast<double>(a.batch * a.heads * a.query * (a.head_dim + a.value_dim)) * keys;
 }
 
-// The matrix products that a partly frozen model needs. Every weight has the forward product; a weight that trains also
-// has that of its gradient; and where a weight before it trains, there is the product of the input's gradient.
+// The matrix products that a partly frozen model needs. Every weight needs the forward product; a weight that trains
+// also needs the product of its own gradient; and if a weight before it trains, the product of the input's gradient is
+// needed.
 struct Needed {
   double products = 0;         // multiplications per token, over all products
   std::vector<double> scores;  // for each layer: 3 if attention has a backward, else 1
@@ -122,7 +146,8 @@ double model_flops(const Spec& spec, AttentionPairs pairs) {
   double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden;
   for (std::int64_t layer = 0; layer < m.layers; ++layer)
     matrices += met_by_a_token(m, layer) + of_recurrence(m, layer);
-  if (m.mtp_layers > 0) matrices += modules * (met_by_a_token(m, m.layers - 1) + 2 * hidden * hidden);
+  if (m.hyper_connections) matrices += static_cast<double>(streams_of(m) * streams_of(m)) * hidden;  // before the head
+  if (m.mtp_layers > 0) matrices += modules * of_prediction(m);
   const bool part = has_frozen(m);
   const Needed needed = part ? needed_products(spec) : Needed{};
   const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
@@ -133,8 +158,7 @@ double model_flops(const Spec& spec, AttentionPairs pairs) {
     const double passes = pairs_of_layers(spec, pairs, [&](std::int64_t layer) { return needed.scores[layer]; });
     return 2 * static_cast<double>(spec.strategy.global_batch) * (sequence * needed.products + of_pair * passes);
   }
-  const double scores =
-      of_pair * pairs_of_layers(spec, pairs) + static_cast<double>(m.layers + m.mtp_layers) * of_index(m, sequence);
+  const double scores = of_pair * pairs_of_layers(spec, pairs) + of_indexes(m, spec.sequence);
   return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores);
 }
 

@@ -11,8 +11,8 @@
 namespace orrery {
 namespace {
 
-// The quantiles of (measured step time / predicted step time) that bound the interval. It is meant to hold 80 % of new
-// steps, and holds a little more of the published steps, because constants were chosen with these steps known.
+// The quantiles of (measured step time / predicted step time) that bound the interval. The interval is meant to hold 80
+// % of new steps; it holds a little more of the published steps, because constants were chosen with these steps known.
 constexpr double kLow = 0.085, kHigh = 0.915;
 constexpr std::size_t kEnough = 10;  // published steps that a class needs for an interval of its own
 
@@ -33,7 +33,8 @@ struct Weighted {
   double ratio, weight;
 };
 
-// The ratio below which this share of the total weight is, interpolated (geometrically) between neighbouring ratios.
+// Returns the quantile at `share`: the ratio below which this share of the total weight lies, interpolated
+// (geometrically) between neighbouring ratios.
 double quantile(const std::vector<Weighted>& sorted, double share) {
   double total = 0, below = 0;
   for (const Weighted& w : sorted) total += w.weight;

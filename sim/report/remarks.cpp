@@ -18,7 +18,7 @@ const Origin* origin_of(const Spec& spec, std::string_view key) {
   return found == spec.origins.end() ? nullptr : &*found;
 }
 
-// A remark that names the attention kernel whose times the prediction uses, where the profile has no times of the
+// Returns a remark that names the attention kernel whose times the prediction uses, if the profile has no times of the
 // kernel that the framework runs.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
   // The profile has measured times of all ops, so that no attention kernel's formula is used.
@@ -31,8 +31,8 @@ std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& 
   return fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name);
 }
 
-// A remark that names the device that an imported profile was measured on, if the spec has another GPU; a spec's
-// "h100-sxm" is the same GPU as "NVIDIA H100 80GB".
+// Returns a remark that names the device that an imported profile was measured on, if the spec has another GPU. A
+// spec's "h100-sxm" is the same GPU as "NVIDIA H100 80GB".
 std::string device_remark(const Profile& profile, const Gpu& gpu) {
   const std::string_view device = fingerprint_of(profile, "device");
   std::string part = gpu.id.substr(0, gpu.id.find('-'));
@@ -42,8 +42,8 @@ std::string device_remark(const Profile& profile, const Gpu& gpu) {
   return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
 }
 
-// A remark for a spec that gives the number of data ranks but not the number of GPUs, so that some GPUs of the cluster
-// idle.
+// Returns a remark for a spec that gives the number of data ranks but not the number of GPUs, so that some GPUs of the
+// cluster idle.
 std::string gpus_remark(const Spec& spec) {
   const std::int64_t all = std::int64_t{spec.cluster.nodes} * spec.cluster.gpus_per_node;
   const Origin *gpus = origin_of(spec, "gpus"), *data = origin_of(spec, "strategy.data");
@@ -61,8 +61,8 @@ std::string positions_remark(const Spec& spec) {
                      spec.model.name);
 }
 
-// A remark for a spec whose imbalance of experts is impossible: the busiest rank gets at most every token once for each
-// of its experts, and at most all (token, chosen expert) pairs.
+// Returns a remark for a spec whose imbalance of experts is impossible: the busiest rank gets at most every token once
+// for each of its experts, and at most all (token, chosen expert) pairs.
 std::string imbalance_remark(const Spec& spec) {
   if (!spec.model.moe || spec.strategy.expert == 1 || spec.model.moe->zipf || !spec.model.moe->loads_file.empty())
     return "";
@@ -82,8 +82,8 @@ std::string sharding_remark(const Spec& spec) {
                      sharding->asked);
 }
 
-// A remark for a spec with too few micro-batches for the schedule ZB-H2: its warm-up needs at least 2p - 1
-// micro-batches on p stages; with fewer it only delays the first gradients.
+// Returns a remark for a spec with too few micro-batches for the schedule ZB-H2: on p stages the schedule's warm-up
+// needs at least 2p - 1 micro-batches; with fewer the schedule only delays the first gradients.
 std::string schedule_remark(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const ScheduleRow* row = schedule_in_table(s.schedule);

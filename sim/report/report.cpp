@@ -18,8 +18,8 @@ namespace {
 
 constexpr double kMiB = 1048576.0;
 
-// A mean over ranks, summed in integers, so that it is the same to the bit whether eight equal ranks are one class or
-// eight.
+// A mean over ranks, summed in integers, so that the mean is the same to the bit whether eight equal ranks are one
+// class or eight.
 struct RankMean {
   __extension__ using Wide = __int128;
   Wide sum = 0;
@@ -36,9 +36,9 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
 
-// The time from step to step where stages do not wait for each other between steps: the time of the stage that is busy
-// longest, from its first forward (and work before that) to its last update. Stages that begin later also end later;
-// the part of the gradient norm that a stage sends on arrives while the next stage is still busy.
+// Returns the time from step to step if stages do not wait for each other between steps: the time of the stage that is
+// busy longest, from its first forward (and work before that) to its last update. Stages that begin later also end
+// later; the part of the gradient norm that a stage sends on arrives while the next stage is still busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
   for (const RankClass& slot : plan.classes) {
@@ -72,7 +72,7 @@ void overlap_steps(Report& r, double overlap) {
   }
 }
 
-// Adds the bytes on the host and on disks that the ranks of the fullest node hold together. It is a sum of the peaks of
+// Adds the bytes on the host and on disks that the ranks of the fullest node hold together: a sum of the peaks of
 // single ranks, which may come at different moments.
 void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, const std::vector<SlotMemory>& slots) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
@@ -91,13 +91,13 @@ void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, cons
   }
 }
 
-// Whether ranks are CPUs, which have neither a CUDA context outside the allocator nor a library workspace.
+// Returns whether ranks are CPUs, which have neither a CUDA context outside the allocator nor a library workspace.
 bool on_cpu(const Spec& spec) { return spec.cluster.gpu.memory_bytes == 0; }
 Bytes context_bytes(const Spec& spec) {
   return static_cast<Bytes>(on_cpu(spec) ? 0 : spec.software.memory.context_MiB * kMiB);
 }
 
-// Bytes of the GPU's memory; for CPU ranks, bytes of the machine's memory, which the profile states.
+// Returns the bytes of the GPU's memory; for CPU ranks, bytes of the machine's memory, which the profile states.
 Bytes capacity_of(const Spec& spec, const Profile& profile) {
   return on_cpu(spec) ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
 }
@@ -108,9 +108,9 @@ Bytes usable_bytes(const Spec& spec, const Costs& costs, const Profile& profile)
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
-// The most bytes of gradients that are copied at one moment for a reduction. Gradients are copied bucket by bucket; if
-// each parameter has a bucket of its own, its complete gradient is copied; if all gradients are reduced together, they
-// are contiguous already and nothing is copied.
+// Returns the most bytes of gradients that are copied at one moment for a reduction. Gradients are copied bucket by
+// bucket. If each parameter has a bucket of its own, the parameter's complete gradient is copied; if all gradients are
+// reduced together, they are contiguous already and nothing is copied.
 Bytes largest_copy(double bucket_MiB) {
   if (bucket_MiB >= kOneBucket_MiB) return 0;
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
@@ -174,8 +174,8 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
   return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
 }
 
-// Bytes that one rank of a class sends in a task of this op. In gathers, scatters, pushes and pulls they differ from
-// rank to rank.
+// Returns the bytes that one rank of a class sends in a task of this op. In gathers, scatters, pushes and pulls the
+// bytes differ from rank to rank.
 Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
@@ -245,7 +245,7 @@ void add_weights(Report& r, const Plan& plan) {
   }
 }
 
-// A sentence that names the largest parts of the step's time.
+// Returns a sentence that names the largest parts of the step's time.
 std::string limits(const Report& r) {
   std::vector<std::pair<double, std::string_view>> parts;
   parts.reserve(kTimeKinds);

@@ -57,13 +57,13 @@ struct MemoryReport {
   TierBytes tier_peak{}, tier_capacity{};
 
   // remapping_s: seconds of a step in which the caching allocator gives segments back and takes them again
-  // (software.segment_us), on the rank that does so most; device_calls: number of cudaMalloc and cudaFree calls in a
-  // step.
+  // (software.segment_us), on the rank that spends most time on that; device_calls: number of cudaMalloc and cudaFree
+  // calls in a step.
   double remapping_s = 0;
   std::int64_t device_calls = 0;
   std::vector<RankMemory> ranks;
 };
-// Whether the ranks of some node allocate more in this memory tier (host, disks) than the node has.
+// Returns whether the ranks of some node allocate more in this memory tier (host, disks) than the node has.
 bool is_over(const MemoryReport& memory, MemoryTier tier);
 // Adds a class of ranks to the report and, where the peaks of the class are higher, raises the report's peaks.
 void add_rank(MemoryReport& report, const RankMemory& rank);
@@ -91,8 +91,8 @@ struct Report {
   double step_time_s = 0, step_time_low_s = 0, step_time_high_s = 0;
   double tokens_per_s = 0, tokens_per_s_per_gpu = 0;
   double model_tflops_per_gpu = 0, hardware_tflops_per_gpu = 0;
-  // MFU and HFU, counting only the (query, key) pairs of attention that the mask allows; 0: no peak FLOP/s is known (a
-  // CPU).
+  // MFU and HFU as fractions, counting only the (query, key) pairs of attention that the mask allows; 0: no peak FLOP/s
+  // is known (a CPU).
   double mfu = 0, hfu = 0;
   // MFU and TFLOP/s per GPU counting all s x s (query, key) pairs of attention, as PaLM, Megatron and most papers do.
   double mfu_full_attention = 0, model_tflops_full_attention = 0, hardware_tflops_full_attention = 0;
@@ -103,7 +103,7 @@ struct Report {
   // The weight versions of each class of ranks; empty: all gradients are computed with the newest weights.
   std::vector<WeightRow> weights;
   double gpu_hours = 0;
-  // Seconds by which a step is longer if it has to undo (roll back) the update before it; 0 without
+  // Additional seconds of a step that has to undo (roll back) the update before it; 0 without
   // software.post_update_validation.
   double roll_back_s = 0;
   struct {
@@ -126,16 +126,16 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
 // Makes the report of a simulated step. The memory figures come from replaying the allocations of the trace.
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile);
 
-// Memory over time of every class of ranks, for as many steps as the spec has, beginning with the first step, in which
-// some buffers are allocated for good. If the spec has one step, the samples cover one steady step instead. The peak in
-// the report is the peak of these samples.
+// Returns the memory over time of every class of ranks, for as many steps as the spec has, beginning with the first
+// step, in which some buffers are allocated for good. If the spec has one step, the samples cover one steady step
+// instead. The peak in the report is the peak of these samples.
 std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace,
                                          const Profile& profile);
 
-// Fills in what follows from a report's step time and time_s: rates, shares, and what limits the step.
+// Fills in the figures that follow from a report's step time and time_s: rates, shares, and what limits the step.
 void add_rates(Report& report, const Spec& spec, const Plan& plan);
 
-// JSON of schema orrery.report/2, indented by two spaces, with a final newline
+// Returns JSON of schema orrery.report/2, indented by two spaces, with a final newline
 std::string to_json(const Report& report);
 
 }  // namespace orrery

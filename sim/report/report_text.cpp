@@ -80,7 +80,7 @@ void add_beyond(Table& t, const Report& r) {
 }
 
 // MFU is printed twice, counting attention over the pairs within the mask and over all s x s pairs, if the two figures
-// differ by more than this share.
+// differ by more than this fraction.
 constexpr double kConventionsDiffer = 0.02;
 
 std::string headline(const Report& r, const Style& style) {
@@ -106,7 +106,7 @@ std::string headline(const Report& r, const Style& style) {
   return print(t, kIndent, style.columns);
 }
 
-// The width of the longest bar in characters: figures and names take some forty columns of the terminal.
+// Returns the width of the longest bar in characters; figures and names take some forty columns of the terminal.
 std::size_t bar_columns(const Style& style) {
   return style.columns == 0
              ? kBarColumns
@@ -153,7 +153,8 @@ std::string memory_table(const Report& r, const Style& style) {
   return print(t, kIndent, style.columns);
 }
 
-// A line that says when the fullest class of ranks has its peak, and names the largest buffers at that moment.
+// Returns a line that says when the fullest class of ranks has its peak, and that names the largest buffers at that
+// moment.
 std::string peak_text(const Report& r) {
   const auto worst =
       std::max_element(r.memory.ranks.begin(), r.memory.ranks.end(),

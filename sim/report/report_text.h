@@ -8,24 +8,24 @@
 
 namespace orrery {
 
-// The title of a report, two lines: "llama-3.1-70b: 70.6 B parameters on 64 of 64 x NVIDIA H100 SXM5 80GB" and the
-// strategy; a third line where the prediction is uncalibrated.
+// Returns the title of a report, two lines: "llama-3.1-70b: 70.6 B parameters on 64 of 64 x NVIDIA H100 SXM5 80GB" and
+// the strategy; a third line if the prediction is uncalibrated.
 std::string title(const Spec& spec, const Style& style);
 
-// A report for people: title, headline figures, where the time goes, memory by class of ranks, communication, and what
-// limits the step. A sample of its first lines after the title:
+// Returns a report for people: title, headline figures, where the time goes, memory by class of ranks, communication,
+// and what limits the step. A sample of its first lines after the title:
 //   step time    17.31 s
 //   tokens/s      60,568  946 per GPU
 //   MFU           46.0 %  456 TFLOP/s per GPU; with recomputation 48.1 % and 476
 //   memory     48.17 GiB  fits: 31.47 GiB to spare of 79.65 GiB per GPU
 std::string report_text(const Spec& spec, const Report& report, const Style& style);
 
-// A line "setting an update right takes 0.32 s more of a step (4.1 %)" about rolling back an update; "" where the
+// Returns a line "setting an update right takes 0.32 s more of a step (4.1 %)" about rolling back an update; "" if the
 // software does not validate updates afterwards.
 std::string roll_back_text(const Report& report);
 
-// Which memory a step that does not fit lacks, and how much of it where that is known: "22.52 GiB over", "fragmented",
-// "host memory 310.0 GiB over", "disks 1.20 TiB over".
+// Returns the names of the memory that a step which does not fit lacks, and how much of it is lacking if that is known:
+// "22.52 GiB over", "fragmented", "host memory 310.0 GiB over", "disks 1.20 TiB over".
 std::string lack_text(const MemoryReport& memory);
 
 double exposed_share(const Report& report);  // share of the step time in which compute waits for transfers

@@ -19,21 +19,22 @@ struct ValidatedRow {
   double error = 0;  // error of the step time: predicted / measured - 1
 };
 
-// The properties of a spec's step by which similar published steps are found. The fields source, id and error stay
-// empty.
+// Returns the properties of a spec's step by which similar published steps are found. The fields source, id and error
+// stay empty.
 ValidatedRow described(const Spec& spec);
 
-// The contents of models/data/validated_rows.json, which `orrery validate --published FILE... --rows FILE` writes.
+// Returns the contents of models/data/validated_rows.json, which `orrery validate --published FILE... --rows FILE`
+// writes.
 std::string validated_rows_json(const std::vector<ValidatedRow>& rows);
 
-// How different two steps are: the sum over their sizes (GPUs, parallel degrees, parameters, ...) of the number of
-// doublings between them. Another software stack counts as kOtherSoftware doublings, another GPU architecture as
-// kOtherGpu, another sharding as one. The number serves for sorting only.
+// Returns how different two steps are: the sum, over the sizes of the steps (GPUs, parallel degrees, parameters, ...),
+// of the number of doublings between them. Another software stack counts as kOtherSoftware doublings, another GPU
+// architecture as kOtherGpu, another sharding as one. The number serves for sorting only.
 inline constexpr double kOtherSoftware = 3, kOtherGpu = 3;
 double distance(const ValidatedRow& a, const ValidatedRow& b);
 
-// The `count` built-in rows (measured steps) with the least distance() to the spec, nearest first; rows at the same
-// distance are in the order of the file.
+// Returns the `count` built-in rows (measured steps) with the least distance() to the spec, nearest first; rows at the
+// same distance are in the order of the file.
 std::vector<ValidatedRow> nearest_rows(const Spec& spec, std::size_t count);
 
 }  // namespace orrery

@@ -80,6 +80,13 @@ Finding shared_memory(const MachineFacts& f, std::int64_t wanted) {
                     "mount -o remount,size=1g /dev/shm; in a container: --shm-size 1g");
 }
 
+// Finding for files of runs: `room` says how much is free; a folder that cannot be written has none.
+Finding temporary(const MachineFacts& f, Finding room) {
+  if (f.temporary_writable) return room;
+  return {"temporary files", Health::lacking, fmt::format("{} is not there, or cannot be written", f.temporary), kMpi,
+          "make that folder, or set TMPDIR to another"};
+}
+
 Finding cuda(const MachineFacts& f) {
   constexpr const char* kNeeds = "run, calibrate and validate --device cuda";
   if (f.gpus == 0)
@@ -89,7 +96,8 @@ Finding cuda(const MachineFacts& f) {
     return {"CUDA", Health::lacking, fmt::format("{} GPUs, no orrery-rank-cuda beside this program", f.gpus), kNeeds,
             "install the package orrery-cuda, or build the target cuda where the CUDA toolkit and NCCL are"};
   if (!f.cuda_works && f.cuda_said.find("shared libraries") != std::string::npos)
-    return {"CUDA", Health::lacking, f.cuda_said, kNeeds, "install that library, from NVIDIA's repository of packages"};
+    return {"CUDA", Health::lacking, f.cuda_said, kNeeds,
+            "install that library: libcublas and libnccl from NVIDIA's repository of packages, others from Debian's"};
   if (!f.cuda_works)
     return {"CUDA", Health::lacking, f.cuda_said, kNeeds, "install a driver that the CUDA libraries go with"};
   return well("CUDA", fmt::format("{} GPUs; {}", f.gpus, f.cuda_said), kNeeds);
@@ -97,7 +105,8 @@ Finding cuda(const MachineFacts& f) {
 
 Finding nccl(const MachineFacts& f) {
   constexpr const char* kNeeds = "--device cuda";
-  if (!f.nccl.empty()) return well("NCCL", f.nccl, kNeeds);
+  if (!f.nccl.empty() || (f.gpus > 0 && f.cuda_works))
+    return well("NCCL", f.nccl.empty() ? "found by orrery-rank-cuda" : f.nccl, kNeeds);
   return {"NCCL", f.gpus > 0 ? Health::lacking : Health::absent, "no libnccl.so.2", kNeeds,
           "install it beside the CUDA toolkit: apt-get install libnccl2, from NVIDIA's repository"};
 }
@@ -128,8 +137,8 @@ std::vector<Finding> diagnose(const MachineFacts& f) {
           limited("open files", fmt::format("{} a process", f.room.files), &Room::files, "ulimit -n 65536"),
           limited("addresses", size_text(f.room.addresses) + " a process", &Room::addresses, "ulimit -v unlimited"),
           shared_memory(f, wanted),
-          limited("temporary files", fmt::format("{} free in {}", size_text(f.room.disk), f.temporary), &Room::disk,
-                  "set TMPDIR to a folder with room"),
+          temporary(f, limited("temporary files", fmt::format("{} free in {}", size_text(f.room.disk), f.temporary),
+                               &Room::disk, "set TMPDIR to a folder with room")),
           cuda(f),
           nccl(f),
           viewer(f),

@@ -76,7 +76,7 @@ void sweep_temporary_folders(const std::string& parent);
 std::string temporary_parent();
 
 // The folder in which mpirun may keep its files beside a run's own folder: Open MPI binds a socket whose path is some
-// 70 characters longer, and 107 are allowed at most (unix(7)). Returns `folder` if it is short enough, else /tmp.
+// 48 characters longer, and 107 are allowed at most (unix(7)). Returns `folder` if it is short enough, else /tmp.
 std::string socket_parent(const std::string& folder);
 
 }  // namespace orrery

@@ -106,6 +106,7 @@ MachineFacts facts_here() {
   f.cores = std::thread::hardware_concurrency();
   f.shared_folder = ::access(kSharedFolder, W_OK) == 0;
   f.temporary = temporary_parent();
+  f.temporary_writable = ::access(f.temporary.c_str(), W_OK) == 0;
   f.room = room_here(f.shared_folder ? kSharedFolder : "", f.temporary);
   f.gpus = count_gpus();
   if (!f.cuda_program.empty()) {

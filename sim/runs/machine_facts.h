@@ -19,11 +19,12 @@ struct MachineFacts {
   Room room;
   bool shared_folder = true;  // whether /dev/shm may be written
   std::string temporary;      // path of the folder for temporary files
-  std::int64_t gpus = 0;      // number of NVIDIA GPUs that the driver shows
-  std::string cuda_said;      // last line of orrery-rank-cuda --describe; "": not asked
-  bool cuda_works = false;    // whether orrery-rank-cuda --describe ended well
-  std::string nccl;           // path of the NCCL library
-  std::string display;        // value of the variable WAYLAND_DISPLAY or DISPLAY
+  bool temporary_writable = false;
+  std::int64_t gpus = 0;    // number of NVIDIA GPUs that the driver shows
+  std::string cuda_said;    // last line of orrery-rank-cuda --describe; "": not asked
+  bool cuda_works = false;  // whether orrery-rank-cuda --describe ended well
+  std::string nccl;         // path of the NCCL library
+  std::string display;      // value of the variable WAYLAND_DISPLAY or DISPLAY
 };
 
 // Collects the facts about the machine that it runs on. Starts mpirun and the rank programs, only to print their

@@ -13,7 +13,12 @@ namespace orrery {
 LayerKey kind_of(const Spec& spec, std::int64_t layer) {
   const bool experts = has_experts(spec.model, layer);
   const bool own = experts && !spec.model.moe->loads_file.empty();
-  return {layer_kind(spec.model, layer), has_window(spec.model, layer), experts, layer % 2, own ? layer : 0};
+  return {layer_kind(spec.model, layer),
+          has_window(spec.model, layer),
+          experts,
+          is_hashed(spec.model, layer),
+          layer % 2,
+          own ? layer : 0};
 }
 
 // The number of leading layers that contain every type of layer, each type twice where the model has two such layers.

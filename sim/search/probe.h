@@ -8,7 +8,7 @@
 namespace orrery {
 
 // A type of layer: layers with equal keys differ only in their number in the model, and cost the same.
-using LayerKey = std::tuple<LayerKind, std::int64_t, bool, std::int64_t, std::int64_t>;
+using LayerKey = std::tuple<LayerKind, std::int64_t, bool, bool, std::int64_t, std::int64_t>;
 LayerKey kind_of(const Spec& spec, std::int64_t layer);
 
 // A spec of one stage and one micro-batch that has every type of layer of the model of `base`, with the parallel

@@ -252,7 +252,7 @@ inline Schedule placement_of(const Spec& spec) {
 
 // Parameters of further predictions: for each a norm of the tokens, of the hidden states and of the result, a
 // projection, and a layer.
-inline std::vector<Parameter> prediction_parameters(const Model& m) {
+inline std::vector<Parameter> all_predictions(const Model& m) {
   std::vector<Parameter> all;
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
     const std::vector<Parameter> layer = layer_parameters(m, m.layers - 1);
@@ -272,7 +272,7 @@ inline std::vector<Parameter> virtual_stage_parameters(const Spec& spec, std::si
   if (k == 0) add(embedding_parameters(spec.model, spec.sequence));
   for (std::int64_t i = 0; i < cut[k]; ++i) add(layer_parameters(spec.model, layer++));
   if (k + 1 == cut.size()) {
-    add(prediction_parameters(spec.model));
+    add(all_predictions(spec.model));
     add(head_parameters(spec.model));
     // A tied matrix on a stage of its own is a second copy; so is the table of further predictions' lookups.
     if ((spec.model.tied_embeddings || spec.model.mtp_layers > 0) && !ends_meet(placement))

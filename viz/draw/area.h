@@ -48,18 +48,19 @@ class AreaIndex {
   std::vector<OfProcess> processes_;
 };
 
-// For each process, its total compute time.
+// Returns, for each process, its total compute time.
 std::vector<Picoseconds> compute_times(const Timeline& timeline, const AreaIndex& index);
 
-// The largest sum of a memory counter's series within a range of time, and when it occurs; {0, from} without samples.
+// The largest sum of a memory counter's series within a range of time, and the time of that sum; {0, from} without
+// samples.
 struct MemoryPeak {
   double bytes = 0;
   Picoseconds time = 0;
 };
 MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to);
-// The first time when the sum of the counter's series exceeds `capacity`; -1: never.
+// Returns the first time when the sum of the counter's series exceeds `capacity`; -1: never.
 Picoseconds first_above(const Counter& counter, double capacity);
-// Index of the sample that holds at a time, or -1 before the first sample.
+// Returns the index of the sample that holds at a time, or -1 before the first sample.
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time);
 // Returns the process's counter of memory by category, or nullptr.
 const Counter* memory_of(const Process& process);

@@ -15,7 +15,7 @@ constexpr std::size_t kMostOpen = 4;
 // number of events of a lane that are sampled to find out which kinds of work the lane does
 constexpr std::uint32_t kSampled = 64;
 
-// Number of compute events in a lane, among a sample of its events.
+// Returns the number of compute events in a lane, among a sample of its events.
 int computing_events(const Timeline& t, const Track& track) {
   int found = 0;
   const EventId step = std::max<EventId>(1, track.count / kSampled);

@@ -51,7 +51,7 @@ Layout lay_out(const Timeline& timeline, const LayoutOptions& options);
 // Returns options with which all processes show their lanes if there are few processes; else every process is one row.
 LayoutOptions default_options(const Timeline& timeline);
 int row_at(const Layout& layout, int y);  // index of the row at pixel y; -1 if none
-// The track of a process with most compute time, or kNone.
+// Returns the track of a process with most compute time, or kNone.
 std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process);
 
 // Names by which a process or lane is found again in other traces of the same step: "rank 0", or the process's name if

@@ -11,16 +11,16 @@
 namespace orrery {
 
 // The content of one pixel of a row: the kind of event that fills most of the pixel, how much of the pixel is filled,
-// and whether an event begins in it that is wide enough to be told from the event before.
+// and whether an event begins in the pixel that is wide enough to be told from the event before.
 struct Cell {
   std::uint8_t kind = 0;
   std::uint8_t share = 0;  // part of the pixel's width that events fill, out of 255
   bool edge = false;
 };
 
-// Levels of detail of a track, a row of events. At the finest level, time is divided into equal bins, each with the
-// part of it that each kind of event fills; at every further level bins are twice as long. Pixels are drawn from bins
-// about as long as a pixel, which takes the same time for any number of events.
+// Levels of detail of a track (a row of events). At the finest level, time is divided into equal bins; each bin stores
+// the fraction of its time that each kind of event fills. At every further level bins are twice as long. Pixels are
+// drawn from bins about as long as a pixel, which takes the same time for any number of events.
 class Pyramid {
  public:
   // Filled part of a bin by kind of event, out of 255; at least 1 if the kind occurs.
@@ -45,7 +45,8 @@ class Pyramid {
   std::vector<MappedColumn<Bin>> levels_;
 };
 
-// The levels of detail of each track; empty for tracks with few events. threads: number of threads that build them.
+// Returns the levels of detail of each track; empty for tracks with few events. threads: number of threads that build
+// them.
 std::vector<Pyramid> build_pyramids(const Timeline& timeline, unsigned threads);
 
 // Draws the row of a track: from the events themselves if few are in view, else from the levels of detail (pyramid).

@@ -136,7 +136,8 @@ class PlanDetails : public DetailSource {
   std::shared_ptr<const Step> step_;
 };
 
-// Index of the representative of a class of ranks in its expert-parallel group; -1 if each rank has all experts.
+// Returns the index of the representative of a class of ranks in its expert-parallel group; -1 if each rank has all
+// experts.
 std::int64_t expert_coordinate(const Plan& plan, const RankClass& slot) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
   const auto rank = static_cast<std::size_t>(slot.representative);

@@ -48,8 +48,8 @@ struct CriticalPath {
 };
 CriticalPath critical_path_of(const StepTimeline& s);
 
-// The largest buffers of a process at a time, as texts such as "1.50 GiB logits (activations)", the largest first; at
-// most `most`.
+// Returns the largest buffers of a process at a time, as texts such as "1.50 GiB logits (activations)", the largest
+// first; at most `most`.
 std::vector<std::string> alive_at(const StepTimeline& s, std::uint32_t process, Picoseconds time, std::size_t most);
 
 }  // namespace orrery

@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// A value to which a setting may be changed. reason: why the change is not possible now (the spec's Error), "" if it is
+// A value to which a setting may be changed. reason: the spec's Error if the change is not possible now; "" if it is
 // possible.
 struct Choice {
   std::string value, reason;
@@ -65,7 +65,7 @@ struct Tried {
   bool fits = true;
   std::string error;  // reason why the strategy could not be simulated, in which case the figures are 0
 };
-// Whether `a` is a better strategy than `b`: strategies that fit in memory come first, among them the fastest;
+// Returns whether `a` is a better strategy than `b`: strategies that fit in memory come first, among them the fastest;
 // strategies that could not be simulated come last.
 bool better(const Tried& a, const Tried& b);
 Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options = {});

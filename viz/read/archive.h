@@ -63,7 +63,7 @@ class ArchiveWriter {
   std::uint64_t written_ = 0, sum_ = kSumStart;
 };
 
-// The checksum that stands at the end of an archive with these bytes.
+// Returns the checksum that stands at the end of an archive with these bytes.
 std::uint64_t archive_sum(std::string_view bytes);
 
 // Thrown when bytes are read that no ArchiveWriter wrote.

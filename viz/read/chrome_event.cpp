@@ -8,14 +8,15 @@
 namespace orrery {
 namespace {
 
-// Compares a key with a literal; the length is a compile-time constant, so that the compiler emits no function call.
+// Compares a key with a literal. The literal's length is a compile-time constant, so that the compiler emits no
+// function call.
 template <std::size_t size>
 bool is(std::string_view key, const char (&name)[size]) {
   return key.size() == size - 1 && std::memcmp(key.data(), name, size - 1) == 0;
 }
 
-// The field of RawEvent that stores the value of a key; nullptr for other keys. Compares length and one letter first,
-// because this runs about ten times per event.
+// Returns the field of RawEvent that stores the value of a key; nullptr for other keys. Compares length and one letter
+// first, because this runs about ten times per event.
 std::string_view* member_of(RawEvent& raw, std::string_view key) {
   if (key.size() == 2) {
     if (is(key, "ph")) return &raw.phase;

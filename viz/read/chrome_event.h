@@ -22,8 +22,8 @@ struct RawEvent {
 // Reads the event at the scan's position; returns false if it is cut off or is not an event.
 bool read_event(JsonScan& scan, std::string_view text, RawEvent& raw);
 
-// The index of a rank in a list of ranks as profilers write it, "[0, 8, 16]"; -1 if the rank is not listed, or is
-// listed after an omission ("...").
+// Returns the index of a rank in a list of ranks as profilers write it, "[0, 8, 16]"; -1 if the rank is not listed, or
+// is listed after an omission ("...").
 std::int64_t place_in_ranks(std::string_view list, std::int64_t rank);
 
 // Reads the ranks from a process name of our own traces, "stage 0 (ranks 0, 1, ... x16)", or the coordinates from names

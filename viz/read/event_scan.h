@@ -34,7 +34,7 @@ class EventScan {
 };
 
 // Both functions call `take` for every event of a scan, in order. take_events_ahead() reads in a separate thread, so
-// that two cores share the work; an exception from `take` stops the reading.
+// that two cores share the work; an exception that `take` throws stops the reading.
 using TakeEvent = std::function<void(const RawEvent&)>;
 void take_events(EventScan& scan, const TakeEvent& take);
 void take_events_ahead(EventScan& scan, const TakeEvent& take);

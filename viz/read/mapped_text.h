@@ -16,9 +16,9 @@ struct Cancelled {};
 
 // A file's bytes, mapped instead of read into memory; a gzip file is first inflated into a temporary file without a
 // name. If a gzip file is cut or corrupt, the part before the fault is used; if another program cuts the file short
-// while it is mapped, the missing part reads as zeros. In both cases `damage` says so. Written by hand:
-// boost::iostreams maps a file by its name, which the inflated file does not have, and the program dies if a file is
-// cut short.
+// while it is mapped, the missing part reads as zeros. In both cases `damage` has a text about the fault. The class is
+// written by hand because boost::iostreams maps a file by its name, which the inflated file does not have, and because
+// with boost::iostreams the program dies if a file is cut short.
 class MappedText {
  public:
   // Maps a file into memory. Throws Error "path: cannot be read: reason".
@@ -40,7 +40,7 @@ class MappedText {
   std::unique_ptr<const MappingGuard> guard_;
 };
 
-// The first bytes of a file, inflated if it is compressed; the rest is not read. Throws as MappedText does.
+// Returns the first bytes of a file, inflated if it is compressed; the rest is not read. Throws as MappedText does.
 std::string beginning_of(const std::string& path, std::size_t bytes);
 
 }  // namespace orrery

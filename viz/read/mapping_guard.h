@@ -5,7 +5,7 @@
 namespace orrery {
 
 // Guards a mapped file. When another program cuts the file short, reading the missing pages raises SIGBUS, which ends
-// the program; under a guard these pages read as zeros instead, and shrunk() tells so. A fault outside all guarded
+// the program; under a guard these pages read as zeros instead, and shrunk() returns true. A fault outside all guarded
 // mappings ends the program as usual. Any number of threads may create and destroy guards.
 class MappingGuard {
  public:

@@ -27,7 +27,8 @@ bool span_of(const Details& details, Span& span) {
          exact_time(details, "matched", span.matched) && exact_time(details, "ended", span.ended);
 }
 
-// Event times in a trace may differ from the exact times in the arguments by this much, because they are rounded.
+// The largest difference, in picoseconds, between event times in a trace and the exact times in the events' arguments.
+// The times differ because the event times are rounded.
 constexpr Picoseconds kTraceRounding = 1000;
 
 // Shifts the times of a task, which were written before the clocks of the trace's files were aligned, by as much as the

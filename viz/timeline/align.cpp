@@ -27,7 +27,8 @@ Ends ends_of(TimelineBuilder& builder, std::size_t first, std::size_t last) {
   return ends;
 }
 
-// Differences between the end times of collectives in two files, for labels that occur equally often in both.
+// Returns the differences between the end times of collectives in two files, for labels that occur equally often in
+// both.
 std::vector<Picoseconds> differences(const Ends& own, const Ends& reference) {
   std::vector<Picoseconds> result;
   for (const auto& [label, times] : own) {

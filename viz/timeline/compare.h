@@ -27,7 +27,8 @@ struct Difference {
 };
 std::vector<Difference> differences(const Timeline& a, const Timeline& b);
 
-// Relative change of an event of a: its duration over that of the matching event of b, minus one; 0 without a match.
+// Returns the relative change of an event of a: its duration over the duration of the matching event of b, minus one; 0
+// without a match.
 double relative_change(const Timeline& a, const Timeline& b, const Matching& m, EventId e);
 
 }  // namespace orrery

@@ -7,8 +7,8 @@ namespace {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// Whether the kind of an event ("gemm/output bf16", "norm/rms/forward") names a matrix product or norm of the forward
-// pass. In the backward phase such an event is recomputation.
+// Returns whether the kind of an event ("gemm/output bf16", "norm/rms/forward") names a matrix product or norm of the
+// forward pass. In the backward phase such an event is recomputation.
 bool forward_again(std::string_view kind) { return contains(kind, "/output") || contains(kind, "/forward"); }
 
 Kind compute_kind(std::string_view phase, std::string_view kind) {
@@ -18,8 +18,8 @@ Kind compute_kind(std::string_view phase, std::string_view kind) {
   return phase == "backward" && forward_again(kind) ? Kind::recompute : Kind::backward;
 }
 
-// Whether an event's category is host work. Annotations of a program count as host work too, though Kineto also writes
-// them on the streams of the device.
+// Returns whether an event's category is host work. Annotations of a program count as host work too, though Kineto also
+// writes them on the streams of the device.
 bool on_host(std::string_view category) {
   return category == "cuda_runtime" || category == "cuda_driver" || category == "cpu_op" ||
          category == "python_function" || category == "user_annotation" || category == "gpu_user_annotation" ||

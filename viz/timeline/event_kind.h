@@ -12,11 +12,11 @@ struct EventWords {
 };
 Kind kind_of_event(const EventWords& e);
 
-// The kind of a communicator (group of ranks), by its name in Orrery's traces or PyTorch's: tensor for "tensor", data
-// for "mesh_dp"; `communication` for an unknown name.
+// Returns the kind of a communicator (group of ranks), by its name in Orrery's traces or PyTorch's: tensor for
+// "tensor", data for "mesh_dp"; `communication` for an unknown name.
 Kind group_kind(std::string_view description);
-// Index in kCoordinates of the coordinate (data, tensor, ...) in which the ranks of a group differ, if the group's
-// description names exactly one; else -1.
+// Returns the index in kCoordinates of the coordinate (data, tensor, ...) in which the ranks of a group differ, if the
+// group's description names exactly one; else -1.
 int group_coordinate(std::string_view description);
 
 }  // namespace orrery

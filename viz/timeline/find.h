@@ -16,7 +16,8 @@ struct Search {
 inline constexpr std::size_t kMostHits = 1'000'000;
 Search search(const Timeline& timeline, std::string_view text);
 
-// The hit after (or before) the event `current`, in order of time, wrapping around; kNoEvent if there are no hits.
+// Returns the hit after (or before) the event `current`, in order of time, wrapping around; kNoEvent if there are no
+// hits.
 EventId next_hit(const Search& search, const Timeline& timeline, EventId current, bool forward);
 
 }  // namespace orrery

@@ -15,9 +15,9 @@ struct Run {
   Kind kind = Kind::forward;
 };
 
-// The stretches of time (runs) in which a lane computes for one micro-batch, in order. Another micro-batch, chunk or
-// direction begins a new one; so does a pause that is many times as long as the compute before it (a layer recomputed
-// long before its backward pass).
+// Returns the stretches of time (runs) in which a lane computes for one micro-batch, in order. Another micro-batch,
+// chunk or direction begins a new run; so does a pause that is many times as long as the compute before it (a layer
+// recomputed long before its backward pass).
 std::vector<Run> runs_of(const Timeline& timeline, const Track& track);
 
 }  // namespace orrery

@@ -123,16 +123,16 @@ struct Timeline {
 };
 
 std::uint32_t track_of(const Timeline& t, EventId e);
-// The first event of a track (a row of events) that ends after `time`; the index after the track's last event if none
-// does.
+// Returns the first event of a track (a row of events) that ends after `time`; the index after the track's last event
+// if none does.
 EventId first_after(const Timeline& t, const Track& track, Picoseconds time);
-// The event of a track at a time; kNoEvent if there is none.
+// Returns the event of a track at a time; kNoEvent if there is none.
 EventId event_at(const Timeline& t, std::uint32_t track, Picoseconds time);
 Details details_of(const Timeline& t, EventId e);
-// The value of the detail with this key; "" if there is none.
+// Returns the value of the detail with this key; "" if there is none.
 std::string detail_named(const Details& details, std::string_view key);
-// The events of all ranks that take part in the same collective or message as an event, including itself: events of the
-// same op and group that run when the event ends. Empty for events that do not communicate.
+// Returns the events of all ranks that take part in the same collective or message as an event, including the event
+// itself: events of the same op and group that run when the event ends. Empty for events that do not communicate.
 std::vector<EventId> members_of(const Timeline& t, EventId e);
 
 }  // namespace orrery

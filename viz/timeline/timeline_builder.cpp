@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// greatest depth of nesting with a row of its own: events nested deeper share the last row
+// The greatest depth of nesting that has a row of its own: events nested deeper share the last row.
 constexpr std::uint32_t kDeepestLevel = 32;
 // Traces round times to nanoseconds, so that consecutive events may seem to overlap by this much.
 constexpr Picoseconds kRounding = 2000;

@@ -17,8 +17,8 @@ QRgb mixed(QRgb a, QRgb b, unsigned share) {
   return qRgb(channel(qRed(a), qRed(b)), channel(qGreen(a), qGreen(b)), channel(qBlue(a), qBlue(b)));
 }
 
-// Opacity of a pixel, by the share of it that events cover: a pixel with a small share is drawn stronger than its
-// share, so that a single event can be seen.
+// Returns the opacity of a pixel from the share of the pixel that events cover. A pixel with a small share is drawn
+// stronger than its share, so that a single event can be seen.
 unsigned visible(unsigned share) { return share == 0 ? 0 : std::min(255U, 70 + share * 185 / 255); }
 
 // A table of colours of pixels: by the kind of the pixel's events, the share of the pixel that they cover, and whether

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// A note to be drawn over the rows of one process, or of all processes (-1).
+// A note to be drawn over the rows of process number `process`, or of all processes (-1).
 struct ShownNote {
   Picoseconds from = 0, to = 0;
   int process = -1;
@@ -44,11 +44,11 @@ struct CanvasFrame {
   int plot_width() const { return std::max(1, width - kGutter); }
   int rows_height() const { return std::max(1, height - kRuler - kLegend); }
 };
-// Vertical pixel of the top of a row in the picture; pinned rows do not scroll.
+// Returns the vertical pixel of the top of a row in the picture; pinned rows do not scroll.
 int top_of(const View& view, const Row& row);
-// Index of the row at a pixel of the picture, or -1.
+// Returns the index of the row at a pixel of the picture, or -1.
 int row_at_pixel(const View& view, const CanvasFrame& frame, int y);
-// The event at a pixel of the picture, or kNoEvent.
+// Returns the event at a pixel of the picture, or kNoEvent.
 EventId event_at_pixel(const Scene& scene, const View& view, const CanvasFrame& frame, int x, int y);
 
 QFont canvas_font(bool bold = false);  // font of the canvas, the same on all machines, so that pictures are equal
@@ -90,7 +90,7 @@ void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scen
 void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_notes(QPainter& painter, const CanvasFrame& frame, const View& view);
 
-// A time as "12.5 ms", with as many decimals as marks at a distance of `step` need.
+// Returns a time as "12.5 ms", with as many decimals as marks at a distance of `step` need.
 QString time_label(Picoseconds t, Picoseconds step);
 
 }  // namespace orrery

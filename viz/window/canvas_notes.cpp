@@ -1,4 +1,4 @@
-// Paints notes, over everything else in the area of rows.
+// This file paints notes, over everything else in the area of rows.
 #include <algorithm>
 
 #include "viz/window/canvas.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr int kWidest = 240, kHigh = 17;  // greatest width of a note's box, and its height, in pixels
 constexpr int kMostBelow = 8;             // greatest number of lines by which a box is moved down to avoid other boxes
 
-// Vertical pixels of the visible rows of a process: the top of the first row, the bottom of the last.
+// Returns the vertical pixels of the visible rows of a process: the top of the first row, the bottom of the last.
 std::pair<int, int> rows_of(const View& view, const CanvasFrame& frame, int process) {
   const int top = CanvasFrame::kRuler, bottom = top + frame.rows_height();
   if (process < 0) return {top, bottom};

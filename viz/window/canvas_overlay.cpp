@@ -1,4 +1,4 @@
-// Paints everything over the rows: memory curves, ruler, legend, arrows, marks.
+// This file paints everything over the rows: memory curves, ruler, legend, arrows, marks.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,7 @@ double sum_of(const Counter& c, std::ptrdiff_t sample) {
   return sum;
 }
 
-// For each pixel the highest sample that holds within it, so that no peak is lost.
+// Returns, for each pixel the highest sample that holds within it, so that no peak is lost.
 std::vector<Highest> columns_of(const Counter& c, const TimeScale& scale) {
   std::vector<Highest> columns(static_cast<std::size_t>(scale.width));
   std::ptrdiff_t at = sample_at(c, scale.begin);
@@ -54,7 +54,7 @@ void dashed_line(QPainter& painter, double y, int from, int to, const QColor& co
   painter.drawLine(QPointF(from, std::floor(y) + 0.5), QPointF(to, std::floor(y) + 0.5));
 }
 
-// The point at which a line from a point outside the plot enters the plot: vector formats do not clip.
+// Returns the point at which a line from a point outside the plot enters the plot: vector formats do not clip.
 QPointF cut(const QPointF& outside, const QPointF& other, const QRectF& plot) {
   const double x = outside.x() < plot.left() ? plot.left() : plot.right();
   if (other.x() == outside.x()) return outside;

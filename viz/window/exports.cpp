@@ -20,8 +20,8 @@ std::string csv_text(const std::string& text) {
   return quoted + "\"";
 }
 
-// Font families in exported pictures: where a picture is viewed, the built-in font is not installed, and viewers use
-// DejaVu, which contains its letters, or similar fonts.
+// Font families in exported pictures. The machine on which a picture is viewed does not have the built-in font; viewers
+// there use DejaVu, whose letters the built-in font has, or similar fonts.
 constexpr const char* kFamilies = "Orrery Sans, DejaVu Sans, Verdana, sans-serif";
 
 // Writes an SVG file by our own file class, because Qt does not report write errors.

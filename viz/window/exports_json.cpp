@@ -1,4 +1,4 @@
-// Writes timelines as Chrome JSON.
+// This file writes timelines as Chrome JSON.
 #include <algorithm>
 #include <cmath>
 
@@ -46,7 +46,7 @@ Words words_of(Kind kind) {
   }
 }
 
-// JSON for the value of a detail: a number unchanged, other text as a string.
+// Returns JSON for the value of a detail: a number unchanged, other text as a string.
 std::string json_value(const std::string& text) {
   ExactTime number;
   const bool plain = !text.empty() && text.find_first_not_of("0123456789.-") == std::string::npos &&

@@ -1,4 +1,4 @@
-// orrery-view: parses the command line, and opens a window or paints one into a picture file.
+// The program orrery-view parses the command line, and opens a window or paints one into a picture file.
 #include <CLI/CLI.hpp>
 #include <QApplication>
 #include <QLayout>
@@ -68,8 +68,8 @@ int take_screenshot(const Options& o) {
   return 0;
 }
 
-// Whether there is a display, or another platform of Qt is asked for by name, such as "offscreen". Without either, Qt
-// ends the process.
+// Returns whether there is a display, or another platform of Qt is asked for by name, such as "offscreen". Without
+// either, Qt ends the process.
 bool has_display() {
   const auto is_set = [](const char* name) {
     const char* value = std::getenv(name);

@@ -31,9 +31,9 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  // sets the options for specs that are opened from now on
+  // Sets the options for specs that are opened from now on.
   void set_options(const SpecOptions& options) { options_ = options; }
-  // sets the number of threads that prepare traces for drawing
+  // Sets the number of threads that prepare traces for drawing.
   void set_threads(unsigned threads) { threads_ = threads; }
   void open(const std::vector<std::string>& paths);        // opens the paths before it returns
   void open_later(const std::vector<std::string>& paths);  // opens the paths in a thread; the user can cancel this
@@ -54,7 +54,7 @@ class MainWindow : public QMainWindow {
   // Writes a picture or table in the format of the path's ending: png, svg, csv, json; throws Error.
   void export_to(const QString& path);
 
-  // The current state of the view, to be saved and applied to this or another trace.
+  // Returns the current state of the view, to be saved and applied to this or another trace.
   SavedView view_as_it_is() const;
   void apply(const SavedView& view);
   void save_view(const QString& path);  // writes the view to a file; throws Error

@@ -1,4 +1,4 @@
-// Opens inputs, at once or in a thread, and shows them.
+// This file opens inputs, at once or in a thread, and shows them.
 #include <QAction>
 #include <QComboBox>
 #include <QPointer>

@@ -1,4 +1,4 @@
-// Handles notes, pinned lanes, and saved views.
+// This file handles notes, pinned lanes, and saved views.
 #include <QAction>
 #include <QCloseEvent>
 #include <QComboBox>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kNoteColumns = 4;
 
-// A cell in the table of notes; only the notes' texts can be edited.
+// Makes a cell in the table of notes; only the notes' texts can be edited.
 QTableWidgetItem* note_item(const std::string& text, bool editable) {
   auto* item = new QTableWidgetItem(QString::fromStdString(text));
   item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable | (editable ? Qt::ItemIsEditable : Qt::NoItemFlags));

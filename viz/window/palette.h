@@ -7,15 +7,15 @@
 
 namespace orrery {
 
-// Colours of the kinds of events, distinguishable without red or green too: compute in blues of different lightness,
-// each group of communication in a colour of Okabe and Ito's set (Color Universal Design, 2008), waiting as grey
-// hatching.
+// Returns the colour of a kind of event. Colours are distinguishable without red or green too: compute has blues of
+// different lightness, each group of communication a colour of Okabe and Ito's set (Color Universal Design, 2008),
+// waiting grey hatching.
 QColor colour_of(Kind kind);
-// Colours of the series of counters: memory categories (models/plan/plan.h) and others. Paul Tol's bright scheme
-// (personal.sron.nl/~pault).
+// Returns the colour of a series of a counter: a memory category (models/plan/plan.h) or another series. Colours are
+// Paul Tol's bright scheme (personal.sron.nl/~pault).
 QColor colour_of_series(std::size_t series);
-// Colour of a relative change in duration: red for slower, blue-green for faster, grey for equal; the strongest colour
-// is that of a change by half.
+// Returns the colour of a relative change in duration: red for slower, blue-green for faster, grey for equal; a change
+// by half has the strongest colour.
 QColor colour_of_change(double relative);
 QColor text_on(const QColor& background);
 

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// Zoom factor per key press, and share of the view by which a key press pans it.
+// Zoom factor per key press, and fraction of the view by which a key press pans the view.
 constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;
 constexpr double kWheelZoom = 1.2;  // zoom factor per notch of the mouse wheel
 constexpr int kWheelScroll = 54;    // number of pixels scrolled per notch of the mouse wheel
@@ -307,7 +307,7 @@ void TimelineWidget::wheelEvent(QWheelEvent* event) {
   event->accept();
 }
 
-// Whether the mouse is at an edge of the selected area; if so, sets `other` to the time of the opposite edge.
+// Returns whether the mouse is at an edge of the selected area; if so, sets `other` to the time of the opposite edge.
 bool TimelineWidget::at_edge(int x, Picoseconds& other) const {
   if (view_.area_to <= view_.area_from) return false;
   const auto near = [&](Picoseconds edge) {

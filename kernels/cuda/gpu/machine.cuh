@@ -72,7 +72,7 @@ __device__ inline std::uint32_t pack<Fp16Bits>(float low, float high) {
   return word;
 }
 
-// 2^x within 2 ulp (PTX instruction ex2.approx).
+// Computes 2^x within 2 ulp (PTX instruction ex2.approx).
 __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -1,7 +1,7 @@
-// Corrections of NCCL's model. The model's purpose is to choose an algorithm, so it leaves out times that all
-// algorithms share. Three terms, small compared with the model's times, add these. They were fitted to three sweeps (8
-// A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other sweeps of tests/data/nccl_sweeps.json; the
-// test prints the error of every sweep with and without them.
+// This file corrects the times of NCCL's model. The model's purpose is to choose an algorithm, so it leaves out times
+// that all algorithms share. Three terms, small compared with the model's times, add what is left out. They were fitted
+// to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other sweeps of
+// tests/data/nccl_sweeps.json; the test prints the error of every sweep with and without the terms.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -45,8 +45,8 @@ const FittedNetworks& fitted_networks() {
 }
 
 // Microseconds that NCCL's model leaves out at each start of a collective. From launch to launch an all-reduce of a few
-// bytes on 8 A100 takes 20-26 us, 5-11 more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch, or with one
-// process for all GPUs, it takes 20-30 us more: that is host time, which is counted elsewhere.
+// bytes on 8 A100 takes 20-26 us, which is 5-11 us more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch, or
+// with one process for all GPUs, an all-reduce takes 20-30 us more: that is host time, which is counted elsewhere.
 constexpr double kStart_us = 10;
 
 // Bandwidth that large messages reach within a node, relative to the figure of NCCL's model, from published
@@ -60,16 +60,16 @@ struct Reached {
 constexpr Reached kReached[] = {
     {A::ring, 100, .947}, {A::ring, 90, 1.015}, {A::ring, 80, .979}, {A::nvls, 100, 1.03}, {A::nvls, 90, 1.01}};
 
-// The fraction of the bandwidth that a collective reaches between nodes of a cloud with a shared network. A collective
-// is as fast as the slowest of its links, and the more links there are, the slower is the slowest. The fraction depends
-// on the number of nodes of the complete job: a cloud gives a job whatever nodes are free, so that the groups of a
-// large job cross more switches than those of a small job, and within every step the groups wait for one another.
-// Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s), gathers and reductions of sharded
-// states reach 150 to 200 GB/s, summed over all groups of a node, and all-reduces reach the same where a group has one
-// rank a node. The Playbook's sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185,
-// 119, 69, 55, 28, 11 GB/s): that is the time of the ring's many short steps, some 30 us each, which is hidden if there
-// are many tensors at once. The Omni-Path of the computer Jean Zay is such a network too: DeepSpeed's reductions there
-// take 3.5 times as long as at the links' rate (BLOOM's training).
+// Returns the fraction of the bandwidth that a collective reaches between nodes of a cloud with a shared network. A
+// collective is as fast as the slowest of its links, and the more links there are, the slower is the slowest. The
+// fraction depends on the number of nodes of the complete job: a cloud gives a job whatever nodes are free, so that the
+// groups of a large job cross more switches than those of a small job, and within every step the groups wait for one
+// another. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s), gathers and reductions of
+// sharded states reach 150 to 200 GB/s, summed over all groups of a node, and all-reduces reach the same where a group
+// has one rank a node. The Playbook's sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather
+// 185, 119, 69, 55, 28, 11 GB/s): that is the time of the ring's many short steps, some 30 us each, which is hidden if
+// many tensors are transferred at once. The Omni-Path network of the computer Jean Zay is shared too: DeepSpeed's
+// reductions there take 3.5 times as long as at the links' rate (BLOOM's training).
 double reached_on_shared(const NcclTopology& t, A a) {
   const FittedNetworks& f = fitted_networks();
   const bool ring = a == A::ring;
@@ -119,10 +119,11 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 
 }  // namespace
 
-// The time of each further tensor of a coalesced call: the first chunk of a tensor passes the complete ring before that
-// of the next tensor. That takes a step of NCCL's ring over NVLink for each rank in the ring (tuning.cc, hwLatencies,
-// Simple), and between nodes the time of one hop over the network, because the waits of the other hops overlap
-// (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
+// Returns the time of each further tensor of a coalesced call: the first chunk of a tensor passes the complete ring
+// before that of the next tensor. That takes a step of NCCL's ring over NVLink for each rank in the ring (tuning.cc,
+// hwLatencies, Simple), and between nodes the time of one hop over the network, because the waits of the other hops
+// overlap (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a
+// tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   constexpr double kStep_us = 3.4;
   const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);
@@ -130,10 +131,10 @@ Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   return 1e-6 * (steps * kStep_us + hop);
 }
 
-// The time by which members on several nodes arrive late. Nanotron's tensor groups on two nodes take 0.85 ms for a
-// collective of any size, of which the network takes 0.35 ms. Tensor groups of DeepSpeed and Megatron on 8 nodes of
-// V100 (Rajbhandari et al. 2020) and on two nodes of A100 (vTrain), both with InfiniBand, were not used in the fit, but
-// exceed the time at the links' rate by the same amount.
+// Returns the time by which members of a collective on several nodes arrive late, seconds. Nanotron's tensor groups on
+// two nodes take 0.85 ms for a collective of any size, of which the network takes 0.35 ms. Tensor groups of DeepSpeed
+// and Megatron on 8 nodes of V100 (Rajbhandari et al. 2020) and on two nodes of A100 (vTrain), both with InfiniBand,
+// were not used in the fit, but exceed the time at the links' rate by the same amount.
 Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
   const bool modelled = kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift && !is_star(kind);
   return m.topology.nodes > 1 && modelled ? 1e-6 * fitted_networks().late_members_us : 0;

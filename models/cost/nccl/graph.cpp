@@ -34,21 +34,21 @@ std::span<const double> speeds(const NcclTopology& t) {
   return t.compute_capability >= 90 ? std::span<const double>(kIntra90) : kIntra;
 }
 
-// The rate between CPU sockets, GB/s (topo.h): AMD 16, Skylake 10, Sapphire Rapids 22. On Intel, PCIe traffic between
-// GPUs counts 6/5 times, so the rate is divided by 1.2.
+// Returns the rate between CPU sockets, GB/s (topo.h): AMD 16, Skylake 10, Sapphire Rapids 22. On Intel, PCIe traffic
+// between GPUs counts 6/5 times, so the rate is divided by 1.2.
 double host_GBps(const NcclTopology& t) {
   if (t.amd_cpu) return 16;
   return (t.pcie_GBps >= 48 ? 22 : 10) / 1.2;
 }
 
-// The rate at which a GPU can send to other GPUs of its node, GB/s; infinite for a single GPU.
+// Returns the rate at which a GPU can send to other GPUs of its node, GB/s; infinite for a single GPU.
 double local_GBps(const NcclTopology& t) {
   if (t.ranks_per_node() == 1) return std::numeric_limits<double>::infinity();
   return t.nvlink_GBps > 0 ? t.nvlink_GBps : std::min(t.pcie_GBps, host_GBps(t));
 }
 
-// The largest speed in the list that is at most `limit`, which falls from first to last; `limit` itself if all speeds
-// are larger.
+// Returns the largest speed in the list, which falls from first to last, that is at most `limit`; `limit` itself if all
+// speeds are larger.
 double fastest(std::span<const double> list, double limit) {
   for (const double s : list) {
     if (s <= limit + 1e-9) return s;
@@ -56,8 +56,8 @@ double fastest(std::span<const double> list, double limit) {
   return limit;
 }
 
-// Number of channels that leave the busiest GPU over NVLink. If every GPU has its own NIC, the GPU at which a channel
-// ends rotates from channel to channel, and at that end the GPU sends to its NIC instead.
+// Returns the number of channels that leave the busiest GPU over NVLink. If every GPU has its own NIC, the GPU at which
+// a channel ends rotates from channel to channel, and at that end the GPU sends to its NIC instead.
 int crossings(const NcclTopology& t, int channels) {
   return t.nodes > 1 && t.nics >= t.ranks_per_node() ? channels - channels / t.ranks_per_node() : channels;
 }
@@ -90,9 +90,9 @@ void set_paths(const NcclTopology& t, NcclGraph& g) {
   g.same_channels = t.nodes == 1 || t.nics == 1 || !nvlink;
 }
 
-// The path by which a channel of the ring leaves a node. It enters and leaves by the same NIC (a GPU without this NIC
-// forwards over NVLink to the one that has it, PXN), unless NVLink has no bandwidth left for that or both GPUs share a
-// PCIe switch with the NIC.
+// Returns the type of the path by which a channel of the ring leaves a node. A channel enters and leaves a node by the
+// same NIC (a GPU without this NIC forwards over NVLink to the GPU that has it: PXN), unless NVLink has no bandwidth
+// left for the forwarding or both GPUs share a PCIe switch with the NIC.
 NcclPath ring_exit(const NcclTopology& t, const NcclGraph& g) {
   const bool forwards = g.channels * g.intra_GBps <= local_GBps(t) && !t.shared_pcie_switch;
   return t.nodes > 1 && g.intra == NcclPath::nvl && forwards ? NcclPath::pxn : g.inter;
@@ -109,14 +109,14 @@ NcclGraph ring_graph(const NcclTopology& t) {
     const int channels = ring_channels(t, s);
     if (channels * s > total) best = {channels, s, s};
   }
-  if (best.channels == 0) best = {1, top, top};  // taken if no speed in the list is low enough for the links
+  if (best.channels == 0) best = {1, top, top};  // taken if all speeds in the list are too high for the links
   set_paths(t, best);
   best.inter = ring_exit(t, best);
   duplicate(t, best);
   return best;
 }
 
-// The next higher speed in the list, or the same speed if there is none.
+// Returns the next higher speed in the list, or the same speed if there is none.
 double faster(std::span<const double> list, double GBps) {
   const auto at = std::find_if(list.begin(), list.end(), [&](double s) { return s <= GBps; });
   return at == list.begin() || at == list.end() ? GBps : *(at - 1);
@@ -129,8 +129,8 @@ void raise(std::span<const double> list, double limit, double other, double& rat
   }
 }
 
-// The tree graph has as many channels as the ring. Two GPUs alternate as the root, so that each sends in half of the
-// channels.
+// Returns the tree graph, which has as many channels as the ring. Two GPUs alternate as the root, so that each sends in
+// half of the channels.
 NcclGraph tree_graph(const NcclTopology& t, int channels) {
   const auto list = speeds(t);
   const bool pair = t.nodes == 1 && t.ranks_per_node() == 2 && t.nvlink_GBps > 0;
@@ -146,8 +146,8 @@ NcclGraph tree_graph(const NcclTopology& t, int channels) {
   return g;
 }
 
-// The NVLS graph has one channel per head, which is the GPU that handles one part of the data at the switch; on the
-// NVLink of that GPU the data of its part passes once more than on those of the other GPUs.
+// Returns the NVLS graph, which has one channel per head. A head is the GPU that handles one part of the data at the
+// switch; that part crosses the head's NVLink once more than those of the other GPUs.
 NcclGraph nvls_graph(const NcclTopology& t) {
   if (!t.multicast || t.compute_capability < 90) return {0, 0, 0, NcclPath::loc, NcclPath::loc};
   const auto list = speeds(t);
@@ -192,18 +192,19 @@ double nvlink_GBps(const Gpu& gpu) {
   return link.GBps * (gpu.nvlink_links > 0 ? gpu.nvlink_links : std::round(gpu.nvlink_GBps / link.nominal_GBps));
 }
 
-// PCIe x16 rate as NCCL counts it, 12 GB/s for gen 3 and twice as much for every further generation (topo.cc), from the
-// generation's nominal rate of 15.75, 31.5... GB/s. A GPU without a known PCIe rate counts as gen 5.
+// Returns the PCIe x16 rate as NCCL counts it: 12 GB/s for gen 3 and twice as much for every further generation
+// (topo.cc), from the generation's nominal rate of 15.75, 31.5... GB/s. A GPU without a known PCIe rate counts as gen
+// 5.
 double pcie_GBps(const Gpu& gpu) {
   if (gpu.pcie_GBps <= 0) return 48;
   return 12 * std::exp2(std::round(std::log2(gpu.pcie_GBps / 15.75)));
 }
 
-// Microseconds that the network plugin of a fabric adds per hop (NCCL adds them once, twice for Simple). The plugins of
-// InfiniBand and RoCE report 0 (src/transport/net_ib). EFA: with 75, NCCL's 75 us for an all-reduce of 1 MiB over 4
-// nodes of B200 become 375; measured 378 (ml-engineering, network/README.md, P6-B200 over EFA v4, NCCL 2.27.7).
-// Ethernet: 87 is what a small all-gather over 2 nodes of A3 Mega takes in addition to NCCL's 23 us (GKE A3 Mega guide:
-// 110 us, 64 KiB, TCPXO).
+// Returns the microseconds that the network plugin of a fabric adds per hop (NCCL adds them once, twice for Simple).
+// The plugins of InfiniBand and RoCE report 0 (src/transport/net_ib). EFA: with 75, NCCL's 75 us for an all-reduce of 1
+// MiB over 4 nodes of B200 become 375; measured 378 (ml-engineering, network/README.md, P6-B200 over EFA v4, NCCL
+// 2.27.7). Ethernet: 87 is what a small all-gather over 2 nodes of A3 Mega takes in addition to NCCL's 23 us (GKE A3
+// Mega guide: 110 us, 64 KiB, TCPXO).
 double net_latency_us(Fabric fabric) {
   switch (fabric) {
     case Fabric::efa:

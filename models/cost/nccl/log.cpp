@@ -37,7 +37,7 @@ NcclRow& table_cell(NcclTable& table, CollectiveKind k, NcclAlgorithm a, NcclPro
   return table[static_cast<std::size_t>(k)][static_cast<std::size_t>(a)][static_cast<std::size_t>(p)];
 }
 
-// Whether the log has a table row for a collective, with any algorithm and protocol.
+// Returns whether the log has a table row for a collective, with any algorithm and protocol.
 bool is_logged(const NcclTable::value_type& ways) {
   return std::any_of(ways.begin(), ways.end(), [](const auto& protocols) {
     return std::any_of(protocols.begin(), protocols.end(), [](const NcclRow& r) { return r.bandwidth_GBps > 0; });
@@ -68,7 +68,7 @@ NcclGraph logged_graph(const JsonValue& g) {
           g.at("same_channels").flag()};
 }
 
-// A tuning table that has the logged rows and is empty otherwise.
+// Returns a tuning table that has the logged rows and is empty otherwise.
 NcclTable logged_table(const JsonValue& rows) {
   NcclTable table{};
   for (const JsonValue& r : rows.items()) {

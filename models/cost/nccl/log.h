@@ -25,7 +25,7 @@ struct LoggedNccl {
   std::optional<NcclTable> table;
 };
 
-// Overwrites the figures that Orrery's port of NCCL's model computed with the logged ones: the graphs, the numbers of
+// Overwrites figures that Orrery's port of NCCL's model computed with logged figures: the graphs, the numbers of
 // channels, and the table of each collective for which any row was logged. The tables of other collectives are computed
 // from the logged graphs.
 void apply(const LoggedNccl& logged, NcclModel& model);
@@ -35,19 +35,20 @@ struct NcclJob {
   std::int64_t gpus = 1;
 };
 
-// The performance model of NCCL 2.`minor` for a communicator that has members[i] ranks on the i-th of its nodes, with
-// the figures that were logged from a communicator of the same shape, if there is one.
+// Returns the performance model of NCCL 2.`minor` for a communicator that has members[i] ranks on the i-th of its
+// nodes, with the figures that were logged from a communicator of the same shape, if there is one.
 NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const NcclJob& job,
                      const std::vector<LoggedNccl>& logged);
 
-// One element of a profile's list "nccl": {"ranks", "nodes", "version", "channels", "nvls_channels", "graphs": {"ring":
-// {"channels", "intra_GBps", "inter_GBps", "intra", "inter", "plain_tree", "same_channels"}, ...}, "table": [{"kind",
-// "algorithm", "protocol", "us", "GBps"}]}. Reading throws Error with file and key.
+// Convert between a LoggedNccl and one element of a profile's list "nccl": {"ranks", "nodes", "version", "channels",
+// "nvls_channels", "graphs": {"ring": {"channels", "intra_GBps", "inter_GBps", "intra", "inter", "plain_tree",
+// "same_channels"}, ...}, "table": [{"kind", "algorithm", "protocol", "us", "GBps"}]}. Reading throws Error with file
+// and key.
 nlohmann::ordered_json json_of(const LoggedNccl& logged);
 LoggedNccl logged_nccl_of(const JsonValue& entry);
 
-// The type of path that has this name in NCCL's log, such as "NVL" or "PIX"; nullopt for a name that the model does not
-// know.
+// Returns the type of path that has this name in NCCL's log, such as "NVL" or "PIX"; nullopt for a name that the model
+// does not know.
 std::optional<NcclPath> find_path(std::string_view name);
 
 }  // namespace orrery

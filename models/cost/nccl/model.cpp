@@ -23,8 +23,8 @@ double tree_factor(P p, Bytes bytes) {
   return log2 < 0 || log2 >= 23 ? 1 : kTreeFactor[static_cast<std::size_t>(p)][log2];
 }
 
-// The factor on the latency of a ring all-reduce with Simple over several nodes, where each rank's part of a channel's
-// data is 64 bytes or more (tuning.cc); 1 otherwise.
+// Returns the factor on the latency of a ring all-reduce with Simple over several nodes, where each rank's part of a
+// channel's data is 64 bytes or more (tuning.cc); 1 otherwise.
 double ring_plateau(const NcclModel& m, Bytes bytes) {
   const double slice =
       static_cast<double>(bytes) / (static_cast<double>(m.graphs.collective_channels) * m.topology.ranks);
@@ -49,9 +49,9 @@ double share(double bytes, Seconds time, double GBps) {
   return time > 0 && GBps > 0 ? std::min(1.0, bytes / (time * GBps * 1e9)) : 0;
 }
 
-// Sets the shares of a node's NICs and a GPU's NVLink from the bytes that cross them. In a ring, all data that a rank
-// sends crosses every node boundary; in a tree, every node or rank except the root passes the buffer up and receives it
-// back; a switch that reduces (NVLS) needs the buffer once.
+// Sets the shares of the rates of a node's NICs and of a GPU's NVLink from the bytes that cross them. In a ring, all
+// data that a rank sends crosses every node boundary. In a tree, every node or rank except the root passes the buffer
+// up and receives it back. With a switch that reduces (NVLS) the buffer crosses the links once.
 void set_shares(const NcclModel& m, CollectiveKind kind, Bytes bytes, NcclChoice& c) {
   const NcclTopology& t = m.topology;
   const bool ring = c.algorithm == A::ring || c.algorithm == A::pat;
@@ -62,7 +62,7 @@ void set_shares(const NcclModel& m, CollectiveKind kind, Bytes bytes, NcclChoice
   if (t.ranks_per_node() > 1) c.nvlink_share = share(local, c.seconds, t.nvlink_GBps);
 }
 
-constexpr std::string_view kAlgorithmNames[] = {"tree", "ring", "nvls", "nvls_tree", "pat", "point_to_point"};
+constexpr std::string_view kAlgorithmNames[] = {"tree", "ring", "nvls", "nvls_tree", "pat", "point_to_point", "direct"};
 constexpr std::string_view kProtocolNames[] = {"ll", "ll128", "simple"};
 
 }  // namespace
@@ -89,7 +89,8 @@ NcclChoice nccl_choose(const NcclModel& m, CollectiveKind kind, Bytes bytes) {
   NcclChoice best;
   if (m.topology.ranks <= 1) return best;
   if (kind == CollectiveKind::all_to_all) return nccl_all_to_all(m, bytes);
-  // In a gather or scatter, all pieces except the first rank's own pass through the link of the first rank.
+  // In a gather or scatter, the pieces of all ranks except the first rank's own pass through the link of the first
+  // rank.
   if (is_star(kind))
     return nccl_point_to_point(m, m.topology.nodes == 1, ceil_div(bytes * (m.topology.ranks - 1), m.topology.ranks));
   if (kind == CollectiveKind::shift) return nccl_point_to_point(m, m.topology.nodes == 1, bytes);

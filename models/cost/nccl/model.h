@@ -17,15 +17,15 @@ namespace orrery {
 // formulas and tables of NCCL's src/graph (topo, search, connect, tuning) and src/enqueue; nothing here calls NCCL.
 // SHARP (CollNet), symmetric-memory kernels and copy-engine collectives are not covered. For older releases the table
 // leaves out algorithms and protocols that they lack; all others have the times of 2.28.9.
-enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat, point_to_point };
+enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat, point_to_point, direct };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 
-inline constexpr int kNcclAlgorithms = 5;  // number of algorithms that NCCL has a model for: all but point_to_point
+inline constexpr int kNcclAlgorithms = 5;  // those that NCCL has a model for
 inline constexpr int kNcclProtocols = 3;
 
-// The type of the slowest hop of a path, nearest first: the GPU itself, NVLink, NVLink through another GPU, C2C, one
-// PCIe switch, several PCIe switches, through the CPU to C2C, a NIC that is reached over NVLink through the GPU next to
-// it, the PCIe host bridge, the link between CPU sockets.
+// The type of the slowest hop of a path, from the nearest to the farthest: the GPU itself, NVLink, NVLink through
+// another GPU, C2C, one PCIe switch, several PCIe switches, through the CPU to C2C, a NIC that is reached over NVLink
+// through the neighbouring GPU, the PCIe host bridge, the link between CPU sockets.
 enum class NcclPath : std::uint8_t { loc, nvl, nvb, c2c, pix, pxb, p2c, pxn, phb, sys };
 
 std::string_view name_of(NcclAlgorithm a);
@@ -39,7 +39,7 @@ struct NcclTopology {
   int ranks = 1;
   int compute_capability = 90;
   bool amd_cpu = false;
-  // Rate of one GPU over all its NVLinks; 0 = the ranks of a node reach each other over PCIe only
+  // rate of one GPU over all its NVLinks; 0: the ranks of a node reach each other over PCIe only
   double nvlink_GBps = 0;
   double pcie_GBps = 0;             // rate of one GPU's PCIe link
   bool multicast = false;           // whether an NVSwitch reduces and multicasts (NVLS)
@@ -47,10 +47,10 @@ struct NcclTopology {
   double nic_GBps = 0;              // rate of one NIC, at most that of its PCIe link
   bool shared_pcie_switch = false;  // whether two or more GPUs share a PCIe switch with each NIC
   double net_latency_us = 0;        // time that the network plugin adds per hop, microseconds
-  // whether other jobs use the network too, so that of many links the slowest one is slow
+  // whether other jobs use the network too; then the slowest of many links is slower, the more links there are
   bool shared_network = false;
   bool omni_path = false;  // whether the shared network is Omni-Path, which slows down as nodes are added
-  // With shared_network in a cloud: number of nodes of the complete job, over whose links the traffic spreads.
+  // with shared_network in a cloud: number of nodes of the complete job, over whose links the job's traffic spreads
   std::int64_t job_nodes = 0;
   std::int64_t nccl_minor = 28;  // minor version of NCCL 2.x; older releases know fewer algorithms and protocols
 
@@ -77,7 +77,8 @@ struct NcclGraphs {
   int nvls_channels = 0;
 };
 
-// One entry of NCCL's tuning table. bandwidth is payload bytes per time (algbw); 0 = the combination is not available.
+// One entry of NCCL's tuning table. bandwidth_GBps: payload bytes over time (algbw in nccl-tests); 0: the combination
+// is not available.
 struct NcclRow {
   double latency_us = 0;
   double bandwidth_GBps = 0;
@@ -85,7 +86,7 @@ struct NcclRow {
 
 using NcclTable = std::array<std::array<std::array<NcclRow, kNcclProtocols>, kNcclAlgorithms>, kCollectiveKinds>;
 
-// The model of one communicator: everything that does not depend on the message, so that it is computed once.
+// The model of one communicator: all figures that do not depend on the message, so that they are computed once.
 struct NcclModel {
   NcclTopology topology;
   NcclGraphs graphs;
@@ -109,62 +110,75 @@ struct NcclChoice {
   double nvlink_share = 0;
 };
 
-// Number of a job's GPUs that reach each other without a NIC: the number in an NVLink domain if that is larger than a
-// node, else the number in a node. `nodes` and `ranks_per_node` below count each such set of GPUs as a node.
+// The same transfer with another duration, and shares of its links with which it still moves the same bytes.
+inline NcclChoice lasting(NcclChoice choice, Seconds time) {
+  choice.nic_share *= choice.seconds / time;
+  choice.nvlink_share *= choice.seconds / time;
+  choice.seconds = time;
+  return choice;
+}
+
+// Returns the number of a job's GPUs that reach each other without a NIC: the number in an NVLink domain if that is
+// larger than a node, else the number in a node. `nodes` and `ranks_per_node` below count each set of that many GPUs as
+// a node.
 int nccl_node_gpus(const Cluster& cluster);
 
-// The rate of one NVLink in GB/s as NCCL counts it.
+// Returns the rate of one NVLink, GB/s per direction, as NCCL counts it.
 double nccl_link_GBps(int compute_capability);
 
-// The topology of a communicator that has ranks_per_node ranks on each of its nodes, or members[i] ranks on the i-th
-// node. In the latter case all nodes are taken to have the smallest of these numbers, with the true total number of
-// ranks. Never throws: for invalid numbers it returns one rank.
+// Returns the topology of a communicator that has ranks_per_node ranks on each of its nodes, or members[i] ranks on the
+// i-th node. In the latter case all nodes are taken to have the smallest of these numbers of ranks, and the total
+// number of ranks is the true one. Never throws: for invalid numbers it returns one rank.
 NcclTopology nccl_topology(const Cluster& cluster, int nodes, int ranks_per_node);
 NcclTopology nccl_topology(const Cluster& cluster, std::span<const int> members);
 
 NcclGraphs nccl_graphs(const NcclTopology& topology);
 
-// The tuning table for given graphs, for example those that a run on a cluster logged.
+// Returns the tuning table for given graphs, for example graphs that a run on a cluster logged.
 NcclTable nccl_table(const NcclTopology& topology, const NcclGraphs& graphs);
 
 NcclModel nccl_model(const NcclTopology& topology);
 
-// NCCL's choice for a collective. bytes is the size of the complete buffer: a rank's result in all_gather, its input in
-// reduce_scatter and all_to_all. NCCL has no model of all_to_all and sends; their time is latency plus bytes / rate
-// (point_to_point.cpp). A shift is a send to the next rank, and takes as long as the slowest of these sends.
+// Returns NCCL's choice for a collective. bytes is the size of the complete buffer: a rank's result in all_gather, its
+// input in reduce_scatter and all_to_all. NCCL has no model of all_to_all and sends; their time is latency plus bytes /
+// rate (point_to_point.cpp). A shift is a send to the next rank by every rank, and takes as long as the slowest of
+// these sends.
 NcclChoice nccl_choose(const NcclModel& model, CollectiveKind kind, Bytes bytes);
 
-// The time that NCCL expects for one algorithm and protocol, microseconds; negative if that combination is not
+// Returns the time that NCCL expects for one algorithm and protocol, microseconds; negative if that combination is not
 // available.
 double nccl_time_us(const NcclModel& model, CollectiveKind kind, NcclAlgorithm a, NcclProtocol p, Bytes bytes);
 
-// NCCL's choice for an all-to-all in which every rank sends bytes / ranks to each other rank.
+// Returns NCCL's choice for an all-to-all in which every rank sends bytes / ranks to each other rank.
 NcclChoice nccl_all_to_all(const NcclModel& model, Bytes bytes);
 
 // The fractions of the bytes of an expert dispatch that are sent if no token is sent twice to the same receiver: a
-// token goes once to every node and once to every rank that has any of its experts, instead of once to each expert.
+// token goes once to every node and once to every rank that has any of the token's experts, instead of once to each
+// expert.
 struct TokenCopies {
   double to_nodes = 1;  // fraction of the bytes that crosses NICs
   double to_ranks = 1;  // fraction of the bytes that crosses NVLink
 };
 
-// Dispatch of tokens to experts in two overlapping stages (DeepEP, HybridEP: Zhao et al. 2025, Insights into
-// DeepSeek-V3, section 4.3): over NICs to the rank at the same position on another node, and from there over NVLink. On
-// the way back from the experts, the results of a token are summed at each stage. Rates are those of NCCL's all-to-all.
+// Returns the time and resources of an all-to-all between tokens and experts in two overlapping stages (DeepEP,
+// HybridEP: Zhao et al. 2025, Insights into DeepSeek-V3, section 4.3): over NICs to the rank at the same position on
+// another node, and from there over NVLink. On the way back from the experts, the results of a token are summed at each
+// stage. Rates are those of NCCL's all-to-all.
 NcclChoice two_stage_all_to_all(const NcclModel& model, Bytes bytes, const TokenCopies& copies);
 
-// The time of a choice after correction by measurements, seconds; nccl_seconds, algorithm and protocol of the choice
-// must be set.
+// Returns the time of a choice after correction by measurements, seconds; nccl_seconds, algorithm and protocol of the
+// choice must be set.
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
 
-// The time that a collective waits in a training step in addition to its own time, seconds: ranks on several nodes do
-// not arrive at the same time, as they do in nccl-tests.
+// Returns the time that a collective waits in a training step in addition to its own time, seconds: ranks on several
+// nodes do not arrive at the same time in a step, while they do in nccl-tests.
 Seconds nccl_late_members(const NcclModel& model, CollectiveKind kind);
 
-// The additional time of each tensor after the first in one coalesced call, without the time of its bytes, seconds.
+// Returns the additional time of each tensor after the first in one coalesced call, without the time of the tensor's
+// bytes, seconds.
 Seconds nccl_next_tensor(const NcclModel& model, CollectiveKind kind);
 
-// The time of one send and its receive, between ranks of the same node or of different nodes.
+// Returns the time and resources of one send and its receive, between ranks of the same node or of different nodes.
 NcclChoice nccl_point_to_point(const NcclModel& model, bool same_node, Bytes bytes);
 
 }  // namespace orrery

@@ -10,26 +10,27 @@ namespace orrery {
 
 namespace {
 
-// Latencies in NCCL's own constants for rings (tuning.cc), us, for LL and Simple: the start of a kernel, and one hop
-// over each type of link. Every further peer costs one LL hop, as small all-to-alls show: 6.6 + 15 * 2.7 = 47.1 us for
-// 16 ranks that communicate only through NICs, measured 47.4 (nccl-tests alltoall_perf, 2 nodes of 8 RTX 6000D, NCCL
-// 2.30.3, 8 KiB).
+// Latencies in microseconds, from NCCL's own constants for rings (tuning.cc), for LL and Simple: the start of a kernel,
+// and one hop over each type of link. Every further peer costs one LL hop, as small all-to-alls show: 6.6 + 15 * 2.7 =
+// 47.1 us for 16 ranks that communicate only through NICs, measured 47.4 (nccl-tests alltoall_perf, 2 nodes of 8 RTX
+// 6000D, NCCL 2.30.3, 8 KiB).
 constexpr double kStartLl = 6.6, kStartSimple = 8.4;
 constexpr double kNvlinkLl = .6, kNvlinkSimple = 3.4, kPcieLl = 1.0, kPcieSimple = 5.7, kNetLl = 2.7, kNetSimple = 14.0;
 
 // Fraction of NCCL's NVLink speed that all-to-all reaches. NVIDIA GTC25 S72583: A100 210 of 240 GB/s, H100 320 of
-// 370.8, B200 640 of 721.8; OCI: GB200, 2 hosts of one rack, 658 of 721.8. These are between .863 and .912.
+// 370.8, B200 640 of 721.8; OCI: GB200, 2 hosts of one rack, 658 of 721.8. These fractions are between .863 and .912.
 constexpr double kNvlinkReached = .88;
 // Fraction of the NICs' speed that sends reach: 46-49 of 50 GB/s per NDR NIC, which NCCL counts as 48
 // (NVIDIA/nccl-tests issues 267 and 290).
 constexpr double kNicReached = .98;
 // Fraction of the NICs' speed that an all-to-all reaches, which shares the fabric with all other traffic: 41-46 GB/s
 // per NIC, which NCCL counts as 48: OCI GB200, 2 racks 45.2, 3 racks 41.9; 2 nodes of RTX 6000D 45.8. The constant is
-// the mean.
+// the mean of these fractions.
 constexpr double kNicReachedByAll = .92;
-// Largest rate over NICs per GPU of an all-to-all with kManyPeers or more peers on other nodes. No measurement with
-// more peers on other nodes than a node has GPUs exceeds 45.2 GB/s a GPU (OCI GB200, 2 racks), even with NICs of 800
-// Gb/s (OCI GB300, 2 racks of 64: 23.8); with 8 such peers the same NICs reach 96.5 (OCI B300, 2 nodes).
+// The largest rate over NICs, GB/s per GPU, of an all-to-all in which a GPU has kManyPeers or more peers on other
+// nodes. No measurement with more peers on other nodes than a node has GPUs exceeds 45.2 GB/s a GPU (OCI GB200, 2
+// racks), even with NICs of 800 Gb/s (OCI GB300, 2 racks of 64: 23.8); with 8 such peers the same NICs reach 96.5 (OCI
+// B300, 2 nodes).
 constexpr double kMostToManyPeers_GBps = 45.2;
 constexpr int kManyPeers = 9;
 
@@ -40,22 +41,22 @@ constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
 constexpr int kMaxSendChannels = 32;
 constexpr int kNetChannels = 2;
 
-// Number of channels to one peer: twice its number of NVLinks, rounded up to a power of two (init.cc); 2 over PCIe and
-// NICs.
+// Returns the number of channels to one peer: over NVLink twice the number of the GPU's NVLinks, rounded up to a power
+// of two (init.cc); over PCIe and NICs 2.
 int channels_to_peer(const NcclTopology& t, bool same_node) {
   if (!same_node || t.nvlink_GBps <= 0) return kNetChannels;
   const auto twice = static_cast<unsigned>(std::lround(2 * t.nvlink_GBps / nccl_link_GBps(t.compute_capability)));
   return static_cast<int>(std::min<unsigned>(kMaxSendChannels, std::bit_ceil(std::max(1U, twice))));
 }
 
-// The rate inside a node, for one pair of GPUs alone or for all pairs at the same time. Over PCIe, all-to-all reaches a
-// quarter: 12 of 48 GB/s on gen 5, 24 of 96 on gen 6 (GTC25 S72583).
+// Returns the rate inside a node, GB/s, for one pair of GPUs alone or for all pairs at the same time (`all`). Over
+// PCIe, all-to-all reaches a quarter of a pair's rate: 12 of 48 GB/s on gen 5, 24 of 96 on gen 6 (GTC25 S72583).
 double local_GBps(const NcclTopology& t, bool all) {
   if (t.nvlink_GBps > 0) return kNvlinkReached * t.nvlink_GBps;
   return all ? t.pcie_GBps / 4 : t.pcie_GBps;
 }
 
-// The rate in GB/s at which a node's NICs send in an all-to-all between nodes.
+// Returns the rate in GB/s at which a node's NICs send in an all-to-all between nodes.
 double far_GBps(const NcclTopology& t) {
   const double reached = kNicReachedByAll * t.nics * t.nic_GBps;
   const int local = t.ranks_per_node(), far = t.ranks - local;

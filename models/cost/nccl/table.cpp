@@ -1,5 +1,6 @@
-// NCCL 2.28.9's tuning table: latency and bandwidth of every algorithm and protocol (src/graph/tuning.cc). Compared
-// with the 862 rows that the library printed for 55 topologies (tests/data/nccl_2.28.9_reference.txt).
+// This file computes NCCL 2.28.9's tuning table: latency and bandwidth of every algorithm and protocol
+// (src/graph/tuning.cc). The table was compared with the 862 rows that the library printed for 55 topologies
+// (tests/data/nccl_2.28.9_reference.txt).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -25,8 +26,8 @@ constexpr Latencies kNvlink = {{{.6, 1.25, 4.0}, {.6, 1.9, 3.4}, {0, 0, 25}, {0,
 constexpr Latencies kPcie = {{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 0}, {0, 0, 0}, {0, 0, 4.0}}};
 constexpr Latencies kNet = {{{5.0, 8.5, 14}, {2.7, 4.0, 14.0}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
 
-// Limits of bandwidth in GB/s, also from ncclTunerConstantsDefaults: rows Volta, Ampere, Hopper, Blackwell; columns 1,
-// 2, more nodes. Limits are per channel except those of LL.
+// Limits of bandwidth in GB/s, also from ncclTunerConstantsDefaults: rows Volta, Ampere, Hopper, Blackwell; columns for
+// 1, 2 and more nodes. Limits are per channel except the limits of LL, which are for all channels.
 using Limits = std::array<std::array<double, 3>, 4>;
 constexpr Limits kLl = {{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
 constexpr Limits kRingLl128 = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 34.6, 73.4}}};
@@ -45,7 +46,8 @@ double limit(const Limits& limits, const NcclTopology& t, std::size_t row) {
 
 double limit(const Limits& limits, const NcclTopology& t) { return limit(limits, t, architecture(t)); }
 
-// The limit of LL. Between nodes it depends only on the host: row 0 of the table is for Intel, row 1 for AMD.
+// Returns the limit of LL. Between nodes the limit depends only on the host: row 0 of the table is for Intel, row 1 for
+// AMD.
 double ll_limit(const NcclTopology& t) {
   const std::size_t host = t.amd_cpu ? 1 : 0;
   return limit(kLl, t, t.nodes == 1 ? architecture(t) : host);
@@ -118,8 +120,8 @@ double ring_bus(const NcclTopology& t, double bus, double channels, P p) {
 double tree_bus(const NcclTopology& t, const NcclGraph& g, double bus, P p) {
   bus = std::min(.92 * bus, g.channels * limit(kTree, t));
   if (p == P::ll) bus = std::min(bus / 3.8, ll_limit(t));
-  // Fraction of the words of an LL128 line that carry data: 120 of 128 bytes; within a node 7/9, which includes the
-  // reduction.
+  // share: the fraction of the words of an LL128 line that carry data: 120 of 128 bytes; within a node 7/9, which
+  // includes the reduction.
   const double share = t.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (p == P::ll128) bus = std::min(bus * share, g.channels * limit(kTreeLl128, t));
   return g.plain_tree ? .85 * bus : bus;
@@ -168,6 +170,7 @@ double latency_us(const NcclTopology& t, const NcclGraph& g, CollectiveKind kind
     case A::pat:
       return base + depth * inter / 3.5 + 2.8 * t.ranks;
     case A::point_to_point:
+    case A::direct:
       break;
   }
   return 0;

@@ -26,8 +26,8 @@ constexpr Picoseconds kNetworkHop = (2'700'000 - 4 * kPcieHop) / 2;
 // Latency of each further switch, that of HDR InfiniBand (github.com/stas00/ml-engineering, network/README.md). It is
 // used for all fabrics, because no figure was found for others.
 constexpr Picoseconds kSpineHop = 600'000;
-// Hops inside a node's host have no latency of their own, because the latency of the PCIe hop is for the complete path.
-// Memory and drives have access times of their own, which are part of an op's cost and not of the route.
+// Latency of hops inside a node's host, which is 0 because the latency of the PCIe hop covers the complete path. Memory
+// and drives have access times of their own, which are part of an op's cost and not of the route.
 constexpr Picoseconds kHostHop = 0;
 
 bool has_nvlink(const Cluster& c) { return c.nvlink_domain > 1 && c.gpu.nvlink_GBps > 0; }
@@ -43,8 +43,8 @@ class ClusterGraph {
  public:
   explicit ClusterGraph(const Cluster& cluster) : c_(cluster) {}
 
-  // Adds the node of a component. A GPU uses the NIC at its own position among the node's NICs, so that the GPUs of one
-  // PCIe switch do not share a NIC.
+  // Adds the graph of the node that a component belongs to. A GPU uses the NIC at its own position among the node's
+  // NICs, so that the GPUs of one PCIe switch do not share a NIC.
   void add_node_of(const Place& end) {
     const std::int64_t node = home(c_, end);
     if (node < 0 || node >= c_.nodes)
@@ -92,7 +92,8 @@ class ClusterGraph {
     }
   }
 
-  // NICs are spread evenly over the PCIe switches; a PCIe slot is taken to be at least as fast as its NIC.
+  // Adds a NIC and its links. NICs are spread evenly over the PCIe switches; a PCIe slot is taken to be at least as
+  // fast as its NIC.
   void add_nic(std::int64_t node, std::int64_t index, std::int64_t count) {
     const double GBps = c_.nic_Gbps / 8 * c_.nics / static_cast<double>(count);
     const Place nic{PlaceKind::nic, node, index}, leaf{PlaceKind::leaf, 0, leaf_of(c_, node)};
@@ -126,7 +127,7 @@ class ClusterGraph {
   std::map<Place, Vertex> vertices_;
 };
 
-// The hop from one vertex of a route to the next.
+// Returns the hop from one vertex of a route to the next.
 const Hop& hop_between(const Graph& graph, Vertex from, Vertex to) { return graph[boost::edge(from, to, graph).first]; }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace orrery {
 
 // The types of component of a cluster that links join. `nvswitch` is the complete NVLink domain, `leaf` the switches
-// below which the network is not oversubscribed. If there are more NICs than GPUs, `nic` is all NICs that one GPU has.
-// `store` is a memory tier behind the host, such as disks.
+// below which the network is not oversubscribed. If there are more NICs than GPUs, `nic` is all NICs of one GPU
+// together. `store` is a memory tier behind the host, such as disks.
 enum class PlaceKind : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, dram, store, nic, leaf, spine };
 
 // One component of a cluster. index is the number within the node for components of a node, and within the cluster for
@@ -27,8 +27,8 @@ struct Place {
 
 std::string to_string(const Place& place);  // "gpu 9", "nic 1.0" (node.index), "leaf 0"
 
-// One direction of a link. GBps is the rate in this direction; from leaf to spine, it is the share of one NIC if all
-// NICs send.
+// One direction of a link. GBps is the rate in this direction; from leaf to spine, GBps is the share of one NIC if all
+// NICs send at the same time.
 struct Hop {
   Place from;
   Place to;
@@ -43,15 +43,15 @@ struct Route {
   Picoseconds latency = 0;
 };
 
-// number of the GPU: GPUs are numbered through the cluster, node by node
+// Returns the place of a GPU. gpu: its number; GPUs are numbered through the cluster, node by node.
 Place gpu_place(const Cluster& cluster, std::int64_t gpu);
 Place dram_place(std::int64_t node);
 Place store_place(std::int64_t node, MemoryTier tier);  // tier: a memory tier behind the host
 
-// The route between two components. Between GPUs it depends only on their distance (same GPU, NVLink domain, node,
-// leaf, cluster) and on whether each shares a PCIe switch with a NIC, so that callers can cache routes by these. Each
-// call builds the graph of the two nodes. Throws Error for components that the cluster does not have, and if there is
-// no route.
+// Returns the route between two components. Between GPUs the route depends only on their distance (same GPU, NVLink
+// domain, node, leaf, cluster) and on whether each shares a PCIe switch with a NIC, so that callers can cache routes by
+// these. Each call builds the graph of the two nodes. Throws Error for components that the cluster does not have, and
+// if there is no route.
 Route route(const Cluster& cluster, const Place& from, const Place& to);
 Route route(const Cluster& cluster, std::int64_t from_gpu, std::int64_t to_gpu);
 

@@ -1,5 +1,5 @@
-// Runs the tests of one source file, named without its extension, on all ranks: `mpi_tests transport_test`. Rank 0
-// reports; the other ranks tell only their failures. One failure on any rank fails the whole run.
+// Runs the tests of one source file, named without its extension, on all ranks: `mpi_tests transport_test`;
+// --gtest_filter selects others. Rank 0 reports; the other ranks tell only their failures. One failure on any rank fails the whole run.
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -45,7 +45,7 @@ std::string tests_of(std::string_view source) {
 int main(int argc, char** argv) {
   const orrery::MpiSession session;
   testing::InitGoogleTest(&argc, argv);
-  if (argc > 1) {
+  if (argc > 1 && testing::GTEST_FLAG(filter) == "*") {
     const std::string filter = tests_of(argv[1]);
     if (filter.empty()) {
       std::cerr << "mpi_tests: no test is in tests/exec/mpi/" << argv[1] << ".cpp" << std::endl;

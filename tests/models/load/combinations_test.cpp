@@ -29,6 +29,9 @@ constexpr const char* kBase =
 
 constexpr const char* kMoe = "{experts: 4, top_k: 2, feed_forward: 64}";
 constexpr const char* kShared = "{experts: 4, top_k: 2, feed_forward: 64, shared_feed_forward: 64, shared_gate: true}";
+constexpr const char* kHashes = "{experts: 4, top_k: 2, feed_forward: 64, hash_layers: 2}";
+constexpr const char* kCompressing =
+    "{q_lora_rank: 16, rope_head_dim: 4, heavy_rate: 16, output_groups: 8, output_rank: 8}";
 constexpr const char* kMla =
     "{q_lora_rank: 16, kv_lora_rank: 16, qk_nope_head_dim: 8, qk_rope_head_dim: 8, v_head_dim: 8}";
 
@@ -73,6 +76,21 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kPostNorms, {{{"model.post_norms", "true"}}}},
       {&kLatent, {{{"model.mla", kMla}}}},
       {&kIndexer, {{{"model.mla", kMla}, {"model.indexer", "{heads: 2, head_dim: 8, top_k: 16}"}}}},
+      {&kCompressed,
+       {{{"model.kv_heads", "1"},
+         {"model.layer_kinds", "[heavily_compressed]"},
+         {"model.compressed_attention", kCompressing}},
+        {{"model.kv_heads", "1"},
+         {"model.layer_kinds", "[windowed, compressed_sparse]"},
+         {"model.indexer", "{heads: 2, head_dim: 8, top_k: 16}"},
+         {"model.compressed_attention", kCompressing}}}},
+      {&kOtherAttention,
+       {{{"model.qk_norm_all", "true"}},
+        {{"model.bias", "true"}},
+        {{"model.positions", "none"}},
+        {{"model.mla", kMla}}}},
+      {&kStreams, {{{"model.hyper_connections", "2"}}, {{"model.hyper_connections", "2"}, {"model.mtp_layers", "1"}}}},
+      {&kHashed, {{{"model.moe", kHashes}}}},
       {&kAttentionGate, {{{"model.attention_gate", "true"}}}},
       {&kRecurrence,
        {{{"model.layer_kinds", "[recurrence, attention]"},
@@ -199,10 +217,15 @@ const std::vector<Values>& ways_of(const Feature& f) {
         {{"strategy.contiguous_activations", "true"}}}},
       {&kExpertOverlap,
        {{{"strategy.overlap.expert", "true"}, {"model.moe", kShared}}, {{"strategy.overlap.expert", "true"}}}},
-      {&kExpertRanks, {experts_over("expert", kMoe), experts_over("expert", kShared), {{"strategy.expert", "2"}}}},
+      {&kExpertRanks,
+       {experts_over("expert", kMoe),
+        experts_over("expert", kShared),
+        experts_over("expert", kHashes),
+        {{"strategy.expert", "2"}}}},
       {&kExpertTensor,
        {experts_over("expert_tensor", kMoe),
         experts_over("expert_tensor", kShared),
+        experts_over("expert_tensor", kHashes),
         {{"strategy.expert_tensor", "2"}}}},
       {&kOffload, {{{"strategy.offload.activations", "cpu"}}, {{"strategy.offload.optimizer.device", "cpu"}}}},
       {&kTiling, {{{"strategy.offload.tiling", "2"}}}},
@@ -239,6 +262,8 @@ const std::vector<Values>& ways_of(const Feature& f) {
         {{"strategy.zero_quantize", "{weights: int8}"}}}},
       {&kFrozenWeights, {{{"model.lora", "{rank: 4}"}}, {{"model.frozen", "[embedding]"}}}},
       {&kNf4, {{{"model.lora", "{rank: 4, weights: nf4}"}}}},
+      {&kOrderOfTraining, {pipeline("dualpipe"), pipeline("pipedream"), pipeline("vocab-1f1b"), pipeline("bpipe")}},
+      {&kGenerates, {{{"generate", "{batch: 32, input: 64, output: 8}"}}}},
       {&kDocuments, {{{"sequence.documents", "{mean: 10}"}}}},
       {&kEightBitStates, {{{"strategy.optimizer.states", "8bit"}}}},
       {&kWholeMatrices, {{{"strategy.optimizer.name", "muon"}}, {{"strategy.optimizer.name", "adafactor"}}}},

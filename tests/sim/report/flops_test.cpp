@@ -127,5 +127,32 @@ TEST(Flops, FurtherPredictionsCountWhole) {
   EXPECT_NEAR((flops(", mtp_layers: 1") - flops("")) / (6 * tokens * (layer + 2 * 64 * 64 + 64 * 256)), 1, 1e-12);
 }
 
+// DeepSeek-V4's parts by hand: low-rank queries, one key, grouped outputs, compressors with two or one products of
+// `runs` keys each, an index in one layer, the weights of four streams before every branch and the head, and a
+// prediction whose layer has a window alone, with a projection of the hidden states in every stream.
+TEST(Flops, CompressedAttentionAndStreamsAreCountedByHand) {
+  const Spec spec = test::spec_of(
+      "name: v4, layers: 3, hidden: 48, heads: 8, kv_heads: 1, head_dim: 16, vocab: 256, feed_forward: 64, "
+      "layer_kinds: [windowed, compressed_sparse, heavily_compressed], compressed_attention: {q_lora_rank: 24, "
+      "rope_head_dim: 4, window: 8, heavy_rate: 16, output_groups: 4, output_rank: 12}, indexer: {heads: 4, head_dim: "
+      "8, top_k: 6}, hyper_connections: 4, mtp_layers: 1",
+      "global_batch: 2", 64);
+  constexpr double kBase = 48 * 24 + 24 * 128 + 48 * 16 + 128 * 12 + 48 * 48, kMlp = 3 * 48 * 64;
+  constexpr double kWeights = 2 * 24 * 4 * 48, kHead = 4 * 4 * 48;
+  constexpr double kSparse = 2 * 48 * 2 * 16 + 24 * 32 + 2 * 48 * 2 * 8 + 48 * 4, kHeavy = 2 * 48 * 16;
+  constexpr double kModel = 3 * (kBase + kMlp + kWeights) + kSparse + kHeavy + kHead + 256 * 48;
+  constexpr double kPrediction = kBase + kMlp + kWeights + kHead + (1 + 4) * 48 * 48 + 256 * 48;
+  double window = 0, sparse = 0, heavy = 0, indexed = 0;
+  for (int t = 1; t <= 64; ++t) {
+    window += std::min(t, 8);
+    sparse += std::min(t / 4, 6);
+    heavy += t / 16;
+    indexed += t / 4;
+  }
+  const double scores = 8 * 2 * 16 * (4 * window + sparse + heavy) + indexed * 4 * 8 / 3;
+  for (const AttentionPairs pairs : {AttentionPairs::masked, AttentionPairs::full})
+    EXPECT_DOUBLE_EQ(model_flops(spec, pairs), 6 * 2 * (64 * (kModel + kPrediction) + scores));
+}
+
 }  // namespace
 }  // namespace orrery

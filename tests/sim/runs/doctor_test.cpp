@@ -23,6 +23,7 @@ MachineFacts whole() {
   f.cores = 8;
   f.room = {65536, kPlenty, kPlenty, kPlenty};
   f.temporary = "/tmp";
+  f.temporary_writable = true;
   f.gpus = 2;
   f.nccl = "/usr/lib/x86_64-linux-gnu/libnccl.so.2";
   f.display = ":0";
@@ -54,6 +55,7 @@ constexpr Want kWants[] = {
     {"/dev/shm", Health::lacking, "--shm-size", [](MachineFacts& f) { f.room.shared = 1 << 20; }},
     {"/dev/shm", Health::lacking, "mount -t tmpfs", [](MachineFacts& f) { f.shared_folder = false; }},
     {"temporary files", Health::lacking, "TMPDIR", [](MachineFacts& f) { f.room.disk = 0; }},
+    {"temporary files", Health::lacking, "make that folder", [](MachineFacts& f) { f.temporary_writable = false; }},
     {"CUDA", Health::absent, "--gpus all", [](MachineFacts& f) { f.gpus = 0; }},
     {"CUDA", Health::lacking, "orrery-cuda", [](MachineFacts& f) { f.cuda_program = ""; }},
     {"CUDA", Health::lacking, "driver", [](MachineFacts& f) { f.cuda_works = false; }},
@@ -62,7 +64,7 @@ constexpr Want kWants[] = {
        f.cuda_works = false;
        f.cuda_said = "/usr/lib/orrery/orrery-rank-cuda: error while loading shared libraries: libcublasLt.so.13: none";
      }},
-    {"NCCL", Health::lacking, "libnccl2", [](MachineFacts& f) { f.nccl = ""; }},
+    {"NCCL", Health::lacking, "libnccl2", [](MachineFacts& f) { f.nccl = "", f.cuda_works = false; }},
     {"NCCL", Health::absent, "libnccl2", [](MachineFacts& f) { f.nccl = "", f.gpus = 0; }},
     {"viewer", Health::absent, "orrery-viewer", [](MachineFacts& f) { f.viewer = ""; }},
     {"display", Health::absent, "--screenshot", [](MachineFacts& f) { f.display = ""; }},

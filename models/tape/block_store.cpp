@@ -1,7 +1,7 @@
 // BlockBuilder: stores activations between forward and backward (cut over the tensor group, or offloaded).
 #include <algorithm>
 
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 namespace {
@@ -15,7 +15,7 @@ Operand operand(BlockBuilder::Id slot, Access access) { return {Scope::own, acce
 
 }  // namespace
 
-// Whether backward reads the values that forward wrote to the buffer.
+// Returns whether backward reads the values that forward wrote to the buffer.
 bool BlockBuilder::is_stored(Id slot) const {
   const auto user = [&](const Recorded& r) { return uses(r.op, slot); };
   const auto back = std::find_if(backward_.begin(), backward_.end(), user);
@@ -37,8 +37,8 @@ void BlockBuilder::insert_before_backward(std::size_t at, Op op) {
   ++block_.input_gradients;
 }
 
-// Cuts the block's input: all tensor ranks hold the same input, and each keeps only its part for backward, which
-// all-gathers the parts.
+// Makes each tensor rank keep only its part of the block's input, which is the same on all tensor ranks, between
+// forward and backward; backward all-gathers the parts.
 BlockBuilder::Id BlockBuilder::cut_input() {
   const Bytes bytes = block_.buffers[kInput].bytes, width = storage_bytes(precision_);
   const Id part = slot("part of the input", bytes / input_parts);
@@ -84,9 +84,10 @@ void BlockBuilder::offload_slot(Id s, Op& release) {
   release.operands.push_back(operand(host, Access::read));
 }
 
-// Offloads stored activations to the host after their last use, and uploads them ahead of backward. An op of the
-// compute lane waits until the offload has ended, then frees the device's buffers. Buffers whose size is known only at
-// run time are not offloaded. If activations are written to a disk, the host's buffers are freed after the write.
+// Offloads stored activations to the host after their last use in forward, and uploads them ahead of backward. An op of
+// the compute lane waits until the offload has ended, then frees the buffers on the device. Buffers whose size is known
+// only at run time are not offloaded. If activations are written to a disk, the buffers on the host are freed after the
+// write.
 void BlockBuilder::offload_stored() {
   Op release = {.name = "activations left", .work = Wait{}};
   std::vector<Id> left;

@@ -1,12 +1,13 @@
-// BlockBuilder: leaves out what backward would do for weights that do not train alone.
+// BlockBuilder for models with frozen weights: it leaves out the backward ops that only frozen weights would need.
 #include <algorithm>
 
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 
-// Whether something is left of an op's results: a weight's gradient, a buffer of another block, or a buffer of this
-// block that a later op reads. Ops that write nothing send gradients on, or wait.
+// Returns whether a backward op is needed. An op is needed if one of its results is a weight's gradient, lies in
+// another block's buffer, or is read by a later op of this block. Ops that write nothing are always needed: they send
+// gradients on, or wait.
 bool BlockBuilder::is_needed(const Op& op, const std::set<Id>& later) const {
   const auto writes = [](const Operand& o) { return o.access != Access::read; };
   const auto read_later = [&](const Operand& o) {
@@ -15,7 +16,8 @@ bool BlockBuilder::is_needed(const Op& op, const std::set<Id>& later) const {
   return std::ranges::none_of(op.operands, writes) || std::ranges::any_of(op.operands, read_later);
 }
 
-// Below the first weight that trains nothing of backward is left, and above it only input gradients of what is frozen.
+// Leaves out unneeded backward ops. Before the first trained weight of the model no backward op remains; after that
+// weight, a frozen weight keeps only the op of its input gradient.
 void BlockBuilder::leave_out_unneeded() {
   if (!is_frozen) return;
   std::set<Id> read;

@@ -1,11 +1,12 @@
-// BlockBuilder: lifetimes of gathered weights, and of gradients that are reduced unit by unit.
+// BlockBuilder: lifetimes of gathered weights, and of gradients that are reduced one unit at a time.
 #include <algorithm>
 
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 
-// A tile's weights are freed after each of their uses, and its gradient is allocated by the one op that makes it.
+// Sets lifetimes of tiles: a tile's weights are freed after each of their uses, and its gradient is allocated by the
+// one op that writes it.
 void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
   for (Recorded& r : pass) {
     for (const Operand o : std::vector<Operand>(r.op.operands)) {
@@ -17,8 +18,9 @@ void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
   }
 }
 
-// Gathered weights are freed after their last use in a pass, or at its end if nothing uses them (an embedding's
-// backward); a unit's gradient is allocated by its first writer and freed by the op that reduces it.
+// Sets lifetimes of a unit's weights and gradient. Gathered weights are freed after their last use in a pass, or at the
+// pass's end if nothing uses them (an embedding's backward). The gradient is allocated by its first writer and freed by
+// the op that reduces it.
 void BlockBuilder::unit_lifetimes() {
   tile_lifetimes(forward_);
   tile_lifetimes(backward_);
@@ -39,7 +41,7 @@ void BlockBuilder::unit_lifetimes() {
     if (block_.frozen_elements > 0) op.frees.push_back({Scope::unit, Access::read, frozen_slot, -1});
   };
   if (weights_ == Scope::unit && frees_gathered && !block_.parameters.empty()) {
-    // If false, the weights are not gathered for backward (Units::gather_for).
+    // runs_back: whether the weights are gathered for backward; as in Units::gather_for.
     const bool runs_back = !backward_.empty() && (!splits_backward || last_use(backward_) != backward_.rend());
     if ((releases_weights_after_forward || !runs_back) && !lends_weights) free_last(forward_);
     if (releases_weights_after_backward && runs_back) free_last(backward_);

@@ -54,7 +54,7 @@ class BlockBuilder {
   // Keeps one result of a recompute region until backward, although the region runs again there; the second run writes
   // that result to a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
-  // Whether gathered weights are freed after forward, and after backward; if no backward op reads them, they are always
+  // Whether gathered weights are freed after forward, and after backward. Weights that no backward op reads are always
   // freed after forward. lends_weights: a later block uses this block's gathered weights; in forward the later block
   // frees them, in backward this block does.
   bool releases_weights_after_forward = false;
@@ -81,6 +81,7 @@ class BlockBuilder {
   std::function<bool(const std::string&)> is_frozen;
   std::function<bool(const std::string&, std::int64_t)> is_nf4;
   Id frozen_slot = 0;
+  bool forward_only = false;  // whether there is no backward, as where text is generated
   bool input_trains = true;
   // Prefix of weights' names, which tells apart the weights of several layers in one block.
   std::string prefix;
@@ -99,7 +100,9 @@ class BlockBuilder {
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
 
   // Adds a function that emits the backward ops of the forward ops emitted last.
-  void on_backward(std::function<void()> f) { tape_.push_back(std::move(f)); }
+  void on_backward(std::function<void()> f) {
+    if (!forward_only) tape_.push_back(std::move(f));
+  }
 
   // contribute() sets the gradient of buffer `of`; if several ops contribute to one buffer, an Add op sums their
   // gradients. gradient() returns that gradient's buffer.

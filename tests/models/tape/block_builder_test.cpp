@@ -1,5 +1,5 @@
 // Blocks: backward derived from forward, recomputed regions, lifetimes derived from uses.
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 #include <gtest/gtest.h>
 

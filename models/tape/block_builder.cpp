@@ -1,4 +1,4 @@
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 #include <algorithm>
 #include <cassert>
@@ -86,7 +86,8 @@ std::vector<std::int32_t> BlockBuilder::tiled_parameter(const std::string& name,
   return list;
 }
 
-// Gives parameters their offsets in the unit: first the weights that are gathered and reduced together, then the tiles.
+// Gives parameters their offsets in their unit: first the weights that are gathered and reduced together, then the
+// tiles, each of which is gathered by itself.
 void BlockBuilder::place_parameters() {
   if (tiles_ == 0 || weights_ != Scope::unit) return;
   std::int64_t offset = 0;
@@ -99,8 +100,8 @@ void BlockBuilder::place_parameters() {
   }
 }
 
-// The operand of a weight or its gradient. If parameters are sharded, a tile's weights and gradients lie in a frame of
-// their own.
+// Returns the operand of a weight or its gradient. If parameters are sharded, a tile's weights and gradients lie in a
+// frame of their own.
 Operand BlockBuilder::weight_operand(std::int32_t parameter, bool gradient) const {
   const std::uint16_t tile = weights_ == Scope::unit ? block_.parameters[parameter].tile : std::uint16_t{0};
   if (gradient) return {gradients_, Access::read_write, gradient_slot_, parameter, Part::all, tile};
@@ -157,7 +158,7 @@ void BlockBuilder::run_backward() {
   for (auto record = tape_.rbegin(); record != tape_.rend(); ++record) (*record)();
 }
 
-// The gradients that an op of backward reads: the block's output gradient, and buffers that backward has written so
+// Returns the gradients that a backward op reads: the block's output gradient, and buffers that backward has written so
 // far.
 std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vector<Recorded>& backward) const {
   std::set<Id> written = {kOutputGradient};
@@ -174,10 +175,10 @@ std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vecto
   return found;
 }
 
-// Before the first backward op that reads a result of a recompute region, the complete region runs again, as a
-// checkpointed function does; regions whose results it reads run before it. A framework calls backward of a
-// checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so no region runs again
-// before the gradients that this first op reads have been computed.
+// Inserts the ops of recompute regions into backward. The complete region runs again before the first backward op that
+// reads one of its results, as a checkpointed function does; regions whose results this region reads run before it. A
+// framework calls backward of a checkpointed function with the gradient of its result (PyTorch:
+// torch/utils/checkpoint.py), so no region runs again before the gradients that this first op reads have been computed.
 void BlockBuilder::insert_recomputation() {
   std::map<Id, int> region_of;  // for each buffer, the number of the recompute region that first writes it
   for (const Recorded& r : forward_) {
@@ -244,7 +245,7 @@ void BlockBuilder::replace(Scope scope, Id slot, Scope with, Id with_slot, std::
   }
 }
 
-// The first and the last op of a pass that use each of the block's buffers.
+// Returns, for each of the block's buffers, the first and the last op of a pass that use it.
 std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& pass) const {
   std::vector<Use> found(block_.buffers.size());
   for (Recorded& r : pass) {
@@ -263,8 +264,8 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
   return found;
 }
 
-// Sets a buffer's lifetime: from its first writer to its last user; a buffer that backward writes anew has one lifetime
-// in forward and one in backward.
+// Sets a buffer's lifetime, from its first writer to its last user. A buffer that backward overwrites without reading
+// has two lifetimes: one in forward and one in backward.
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;
@@ -323,8 +324,8 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
   return std::move(block_);
 }
 
-// Writes the gradient of the input into the preceding block's buffer; if it is the buffer of the output's gradient, it
-// is copied.
+// Makes backward write the gradient of the block's input into the preceding block's buffer. If the gradient of the
+// input is the same buffer as the gradient of the output, it is copied there.
 void BlockBuilder::hand_gradient_on() {
   const auto gradient = gradient_of_.find(kInput);
   if (gradient == gradient_of_.end()) return;
@@ -342,7 +343,8 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   run_backward();
   if (input_trains) hand_gradient_on();
   leave_out_unneeded();
-  // A region that ends the block is recomputed whole, as a checkpointed function is; its recomputed result is not used.
+  // A recompute region that ends the block runs again completely, as a checkpointed function does; the block's output
+  // that it computes again is not used.
   keep(output);
   finish_backward();
   replace(Scope::own, output, Scope::next, kInput, forward_);

@@ -2,7 +2,7 @@
 // schedules).
 #include <algorithm>
 
-#include "models/layers/block_builder.h"
+#include "models/tape/block_builder.h"
 
 namespace orrery {
 namespace {
@@ -11,10 +11,10 @@ bool writes_to(const Operand& o) { return o.access != Access::read; }
 
 }  // namespace
 
-// Whether an op may be moved to the second part of backward. It may if only weight gradients need it (each of its
-// results is a weight gradient, or is read only by moved ops, or by no op) and if no op of the first part overwrites
-// its inputs. An op that writes the input gradient stays in the first part, because the preceding block waits for it;
-// so does an op that reads gathered weights, which are freed after the first part.
+// Returns whether an op may be moved to the second part of backward. It may if only weight gradients need it (each of
+// its results is a weight gradient, or is read only by moved ops, or by no op) and if no op of the first part
+// overwrites its inputs. An op that writes the block's input gradient stays in the first part, because the preceding
+// block waits for that gradient; so does an op that reads gathered weights, which are freed after the first part.
 bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
   const Op& op = backward_[index].op;
   if (op.recompute || std::none_of(op.operands.begin(), op.operands.end(), writes_to)) return false;
@@ -53,9 +53,9 @@ void BlockBuilder::put_weight_gradients_last() {
   for (Recorded& r : parts[1]) backward_.push_back(std::move(r));
 }
 
-// A unit's gradient buffer serves one micro-batch at a time, and passes of other micro-batches run between the two
-// parts of backward. So weight gradients that the first part computes (a norm computes them with its input's gradient)
-// stay in buffers of the block until the second part adds them to the unit's gradient.
+// Keeps weight gradients that the first part of backward computes (a norm computes them together with its input's
+// gradient) in buffers of the block until the second part adds them to the unit's gradient. The unit's gradient buffer
+// serves one micro-batch at a time, and passes of other micro-batches run between the two parts.
 void BlockBuilder::keep_early_gradients(std::vector<bool>& waits) {
   const std::size_t count = backward_.size();
   for (std::size_t i = 0; i < count; ++i) {

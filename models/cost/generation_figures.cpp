@@ -1,0 +1,22 @@
+#include "models/cost/generation_figures.h"
+
+#include <nlohmann/json.hpp>
+
+#include "models/base/data.h"
+
+namespace orrery {
+
+const GenerationFigures& generation_figures() {
+  static const GenerationFigures figures = [] {
+    const nlohmann::json file = nlohmann::json::parse(data_file("fitted.json"));
+    const auto of = [&](const char* key) { return file.at("generation").at("numbers").at(key).get<double>(); };
+    return GenerationFigures{.memory_part = of("memory_part"),
+                             .product_start_us = of("product_start_us"),
+                             .attention_start_us = of("attention_start_us"),
+                             .direct_part = of("direct_part"),
+                             .direct_start_us = of("direct_start_us")};
+  }();
+  return figures;
+}
+
+}  // namespace orrery

@@ -1,0 +1,80 @@
+#include "models/layers/layer_body.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/layers/attention.h"
+#include "models/layers/compressed_attention.h"
+#include "models/layers/experts.h"
+#include "models/layers/generation.h"
+#include "models/layers/hyper_connections.h"
+#include "models/layers/layer_parts.h"
+#include "models/layers/recurrence.h"
+
+namespace orrery {
+
+static std::vector<std::string> only(bool has, const char* product) {
+  return has ? std::vector<std::string>{product} : std::vector<std::string>{};
+}
+
+// A layer whose attention and MLP read the same hidden states.
+static Id parallel_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
+  const Model& m = c.spec.model;
+  const auto normed = pre_norm(b, "attention", x);
+  const auto attended = attention(b, normed, has_window(m, layer), false);
+  const auto both =
+      sum(b, "block sum", attended, mlp(b, m.parallel_norms ? norm(b, "mlp norm", x) : normed, false), c.rows);
+  const auto out = reduce_from_tensor(b, "block output", both, c.rows, m.hidden);
+  std::vector<std::string> biased = only(has_attention_output_bias(m), "attention.output");
+  if (has_mlp_bias(m)) biased.emplace_back("mlp.down");
+  return residual(b, "residual", x, out, biased);
+}
+
+// The input of a branch: the residual stream, or with hyper-connections a sum of several streams.
+static Collapsed branch_input(LayerTape& b, const std::string& name, Id x) {
+  return b.model.hyper_connections ? collapse_streams(b, name, x, false) : Collapsed{x, x};
+}
+
+// The residual stream, or streams, after a branch that read `from`.
+static Id after_branch(LayerTape& b, const std::string& name, Id x, const Collapsed& from, Id branch,
+                       const std::vector<std::string>& biased) {
+  if (!b.model.hyper_connections) return residual(b, name, x, branch, biased);
+  const bool changed = !biased.empty() || b.model.dropout > 0;
+  return mix_streams(b, name, x, changed ? residual(b, name + " branch", std::nullopt, branch, biased) : branch,
+                     from.weights);
+}
+
+// The part of a layer that mixes tokens.
+static Id mixed(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
+  const Model& m = c.spec.model;
+  const Mixer mixer = layer_kind(m, layer).mixer;
+  if (mixer == Mixer::none) return x;
+  const std::string name = mixer == Mixer::recurrence ? "recurrence" : "attention";
+  const Collapsed from = branch_input(b, name, x);
+  const auto normed = pre_norm(b, name, from.hidden);
+  const bool biased = mixer != Mixer::recurrence && has_attention_output_bias(m);
+  const auto y = mixer == Mixer::recurrence ? recurrence(b, normed)
+                 : shares_keys(mixer)       ? compressed_attention(b, normed, mixer)
+                                            : attention(b, normed, has_window(m, layer), true);
+  return after_branch(b, name + " residual", x, from, post_norm(b, name, y), only(biased, "attention.output"));
+}
+
+Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
+  const Model& m = c.spec.model;
+  if (m.parallel_block) return parallel_body(b, c, layer, x);
+  const auto attended = mixed(b, c, layer, x);
+  if (!layer_kind(m, layer).feed_forward) return attended;
+  const Collapsed from = branch_input(b, "mlp", attended);
+  const auto mlp_input = pre_norm(b, "mlp", from.hidden);
+  const bool routed = has_experts(m, layer);
+  const auto out = routed && serves_experts(c.spec) ? served_experts(b, mlp_input)
+                   : routed ? experts(b, mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
+                            : mlp(b, mlp_input, true);
+  // Routed experts add their own biases; the bias of the shared experts' down projection is added here.
+  const bool added = has_mlp_bias(m) && (!routed || m.moe->shared_feed_forward > 0);
+  return after_branch(b, "mlp residual", attended, from, post_norm(b, "mlp", out),
+                      only(added, routed ? "moe.shared.down" : "mlp.down"));
+}
+
+}  // namespace orrery

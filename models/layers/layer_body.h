@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+#include "models/layers/layer_tape.h"
+
+namespace orrery {
+
+// Records the ops of layer number `layer` from its input x to its output: a mixer of tokens and an MLP or experts, each
+// on a branch of the residual stream, or of the streams of hyper-connections.
+Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x);
+
+}  // namespace orrery

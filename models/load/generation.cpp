@@ -1,0 +1,119 @@
+// This file reads the spec's sections `workload` and `generate`: the generation of text in place of a training step.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/load/open_spec.h"
+#include "models/load/reader.h"
+#include "models/spec/generation.h"
+#include "models/spec/sharding.h"
+
+namespace orrery {
+namespace {
+
+constexpr SpecKey kGenerateKeys[] = {
+    {"batch", "sequences that are generated together, over all data ranks", "64"},
+    {"input", "tokens of a prompt", "2048", "", "sequence"},
+    {"output", "tokens that are generated after each prompt", "256"},
+    {"chunk", "most tokens of a prompt that one pass computes; 0: the whole prompt", "8192"},
+    {"kv_precision", "precision of the cached keys and values", "fp8", "fp32 | fp16 | bf16 | fp8",
+     "that of activations"},
+    {"kv_block", "tokens of a block of the cache", "16"},
+    {"memory_fraction", "part of a GPU's memory that weights, cache and working memory may take", "0.9"},
+};
+constexpr std::string_view kKept[] = {"fp32", "fp16", "bf16", "fp8"};
+constexpr std::string_view kWorkloads[] = {"train", "generate"};
+
+constexpr std::int64_t kMostTokens = 100'000'000;
+
+bool is_said(const Spec& spec, std::string_view key) {
+  return std::ranges::any_of(spec.origins, [&](const Origin& o) { return o.key == key && is_given(o); });
+}
+
+}  // namespace
+
+void read_generation(const SpecSection& top, Spec& spec) {
+  const SpecNode* node = top.find("generate");
+  std::string workload = node == nullptr ? "train" : "generate";
+  top.take_word("workload", workload, kWorkloads, node == nullptr ? "default" : "generate is given");
+  if (workload == "train") {
+    if (node != nullptr) top.reader().fail(*node, "generate", "it goes with workload: generate");
+    return;
+  }
+  Generation& g = spec.generation.emplace();
+  g.input = spec.sequence;
+  const SpecSection map(top.reader(), node, "generate", kGenerateKeys);
+  map.take_count("batch", g.batch, kMostTokens);
+  if (!map.take("input", g.input, "sequence") && spec.sequence == 0)
+    throw Error(fmt::format("{}: generate.input: missing; tokens of a prompt", top.reader().path));
+  map.take("output", g.output);
+  map.take("chunk", g.chunk);
+  std::string kept(name_of(g.kv_precision));
+  map.take_word("kv_precision", kept, kKept, "that of activations");
+  g.kv_precision = find_precision(kept);
+  map.take("kv_block", g.kv_block);
+  map.take("memory_fraction", g.memory_fraction);
+}
+
+// A model that generates does not train: its weights have no gradients and states. A pass over a pipeline goes through
+// in as many micro-batches as there are stages, where they divide the sequences.
+void settle_generation(Spec& spec) {
+  if (!spec.generation) return;
+  Generation& g = *spec.generation;
+  Model& m = spec.model;
+  Strategy& s = spec.strategy;
+  spec.sequence = g.chunk > 0 ? std::min(g.chunk, g.input) : g.input;
+  m.frozen.assign(std::begin(kFrozenParts), std::end(kFrozenParts));
+  m.dropout = 0;
+  m.mtp_layers = 0;
+  s.clip = 0;
+  s.sequence_parallel = s.sequence_parallel && is_said(spec, "strategy.sequence_parallel");
+  // Ranks of a tensor group hold all tokens, and all experts among them.
+  if (m.moe && s.tensor > 1 && !is_said(spec, "strategy.expert_tensor"))
+    s.expert_tensor = std::max<std::int64_t>(1, s.tensor / s.expert);
+  const std::int64_t own = g.batch / s.data;
+  if (!is_said(spec, "strategy.micro_batch")) s.micro_batch = own % s.pipeline == 0 ? own / s.pipeline : own;
+  if (!is_said(spec, "strategy.global_batch")) s.global_batch = g.batch;
+  if (!is_said(spec, "generate.kv_precision")) {
+    g.kv_precision = is_eight_bit(s.precision) ? Precision::bf16 : s.precision;
+  }
+  for (Origin& o : spec.origins) {
+    if (o.key == "strategy.micro_batch" && !is_given(o))
+      o.value = fmt::format("{}", s.micro_batch), o.from = "generate.batch";
+    if (o.key == "strategy.global_batch" && !is_given(o))
+      o.value = fmt::format("{}", g.batch), o.from = "generate.batch";
+    if (o.key == "strategy.expert_tensor" && !is_given(o)) o.value = fmt::format("{}", s.expert_tensor);
+    if (o.key == "generate.kv_precision" && !is_given(o)) o.value = name_of(g.kv_precision);
+  }
+}
+
+Broken generation_rules(const Spec& spec) {
+  if (!spec.generation) return {};
+  const Generation& g = *spec.generation;
+  const Strategy& s = spec.strategy;
+  for (const auto& [key, value, least] : {std::tuple("input", g.input, 1), std::tuple("output", g.output, 1),
+                                          std::tuple("chunk", g.chunk, 0), std::tuple("kv_block", g.kv_block, 1)}) {
+    if (value < least || value > kMostTokens)
+      return broken(fmt::format("generate.{}", key), "generate.{}: {} is not between {} and {}", key, value, least,
+                    kMostTokens);
+  }
+  if (!(g.memory_fraction > 0 && g.memory_fraction <= 1))
+    return broken("generate.memory_fraction", "generate.memory_fraction: {} is not above 0 and at most 1",
+                  g.memory_fraction);
+  for (const Origin& o : spec.origins) {
+    if (o.key == "sequence" && is_given(o) && o.value != fmt::format("{}", g.input))
+      return broken("sequence", "sequence: {} is not generate.input: {}; leave it out", o.value, g.input);
+  }
+  if (g.batch % s.data != 0)
+    return broken("generate.batch", "generate.batch: {} is not a multiple of strategy.data: {}", g.batch, s.data);
+  if (s.global_batch != g.batch)
+    return broken("global_batch", "strategy.global_batch: {} is not generate.batch: {}; leave it out", s.global_batch,
+                  g.batch);
+  if (spec.model.moe && s.tensor > 1 && s.expert * s.expert_tensor != s.tensor)
+    return broken("expert",
+                  "strategy.expert: {} x expert_tensor: {} is not tensor: {}, whose ranks have the same tokens",
+                  s.expert, s.expert_tensor, s.tensor);
+  return {};
+}
+
+}  // namespace orrery

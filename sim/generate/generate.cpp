@@ -1,0 +1,105 @@
+#include "sim/generate/generate.h"
+
+#include <algorithm>
+
+#include "models/layers/blocks.h"
+#include "models/plan/repeat_steps.h"
+#include "sim/engine/simulate.h"
+#include "sim/predict/predict.h"
+
+namespace orrery {
+namespace {
+
+Spec pass_spec(const Spec& spec, std::int64_t tokens, std::int64_t cached) {
+  Spec pass = spec;
+  pass.sequence = tokens;
+  pass.generation->cached = cached;
+  return pass;
+}
+
+struct Pass {
+  GeneratedPass made;
+  Plan plan;
+};
+
+// A pipeline that is not emptied between passes adds a pass every D seconds, the difference between two passes and one;
+// a micro-batch's next pass waits until its token has come through all stages.
+Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std::int64_t cached,
+             const std::atomic<bool>* stop) {
+  Prediction p = predict(pass_spec(spec, tokens, cached), profile, false, stop);
+  // Between passes the host schedules, samples and prepares the next one (software.step_us).
+  const double host = spec.software.host.step_us * 1e-6;
+  GeneratedPass made{tokens, cached, p.report.step_time_s + host, std::move(p.report)};
+  if (spec.strategy.pipeline > 1) {
+    const double one = seconds(p.trace.step_time);
+    const double two = seconds(simulate(repeat_steps(p.plan, {false, false}), p.costs.timing, stop).step_time);
+    const auto m = static_cast<double>(p.plan.micro_batches);
+    made.period_s = std::max(two - one, one - (two - one) * (m - 1) / m) + host;
+  }
+  return {std::move(made), std::move(p.plan)};
+}
+
+// The bytes of the state buffers of a class of ranks: weights, or the cache.
+Bytes state_bytes(const Plan& plan, std::size_t slot, bool cache) {
+  Bytes sum = 0;
+  for (const Frame& frame : plan.frames) {
+    const Block& block = plan.blocks[frame.block];
+    if (frame.slot != slot || block.role != BlockRole::state) continue;
+    for (std::size_t s = 0; s < block.buffers.size(); ++s) {
+      if (block.buffers[s].home == MemoryTier::device && (s == kKeysValues) == cache) sum += block.buffers[s].bytes;
+    }
+  }
+  return sum;
+}
+
+// Memory of the rank that needs most. The passes over the prompt need the most working memory.
+GeneratedMemory memory_of(const Spec& spec, const Pass& pass) {
+  const Generation& g = *spec.generation;
+  const MemoryReport& m = pass.made.report.memory;
+  GeneratedMemory most;
+  for (std::size_t c = 0; c < pass.plan.classes.size() && c < m.ranks.size(); ++c) {
+    GeneratedMemory of = {.weights = state_bytes(pass.plan, c, false), .cache = state_bytes(pass.plan, c, true)};
+    of.cache_a_sequence = of.cache * spec.strategy.data / g.batch;
+    of.working = std::max<Bytes>(0, m.ranks[c].device_peak - of.weights - of.cache);
+    if (of.sum() > most.sum()) most = of;
+  }
+  most.capacity = m.capacity;
+  most.allowed = static_cast<Bytes>(g.memory_fraction * static_cast<double>(m.capacity));
+  return most;
+}
+
+std::int64_t largest_batch(const Spec& spec, const GeneratedMemory& m) {
+  const Bytes room = m.allowed - m.weights - m.working;
+  return m.cache_a_sequence == 0 || room < 0 ? 0 : room / m.cache_a_sequence * spec.strategy.data;
+}
+
+}  // namespace
+
+GenerationReport predict_generation(const Spec& spec, Profile profile, const std::atomic<bool>* stop) {
+  const Generation& g = *spec.generation;
+  profile.generates = true;
+  GenerationReport result;
+  const std::int64_t chunk = g.chunk > 0 ? g.chunk : g.input;
+  for (std::int64_t cached = 0; cached < g.input; cached += chunk) {
+    Pass pass = pass_of(spec, profile, std::min(chunk, g.input - cached), cached, stop);
+    result.first_token_s += pass.made.report.step_time_s + spec.software.host.step_us * 1e-6;
+    if (cached == 0) result.memory = memory_of(spec, pass);
+    result.prefill.push_back(std::move(pass.made));
+  }
+  const std::int64_t steps = g.output - 1;  // the prompt's last pass makes the first token
+  if (steps > 0) {
+    for (const std::int64_t done : {std::int64_t{0}, (steps - 1) / 2, steps - 1})
+      result.decode.push_back(pass_of(spec, profile, 1, g.input + done, stop).made);
+    const auto& d = result.decode;
+    result.token_s = (d[0].period_s + 4 * d[1].period_s + d[2].period_s) / 6;
+    const double peak = spec.cluster.gpu.memory_GBps * 1e9;
+    const double read = static_cast<double>(result.memory.weights) + static_cast<double>(result.memory.cache);
+    if (peak > 0) result.bandwidth_share = read / result.token_s / peak;
+  }
+  result.total_s = result.first_token_s + static_cast<double>(steps) * result.token_s;
+  result.tokens_per_s = static_cast<double>(g.batch * g.output) / result.total_s;
+  result.largest_batch = largest_batch(spec, result.memory);
+  return result;
+}
+
+}  // namespace orrery

@@ -1,0 +1,125 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/generate/generate.h"
+#include "sim/print/table.h"
+#include "sim/print/text.h"
+
+namespace orrery {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json pass_json(const GeneratedPass& pass) {
+  return {{"tokens", pass.tokens},
+          {"cached", pass.cached},
+          {"period_s", pass.period_s},
+          {"step", json::parse(to_json(pass.report))}};
+}
+
+json passes_json(const std::vector<GeneratedPass>& passes) {
+  json list = json::array();
+  for (const GeneratedPass& pass : passes) list.push_back(pass_json(pass));
+  return list;
+}
+
+std::string memory_line(const GenerationReport& r, const Style& style) {
+  const GeneratedMemory& m = r.memory;
+  const auto text = [](Bytes bytes) { return memory_text(static_cast<double>(bytes)); };
+  const std::string needs =
+      fmt::format("{} a GPU: weights {}, keys and values {} ({} a sequence), working memory {}", text(m.sum()),
+                  text(m.weights), text(m.cache), text(m.cache_a_sequence), text(m.working));
+  if (m.fits()) return needs + fmt::format("; fits {} of {}", text(m.allowed), text(m.capacity));
+  return warning(fmt::format("DOES NOT FIT {} of {}: {}; at most {} sequences", text(m.allowed), text(m.capacity),
+                             needs, r.largest_batch),
+                 style);
+}
+
+// The passes, with the shares of their times of each kind that takes a hundredth or more.
+Table passes_table(const GenerationReport& r) {
+  Table table{{{"pass", "", Align::left},
+               {"tokens a", "sequence"},
+               {"cached", "tokens"},
+               {"time", "ms"},
+               {"spent on", "", Align::left}},
+              {}};
+  const auto add = [&](const char* name, const GeneratedPass& pass) {
+    std::string spent;
+    for (int k = 0; k < kTimeKinds; ++k) {
+      const double share = pass.report.time_s[static_cast<std::size_t>(k)] / pass.report.step_time_s;
+      if (share >= .01)
+        spent +=
+            fmt::format("{}{} {}", spent.empty() ? "" : ", ", name_of(static_cast<TimeKind>(k)), percent_text(share));
+    }
+    std::replace(spent.begin(), spent.end(), '_', ' ');
+    table.rows.push_back({name, fmt::format("{}", pass.tokens), fmt::format("{}", pass.cached),
+                          fmt::format("{:.3f}", pass.period_s * 1e3), spent});
+  };
+  add("prefill", r.prefill.front());
+  if (r.prefill.size() > 1) add("prefill, last", r.prefill.back());
+  if (!r.decode.empty()) add("decode, first", r.decode.front());
+  if (r.decode.size() > 2) add("decode, middle", r.decode[1]);
+  if (r.decode.size() > 1) add("decode, last", r.decode.back());
+  return table;
+}
+
+}  // namespace
+
+std::string to_json(const Spec& spec, const GenerationReport& r) {
+  const Generation& g = *spec.generation;
+  const auto batch = static_cast<double>(g.batch), gpus = static_cast<double>(spec.gpus);
+  const json root = {{"schema", "orrery.generation/1"},
+                     {"source", "simulated"},
+                     {"batch", g.batch},
+                     {"input", g.input},
+                     {"output", g.output},
+                     {"ttft_s", r.first_token_s},
+                     {"tpot_s", r.token_s},
+                     {"total_s", r.total_s},
+                     {"tokens_per_s", r.tokens_per_s},
+                     {"tokens_per_s_per_gpu", r.tokens_per_s / gpus},
+                     {"tokens_per_s_per_user", r.token_s > 0 ? 1 / r.token_s : 0},
+                     {"prefill_tokens_per_s", batch * static_cast<double>(g.input) / r.first_token_s},
+                     {"mfu", r.prefill.front().report.mfu},
+                     {"mbu", r.bandwidth_share},
+                     {"largest_batch", r.largest_batch},
+                     {"memory",
+                      {{"capacity_bytes", r.memory.capacity},
+                       {"allowed_bytes", r.memory.allowed},
+                       {"fits", r.memory.fits()},
+                       {"weights_bytes", r.memory.weights},
+                       {"cache_bytes", r.memory.cache},
+                       {"cache_bytes_per_sequence", r.memory.cache_a_sequence},
+                       {"working_bytes", r.memory.working}}},
+                     {"prefill", passes_json(r.prefill)},
+                     {"decode", passes_json(r.decode)}};
+  return root.dump(2) + "\n";
+}
+
+std::string generation_text(const Spec& spec, const GenerationReport& r, const Style& style) {
+  const Generation& g = *spec.generation;
+  const auto gpus = static_cast<double>(spec.gpus), batch = static_cast<double>(g.batch);
+  std::string text = fmt::format("{} generates {} x {} tokens from prompts of {} on {} x {}\n\n", spec.model.name,
+                                 g.batch, g.output, g.input, spec.gpus, spec.cluster.gpu.name);
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("  {:<20} {}\n", name, value);
+  };
+  line("first token", fmt::format("{} after {} tokens, {} a second", time_text(r.first_token_s),
+                                  grouped(batch * static_cast<double>(g.input)),
+                                  grouped(batch * static_cast<double>(g.input) / r.first_token_s)));
+  if (r.token_s > 0)
+    line("each further token",
+         fmt::format("{}, {} tokens/s a sequence, {} of the memory bandwidth", time_text(r.token_s),
+                     grouped(1 / r.token_s), percent_text(r.bandwidth_share)));
+  line("all", fmt::format("{}, {} tokens/s, {} a GPU", time_text(r.total_s), grouped(r.tokens_per_s),
+                          grouped(r.tokens_per_s / gpus)));
+  line("memory", memory_line(r, style));
+  line("largest batch", fmt::format("{} sequences", grouped(static_cast<double>(r.largest_batch))));
+  text += "\n" + print(passes_table(r), "  ", style.columns);
+  for (const std::string& remark : r.prefill.front().report.remarks) text += fmt::format("  {}\n", remark);
+  return text;
+}
+
+}  // namespace orrery

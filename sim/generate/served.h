@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/print/text.h"
+
+namespace orrery {
+
+// One measured figure of an inference stack: what was served on what, and what came out. seconds of a token or of the
+// first token, or tokens a second, as `metric` says.
+struct ServedRow {
+  std::string id, source, mode, framework, model, gpu, precision, products, cache;  // products, cache: their precision
+  std::int64_t gpus = 1, tensor = 1, pipeline = 1, attention_data = 1, expert = 0;
+  std::int64_t input = 0, output = 0, batch = 0, concurrency = 0, requests = 0;
+  std::string metric;
+  std::vector<double> value;
+};
+
+// The prediction of a row: `figures` in the row's own units; `refused`: why there is none.
+struct ServedCase {
+  const ServedRow* row = nullptr;
+  struct Figure {
+    std::string_view name;
+    double predicted = 0, measured = 0;
+    double ratio() const { return predicted / measured; }
+  };
+  std::vector<Figure> figures;
+  std::string refused;
+};
+
+// Reads a list of rows (docs/guide.md says which keys). Throws Error naming file and row.
+std::vector<ServedRow> read_served(const std::string& path);
+// Predicts a row: a static batch; a prompt or a token alone; as many sequences as fit (offline); or a fixed number of
+// requests under way, each of whose tokens also waits for its share of the others' prompts.
+ServedCase predict_served(const ServedRow& row);
+
+// Errors by figure, stack and GPU, and the reasons of refusals with their counts; the same as JSON, with every row.
+std::string served_text(const std::vector<ServedCase>& cases, const Style& style);
+std::string served_json(const std::vector<ServedCase>& cases);
+
+}  // namespace orrery

@@ -1,0 +1,93 @@
+#include "models/layers/generation.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+
+namespace orrery {
+namespace {
+
+Spec layers_spec(std::string_view model, std::string_view generate, std::string_view strategy, std::int64_t gpus = 4,
+                 std::string_view software = "vllm") {
+  return parse_spec(fmt::format("{{model: {}, workload: generate, generate: {}, cluster: {{node: dgx-h100, nodes: 2}}, "
+                                "gpus: {}, software: {}, strategy: {}}}",
+                                model, generate, gpus, software, strategy),
+                    "t.yaml");
+}
+
+// The floating-point operations of all ranks in a pass.
+double flops_of(const Spec& spec) {
+  const Plan plan = make_plan(spec);
+  double sum = 0;
+  for (const RankClass& slot : plan.classes) {
+    for (TaskId t = slot.begin; t < slot.end; ++t)
+      sum += static_cast<double>(slot.multiplicity) * cost_of(plan.op_of(t).work, plan.element_bytes).flops;
+  }
+  return sum;
+}
+
+double attention_flops(const Spec& spec) {
+  const Plan plan = make_plan(spec);
+  double sum = 0;
+  for (const RankClass& slot : plan.classes) {
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      if (std::holds_alternative<FlashAttention>(plan.op_of(t).work))
+        sum += static_cast<double>(slot.multiplicity) * cost_of(plan.op_of(t).work, plan.element_bytes).flops;
+    }
+  }
+  return sum;
+}
+
+std::vector<std::string> forward_of_layers(const Spec& spec) {
+  const Plan plan = make_plan(spec);
+  std::vector<std::string> names;
+  for (const Block& block : plan.blocks) {
+    if (block.role != BlockRole::layer) continue;
+    for (const std::uint32_t op : block.forward) names.push_back(plan.ops[op].name);
+  }
+  return names;
+}
+
+// Prefill has the ops of a training step's forward, and the copy into the cache.
+TEST(GenerationLayers, PrefillIsTheForwardOfTraining) {
+  const Spec spec = layers_spec("llama-3.2-1b", "{batch: 2, input: 512}", "{tensor: 4}", 4, "orrery");
+  const Spec training = parse_spec(
+      "{model: llama-3.2-1b, sequence: 512, cluster: {node: dgx-h100, nodes: 1}, gpus: 4, software: orrery, "
+      "strategy: {tensor: 4, sequence_parallel: false, micro_batch: 2, global_batch: 2}}",
+      "t.yaml");
+  std::vector<std::string> names = forward_of_layers(spec);
+  EXPECT_EQ(std::erase(names, "keys and values to the cache"), 1U);
+  EXPECT_EQ(names, forward_of_layers(training));
+}
+
+// A prompt in chunks has the work of the whole prompt, but for the logits that each chunk ends with.
+TEST(GenerationLayers, ChunksAddUpToThePrompt) {
+  Spec spec = layers_spec("llama-3.2-1b", "{batch: 1, input: 2048}", "{tensor: 2}", 2);
+  const double whole = attention_flops(spec);
+  for (const std::int64_t chunk : {256, 512, 1024}) {
+    double sum = 0;
+    for (std::int64_t cached = 0; cached < 2048; cached += chunk) {
+      spec.sequence = chunk;
+      spec.generation->cached = cached;
+      sum += attention_flops(spec);
+    }
+    EXPECT_NEAR(sum / whole, 1, 0.001) << chunk;
+  }
+}
+
+// The work does not depend on how it is cut over ranks.
+TEST(GenerationLayers, WorkIsTheSameOverTensorAndPipelineRanks) {
+  const auto flops = [](std::string_view strategy, std::int64_t gpus) {
+    return flops_of(layers_spec("llama-3.1-8b", "{batch: 8, input: 256, output: 8}", strategy, gpus));
+  };
+  const double one = flops("{}", 1);
+  EXPECT_NEAR(flops("{tensor: 4}", 4) / one, 1, 0.01);
+  EXPECT_NEAR(flops("{pipeline: 4}", 4) / one, 1, 0.01);
+  EXPECT_NEAR(flops("{data: 4}", 4) / one, 1, 0.01);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,50 @@
+#include "models/spec/generation.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "models/load/load_spec.h"
+
+namespace orrery {
+namespace {
+
+Spec caching_spec(std::string_view model, std::int64_t tensor) {
+  return parse_spec(
+      fmt::format("{{model: {}, generate: {{input: 64}}, cluster: {{node: dgx-h100, nodes: 2}}, gpus: {}, "
+                  "strategy: {{tensor: {}}}}}",
+                  model, tensor, tensor),
+      "t.yaml");
+}
+
+TEST(CachedBytes, AreKeysAndValuesOfTheRanksHeads) {
+  EXPECT_EQ(cached_bytes(caching_spec("llama-3.1-8b", 1), 0), 2 * 8 * 128 * 2);
+  EXPECT_EQ(cached_bytes(caching_spec("llama-3.1-8b", 4), 0), 2 * 2 * 128 * 2);
+  EXPECT_EQ(cached_bytes(caching_spec("llama-3.1-8b", 16), 0), 2 * 1 * 128 * 2);  // two ranks hold each head
+  Spec narrow = caching_spec("llama-3.1-8b", 1);
+  narrow.generation->kv_precision = Precision::fp8;
+  EXPECT_EQ(cached_bytes(narrow, 0), 2 * 8 * 128);
+}
+
+TEST(CachedBytes, AreTheCompressedVectorOfLatentAttention) {
+  for (const std::int64_t tensor : {1, 8})
+    EXPECT_EQ(cached_bytes(caching_spec("deepseek-v3", tensor), 0), (512 + 64) * 2);
+}
+
+TEST(CachedTokens, AreWholeBlocksAndAtMostTheWindow) {
+  const Spec spec = caching_spec("llama-3.1-8b", 1);
+  EXPECT_EQ(cached_tokens(spec, 0, 1), 16);
+  EXPECT_EQ(cached_tokens(spec, 0, 1024), 1024);
+  EXPECT_EQ(cached_tokens(spec, 0, 1025), 1040);
+  const Spec windowed = caching_spec("gemma-2-9b", 1);
+  std::int64_t layers = 0;
+  for (std::int64_t layer = 0; layer < windowed.model.layers; ++layer) {
+    const bool window = has_window(windowed.model, layer);
+    EXPECT_EQ(cached_tokens(windowed, layer, 8192), window ? 4096 + 16 : 8192) << layer;
+    layers += window ? 1 : 0;
+  }
+  EXPECT_EQ(layers, windowed.model.layers / 2);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,105 @@
+#include "sim/generate/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/layers/blocks.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "sim/predict/predict.h"
+
+namespace orrery {
+namespace {
+
+Spec generation(std::string_view model, std::string_view generate, std::string_view strategy, std::int64_t gpus = 4,
+                std::string_view software = "vllm") {
+  return parse_spec(fmt::format("{{model: {}, workload: generate, generate: {}, cluster: {{node: dgx-h100, nodes: 2}}, "
+                                "gpus: {}, software: {}, strategy: {}}}",
+                                model, generate, gpus, software, strategy),
+                    "t.yaml");
+}
+
+GenerationReport predicted(const Spec& spec) { return predict_generation(spec, profile_for(spec, "")); }
+
+// 2 L max(g / t, 1) d w bytes a token.
+TEST(Generation, CacheHoldsKeysAndValuesOfEveryToken) {
+  for (const std::int64_t tensor : {1, 2, 4, 8}) {
+    const Spec spec = generation("llama-3.1-8b", "{batch: 8, input: 1000, output: 24, kv_block: 16}",
+                                 fmt::format("{{tensor: {}}}", tensor), tensor);
+    EXPECT_EQ(predicted(spec).memory.cache_a_sequence, 2 * 32 * (8 / tensor) * 128 * 2 * 1024);
+  }
+  const Spec narrow = generation("llama-3.1-8b", "{batch: 8, input: 1000, output: 24, kv_precision: fp8}", "{}", 1);
+  EXPECT_EQ(predicted(narrow).memory.cache_a_sequence, 2 * 32 * 8 * 128 * 1024);
+  // Latent attention: the compressed vector and the rotary part of the key, whole on every tensor rank.
+  const Spec latent =
+      generation("deepseek-v3", "{batch: 8, input: 1000, output: 24}", "{tensor: 8, precision: fp8}", 8);
+  EXPECT_EQ(predicted(latent).memory.cache_a_sequence, 61 * (512 + 64) * 2 * 1024);
+}
+
+TEST(Generation, WeightsAreAsWideAsTheirProducts) {
+  const auto weights = [](std::string_view precision) {
+    return static_cast<double>(predicted(generation("llama-3.1-70b", "{batch: 8, input: 128, output: 8}",
+                                                    fmt::format("{{tensor: 8, precision: {}}}", precision), 8))
+                                   .memory.weights);
+  };
+  EXPECT_NEAR(weights("bf16"), 70.554e9 * 2 / 8, 1e8);
+  const double ends = 2 * 128256 * 8192.0;  // the embedding and the output stay in 16 bits
+  EXPECT_NEAR(weights("fp8"), (70.554e9 + ends) / 8, 1e8);
+}
+
+// A pass reads the weights and the cache at least once: step >= (weights + cache) / bandwidth. Embeddings are looked
+// up.
+TEST(Generation, PassIsNotFasterThanItsBytes) {
+  for (const std::string_view model : {"llama-3.1-8b", "llama-3.1-70b", "qwen3-32b"}) {
+    const Spec spec = generation(model, "{batch: 64, input: 4096, output: 512}", "{tensor: 8}", 8);
+    const GenerationReport report = predicted(spec);
+    const double table = static_cast<double>(spec.model.vocab * spec.model.hidden * 2) / 8;
+    const double bytes = static_cast<double>(report.memory.weights) - table +
+                         static_cast<double>(report.memory.cache_a_sequence * 64) * 4096 / (4096 + 512);
+    EXPECT_GT(report.decode.front().period_s, bytes / 3.35e12) << model;
+    EXPECT_LT(report.decode.front().period_s, 3 * bytes / 3.35e12 + 0.004) << model;
+    EXPECT_LE(report.bandwidth_share, 1);
+  }
+}
+
+TEST(Generation, TimesGrowWithContextAndBatch) {
+  const auto report = [](std::int64_t batch, std::int64_t input) {
+    return predicted(
+        generation("llama-3.1-8b", fmt::format("{{batch: {}, input: {}, output: 64}}", batch, input), "{}", 1));
+  };
+  EXPECT_LT(report(8, 1024).token_s, report(64, 1024).token_s);
+  EXPECT_LT(report(64, 1024).token_s, report(64, 8192).token_s);
+  EXPECT_LT(report(1, 1024).first_token_s, report(1, 4096).first_token_s);
+  const GenerationReport r = report(64, 1024);
+  EXPECT_LE(r.decode[0].period_s, r.decode[1].period_s);
+  EXPECT_LE(r.decode[1].period_s, r.decode[2].period_s);
+  EXPECT_DOUBLE_EQ(r.total_s, r.first_token_s + 63 * r.token_s);
+}
+
+// The largest batch fits, and one more sequence does not.
+TEST(Generation, LargestBatchIsTheLastThatFits) {
+  const auto fits = [](std::int64_t batch) {
+    const GenerationReport r = predicted(
+        generation("llama-3.1-8b", fmt::format("{{batch: {}, input: 2048, output: 64, chunk: 64}}", batch), "{}", 1));
+    return std::pair(r.memory.fits(), r.largest_batch);
+  };
+  const std::int64_t largest = fits(64).second;
+  EXPECT_GT(largest, 100);
+  EXPECT_FALSE(fits(2 * largest).first);
+  EXPECT_TRUE(fits(largest / 2).first);
+}
+
+// With few tokens most experts are not chosen, and their weights are not read.
+TEST(Generation, FewTokensReadFewExperts) {
+  const auto token_s = [](std::int64_t batch) {
+    return predicted(
+               generation("mixtral-8x7b", fmt::format("{{batch: {}, input: 128, output: 8}}", batch), "{tensor: 4}", 4))
+        .token_s;
+  };
+  EXPECT_LT(token_s(1), 0.6 * token_s(64));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,73 @@
+#include "sim/generate/served.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+// A file of rows that is removed at the end.
+class ServedFile : public testing::Test {
+ protected:
+  std::vector<ServedRow> read(const std::string& text) {
+    std::ofstream(path_) << text;
+    return read_served(path_.string());
+  }
+  ~ServedFile() override { std::filesystem::remove(path_); }
+
+ private:
+  std::filesystem::path path_ = std::filesystem::path(testing::TempDir()) / "served_test.json";
+};
+
+constexpr const char* kRows = R"([
+  {"id": "static", "mode": "static batch", "framework": "TensorRT-LLM 0.9", "model": "llama-2-70b", "gpu": "h100-sxm",
+   "gpus": 4, "tensor": 4, "pipeline": 1, "precision": "fp8", "batch": 64, "isl": 128, "osl": 128,
+   "metric": "output tokens/s per GPU", "value": 1000},
+  {"id": "prompt", "mode": "prefill alone, batch 1", "framework": "TensorRT-LLM 0.9", "model": "llama-2-70b",
+   "gpu": "h100-sxm", "gpus": 8, "tensor": 8, "precision": "fp8", "batch": 1, "isl": 2048, "osl": 1,
+   "metric": "first token latency, ms", "value": 85.1},
+  {"id": "online", "mode": "online, fixed concurrency, one pool", "framework": "vllm 0.11", "model": "qwen3-32b",
+   "gpu": "h100-sxm", "gpus": 2, "tensor": 2, "precision": "bf16", "isl": 1024, "osl": 1024, "concurrency": 16,
+   "metric": "mean TTFT ms, mean TPOT ms", "value": [300, 20]},
+  {"id": "offline", "mode": "offline max throughput, in-flight batching", "framework": "TensorRT-LLM 1.0",
+   "model": "llama-3.1-8b", "gpu": "h200-sxm", "gpus": 1, "precision": "fp8", "isl": 128, "osl": 128,
+   "requests": 30000, "metric": "output tokens/s, all GPUs", "value": 30000},
+  {"id": "unknown", "mode": "static batch", "framework": "other 1", "model": "llama-2-7b", "gpu": "h100-sxm",
+   "precision": "fp8", "batch": 8, "isl": 128, "osl": 128, "metric": "output tokens/s per GPU", "value": 1}])";
+
+TEST_F(ServedFile, EveryKindOfRowIsPredicted) {
+  const std::vector<ServedRow> rows = read(kRows);
+  ASSERT_EQ(rows.size(), 5U);
+  std::vector<ServedCase> cases;
+  for (const ServedRow& row : rows) cases.push_back(predict_served(row));
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(cases[i].refused, "") << rows[i].id;
+    ASSERT_EQ(cases[i].figures.size(), rows[i].id == "online" ? 2U : 1U) << rows[i].id;
+    // The right order of magnitude; how near predictions come, `orrery validate --served` says.
+    EXPECT_GT(cases[i].figures[0].ratio(), 0.5) << rows[i].id;
+    EXPECT_LT(cases[i].figures[0].ratio(), 2) << rows[i].id;
+  }
+  EXPECT_EQ(cases[4].refused, "stack other is not built in");
+}
+
+TEST_F(ServedFile, SaysWhatIsWrongAndWhere) {
+  const auto refusal = [&](const std::string& text) {
+    try {
+      read(text);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal("{").find("served_test.json"), std::string::npos);
+  EXPECT_NE(refusal(R"([{"id": "a", "metric": "x"}])").find("value"), std::string::npos);
+  EXPECT_NE(refusal(R"([{"id": "a", "metric": "x", "value": "y"}])").find("value"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery
