@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::string_view kStepName = "ProfilerStep#";
 constexpr std::size_t kMostProcesses = 1 << 15;
+constexpr std::size_t kMostCategories = 1000;
+// Greatest nanosecond of a trace, in the year 2096: the difference of two times fits in 64 bits.
+constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
 
 // Sorts of events, by the category. PyTorch 1.12 and older write "Kernel", "Memcpy", "Operator" and "Runtime".
 enum class EventSort : std::uint8_t { none, kernel, copy, wait, operation, annotation, launch };
@@ -75,6 +78,8 @@ class TraceCollector {
       memory(e);
     } else if (phase == 'C' && e.name == "memory") {
       counter(e);
+    } else {
+      leave_out(e);
     }
   }
 
@@ -101,16 +106,29 @@ class TraceCollector {
     constexpr auto kMost_ns = static_cast<std::int64_t>(sensible::kMostMicroseconds) * 1000;
     std::int64_t duration = 0;
     if (!trace_time_of(e.ts, times.begin) || !trace_time_of(e.duration, duration)) return false;
+    if (times.begin < -kLatest_ns || times.begin > kLatest_ns || duration < 0 || duration > kMost_ns) return false;
     times.end = times.begin + duration;
-    return duration >= 0 && duration <= kMost_ns;
+    return true;
+  }
+
+  // Counts an event that adds nothing to the summary: by its category or, if it has none, by its phase.
+  void leave_out(const TraceEvent& e, std::string_view reason = {}) {
+    std::string what = !e.category.empty() ? unescaped(e.category)
+                       : e.phase == "i"    ? "instant"
+                       : e.phase == "C"    ? "counter"
+                                           : "no category";
+    if (!reason.empty()) what += fmt::format(" {}", reason);
+    if (records_.left_out.size() >= kMostCategories && !records_.left_out.contains(what)) what = "other categories";
+    ++records_.left_out[what];
   }
 
   void complete(const TraceEvent& e) {
     const EventSort sort = event_sort_of(e.category);
-    if (sort == EventSort::none) return;
+    if (sort == EventSort::none) return leave_out(e);
     Times times;
     if (!times_of(e, times)) {
-      if (sort == EventSort::kernel || sort == EventSort::copy) ++records_.untimed;
+      if (sort != EventSort::kernel && sort != EventSort::copy) return leave_out(e, "without a time");
+      ++records_.untimed;
       return;
     }
     switch (sort) {
@@ -122,8 +140,9 @@ class TraceCollector {
       case EventSort::annotation:
         return operation(e, times, sort);
       default:
-        if (const std::uint32_t id = record_id(e.args.correlation); id != 0)
-          records_.launches.push_back({times.begin, times.end, id, thread_of(e)});
+        const std::uint32_t id = record_id(e.args.correlation);
+        if (id == 0) return leave_out(e, "without an id");
+        records_.launches.push_back({times.begin, times.end, id, thread_of(e)});
     }
   }
 

@@ -1,5 +1,6 @@
 #include "sim/summary/event.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "models/base/error.h"
@@ -7,6 +8,8 @@
 
 namespace orrery {
 namespace {
+
+constexpr std::size_t kLongestStep = std::size_t{16} << 20;
 
 // Compares a key with a literal; the length is a compile-time constant, so that the compiler emits no function call.
 template <std::size_t size>
@@ -95,10 +98,14 @@ class TraceFileReader {
     throw Error(stream_.place() + ": the file is cut short here; copy or record it again");
   }
 
-  // Reads on: makes the window longer; throws Error at the end of the file.
+  // Reads on: makes the window longer; throws Error at the end of the file. A long window grows by more than a piece,
+  // since whole() reads a value from its begin again.
   void more() {
+    const std::size_t wanted = std::min(2 * stream_.window().size(), stream_.window().size() + kLongestStep);
     if (readers_.piece) readers_.piece();
     if (!stream_.more()) cut_short();
+    while (stream_.window().size() < wanted && stream_.more()) {
+    }
   }
 
   // Consumes blanks, and returns the next character; '\0' at the end of the file.

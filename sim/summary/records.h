@@ -64,9 +64,10 @@ struct ProcessRecord {
 
 struct TraceRecords {
   std::int64_t events = 0;
-  std::int64_t untimed = 0;          // number of kernels that are left out because they have no time
-  std::optional<std::int64_t> rank;  // rank that wrote the file, if the file says so
-  std::string device;                // name of the GPU: "NVIDIA H100 80GB HBM3"
+  std::int64_t untimed = 0;                      // number of kernels that are left out because they have no time
+  std::map<std::string, std::int64_t> left_out;  // number of other events of which nothing is summed, by category
+  std::optional<std::int64_t> rank;              // rank that wrote the file, if the file says so
+  std::string device;                            // name of the GPU: "NVIDIA H100 80GB HBM3"
   std::vector<ProcessRecord> processes;
   std::deque<KernelRecord> kernels;
   std::deque<LaunchRecord> launches;

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <zlib.h>
-
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sim/summary/read_ahead.h"
 
 namespace orrery {
 
@@ -26,7 +25,7 @@ class TraceStream {
   void make_room();
 
   std::string path_;
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
+  ReadAhead file_;
   std::vector<char> buffer_;
   std::size_t from_ = 0, to_ = 0;
   std::size_t lines_ = 0;  // number of line breaks in the text that has left the buffer

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "models/base/error.h"
 #include "models/trace/json_scan.h"
 #include "sim/summary/collect.h"
 #include "sim/summary/kernel_name.h"
@@ -31,6 +32,7 @@ class TraceSummer {
     summary_.files.push_back(path);
     summary_.events += records.events;
     summary_.untimed += records.untimed;
+    for (const auto& [what, count] : records.left_out) summary_.left_out[what] += count;
     const auto& kernels = records.kernels;
     for (std::size_t first = 0; first < kernels.size();) {
       std::size_t end = first;
@@ -72,6 +74,8 @@ class TraceSummer {
 
   void add_kernel(const KernelRecord& k, RankTotal& rank) {
     const std::int64_t time = k.end - k.begin;
+    if (time > INT64_MAX - summary_.time)
+      throw Error(rank.file + ": its kernels last longer than three hundred years in all; the file is damaged");
     ++rank.kernels;
     rank.tied += k.tie != Tie::none;
     ++summary_.kernels;

@@ -44,8 +44,9 @@ struct OperatorTotal {
 struct TraceSummary {
   std::vector<std::string> files;
   std::int64_t events = 0, kernels = 0, untimed = 0;
-  std::int64_t time = 0;                   // durations of all kernels and copies
-  std::array<std::int64_t, kTies> ties{};  // [Tie]: number of kernels tied in this way
+  std::map<std::string, std::int64_t> left_out;  // number of events of which nothing is summed, by category
+  std::int64_t time = 0;                         // durations of all kernels and copies
+  std::array<std::int64_t, kTies> ties{};        // [Tie]: number of kernels tied in this way
   std::vector<RankTotal> ranks;
   std::array<ClassTotal, kKernelClasses> classes{};
   std::vector<KernelTotal> by_kernel;      // all kernels by their short names, the longest total first

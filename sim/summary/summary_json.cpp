@@ -54,6 +54,7 @@ std::string summary_json(const TraceSummary& s) {
                {"events", s.events},
                {"kernels", s.kernels},
                {"kernels_without_time", s.untimed},
+               {"left_out", s.left_out},
                {"kernel_time_s", seconds_of(s.time)},
                {"classified", s.classified()},
                {"tied", Json::object()},

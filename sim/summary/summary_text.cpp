@@ -23,6 +23,23 @@ std::string counted_words(std::int64_t n, std::string_view what) {
 
 std::string unit_word(const Scale& scale) { return std::string(scale.unit); }
 
+// The events of which nothing is summed, by category, the most frequent first.
+std::string left_out_text(const std::map<std::string, std::int64_t>& left_out) {
+  static constexpr std::size_t kMostShown = 8;
+  std::vector<std::pair<std::string, std::int64_t>> order(left_out.begin(), left_out.end());
+  std::ranges::stable_sort(order, {}, [](const auto& entry) { return -entry.second; });
+  std::int64_t all = 0, shown = 0;
+  std::string text;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    all += order[i].second;
+    if (i >= kMostShown) continue;
+    shown += order[i].second;
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", order[i].first, counted(order[i].second));
+  }
+  if (all > shown) text += fmt::format(", others {}", counted(all - shown));
+  return all == 0 ? "" : fmt::format("  {} left out, by category: {}\n", counted_words(all, "event"), text);
+}
+
 std::string summary_head(const TraceSummary& s) {
   const auto files = static_cast<std::int64_t>(s.files.size());
   std::string text = fmt::format("{}, {}, {}\n", counted_words(files, "file"), counted_words(s.events, "event"),
@@ -40,6 +57,7 @@ std::string summary_head(const TraceSummary& s) {
   }
   text += '\n';
   if (s.untimed > 0) text += fmt::format("  {} without a time left out\n", counted_words(s.untimed, "kernel"));
+  text += left_out_text(s.left_out);
   return text;
 }
 

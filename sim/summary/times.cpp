@@ -55,7 +55,7 @@ std::optional<StepTimes> step_times(const std::vector<StepRecord>& steps) {
     ++times.count;
     times.begin = std::min(times.begin, s.begin);
     times.end = std::max(times.end, s.end);
-    times.sum += s.end - s.begin;
+    times.sum += std::min(s.end - s.begin, INT64_MAX - times.sum);
   }
   return times;
 }

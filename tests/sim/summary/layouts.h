@@ -27,7 +27,7 @@ class TraceFile {
 
 // PyTorch 1.13 on an NVIDIA GPU: whole microseconds; "External id" of a kernel repeats its correlation id, so that a
 // kernel's operator is the one that ran on the thread of the launch. The operator of that number is another one.
-inline constexpr std::string_view kTorch113 = R"({
+inline constexpr std::string_view kTorch113 = R"trace({
 "schemaVersion": 1,
 "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB"}],
 "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 4},
@@ -58,10 +58,10 @@ inline constexpr std::string_view kTorch113 = R"({
 ],
 "traceName": "trace.json"
 }
-)";
+)trace";
 
 // PyTorch 2.1 with memory events: the kernel's "External id" is its operator's.
-inline constexpr std::string_view kTorch21 = R"({
+inline constexpr std::string_view kTorch21 = R"trace({
   "schemaVersion": 1,
   "traceEvents": [
   {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 5, "tid": 5, "ts": 100, "dur": 9, "args": {"External id": 12, "Record function id": 0, "Ev Idx": 4}},
@@ -74,10 +74,10 @@ inline constexpr std::string_view kTorch21 = R"({
   {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 5, "tid": 5, "ts": 103, "args": {"Total Reserved": 0, "Total Allocated": 99999, "Bytes": 9, "Addr": 2, "Device Id": -1, "Device Type": 0, "Ev Idx": 7}}
 ]
 }
-)";
+)trace";
 
 // PyTorch 2.10: nanoseconds, times from a base, distributedInfo after the events, a Triton kernel by cuLaunchKernelEx.
-inline constexpr std::string_view kTorch210 = R"({
+inline constexpr std::string_view kTorch210 = R"trace({
   "schemaVersion": 1,
   "deviceProperties": [{"id": 0, "name": "NVIDIA B200", "totalGlobalMem": 191000000000}],
   "baseTimeNanoseconds": 1760000000000000000,
@@ -94,10 +94,10 @@ inline constexpr std::string_view kTorch210 = R"({
   "distributedInfo": {"backend": "nccl", "rank": 11, "world_size": 16, "pg_count": 1, "pg_config": [{"pg_name": "0", "ranks": [0, 1]}]},
   "traceName": "rank11.json"
 }
-)";
+)trace";
 
 // ROCm 6 with roctracer: correlation ids differ from ids of operators, arguments are texts, names are Tensile's.
-inline constexpr std::string_view kRocm = R"({
+inline constexpr std::string_view kRocm = R"trace({
   "schemaVersion": 1,
   "deviceProperties": [{"id": 0, "name": "AMD Instinct MI250X"}],
   "traceEvents": [
@@ -113,6 +113,6 @@ inline constexpr std::string_view kRocm = R"({
   {"name": "process_labels", "ph": "M", "ts": 0, "pid": 2, "tid": 0, "args": {"labels": "GPU 2"}}
   ]
 }
-)";
+)trace";
 
 }  // namespace orrery::layouts

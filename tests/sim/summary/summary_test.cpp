@@ -106,7 +106,7 @@ TEST(TraceSummary, OfOurOwnTraceIsTheReport) {
   write_chrome_trace(file.path(), p.plan, p.trace, live_memory(p.plan, p.trace), {.device = "a device"});
   const TraceSummary s = summarize_traces({file.path()});
   ASSERT_EQ(s.ranks.size(), 1U);
-  const auto& time = p.report.time;
+  const auto& time = p.report.time_s;
   const auto of = [&](TimeKind kind) { return time[static_cast<std::size_t>(kind)]; };
   const double busy = of(TimeKind::compute) + of(TimeKind::recompute) + of(TimeKind::optimizer);
   const double exposed = of(TimeKind::exposed_tensor) + of(TimeKind::exposed_data);
