@@ -41,7 +41,8 @@ EventSort event_sort_of(std::string_view category) {
                                  {"Operator", EventSort::operation},
                                  {"Runtime", EventSort::launch}};
   for (const Row& row : rows) {
-    if (row.category == category) return row.sort;
+    if (row.category.size() == category.size() && row.category[0] == category[0] && row.category == category)
+      return row.sort;
   }
   // hip_runtime, xpu_runtime, mtia_driver: calls of other makers' libraries
   return category.ends_with("_runtime") || category.ends_with("_driver") ? EventSort::launch : EventSort::none;
@@ -113,13 +114,22 @@ class TraceCollector {
 
   // Counts an event that adds nothing to the summary: by its category or, if it has none, by its phase.
   void leave_out(const TraceEvent& e, std::string_view reason = {}) {
+    if (last_left_out_ != nullptr && reason.empty() && !e.category.empty() && last_category_ == e.category) {
+      ++*last_left_out_;
+      return;
+    }
     std::string what = !e.category.empty() ? unescaped(e.category)
                        : e.phase == "i"    ? "instant"
                        : e.phase == "C"    ? "counter"
                                            : "no category";
     if (!reason.empty()) what += fmt::format(" {}", reason);
     if (records_.left_out.size() >= kMostCategories && !records_.left_out.contains(what)) what = "other categories";
-    ++records_.left_out[what];
+    std::int64_t& count = records_.left_out[what];
+    ++count;
+    if (reason.empty()) {
+      last_left_out_ = &count;
+      last_category_ = e.category;
+    }
   }
 
   void complete(const TraceEvent& e) {
@@ -234,6 +244,8 @@ class TraceCollector {
   std::map<std::string, std::uint16_t> processes_;
   std::map<std::string, std::uint32_t> threads_;
   std::string last_pid_, thread_key_, last_thread_key_;
+  std::string last_category_;              // category of the event that was left out last without a reason
+  std::int64_t* last_left_out_ = nullptr;  // count of such events
   std::uint16_t last_process_ = 0;
   std::uint32_t last_thread_ = 0;
 };

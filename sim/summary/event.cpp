@@ -59,7 +59,8 @@ std::string_view* event_argument(TraceEvent::Arguments& args, std::string_view k
   }
 }
 
-void read_event_arguments(JsonScan& scan, std::string_view text, TraceEvent::Arguments& args) {
+// Reads the arguments. Once the ids of an operator or of a kernel are read, the rest is skipped.
+void read_event_arguments(JsonScan& scan, std::string_view text, bool is_operator, TraceEvent::Arguments& args) {
   const std::size_t from = scan.position();
   scan.take('{');
   while (scan.peek() == '"') {
@@ -67,6 +68,11 @@ void read_event_arguments(JsonScan& scan, std::string_view text, TraceEvent::Arg
     if (!scan.take(':')) return;
     const std::string_view value = scan.raw();
     if (std::string_view* const field = event_argument(args, key)) *field = value;
+    if (!args.external.empty() && (is_operator || !args.correlation.empty())) {
+      scan.skip_rest();
+      args.object = text.substr(from, scan.position() - from);
+      return;
+    }
     if (!scan.take(',')) break;
   }
   if (scan.take('}')) args.object = text.substr(from, scan.position() - from);
@@ -222,7 +228,7 @@ bool read_trace_event(JsonScan& scan, std::string_view text, TraceEvent& event) 
     const std::string_view key = scan.string();
     if (!scan.take(':')) return false;
     if (same(key, "args") && scan.peek() == '{') {
-      read_event_arguments(scan, text, event.args);
+      read_event_arguments(scan, text, event.category == "cpu_op", event.args);
     } else if (std::string_view* const field = event_member(event, key)) {
       *field = scan.raw();
     } else {

@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -35,8 +37,9 @@ ReadAhead::~ReadAhead() {
 }
 
 void ReadAhead::read(Piece& piece) {
-  piece.text.resize(kPiece);
-  const int got = gzread(file_.get(), piece.text.data(), static_cast<unsigned>(kPiece));
+  piece.text.resize(kRoom + kPiece);
+  char* const text = piece.text.data() + kRoom;
+  const int got = gzread(file_.get(), text, static_cast<unsigned>(kPiece));
   int error = Z_OK;
   const char* const reason = gzerror(file_.get(), &error);
   if (error == Z_BUF_ERROR)
@@ -44,6 +47,7 @@ void ReadAhead::read(Piece& piece) {
   else if (got < 0)
     piece.failure = error == Z_ERRNO ? std::strerror(errno) : reason;
   piece.size = piece.failure.empty() ? static_cast<std::size_t>(got) : 0;
+  piece.lines = line_breaks({text, piece.size});
 }
 
 // The thread: reads pieces until the file ends or the caller stops.
@@ -70,33 +74,41 @@ void ReadAhead::read_on() {
   }
 }
 
-std::size_t ReadAhead::next(char* to) {
+ReadAhead::Piece ReadAhead::next() {
   Piece piece;
-  if (first_) {
+  if (!thread_.joinable()) {
     read(piece);
+    if (first_ && piece.size == kPiece) thread_ = std::thread([this] { read_on(); });
     first_ = false;
-    if (piece.size == kPiece) thread_ = std::thread([this] { read_on(); });
-  } else if (thread_.joinable()) {
+    return piece;
+  }
+  {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !ready_.empty(); });
-    if (ready_.front().size == 0) {  // stays, so that the end of the file is told again
-      failure_ = ready_.front().failure;
-      return 0;
-    }
+    if (ready_.front().size == 0) return ready_.front();  // stays, so that the end of the file is told again
     piece = std::move(ready_.front());
     ready_.pop_front();
-  } else {
-    read(piece);
-  }
-  failure_ = piece.failure;
-  std::memcpy(to, piece.text.data(), piece.size);
-  const std::size_t size = piece.size;
-  if (thread_.joinable()) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(piece.text));
   }
   changed_.notify_all();
-  return size;
+  return piece;
+}
+
+void ReadAhead::give_back(std::vector<char> text) {
+  if (text.size() != kRoom + kPiece) return;
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(text));
+}
+
+// Counts by sums of bytes over blocks so short that a byte holds them, for which compilers emit vector instructions.
+std::size_t line_breaks(std::string_view text) {
+  static constexpr std::size_t kBlock = 128;
+  std::size_t count = 0;
+  for (; text.size() >= kBlock; text.remove_prefix(kBlock)) {
+    std::uint8_t in_block = 0;
+    for (std::size_t i = 0; i < kBlock; ++i) in_block = static_cast<std::uint8_t>(in_block + (text[i] == '\n'));
+    count += in_block;
+  }
+  return count + static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 }  // namespace orrery

@@ -15,32 +15,33 @@
 namespace orrery {
 
 // The text of a file, gzipped or not, in pieces of a MiB. From the second piece on a thread reads and decompresses up
-// to four pieces ahead, while the caller parses. Throws Error "file: what" for a file that cannot be opened.
+// to four pieces ahead and counts lines, while the caller parses. Throws Error "file: what" for a file that cannot be
+// opened.
 class ReadAhead {
  public:
   static constexpr std::size_t kPiece = std::size_t{1} << 20;
+  static constexpr std::size_t kRoom = std::size_t{1} << 16;
 
   explicit ReadAhead(const std::string& path);
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
   ~ReadAhead();
 
-  // Copies the next piece to `to`, where there is room for kPiece bytes; returns its size, 0 at the end of the file or
-  // where it cannot be read further: failure() says why.
-  std::size_t next(char* to);
-  std::string_view failure() const { return failure_; }  // empty: none
+  // The text begins after kRoom bytes, in which the caller puts what is left of the piece before.
+  struct Piece {
+    std::vector<char> text;  // kRoom + kPiece bytes
+    std::size_t size = 0;    // bytes of text; 0 at the end of the file, or where it cannot be read further
+    std::size_t lines = 0;   // number of line breaks
+    std::string failure;     // why it cannot be read further
+  };
+  Piece next();
+  void give_back(std::vector<char> text);  // the text of a piece, for another piece
 
  private:
-  struct Piece {
-    std::vector<char> text;
-    std::size_t size = 0;
-    std::string failure;
-  };
   void read(Piece& piece);
   void read_on();
 
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
-  std::string failure_;
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -48,5 +49,7 @@ class ReadAhead {
   std::vector<std::vector<char>> free_;  // texts of pieces that were taken
   bool first_ = true, stop_ = false;
 };
+
+std::size_t line_breaks(std::string_view text);
 
 }  // namespace orrery

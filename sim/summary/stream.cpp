@@ -1,7 +1,5 @@
 #include "sim/summary/stream.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -13,44 +11,48 @@ namespace {
 
 constexpr std::size_t kMostWindow = std::size_t{256} << 20;
 
-// Counts by sums of bytes over blocks so short that a byte holds them, for which compilers emit vector instructions.
-std::size_t line_breaks(std::string_view text) {
-  static constexpr std::size_t kBlock = 128;
-  std::size_t count = 0;
-  for (; text.size() >= kBlock; text.remove_prefix(kBlock)) {
-    std::uint8_t in_block = 0;
-    for (std::size_t i = 0; i < kBlock; ++i) in_block = static_cast<std::uint8_t>(in_block + (text[i] == '\n'));
-    count += in_block;
-  }
-  return count + static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
-
 }  // namespace
 
-TraceStream::TraceStream(const std::string& path) : path_(path), file_(path), buffer_(2 * ReadAhead::kPiece) {}
+TraceStream::TraceStream(const std::string& path) : path_(path), file_(path) {}
 
-void TraceStream::make_room() {
-  lines_ += line_breaks({buffer_.data(), from_});
+// Puts the window before the text of the piece, which becomes the buffer.
+void TraceStream::take_over(ReadAhead::Piece piece) {
+  const std::size_t left = to_ - from_, begin = ReadAhead::kRoom - left;
+  if (left > 0) std::memcpy(piece.text.data() + begin, buffer_.data() + from_, left);
+  buffer_.swap(piece.text);
+  from_ = begin;
+  to_ = ReadAhead::kRoom + piece.size;
+  file_.give_back(std::move(piece.text));
+}
+
+// Copies the text of the piece behind a window that is too long for the room before a piece.
+void TraceStream::append(ReadAhead::Piece piece) {
   std::memmove(buffer_.data(), buffer_.data() + from_, to_ - from_);
   to_ -= from_;
   from_ = 0;
-  if (to_ + ReadAhead::kPiece <= buffer_.size()) return;
-  if (buffer_.size() >= kMostWindow)
+  if (to_ + piece.size > kMostWindow)
     throw Error(place() + ": a value of more than 256 MiB begins here; the file is damaged");
-  buffer_.resize(2 * buffer_.size());
+  if (to_ + piece.size > buffer_.size()) buffer_.resize(2 * (to_ + piece.size));
+  std::memcpy(buffer_.data() + to_, piece.text.data() + ReadAhead::kRoom, piece.size);
+  to_ += piece.size;
+  file_.give_back(std::move(piece.text));
 }
 
 bool TraceStream::more() {
-  make_room();
-  const std::size_t got = file_.next(buffer_.data() + to_);
-  if (!file_.failure().empty())
-    throw Error(fmt::format("{}: cannot be read further: {}; copy or record it again", place(), file_.failure()));
-  to_ += got;
-  return got > 0;
+  ReadAhead::Piece piece = file_.next();
+  if (!piece.failure.empty())
+    throw Error(fmt::format("{}: cannot be read further: {}; copy or record it again", place(), piece.failure));
+  if (piece.size == 0) return false;
+  const std::size_t lines = piece.lines;
+  if (to_ - from_ <= ReadAhead::kRoom) {
+    take_over(std::move(piece));
+  } else {
+    append(std::move(piece));
+  }
+  lines_ += lines;
+  return true;
 }
 
-std::string TraceStream::place() const {
-  return fmt::format("{}:{}", path_, lines_ + line_breaks({buffer_.data(), from_}) + 1);
-}
+std::string TraceStream::place() const { return fmt::format("{}:{}", path_, lines_ - line_breaks(window()) + 1); }
 
 }  // namespace orrery

@@ -22,13 +22,14 @@ class TraceStream {
   std::string place() const;  // "file:line" of the window's first byte
 
  private:
-  void make_room();
+  void take_over(ReadAhead::Piece piece);
+  void append(ReadAhead::Piece piece);
 
   std::string path_;
   ReadAhead file_;
   std::vector<char> buffer_;
   std::size_t from_ = 0, to_ = 0;
-  std::size_t lines_ = 0;  // number of line breaks in the text that has left the buffer
+  std::size_t lines_ = 0;  // number of line breaks in the text read so far
 };
 
 }  // namespace orrery

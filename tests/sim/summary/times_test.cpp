@@ -1,5 +1,6 @@
 #include "sim/summary/times.h"
 
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
