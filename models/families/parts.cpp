@@ -20,9 +20,10 @@ const json* object_in(const json& whole, const char* key) {
   return found != whole.end() && found->is_object() ? &*found : nullptr;
 }
 
-std::string other_parts_remark(const Config& whole, const TextPart& part) {
-  const bool vision = whole.find(kVision) != nullptr, audio = whole.find(kAudio) != nullptr;
-  if (!vision && !audio) return part.key == nullptr ? "" : fmt::format("{} alone is read", part.key);
+// An encoder that is read is no remark: it is said to be left out where samples have no images (settle_images).
+std::string other_parts_remark(const Config& whole, const TextPart& part, const Model& m) {
+  const bool vision = whole.find(kVision) != nullptr && !m.vision, audio = whole.find(kAudio) != nullptr;
+  if (!vision && !audio) return part.key == nullptr || m.vision ? "" : fmt::format("{} alone is read", part.key);
   return fmt::format("the {} left out: parameters, time and memory are those of the text model",
                      vision && audio ? "vision and audio parts are"
                      : vision        ? "vision part is"
@@ -94,9 +95,13 @@ bool is_tied(const Config& text, const Config& whole) {
 }
 
 std::vector<std::string> remarks_of(const Config& text, const Config& whole, const TextPart& part, const Model& m) {
-  std::vector<std::string> list{
-      other_parts_remark(whole, part), window_remark(m),           quantization_remark(whole), rotary_remark(text, m),
-      unrotated_remark(text),          activation_remark(text, m), taken_remark(text)};
+  std::vector<std::string> list{other_parts_remark(whole, part, m),
+                                window_remark(m),
+                                quantization_remark(whole),
+                                rotary_remark(text, m),
+                                unrotated_remark(text),
+                                activation_remark(text, m),
+                                taken_remark(text)};
   std::erase(list, "");
   return list;
 }

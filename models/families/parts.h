@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ TextPart text_part(const nlohmann::json& whole);
 // Whether the output shares the embedding's matrix: as the text model's object says, else as the outermost object says,
 // else as the configuration class says.
 bool is_tied(const Config& text, const Config& whole);
+
+// Returns the vision encoder of a file, if it is of a kind that is known (Qwen2-VL, Qwen2.5-VL, Qwen3-VL).
+std::optional<VisionEncoder> read_encoder(const Config& whole);
 
 // Messages about what the file states and the model leaves out, and about values taken from the family's configuration
 // class.

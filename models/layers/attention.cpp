@@ -255,6 +255,8 @@ FlashAttention flash_work(LayerTape& layer, const AttentionPart& part, bool wind
       Direction::forward,  m.attention_softcap};
   work.drops = m.dropout > 0;
   if (layer.context.spec.generation) return with_cache(layer.context.spec, work);
+  if (m.bidirectional)
+    work.pairs = static_cast<double>(part.query * (work.window > 0 ? std::min(work.window, part.query) : part.query));
   if (layer.context.spec.documents) work.pairs = document_pairs(layer.context.spec, work.window, true).busiest;
   return work;
 }

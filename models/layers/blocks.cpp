@@ -13,7 +13,9 @@
 #include "models/layers/layer_tape.h"
 #include "models/layers/linear.h"
 #include "models/layers/loss.h"
+#include "models/layers/vision.h"
 #include "models/schedule/schedules.h"
+#include "models/spec/vision.h"
 
 namespace orrery {
 
@@ -91,7 +93,10 @@ static Id looked_up_tokens(LayerTape& b, const BlockContext& c) {
     table_gradient(b, "embedding", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
                    {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c) && !lends_table(c));
   });
-  return reduce_from_tensor(b, "embedding", looked_up, c.rows, m.hidden);
+  if (!m.vision || !c.sequence_parallel) return reduce_from_tensor(b, "embedding", looked_up, c.rows, m.hidden);
+  // Images take their places among all rows before each rank keeps its own.
+  tensor_all_reduce(b, "embedding reduce", looked_up, c.rows * m.hidden * c.width, c.width);
+  return looked_up;
 }
 
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
@@ -99,9 +104,12 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   b.tape.lends_weights = shares_unit(c) || lends_table(c);
   if (c.spec.software.communication.kept_units == KeptUnits::ends) b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
+  b.tape.input_trains = vision_trains(m);
+  if (m.vision) b.tape.input(c.batch * image_tokens(c.spec) * c.hidden * c.width);
   b.tape.output_gradient(c.local_rows * c.stream * c.width);
   if (c.spec.software.communication.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
   auto x = c.grid ? grid_embedding(b, "embedding", std::string(kEmbeddingTable)) : looked_up_tokens(b, c);
+  if (m.vision) x = place_images(b, x, kInput);
   if (m.scaled_embedding) scale(b, "embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
   if (m.embedding_norm) x = norm(b, "embedding norm", x);
   x = dropout(b, "embedding dropout", add_positions(b, x));
@@ -109,7 +117,9 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
 }
 
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops, bool offload) {
-  LayerTape b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
+  const bool sees = c.spec.model.bidirectional;
+  LayerTape b(c, std::string(sees ? "vision layer" : "layer") + (recompute ? ", recomputed" : ""),
+              sees ? BlockRole::vision : BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
   b.tape.offloads = offload;
   b.tape.offload_tier = c.spec.strategy.offload.activations;

@@ -214,10 +214,14 @@ void soft_cap(LayerTape& layer, const std::string& name, Id x, std::int64_t elem
 }
 
 Id add_positions(LayerTape& layer, Id x) {
-  const BlockContext& c = layer.context;
   const Model& m = layer.model;
   if (m.positions != Positions::learned) return x;
-  const std::int64_t length = m.max_positions > 0 ? m.max_positions : c.spec.sequence;
+  return add_learned_positions(layer, x, m.max_positions > 0 ? m.max_positions : layer.context.spec.sequence);
+}
+
+Id add_learned_positions(LayerTape& layer, Id x, std::int64_t length) {
+  const BlockContext& c = layer.context;
+  const Model& m = layer.model;
   const std::string name = "embedding.position.weight";
   const auto table = c.grid ? layer.tape.parameter({.name = name,
                                                     .out = length,

@@ -44,7 +44,9 @@ Id dropout(LayerTape& layer, const std::string& name, Id x);
 void scale(LayerTape& layer, const std::string& name, Id x, double factor);
 // Records x <- cap * tanh(x / cap), in place; a cap of 0 changes nothing.
 void soft_cap(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, double cap, bool fused);
-// Records the addition of learned position embeddings; returns x itself in models without them.
+// Records the addition of learned position embeddings from a table of `length` rows; add_positions() returns x itself
+// in models without them.
+Id add_learned_positions(LayerTape& layer, Id x, std::int64_t length);
 Id add_positions(LayerTape& layer, Id x);
 // Records backward of an embedding lookup, which adds rows to the table's gradient. If the framework's autograd makes a
 // dense gradient, that gradient is a new buffer, which is then added to the sum. first: no other op has written the

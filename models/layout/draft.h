@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "models/layers/blocks.h"
+#include "models/layers/vision.h"
 #include "models/layout/chunk.h"
 #include "models/plan/plan.h"
 #include "models/schedule/schedules.h"
@@ -78,6 +79,7 @@ struct Draft {
 
   PlanFacts facts;
   BlockContext context;
+  std::unique_ptr<const VisionContext> vision;  // set if samples have images
   Schedule schedule;
   TransferOrder transfer_order;
   // number of layers of each virtual stage, and number of its first layer

@@ -36,6 +36,25 @@ static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64
   return draft.block(key, [&] { return layer_block(context, layer, recompute, draft.plan.ops, offload); });
 }
 
+// Returns the ids of the blocks of the vision encoder, from the first; none if samples have no images. Its layers run
+// again in backward if all layers of the model do.
+static std::vector<std::uint32_t> vision_blocks(Draft& draft) {
+  if (!draft.vision) return {};
+  const VisionContext& vision = *draft.vision;
+  const Model& encoder = vision.spec.model;
+  std::vector<Op>& ops = draft.plan.ops;
+  const Recompute& r = draft.facts.spec.strategy.recompute;
+  const bool recompute = r.any() && !r.layers && !r.every_second_layer;
+  std::vector<std::uint32_t> blocks{draft.block("vision patches", [&] { return patches_block(vision, ops); })};
+  for (std::int64_t i = 0; i < encoder.layers; ++i) {
+    const std::string key = fmt::format("vision layer {} {}", has_window(encoder, i), trains_below(encoder, i));
+    blocks.push_back(draft.block(key, [&] { return layer_block(vision.patches, i, recompute, ops); }));
+  }
+  blocks.push_back(
+      draft.block("vision projector", [&] { return projector_block(vision, draft.facts.spec.model.hidden, ops); }));
+  return blocks;
+}
+
 std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
   BlockContext& context = draft.context;
   const Schedule& schedule = draft.schedule;
@@ -57,9 +76,10 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
   const bool shares = schedule.spreads_vocabulary();
   if (virtual_stage == 0 && shares && has_positions_block(context))
     add(shared_block(draft, "positions", positions_block), -1, false);
-  else if (virtual_stage == 0 && !shares)
+  else if (virtual_stage == 0 && !shares) {
+    for (const std::uint32_t block : vision_blocks(draft)) add(block, -1, false);
     add(shared_block(draft, fmt::format("embedding {}", static_cast<int>(context.duty)), embedding_block), -1, false);
-  else if (virtual_stage > 0)
+  } else if (virtual_stage > 0)
     cross(place - 1, "receive", receive_block, draft.first_layer[virtual_stage]);
   std::int64_t before = 0;  // number of layers in this stage's earlier chunks, which recompute_layers counts too
   for (std::int64_t k = 0; k < virtual_stage; ++k) {

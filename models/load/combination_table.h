@@ -115,6 +115,12 @@ inline constexpr Pair kPairs[] = {
     {&kGenerates, &kTiling, kNotYet, kOut},
     {&kGenerates, &kOrderOfTraining, "there are no backward passes to order", "choose 1f1b"},
     {&kGenerates, &kReplicas, kNotYet, kOut},
+    {&kImages, &kGenerates, kNotYet, kOut},
+    {&kImages, &kContext, kNotYet, "choose context: 1"},
+    {&kImages, &kGrid, kNotYet, "choose 1d"},
+    {&kImages, &kVocabulary, kNotYet, "choose another schedule"},
+    {&kImages, &kReplicas, kNotYet, kOut},
+    {&kImages, &kMaster, kNotYet, "choose none"},
     {&kUnfused, &kRing, kNotYet, "choose flash, or context_kind: ulysses and micro_batch: 1"},
 
     // These rows have options of tensor parallelism that do not work with other options.
@@ -276,6 +282,7 @@ inline constexpr Pair kPairs[] = {
     {&kIndexer, kAlone, "no ranks execute it", "choose another model", Limit::ranks},
     {&kCompressed, kAlone, "no ranks execute it", "choose another model", Limit::ranks},
     {&kStreams, kAlone, "no ranks execute them", "choose another model", Limit::ranks},
+    {&kImages, kAlone, "no ranks execute the encoder", kOut, Limit::ranks},
     {&kHashed, kAlone, "no ranks have such a table", "set hash_layers: 0", Limit::ranks},
     {&kRecurrence, kAlone, "GPU ranks do not execute them", "choose another model", Limit::gpu_ranks},
     {&kAttentionGate, kAlone, "GPU ranks do not execute it", "choose another model", Limit::gpu_ranks},

@@ -1,5 +1,5 @@
-// This file reads the spec's section `sequence`: the tokens of a sample, and the documents that samples are packed
-// from.
+// This file reads the spec's section `sequence`: the tokens of a sample, the documents that samples are packed
+// from, and their images.
 #include <nlohmann/json.hpp>
 
 #include "models/base/input_file.h"
@@ -13,6 +13,8 @@ constexpr SpecKey kSequenceKeys[] = {
     {"length", "tokens of a sample", "8192", "", "required"},
     {"documents", "documents that a sample is packed from, each attended to alone; a map, or a file of [length, share]",
      "{mean: 1200, max: 8192}", "map | path", "one that fills the sample"},
+    {"images", "images among the tokens, which the model's vision encoder reads", "{count: 2, patches: 4096}", "",
+     "none"},
 };
 constexpr SpecKey kDocumentKeys[] = {
     {"mean", "tokens of a document, exponential up to max", "1200", "", "required"},
@@ -56,6 +58,7 @@ void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec) {
   const SpecSection section(reader, node, "sequence", kSequenceKeys);
   if (!section.take("length", spec.sequence, "required")) reader.fail(*node, "sequence.length", "missing");
   read_documents(section, spec);
+  read_images(section, spec);
 }
 
 Broken document_rules(const Spec& spec) {

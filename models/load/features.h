@@ -92,6 +92,8 @@ inline constexpr Feature kAlibi = {"model.positions", "alibi",
                                    [](S s) { return s.model.positions == Positions::alibi; }};
 inline constexpr Feature kPredictions = {"model.mtp_layers", "multi-token prediction",
                                          [](S s) { return s.model.mtp_layers > 0; }};
+inline constexpr Feature kImages = {"sequence.images", "images that an encoder reads",
+                                    [](S s) { return s.images.has_value(); }};
 inline constexpr Feature kTied = {"model.tied_embeddings", "tied embeddings",
                                   [](S s) { return s.model.tied_embeddings; }};
 inline constexpr Feature kCappedLogits = {"model.logit_softcap", "capped logits",

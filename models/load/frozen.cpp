@@ -4,6 +4,7 @@
 #include "models/base/names.h"
 #include "models/load/reader.h"
 #include "models/partition/layers_of_stages.h"
+#include "models/spec/vision.h"
 
 namespace orrery {
 namespace {
@@ -73,7 +74,8 @@ Broken frozen_rules(const Spec& spec) {
   if (m.lora && !m.lora->qkv && !m.lora->out && !m.lora->mlp)
     return broken("model.lora.targets", "model.lora.targets: none is given; name some of qkv, out, mlp");
   const bool layers = any_trains(m, layer_parameters(m, 0));
-  if (!layers && !any_trains(m, embedding_parameters(m, spec.sequence)) && !any_trains(m, head_parameters(m)))
+  if (!layers && !vision_trains(m) && !any_trains(m, embedding_parameters(m, spec.sequence)) &&
+      !any_trains(m, head_parameters(m)))
     return broken("model.frozen", "model.frozen: nothing is left that trains; leave a part out");
   if (spec.strategy.pipeline == 1) return {};
   // Some layer must train, because stages pass gradients back as far as the first stage.

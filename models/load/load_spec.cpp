@@ -257,6 +257,7 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
     }
   }
   settle_generation(spec);
+  settle_images(spec);
   sort_origins(spec.origins);
   if (!open) {
     settle_sharding(spec);

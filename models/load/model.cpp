@@ -60,10 +60,12 @@ constexpr SpecKey kModelKeys[] = {
      "attention"},
     {"recurrence", "linear attention or state space of layers of that kind",
      "{rule: gated_delta, heads: 32, groups: 16, key_dim: 128, value_dim: 128}"},
+    {"vision", "vision encoder; it runs if samples have images (sequence.images)",
+     "{layers: 27, hidden: 1152, heads: 16, feed_forward: 4304, merge: 2}"},
     {"mtp_layers", "layers of multi-token prediction", "1"},
     {"lora", "low-rank adapters; all other weights are frozen", "{rank: 16, targets: [qkv, out, mlp]}"},
     {"frozen", "parts that do not train", "[embedding]",
-     "one or a list of embedding | attention | mlp | moe | norm | head", "none"},
+     "one or a list of embedding | attention | mlp | moe | norm | head | vision | projector", "none"},
     {"scaled_embedding", "embeddings are multiplied by sqrt(hidden) (Gemma)", "true"},
     {"attention_softcap", "cap of attention scores; 0: none (Gemma 2)", "50"},
     {"logit_softcap", "cap of logits; 0: none", "30"},
@@ -384,6 +386,7 @@ Model read_model(SpecReader& reader, const SpecNode* node) {
   read_compressed(reader, section.find("compressed_attention"), m, from);
   read_hyper_connections(reader, section.find("hyper_connections"), m, from);
   read_kinds(section, m, from);
+  read_vision(reader, section.find("vision"), m, from);
   read_recurrence(reader, section.find("recurrence"), m, from);
   if (m.name.empty()) m.name = fmt::format("{}x{}", m.layers, m.hidden);
   return m;

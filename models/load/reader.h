@@ -137,6 +137,11 @@ void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
 void read_frozen(const SpecSection& model, Model& m);
 // Reads the section `sequence`: a length, or a length and the documents that samples are packed from.
 void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
+// Reads model.vision and sequence.images. settle_images() leaves the encoder of a model out, with a remark, if samples
+// have no images.
+void read_vision(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise);
+void read_images(const SpecSection& sequence, Spec& spec);
+void settle_images(Spec& spec);
 // Reads `workload` and `generate`; settle_generation() sets what follows from them once the strategy is read.
 void read_generation(const SpecSection& top, Spec& spec);
 void settle_generation(Spec& spec);
@@ -172,6 +177,7 @@ Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, 
 Broken unit_rules(const Spec& spec);        // rules of strategy.units, units.cpp
 Broken frozen_rules(const Spec& spec);      // rules of frozen weights, frozen.cpp
 Broken document_rules(const Spec& spec);    // rules of packed samples, documents.cpp
+Broken image_rules(const Spec& spec);       // rules of images and their encoder, vision.cpp
 Broken generation_rules(const Spec& spec);  // rules of generated text, generation.cpp
 Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
 

@@ -15,12 +15,13 @@ namespace {
 // are required.
 constexpr const char* kSpecs[] = {
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}, "
-    "indexer: {}, recurrence: {}, compressed_attention: {}, hyper_connections: {}}\n"
+    "indexer: {}, recurrence: {}, compressed_attention: {}, hyper_connections: {}, "
+    "vision: {layers: 1, hidden: 8, heads: 2, feed_forward: 8}}\n"
     "sequence: 8\n"
     "cluster: {gpu: h100-sxm, host: {}, nvme: {}, stragglers: {}, failures: {}}\n"
     "strategy: {parameter_server: {}, zero_quantize: {}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, lora: {rank: 1}, moe: {imbalance: {}}}\n"
-    "sequence: {length: 8, documents: {}}\n"
+    "sequence: {length: 8, documents: {}, images: {}}\n"
     "cluster: {gpu: h100-sxm, stragglers: [{}]}\n"
     "strategy: {context_kind: {}, schedule: {file: order.txt}}\n",
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8}\n"

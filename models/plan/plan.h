@@ -166,7 +166,7 @@ struct RuntimeSize {
 // step and cut into cells of one size, for buffers that lie one after another. version: older weights, which
 // micro-batches in flight still need (asynchronous schedules). update: the buffers of one update, in plans with several
 // updates. evicted: activations that a stage keeps for another stage. exchange: tensors that all stages of a pipeline
-// sum or receive together.
+// sum or receive together. vision: a part of the vision encoder, before the embedding.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,
@@ -182,7 +182,8 @@ enum class BlockRole : std::uint8_t {
   version,
   update,
   evicted,
-  exchange
+  exchange,
+  vision
 };
 
 // Whether a block's buffers exist from before the first step to the end of the run.

@@ -112,7 +112,7 @@ void StepWalk::wait_for_input(const Action& action) {
   const bool forward = action.phase == Phase::forward;
   const std::size_t e = forward ? 0 : chunk.entries.size() - 1;
   const Block& block = plan_.blocks[chunk.entries[e].block];
-  if (forward && !chunk.entries[e].transfer && block.role != BlockRole::embedding &&
+  if (forward && !chunk.entries[e].transfer && block.role != BlockRole::embedding && block.role != BlockRole::vision &&
       spec_.software.communication.blocking_forwards) {
     const Op wait = {.name = "wait for device", .work = Wait{true}, .host_waits = true};
     writer_.emit(wait, chunk.frame_of(action.micro_batch, 0));

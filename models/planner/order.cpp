@@ -25,10 +25,12 @@ static void take_steps(Draft& draft, Updates updates) {
   plan.update_every = updates == Updates::every_step ? m : 1;
 }
 
+// Sets what the blocks know of the schedule, and with images makes the sizes of the encoder's blocks from it.
 static void place_ends(Draft& draft) {
   BlockContext& context = draft.context;
   context.ends_meet = ends_meet(draft.schedule) || draft.schedule.spreads_vocabulary();
   context.ends_interleave = context.ends_meet && draft.facts.spec.strategy.pipeline > 1;
+  if (draft.facts.spec.images) draft.vision = std::make_unique<const VisionContext>(context);
 }
 
 // Returns the times of each phase on every virtual stage and then, if stages share the vocabulary, the times of a

@@ -2,7 +2,7 @@
 // adapters.
 #include <algorithm>
 
-#include "models/spec/model.h"
+#include "models/spec/vision.h"
 
 namespace orrery {
 namespace {
@@ -34,6 +34,7 @@ bool is_nf4(const Model& m, std::string_view parameter, std::int64_t in) {
 
 bool trains_below(const Model& m, std::int64_t layer) {
   if (!has_frozen(m) || trains(m, embedding_parameters(m, 1))) return true;
+  if (vision_trains(m) && !m.bidirectional) return true;
   for (std::int64_t l = 0; l < layer; ++l) {
     if (trains(m, layer_parameters(m, l))) return true;
   }

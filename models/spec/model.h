@@ -118,6 +118,40 @@ struct HyperConnections {
   std::int64_t weights() const { return (2 + streams) * streams; }  // number of weights of a token and branch
 };
 
+// The patches of an image: squares of `side` x `side` pixels of `frames` frames, embedded by one product.
+struct Patches {
+  std::int64_t side = 14, frames = 1, channels = 3;
+  bool bias = true;            // whether the product has a bias
+  std::int64_t positions = 0;  // rows of a learned position table; 0 = no table
+
+  std::int64_t pixels() const { return channels * frames * side * side; }  // numbers of a patch
+};
+
+// Joins squares of merge x merge patches to one token of the text model: a norm, a product to `width` columns, GeLU, a
+// product to the hidden states. Projectors after the first read earlier layers of the encoder (Qwen3-VL: DeepStack).
+struct Projector {
+  std::int64_t merge = 1;
+  std::int64_t width = 0;
+  std::int64_t count = 1;
+};
+
+// The vision encoder of a vision-language model: a Transformer over the patches of an image, in which every patch
+// attends to all patches, and a projector of its output (Qwen2-VL, arXiv 2409.12191, section 2.1).
+struct VisionEncoder {
+  std::int64_t layers = 0, hidden = 0, heads = 0, feed_forward = 0;
+  bool gated = false;  // whether the MLP has three matrices instead of two (Qwen2.5-VL)
+  Norm norm = Norm::layernorm;
+  bool bias = true;     // whether linear layers have biases
+  bool rotary = false;  // whether queries and keys are rotated
+  // layers attend within parts of `window` patches, those in full_layers to all (Qwen2.5-VL); 0 = all layers to all
+  std::int64_t window = 0;
+  std::vector<std::int64_t> full_layers;
+  Patches patches;
+  Projector projector;
+
+  std::int64_t merged() const { return hidden * projector.merge * projector.merge; }  // columns of joined patches
+};
+
 struct SlidingWindow {
   std::int64_t window = 0;
   // every n-th layer attends to all positions, other layers within the window; 1 = all layers use the window
@@ -136,7 +170,8 @@ struct Lora {
 };
 
 // The words for the parts of a model that can be frozen; Model::frozen has some of them.
-inline constexpr std::string_view kFrozenParts[] = {"embedding", "attention", "mlp", "moe", "norm", "head"};
+inline constexpr std::string_view kFrozenParts[] = {"embedding", "attention", "mlp",       "moe",
+                                                    "norm",      "head",      "projector", "vision"};
 
 // The largest number of layers of a model: four times that of the deepest Transformer that was trained (DeepNet, Wang
 // et al. 2022: 1,000 layers).
@@ -195,6 +230,8 @@ struct Model {
   std::vector<LayerKind> layer_kinds;  // kinds of the layers, repeated from the first layer on; empty: all attention
   std::optional<Recurrence> recurrence;
   std::int64_t mtp_layers = 0;
+  bool bidirectional = false;  // whether a token attends to later tokens too, as patches of an image do
+  std::optional<VisionEncoder> vision;
   std::optional<Lora> lora;         // low-rank adapters; if set, every other weight is frozen
   std::vector<std::string> frozen;  // frozen parts (kFrozenParts), which have no gradients, states and updates
   // messages about properties in a configuration file that this model leaves out, or assumes

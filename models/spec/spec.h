@@ -35,6 +35,12 @@ struct Documents {
   std::vector<std::pair<std::int64_t, double>> histogram;  // that file's pairs of length (tokens) and share
 };
 
+// The images of a sample, which a vision encoder (VisionEncoder) turns into tokens of the sample.
+struct Images {
+  std::int64_t count = 1;       // number of images of a sample
+  std::int64_t patches = 1024;  // number of patches of an image
+};
+
 // The job, training or generation of text: model, machines and strategy, complete and checked. It is the only input of
 // make_plan().
 struct Spec {
@@ -42,6 +48,7 @@ struct Spec {
   Model model;
   std::int64_t sequence = 0;
   std::optional<Documents> documents;
+  std::optional<Images> images;          // set if samples have images; the model has a vision encoder then
   std::optional<Generation> generation;  // set where text is generated; else a training step is made
   Cluster cluster;
   std::int64_t gpus = 0;  // number of GPUs used, at most the number of GPUs of the cluster

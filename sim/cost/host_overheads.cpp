@@ -30,7 +30,7 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
     const bool first =
         block.role == BlockRole::embedding ? !shared || looks_up : block.role == BlockRole::receive && !shared;
     const bool last = block.role == BlockRole::output || (block.role == BlockRole::send && !shared);
-    if (block.role == BlockRole::layer) {
+    if (block.role == BlockRole::layer || block.role == BlockRole::vision) {
       const LayerHostTime own = layer_host_time(plan, block, software);
       add(block.forward, own.forward / kMicrosecond + far_us);
       add(block.backward, own.backward / kMicrosecond + far_us);

@@ -6,6 +6,7 @@
 
 #include "models/spec/compressed.h"
 #include "models/spec/documents.h"
+#include "models/spec/vision.h"
 
 namespace orrery {
 
@@ -156,10 +157,11 @@ double model_flops(const Spec& spec, AttentionPairs pairs) {
   const auto sequence = static_cast<double>(spec.sequence);
   if (part) {
     const double passes = pairs_of_layers(spec, pairs, [&](std::int64_t layer) { return needed.scores[layer]; });
-    return 2 * static_cast<double>(spec.strategy.global_batch) * (sequence * needed.products + of_pair * passes);
+    return 2 * static_cast<double>(spec.strategy.global_batch) * (sequence * needed.products + of_pair * passes) +
+           vision_flops(spec);
   }
   const double scores = of_pair * pairs_of_layers(spec, pairs) + of_indexes(m, spec.sequence);
-  return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores);
+  return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores) + vision_flops(spec);
 }
 
 double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs) {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "models/spec/sharding.h"
+#include "models/spec/vision.h"
 #include "sim/print/table.h"
 
 namespace orrery {
@@ -246,6 +247,10 @@ std::string title(const Spec& spec, const Style& style) {
   std::string text = fmt::format("{}: {} parameters on {} x {}", heading(spec.model.name, style),
                                  count_text(parameters), spec.gpus, spec.cluster.gpu.name);
   text += spec.cluster.node_id.empty() ? "\n" : fmt::format(" ({})\n", spec.cluster.node_id);
+  if (spec.images)
+    text += fmt::format("{}and a vision encoder of {}: {} x {} patches a sample are {} of its tokens\n", kIndent,
+                        count_text(static_cast<double>(vision_parameter_count(spec.model))), spec.images->count,
+                        spec.images->patches, image_tokens(spec));
   text += fmt::format("{}{}\n{}{}\n", kIndent, strategy_text(spec), kIndent, batch_text(spec));
   if (spec.cluster.gpu.uncalibrated) {
     text += warning(

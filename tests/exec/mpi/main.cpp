@@ -1,5 +1,6 @@
 // Runs the tests of one source file, named without its extension, on all ranks: `mpi_tests transport_test`;
-// --gtest_filter selects others. Rank 0 reports; the other ranks tell only their failures. One failure on any rank fails the whole run.
+// --gtest_filter selects others. Rank 0 reports; the other ranks tell only their failures. One failure on any rank
+// fails the whole run.
 #include <iostream>
 #include <string>
 #include <string_view>

@@ -19,7 +19,8 @@ namespace {
 
 constexpr const char* kEveryMap =
     "model: {layers: 8, hidden: 64, heads: 8, feed_forward: 128, vocab: 256, mla: {},\n"
-    "        moe: {experts: 8, top_k: 2, feed_forward: 64}}\n"
+    "        moe: {experts: 8, top_k: 2, feed_forward: 64},\n"
+    "        vision: {layers: 32, hidden: 64, heads: 8, feed_forward: 64}}\n"
     "sequence: 64\n"
     "cluster: {gpu: h100-sxm, gpus_per_node: 8, nodes: 64}\n"
     "strategy: {}\n";

@@ -19,18 +19,18 @@ std::vector<std::int64_t> cut(const std::string& rule, int layers, int stages, i
       "profile: orrery, stage_rule: " + rule));
 }
 
-using Cut = std::vector<std::int64_t>;
+using LayerCut = std::vector<std::int64_t>;
 
 TEST(Stages, Rules) {
-  EXPECT_EQ(cut("even", 8, 4), (Cut{2, 2, 2, 2}));
-  EXPECT_EQ(cut("even", 8, 2, 2), (Cut{2, 2, 2, 2}));
-  EXPECT_EQ(cut("even", 6, 4), (Cut{1, 2, 2, 1}));  // embedding and head count as a layer each
-  EXPECT_EQ(cut("even_with_embedding", 8, 2), (Cut{4, 4}));
-  EXPECT_EQ(cut("even_with_embedding", 10, 4), (Cut{2, 3, 3, 2}));
-  EXPECT_EQ(cut("even_with_embedding", 8, 4), (Cut{2, 3, 2, 1}));
+  EXPECT_EQ(cut("even", 8, 4), (LayerCut{2, 2, 2, 2}));
+  EXPECT_EQ(cut("even", 8, 2, 2), (LayerCut{2, 2, 2, 2}));
+  EXPECT_EQ(cut("even", 6, 4), (LayerCut{1, 2, 2, 1}));  // embedding and head count as a layer each
+  EXPECT_EQ(cut("even_with_embedding", 8, 2), (LayerCut{4, 4}));
+  EXPECT_EQ(cut("even_with_embedding", 10, 4), (LayerCut{2, 3, 3, 2}));
+  EXPECT_EQ(cut("even_with_embedding", 8, 4), (LayerCut{2, 3, 2, 1}));
 }
 
-Cut planned(const std::string& schedule, const std::string& more, int layers, int stages) {
+LayerCut planned(const std::string& schedule, const std::string& more, int layers, int stages) {
   return stage_layers(test::spec_of(
       fmt::format("name: m, layers: {}, hidden: 64, heads: 8, feed_forward: 256, vocab: 256{}", layers, more),
       fmt::format("pipeline: {}, schedule: {}, global_batch: 8", stages, schedule), 32, "profile: orrery"));
@@ -39,15 +39,15 @@ Cut planned(const std::string& schedule, const std::string& more, int layers, in
 // DAPPLE's planner weighs layer by layer: three dense layers cost as much as one with four experts per token.
 TEST(Stages, DappleCutsForTheLeastLatency) {
   const std::string experts = ", moe: {experts: 8, top_k: 4, feed_forward: 256, first_layer: 3}";
-  EXPECT_EQ(planned("1f1b", experts, 6, 2), (Cut{3, 3}));
-  EXPECT_EQ(planned("dapple", experts, 6, 2), (Cut{4, 2}));
-  EXPECT_EQ(planned("dapple", "", 8, 4), (Cut{2, 2, 2, 2}));
+  EXPECT_EQ(planned("1f1b", experts, 6, 2), (LayerCut{3, 3}));
+  EXPECT_EQ(planned("dapple", experts, 6, 2), (LayerCut{4, 2}));
+  EXPECT_EQ(planned("dapple", "", 8, 4), (LayerCut{2, 2, 2, 2}));
 }
 
 // If all stages share the vocabulary, none has more of it than another, so layers are divided as evenly as possible.
 TEST(Stages, ThatShareTheVocabularyHaveAsManyLayers) {
-  EXPECT_EQ(planned("vocab-1f1b", "", 6, 4), (Cut{2, 2, 1, 1}));
-  EXPECT_EQ(planned("1f1b", "", 6, 4), (Cut{1, 2, 2, 1}));
+  EXPECT_EQ(planned("vocab-1f1b", "", 6, 4), (LayerCut{2, 2, 1, 1}));
+  EXPECT_EQ(planned("1f1b", "", 6, 4), (LayerCut{1, 2, 2, 1}));
 }
 
 // The least possible cost of the most expensive stage, over all ways to hand out `layers`, at least one to each stage
@@ -73,7 +73,7 @@ TEST(Stages, NoCutIsBetter) {
       for (int stages = 1; stages <= std::min(layers, 5); ++stages) {
         for (const int vocab : {64, 1024, 3000, 16384}) {
           const double head = 64.0 * vocab, embedding = parameters ? head : 0;
-          const Cut made = cut(rule, layers, stages, 1, vocab);
+          const LayerCut made = cut(rule, layers, stages, 1, vocab);
           double worst = 0;
           for (int s = 0; s < stages; ++s) {
             worst = std::max(
@@ -95,7 +95,7 @@ TEST(Stages, NanotronsEmbeddingWeighsNothing) {
     for (const int stages : {2, 4}) {
       constexpr int kLayers = 32;
       const double share = (kLayers * layer + 64.0 * vocab) / stages;
-      const Cut made = cut("by_cost_nanotron", kLayers, stages, 1, vocab);
+      const LayerCut made = cut("by_cost_nanotron", kLayers, stages, 1, vocab);
       EXPECT_EQ(static_cast<double>(made.front()), std::min(std::ceil(share / layer), 1.0 * kLayers - stages + 2))
           << vocab << " " << stages;
       EXPECT_LE(made.back(), made.front());

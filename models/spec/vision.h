@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/spec/spec.h"
+
+namespace orrery {
+
+// Returns the number of tokens of a sample that stand for its images; 0 without images.
+std::int64_t image_tokens(const Spec& spec);
+
+// Returns the spec of what the vision encoder does in a step: its layers are the model, the patches of an image the
+// sequence, and all images of a micro-batch the micro-batch. Ranks of a tensor group cut heads and MLPs and hold all
+// rows (LLaVA in Megatron-Core: the sequence is cut after text and images are joined). spec.images must be set.
+Spec encoder_spec(const Spec& spec);
+
+// Returns the parameters of the vision encoder: patches, positions, layers and projectors; none without an encoder.
+std::vector<Parameter> vision_parameters(const Model& m);
+std::int64_t vision_parameter_count(const Model& m);
+
+// Returns the FLOP of one step's matrix products that the encoder and its projectors need (see model_flops), in forward
+// and, for what trains, backward. Attention counts the pairs of patches that attend to each other.
+double vision_flops(const Spec& spec);
+
+// Returns whether a weight of the encoder or of its projectors trains.
+bool vision_trains(const Model& m);
+
+}  // namespace orrery
