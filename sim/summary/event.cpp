@@ -189,21 +189,18 @@ class TraceFileReader {
   void events() {
     take('[', "");
     TraceEvent event;
-    bool closed = false;
-    while (!closed) {
-      whole([&](JsonScan& scan) {
-        char c = scan.peek();
-        if (c == ',') {
-          scan.take(',');
-          c = scan.peek();
-        }
-        closed = c == ']';
-        return closed || read_trace_event(scan, stream_.window(), event);
-      });
-      if (!closed) pass_on(event);
+    while (true) {
+      char c = next();
+      if (c == ',') {
+        stream_.consume(1);
+        c = next();
+      }
+      if (c == ']') break;
+      whole([&](JsonScan& scan) { return read_trace_event(scan, stream_.window(), event); });
+      pass_on(event);
       stream_.consume(taken_);
     }
-    take(']', "");
+    stream_.consume(1);
   }
 
   void pass_on(const TraceEvent& event) {

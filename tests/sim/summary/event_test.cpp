@@ -68,6 +68,18 @@ TEST(TraceEvents, PiecesOfTheFileMeetAnywhere) {
   EXPECT_EQ(longest, std::size_t{5} << 20);
 }
 
+// The rest of the arguments is skipped once the ids are known, whatever brackets and quotes it holds.
+TEST(TraceEvents, ArgumentsAfterTheIdsAreSkipped) {
+  const TraceFile file(
+      R"([{"ph":"X","cat":"kernel","args":{"External id":5,"correlation":6,"s":"}]\"","grid":[1,{"a":"]"}]},"ts":7},
+          {"ph":"X","cat":"cpu_op","args":{"External id":8,"correlation":9},"ts":10}])");
+  std::vector<std::string> seen;
+  read_trace(file.path(), {.event = [&](const TraceEvent& e) {
+               seen.push_back(fmt::format("{} {} {}", e.args.external, e.args.correlation, e.ts));
+             }});
+  EXPECT_EQ(seen, (std::vector<std::string>{"5 6 7", "8  10"}));
+}
+
 TEST(TraceEvents, DamageIsNamedWithItsLine) {
   EXPECT_EQ(refusal_of(""), ":1: is empty; give a trace of torch.profiler or of orrery --trace");
   EXPECT_NE(refusal_of("schema: 1\n").find(":1: is no JSON"), std::string::npos);

@@ -97,7 +97,7 @@ TEST(TraceSummary, OfSeveralFilesAddsUp) {
 // A step whose host is ahead of the device, so that the report explains no gap by launches.
 TEST(TraceSummary, OfOurOwnTraceIsTheReport) {
   const Spec spec = parse_spec(
-      "model: {layers: 4, hidden: 4096, heads: 32, vocab: 32000}\nsequence: 4096\n"
+      "model: {layers: 4, hidden: 4096, heads: 32, feed_forward: 11008, vocab: 32000}\nsequence: 4096\n"
       "cluster: {node: dgx-h100, nodes: 1}\ngpus: 8\n"
       "strategy: {tensor: 8, micro_batch: 4, global_batch: 8}\n",
       "spec.yaml");
@@ -135,6 +135,36 @@ TEST(TraceSummary, FilesWithoutKernelsAreRefused) {
       R"([{"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":1,"dur":1},
           {"ph":"X","cat":"kernel","name":"b","pid":1,"tid":1,"ts":1,"dur":-4},{"ph":"X","cat":"kernel","name":"c"}])";
   EXPECT_EQ(summary_of(untimed).untimed, 2);
+}
+
+TEST(TraceSummary, WhatIsLeftOutIsCountedByCategory) {
+  const TraceSummary s = summary_of(
+      R"([{"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":1,"dur":1},
+          {"ph":"s","cat":"ac2g"},{"ph":"f","cat":"ac2g"},{"ph":"X","cat":"cuda_sync","ts":1,"dur":1},{"ph":"f","cat":"ac2g"},
+          {"ph":"X","cat":"cpu_op","name":"b","ts":1e15,"dur":2e12},{"ph":"X","cat":"cuda_runtime","ts":1,"dur":1},
+          {"ph":"i","name":"Record Window End"},{"ph":"C","name":"other"},{"ph":"E"}])");
+  const std::map<std::string, std::int64_t> expected = {{"ac2g", 3},
+                                                        {"counter", 1},
+                                                        {"cpu_op without a time", 1},
+                                                        {"cuda_runtime without an id", 1},
+                                                        {"cuda_sync", 1},
+                                                        {"instant", 1},
+                                                        {"no category", 1}};
+  EXPECT_EQ(s.left_out, expected);
+}
+
+// Times that a damaged file can hold: their differences and sums must fit in 64 bits.
+TEST(TraceSummary, TimesBeyondReasonAreLeftOut) {
+  const TraceSummary s = summary_of(
+      R"([{"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":-8.9e15,"dur":1},
+          {"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":-3.9e15,"dur":1},
+          {"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":3.9e15,"dur":1e12},
+          {"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":3.9e15,"dur":1.1e12}])");
+  EXPECT_EQ(s.untimed, 2);
+  EXPECT_EQ(s.ranks[0].times.window, 7'801'000'000'000'000'000);
+  std::string many = "[";
+  for (int i = 0; i < 9300; ++i) many += R"({"ph":"X","cat":"kernel","name":"a","pid":1,"tid":1,"ts":0,"dur":1e12},)";
+  EXPECT_THROW(summary_of(many + "]"), Error);
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ TEST(SummaryText, TellsTimesClassesKernelsAndWhatIsUnknown) {
   const TraceFile file(with_unknown);
   const TraceSummary s = summarize_traces({file.path()});
   const std::string text = summary_text(s, 15, {});
-  for (const char* part :
-       {"1 file, 19 events, 3 kernels", "66.7 % of kernel time in known classes", "rank 3", "collective",
-        "kernels of no known class", "a_thing_of_my_own: 1 of them", "nccl:all_reduce"})
+  for (const char* part : {"1 file, 19 events, 3 kernels", "66.7 % of kernel time in known classes",
+                           "3 events left out, by category: ac2g 2, Trace 1", "rank 3", "collective",
+                           "kernels of no known class", "a_thing_of_my_own: 1 of them", "nccl:all_reduce"})
     EXPECT_NE(text.find(part), std::string::npos) << part << '\n' << text;
   std::string narrow = summary_text(s, 15, {.columns = 60});
   for (std::size_t at = 0; at < narrow.size();) {
@@ -37,6 +37,7 @@ TEST(SummaryJson, HasEveryFigure) {
   EXPECT_EQ(json.at("schema"), "orrery.trace_summary/1");
   EXPECT_EQ(json.at("kernels"), 1);
   EXPECT_EQ(json.at("tied").at("id"), 1);
+  EXPECT_TRUE(json.at("left_out").empty());
   const auto& rank = json.at("ranks").at(0);
   EXPECT_DOUBLE_EQ(rank.at("busy_s").get<double>(), 6e-6);
   EXPECT_TRUE(rank.at("mean_step_s").is_null());
