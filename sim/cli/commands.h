@@ -128,6 +128,14 @@ Outcome export_chakra_command(const ExportOptions& options);
 bool is_chakra(const ImportOptions& options);
 Outcome import_chakra_command(const ImportOptions& options, const Common& common);
 
+// orrery trace: sums up traces of any origin, ours or PyTorch's (sim/summary/summary.h).
+struct TraceOptions {
+  std::string action;              // "summarize"; for any other word throws Error
+  std::vector<std::string> files;  // paths of traces: a file per rank, or of several ranks
+  double top = 15;                 // number of kernels and of operators to list
+};
+Outcome trace_command(const TraceOptions& options, const Common& common);
+
 // orrery doctor: says what is missing or too small on this machine, and how to mend it (sim/runs/doctor.h). The exit
 // status is 1 if something is missing that every machine needs.
 Outcome doctor_command(const Common& common);

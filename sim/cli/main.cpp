@@ -54,6 +54,7 @@ struct Options {
   orrery::ValidateOptions validate;
   orrery::ImportOptions import;
   orrery::ExportOptions exported;
+  orrery::TraceOptions trace;
   std::string list, shell, page = "orrery", manual_folder;
   bool json = false, markdown = false, quiet = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
@@ -311,6 +312,17 @@ void add_export(CLI::App& app, Options& o) {
       "          orrery export examples/llama-3.1-70b.yaml --to chakra --out trace");
 }
 
+void add_trace(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("trace", "where the time of a trace goes: PyTorch's profiler's, or one of ours");
+  c.add_option("ACTION", o.trace.action, "what to do with the traces")->required()->type_name("summarize");
+  c.add_option("FILE", o.trace.files, "traces of torch.profiler or of --trace (.json, .json.gz), a file per rank")
+      ->required()
+      ->type_name("");
+  positive_count(c.add_option("--top", o.trace.top, "kernels and operators to list (15)"), "K");
+  c.add_flag("--json", o.json, "print all figures as JSON (schema orrery.trace_summary/1)");
+  c.footer("example: orrery trace summarize rank0.json.gz rank1.json.gz");
+}
+
 void add_list(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("list", "what is built in");
   c.add_option("WHAT", o.list, "what to list")
@@ -352,6 +364,7 @@ void set_up(CLI::App& app, Options& o) {
   add_validate(app, o);
   add_import(app, o);
   add_export(app, o);
+  add_trace(app, o);
   add_list(app, o);
   add_own(app, o);
   app.footer(
@@ -464,6 +477,7 @@ orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrer
   if (name == "export" && o.exported.to == "chakra") return orrery::export_chakra_command(o.exported);
   if (name == "export") return orrery::export_command(o.exported);
   if (name == "schema") return {.text = orrery::spec_schema(), .verbatim = true};
+  if (name == "trace") return orrery::trace_command(o.trace, common);
   if (name == "doctor") return orrery::doctor_command(common);
   if (name == "completion") return {.text = orrery::completion(o.shell, orrery::option_tree(app)), .verbatim = true};
   if (name == "manual") return orrery::manual_command(orrery::option_tree(app), o.page, o.manual_folder);

@@ -27,7 +27,8 @@ void read_rank_run(std::string_view bytes);   // a rank's results
 void read_report(std::string_view bytes);     // as the viewer opens it
 void read_snapshot(std::string_view bytes);   // a parameter server's states
 void read_spec(std::string_view bytes);
-void read_view(std::string_view bytes);  // a saved view
+void read_trace_summary(std::string_view bytes);  // a trace to sum up
+void read_view(std::string_view bytes);           // a saved view
 
 struct Reader {
   std::string_view name;

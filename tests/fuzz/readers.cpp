@@ -23,6 +23,7 @@ std::span<const Reader> readers() {
                                         {"snapshot", read_snapshot},
 #endif
                                         {"spec", read_spec},
+                                        {"trace_summary", read_trace_summary},
                                         {"view", read_view}};
   return kReaders;
 }

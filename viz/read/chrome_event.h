@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "viz/read/json_scan.h"
+#include "models/trace/json_scan.h"
 #include "viz/timeline/timeline.h"
 
 namespace orrery {

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/trace/json_scan.h"
 #include "viz/read/chrome_event.h"
-#include "viz/read/json_scan.h"
 #include "viz/read/mapped_text.h"
 #include "viz/timeline/timeline_builder.h"
 

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "models/trace/json_scan.h"
 #include "viz/read/chrome_event.h"
-#include "viz/read/json_scan.h"
 
 namespace orrery {
 

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "models/trace/json_scan.h"
 #include "sim/validate/replay.h"
 #include "sim/validate/validation.h"
 #include "viz/read/chrome_event.h"
-#include "viz/read/json_scan.h"
 
 namespace orrery {
 namespace {

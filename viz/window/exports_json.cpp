@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "models/base/output_file.h"
+#include "models/trace/json_scan.h"
 #include "sim/export/chrome_trace.h"
 #include "sim/export/kineto.h"
 #include "sim/memory/live_memory.h"
-#include "viz/read/json_scan.h"
 #include "viz/window/exports.h"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-#include "viz/read/json_scan.h"
+#include "models/trace/json_scan.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,39 +8,6 @@
 
 namespace orrery {
 namespace {
-
-constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
-constexpr std::uint64_t kHighs = 0x8080808080808080ULL;
-
-// Returns v with a high bit set in every byte that is zero, exact up to the first such byte (Mycroft's trick; Warren,
-// Hacker's Delight, 6-1).
-std::uint64_t zero_bytes(std::uint64_t v) { return (v - kOnes) & ~v & kHighs; }
-
-// Marks, by a high bit, the bytes of a string that are not plain characters: quote, backslash, control characters;
-// exact as in zero_bytes().
-std::uint64_t special_bytes(std::uint64_t v) {
-  return zero_bytes(v ^ (kOnes * '"')) | zero_bytes(v ^ (kOnes * '\\')) | zero_bytes(v & (kOnes * 0xe0));
-}
-
-// Marks, by a high bit, the bytes that end a number or a word: comma, brackets, blanks and control characters; exact as
-// in zero_bytes().
-std::uint64_t value_ends(std::uint64_t v) {
-  return zero_bytes(v ^ (kOnes * ',')) | zero_bytes(v ^ (kOnes * '}')) | zero_bytes(v ^ (kOnes * ']')) |
-         zero_bytes(v ^ (kOnes * ' ')) | zero_bytes(v & (kOnes * 0xe0));
-}
-
-// Advances to the first byte that `marks` marks by a high bit, eight bytes at a time; the last eight bytes are left to
-// the caller.
-template <class Marks>
-const char* to_first(const char* at, const char* end, Marks marks) {
-  std::uint64_t word = 0;
-  for (; end - at >= 8; at += 8) {
-    std::memcpy(&word, at, 8);
-    if (const std::uint64_t found = marks(word); found != 0)
-      return std::endian::native == std::endian::little ? at + std::countr_zero(found) / 8 : at;
-  }
-  return at;
-}
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -82,10 +49,8 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
 
 }  // namespace
 
-std::string_view JsonScan::string() {
-  const char* const from = ++at_;
+std::string_view JsonScan::rest_of_string(const char* from) {
   while (true) {
-    at_ = to_first(at_, end_, special_bytes);
     while (at_ < end_ && *at_ != '"' && *at_ != '\\' && static_cast<unsigned char>(*at_) >= 0x20) ++at_;
     if (at_ >= end_) break;
     if (*at_ == '"') return {from, static_cast<std::size_t>(at_++ - from)};
@@ -95,18 +60,21 @@ std::string_view JsonScan::string() {
       ++controls_;
       ++at_;
     }
+    at_ = byte_search::to_string_end(at_, end_);
   }
   complete_ = false;
   at_ = end_;
   return {from, static_cast<std::size_t>(end_ - from)};
 }
 
-void JsonScan::skip_nested() {
-  std::size_t depth = 0;
-  while (at_ < end_) {
+void JsonScan::skip_text(std::size_t depth) {
+  while (true) {
+    if (depth > 0) at_ = byte_search::to_bracket_or_string(at_, end_);
+    if (at_ >= end_) break;
     const char c = *at_;
     if (c == '"') {
       string();
+      if (depth == 0) return;
       continue;
     }
     ++at_;
@@ -116,27 +84,13 @@ void JsonScan::skip_nested() {
   complete_ = false;
 }
 
-void JsonScan::skip() {
-  const char c = peek();
-  if (c == '"') {
-    string();
-  } else if (c == '{' || c == '[') {
-    skip_nested();
-  } else {
-    const auto inside = [&] { return *at_ != ',' && *at_ != '}' && *at_ != ']' && !blank(*at_); };
-    do {  // searches on, because value_ends() also marks bytes that do not end a value
-      if (at_ < end_ && inside()) ++at_;
-      at_ = to_first(at_, end_, value_ends);
-    } while (at_ < end_ && inside());
-    if (at_ >= end_) complete_ = false;
+void JsonScan::skip_word() {
+  while (at_ < end_ &&
+         !ends_value(*at_)) {  // searches on, because to_value_end() also stops at bytes that end no value
+    ++at_;
+    at_ = byte_search::to_value_end(at_, end_);
   }
-}
-
-std::string_view JsonScan::raw() {
-  if (peek() == '"') return string();
-  const char* const from = at_;
-  skip();
-  return {from, static_cast<std::size_t>(at_ - from)};
+  if (at_ >= end_) complete_ = false;
 }
 
 bool parse_time(std::string_view text, ExactTime& time) {
@@ -200,15 +154,15 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-Details members_of_object(std::string_view object, bool nested) {
-  Details members;
+std::vector<std::pair<std::string, std::string>> members_of_object(std::string_view object, bool nested) {
+  std::vector<std::pair<std::string, std::string>> members;
   JsonScan scan(object);
   if (!scan.take('{')) return members;
   while (scan.peek() == '"') {
     const std::string key = unescaped(scan.string());
     if (!scan.take(':')) break;
     if (key == "args" && !nested && scan.peek() == '{') {
-      const Details arguments = members_of_object(scan.raw(), true);
+      const auto arguments = members_of_object(scan.raw(), true);
       members.insert(members.end(), arguments.begin(), arguments.end());
     } else {
       const std::string_view value = scan.raw();

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/summary/names.h"
+#include "sim/summary/records.h"
+
+namespace orrery {
+
+// The names of kernels and operators in all files of a summary, as they stand in the files, escapes included.
+struct TraceNames {
+  Names names;
+  std::vector<std::optional<KernelClass>> classes;  // [number of a name]: class of the kernel, if a kernel has the name
+
+  // The number of a kernel's name; its class is found when the name first appears. kind: as class_of_kernel() has it.
+  std::uint32_t kernel(std::string_view name, std::string_view kind);
+  KernelClass class_of(std::uint32_t name) const { return classes[name].value_or(KernelClass::other); }
+};
+
+// Reads the records that a summary needs from one trace file, by PyTorch's profiler of any version or by Orrery. Throws
+// Error as read_trace() does, and for a file without kernels. piece: called about once a MiB.
+TraceRecords collect(const std::string& path, TraceNames& names, const std::function<void()>& piece = {});
+
+}  // namespace orrery

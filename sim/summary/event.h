@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "models/trace/json_scan.h"
+
+namespace orrery {
+
+// An event of Chrome's trace format as views of the file's text: its members, and the members of its arguments by which
+// PyTorch's profiler and our own traces describe kernels, operators, launches and memory. No value is converted.
+struct TraceEvent {
+  struct Arguments {
+    std::string_view external, correlation;    // ids of a kernel's operator and launch
+    std::string_view op, kind, matched, task;  // our own traces: op of the plan, its kind, times of transfers
+    std::string_view name, labels;             // names of processes
+    std::string_view device, device_type, allocated, reserved;  // [memory] events
+    std::string_view object;                                    // complete text of the arguments
+  };
+  std::string_view phase, category, name, ts, duration, pid, tid;
+  Arguments args;
+};
+
+// Reads the event at the scan's position; returns false if the text there is no event, or is cut off.
+bool read_trace_event(JsonScan& scan, std::string_view text, TraceEvent& event);
+
+struct TraceReaders {
+  std::function<void(const TraceEvent&)> event;
+  // Called with the key and the text of each other member of the file's outermost object.
+  std::function<void(std::string_view, std::string_view)> member;
+  std::function<void()> piece;  // called about once a MiB of text, to tell progress
+};
+
+// Reads a trace file from beginning to end in bounded memory, and calls the readers with all that it holds. Throws
+// Error "file:line: what, and what to do" for a file that is empty, no JSON, no trace, cut short or damaged, and for an
+// Error of a reader, with the place put before it.
+void read_trace(const std::string& path, const TraceReaders& readers);
+
+}  // namespace orrery

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/summary/kernel_class.h"
+
+namespace orrery {
+
+inline constexpr std::uint32_t kNoName = UINT32_MAX;
+inline constexpr std::uint32_t kNotKnown = UINT32_MAX;  // also for a kernel that began more than four seconds later
+
+// How a kernel was tied to the operator that launched it: by the operator's id, by the operator that was running on the
+// thread when the kernel was launched, by the same with an annotation of the program instead of an operator, or by what
+// our own traces say.
+enum class Tie : std::uint8_t { none, id, launch, annotation, own };
+inline constexpr std::size_t kTies = 5;
+
+// The records of one trace file. They are kept as small as they can be (32 bytes), since a file may hold ten million of
+// them. Times are nanoseconds. Ids are counters, of which the low 32 bits tell them apart.
+
+// A kernel, or a copy, on a device. waits: no kernel but the part of a collective in which its rank waits for others.
+struct KernelRecord {
+  std::int64_t begin = 0, end = 0;
+  std::uint32_t launch =
+      0;  // correlation id, 0: not known; once tied: ns from the end of the launch to `begin`, or kNotKnown
+  std::uint32_t operation =
+      0;  // id of the operator, 0: not known; once tied: number of the operator's name, or kNoName
+  std::uint32_t name = 0;
+  std::uint16_t device = 0;
+  bool waits = false;
+  Tie tie = Tie::none;
+};
+static_assert(sizeof(KernelRecord) == 32);
+
+// A call on the host that launches work.
+struct LaunchRecord {
+  std::int64_t begin = 0, end = 0;
+  std::uint32_t correlation = 0, thread = 0;
+};
+
+// An operator on the host, or an annotation of the program. Operators of a thread are nested.
+struct OperatorRecord {
+  std::int64_t begin = 0, end = 0;
+  std::uint32_t external = 0, thread = 0, name = 0;
+  bool annotation = false;
+};
+
+struct StepRecord {
+  std::int64_t number = 0, begin = 0, end = 0;
+};
+
+// A process of the trace: the host's threads, or the streams of a device.
+struct ProcessRecord {
+  std::string pid, name, labels;
+  bool has_kernels = false;
+  std::vector<StepRecord> steps;
+  std::int64_t allocated = 0, reserved = 0;  // peaks of memory in bytes; 0: not known
+};
+
+struct TraceRecords {
+  std::int64_t events = 0;
+  std::int64_t untimed = 0;                      // number of kernels that are left out because they have no time
+  std::map<std::string, std::int64_t> left_out;  // number of other events of which nothing is summed, by category
+  std::optional<std::int64_t> rank;              // rank that wrote the file, if the file says so
+  std::string device;                            // name of the GPU: "NVIDIA H100 80GB HBM3"
+  std::vector<ProcessRecord> processes;
+  std::deque<KernelRecord> kernels;
+  std::deque<LaunchRecord> launches;
+  std::deque<OperatorRecord> operators;
+  std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> memory;  // by device id: peaks {allocated, reserved}
+};
+
+}  // namespace orrery

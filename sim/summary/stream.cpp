@@ -1,0 +1,58 @@
+#include "sim/summary/stream.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kMostWindow = std::size_t{256} << 20;
+
+}  // namespace
+
+TraceStream::TraceStream(const std::string& path) : path_(path), file_(path) {}
+
+// Puts the window before the text of the piece, which becomes the buffer.
+void TraceStream::take_over(ReadAhead::Piece piece) {
+  const std::size_t left = to_ - from_, begin = ReadAhead::kRoom - left;
+  if (left > 0) std::memcpy(piece.text.data() + begin, buffer_.data() + from_, left);
+  buffer_.swap(piece.text);
+  from_ = begin;
+  to_ = ReadAhead::kRoom + piece.size;
+  file_.give_back(std::move(piece.text));
+}
+
+// Copies the text of the piece behind a window that is too long for the room before a piece.
+void TraceStream::append(ReadAhead::Piece piece) {
+  std::memmove(buffer_.data(), buffer_.data() + from_, to_ - from_);
+  to_ -= from_;
+  from_ = 0;
+  if (to_ + piece.size > kMostWindow)
+    throw Error(place() + ": a value of more than 256 MiB begins here; the file is damaged");
+  if (to_ + piece.size > buffer_.size()) buffer_.resize(2 * (to_ + piece.size));
+  std::memcpy(buffer_.data() + to_, piece.text.data() + ReadAhead::kRoom, piece.size);
+  to_ += piece.size;
+  file_.give_back(std::move(piece.text));
+}
+
+bool TraceStream::more() {
+  ReadAhead::Piece piece = file_.next();
+  if (!piece.failure.empty())
+    throw Error(fmt::format("{}: cannot be read further: {}; copy or record it again", place(), piece.failure));
+  if (piece.size == 0) return false;
+  const std::size_t lines = piece.lines;
+  if (to_ - from_ <= ReadAhead::kRoom) {
+    take_over(std::move(piece));
+  } else {
+    append(std::move(piece));
+  }
+  lines_ += lines;
+  return true;
+}
+
+std::string TraceStream::place() const { return fmt::format("{}:{}", path_, lines_ - line_breaks(window()) + 1); }
+
+}  // namespace orrery

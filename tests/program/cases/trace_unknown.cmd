@@ -1,0 +1,4 @@
+$ orrery trace sumarize trace.json
+exit 2
+stderr summarize
+no-stdout .

@@ -1,0 +1,58 @@
+#include "sim/summary/tie.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+KernelRecord kernel(std::int64_t begin, std::uint32_t correlation, std::uint32_t external) {
+  KernelRecord k;
+  k.begin = begin;
+  k.end = begin + 10;
+  k.launch = correlation;
+  k.operation = external;
+  return k;
+}
+
+TEST(Tie, ByTheOperatorsIdBeforeTheLaunch) {
+  TraceRecords r;
+  r.kernels = {kernel(100, 50, 7)};
+  r.operators = {{0, 90, 7, 1, 70, false}, {10, 20, 8, 1, 80, false}};
+  r.launches = {{12, 15, 50, 1}};
+  tie(r);
+  EXPECT_EQ(r.kernels[0].tie, Tie::id);
+  EXPECT_EQ(r.kernels[0].operation, 70U);
+  EXPECT_EQ(r.kernels[0].launch, 85U);  // from the end of the launch
+}
+
+TEST(Tie, AnIdThatRepeatsTheCorrelationIsNoOperators) {
+  TraceRecords r;
+  r.kernels = {kernel(100, 7, 7), kernel(200, 9, 9), kernel(300, 11, 11), kernel(400, 12, 12)};
+  // Thread 1: an annotation around an operator around an operator; thread 2 has the operator numbered 7.
+  r.operators = {
+      {0, 90, 7, 2, 70, false}, {10, 20, 8, 1, 80, false}, {5, 60, 6, 1, 60, false}, {0, 80, 5, 1, 50, true}};
+  r.launches = {{12, 15, 7, 1}, {40, 42, 9, 1}, {70, 75, 11, 1}, {85, 86, 12, 1}};
+  tie(r);
+  EXPECT_EQ(r.kernels[0].operation, 80U);
+  EXPECT_EQ(r.kernels[0].tie, Tie::launch);
+  EXPECT_EQ(r.kernels[1].operation, 60U);
+  EXPECT_EQ(r.kernels[2].operation, 50U);
+  EXPECT_EQ(r.kernels[2].tie, Tie::annotation);
+  EXPECT_EQ(r.kernels[3].tie, Tie::none);
+  EXPECT_EQ(r.kernels[3].operation, kNoName);
+}
+
+TEST(Tie, KernelsWithoutALaunchStayUntied) {
+  TraceRecords r;
+  r.kernels = {kernel(200, 0, 0), kernel(100, 3, 0)};
+  tie(r);
+  EXPECT_EQ(r.kernels[0].begin, 100);
+  for (const KernelRecord& k : r.kernels) {
+    EXPECT_EQ(k.launch, kNotKnown);
+    EXPECT_EQ(k.operation, kNoName);
+    EXPECT_EQ(k.tie, Tie::none);
+  }
+}
+
+}  // namespace
+}  // namespace orrery
