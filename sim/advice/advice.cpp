@@ -60,8 +60,8 @@ double length(const Prediction& p, const std::vector<TaskId>& path, const Timing
     sum += static_cast<double>(timing.of(slot, op).duration);
     const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
     const auto issue = static_cast<double>(p.costs.timing.of(slot, op).issue);
-    // A wait for the host changes in the same ratio as the host's time for this op, since so do the times of the ops
-    // that were issued before it.
+    // It is assumed that a wait for the host gets longer or shorter in the same ratio as the host's time for this op,
+    // since the host's times for the ops issued before it change in that ratio too.
     if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
     before = p.trace.spans[t].ended;
   }

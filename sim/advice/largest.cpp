@@ -63,8 +63,8 @@ class Finder {
       rows.emplace_back();
       for (std::int64_t n = 1; n <= kMostLayers; ++n) {
         if (n > 1 && gpus % (n + 2) == 0)
-          // From this number n of layers on, the pipeline may have n + 2 stages (models/load/check.cpp,
-          // pipeline_rules).
+          // With n or more layers, the pipeline may have n + 2 stages (the rule is in models/load/check.cpp,
+          // pipeline_rules), so that sizes from n on form a new list.
           rows.emplace_back();
         rows.back().push_back(n);
       }

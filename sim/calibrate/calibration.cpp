@@ -35,7 +35,7 @@ std::vector<Busy> joined(std::vector<Busy> all) {
   return result;
 }
 
-// The first of sorted intervals that ends at a time or later.
+// Returns the first of the intervals, which are sorted, that does not end before `time`.
 std::vector<Busy>::const_iterator first_after(const std::vector<Busy>& intervals, Picoseconds time) {
   return std::lower_bound(intervals.begin(), intervals.end(), time,
                           [](const Busy& i, Picoseconds t) { return i.second < t; });
@@ -297,7 +297,8 @@ void Observations::add_waits(const Step& step, TaskId t) {
     host_wake_.push_back(wait);
   else if (!here)
     (there ? wake_ : gap_).push_back(wait);
-  // No task waits for a transfer whose rank computes meanwhile; the waits of such transfers are collected separately.
+  // Other tasks do not wait for a transfer that runs beside compute of its rank, so the waits before such transfers are
+  // collected in a list of their own.
   if (here && !there && !is_host_work(plan.op_of(s.cause)))
     (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
 }

@@ -14,7 +14,8 @@ struct Shape {
   std::int64_t head_dim = 0;  // head dimension of the model; 0: hidden / heads
 };
 
-// Shapes whose products of width (hidden) and tokens form a grid; MLP widths and numbers of heads vary among them.
+// Shapes of models for CPU ranks. Hidden sizes and numbers of tokens together form a grid; the MLP widths and numbers
+// of heads vary from shape to shape.
 constexpr Shape kShapes[] = {
     {64, 2, 1, 176, 512, 32, 2},   {64, 4, 4, 256, 256, 64, 4},     {64, 2, 2, 96, 2048, 256, 4},
     {128, 4, 2, 352, 1024, 64, 1}, {128, 2, 2, 512, 384, 128, 2},   {128, 4, 4, 256, 512, 128, 8},

@@ -165,7 +165,7 @@ struct Meeting {
 struct Meetings {
   explicit Meetings(const Graph& graph) : of(graph.nodes.size(), kNowhere) {
     for (std::size_t r = 0; r < graph.ranks; ++r) {
-      std::map<Key, std::size_t> seen;  // by key: number of nodes that the rank has had so far
+      std::map<Key, std::size_t> seen;  // number of nodes of the rank with this key so far
       for (std::size_t i = graph.first[r]; i < graph.first[r + 1]; ++i) {
         const std::optional<Key> key = key_of(*graph.nodes[i], static_cast<std::int64_t>(r));
         if (key) add(*key, seen[*key]++, i, graph);

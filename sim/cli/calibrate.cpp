@@ -64,7 +64,8 @@ Measured measure(const CalibrationSpec& spec, const Site& site, const CalibrateO
              {},
              0};
   if (options.device == "cuda") m.job.steps = std::max(m.job.steps, settled_steps(m.job.plan, options.settle));
-  // Only specs that the user gives are checked: built-in ones have as many ranks as --ranks says.
+  // The number of ranks is checked only for specs that the user gives: built-in specs have as many ranks as --ranks
+  // says.
   if (!spec.path.empty()) check_cores(m.job, std::thread::hardware_concurrency());
   m.runs = run_job(m.job, common, site.session);
   Observations seen;
@@ -188,9 +189,9 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, con
 
 // Calibration gives up when this many specs have failed in a row before any was measured.
 constexpr std::size_t kHopeless = 3;
-// A GPU's clock has drifted if it changed by this share under the same spec: two thirds of the accuracy that is wanted
-// (3 %), and more than the difference between like runs in the median of the readings of a second (H200: one or two
-// steps of 15 MHz).
+// A GPU's clock has drifted if it changed by more than this share between two runs of the same spec. The value is two
+// thirds of the wanted accuracy (3 %). Runs under equal conditions differ by less: on an H200 their median clocks, each
+// over a second, differ by one or two steps of 15 MHz.
 constexpr double kDrift = 0.02;
 
 // Runs a complete calibration: all specs one after the other, then writes the profile.
@@ -203,7 +204,8 @@ class Calibration {
         specs_(gpu_ ? gpu_calibration_specs(options.quick) : calibration_specs(options.ranks, options.quick)),
         folder_(temporary_parent()),
         load_before_(load()) {
-    // Specs of the grid of shapes run first, so that the first spec describes the device whatever the user's specs are.
+    // The specs of the grid of shapes run before the user's specs, so that the first spec, which describes the device,
+    // is always the same.
     for (const std::string& path : options.own) {
       specs_.push_back(own_shapes(path, options.device));
       if (specs_.back().overrides.empty())

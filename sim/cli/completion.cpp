@@ -22,7 +22,7 @@ std::vector<std::string> words_of(const KeyReference& key) {
   for (std::size_t start = 0; start <= key.type.size();) {
     const std::size_t end = std::min(key.type.find(kBetween, start), key.type.size());
     std::string part = key.type.substr(start, end - start);
-    // A list's words follow the name of its type: "list of attention | recurrence".
+    // The type of a key may be a list, such as "list of attention | recurrence"; the words follow "list of".
     for (const std::string_view opening : {"one or a list of ", "list of "}) {
       if (part.starts_with(opening) && part != "list of parts") part.erase(0, opening.size());
     }

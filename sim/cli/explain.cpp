@@ -199,8 +199,9 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   return text;
 }
 
-// A text on whether a step's gradient depends on how the batch is cut into micro-batches. It does where something is
-// computed over several samples: norms are over one token, only routers of experts are over several samples.
+// A text on whether a step's gradient depends on how the batch is cut into micro-batches. The gradient depends on it
+// only if the model computes something over several samples, as the routers of experts do; norms are computed over one
+// token.
 std::string coupling_text(const Spec& spec, const Style& style) {
   if (spec.strategy.micro_batches() == 1) return "";
   std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';

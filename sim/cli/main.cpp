@@ -449,7 +449,7 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   try {
     return orrery::search_command(options, common);
   } catch (const Error&) {
-    // All processes get the same error. The first one that is not lost reports it, while the others wait for that.
+    // All processes get the same error. The first process that is still alive reports it; the others wait until it has.
     if (peers->first() != peers->rank()) return {};
     peers->gather("failed");
     throw;

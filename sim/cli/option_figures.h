@@ -16,7 +16,7 @@ struct FigureRange {
 // Reads an option's value, which may have the units and suffixes that values in a spec may have: "15T", "80 GB", "36
 // h". Replaces `text` by the plain number; returns "", or the reason why that is not possible.
 std::string read_figure(std::string& text, const FigureRange& range);
-// As read_figure(), for whole numbers.
+// Does for whole numbers what read_figure() does for decimal numbers.
 std::string read_count(std::string& text, const FigureRange& range);
 
 }  // namespace orrery

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether there is such a file; a name that no file can have names none.
+// Whether a file with this name exists. The answer is no, not an error, for a text that cannot be a file name.
 bool is_there(const std::string& name) {
   std::error_code unknown;
   return fs::exists(name, unknown);

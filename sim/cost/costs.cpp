@@ -28,11 +28,11 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// For each node that has members of a group, how many members it has: {8, 8} for 16 members on two nodes. Classes of
-// ranks whose lists of Spreads are equal have equal op times. The list of a class has one Spread for each dimension;
-// then Spreads of 0/1 flags for each stage that the class sends to (Transfer::offset): on the same node (kHops), in
-// another pod (kHopCrossings); for each dimension: the group spans pods (kCrossings); last slow-down and server or not
-// (kSlowdown).
+// For each node that has members of a group, how many members it has: {8, 8} for 16 members on two nodes. Each class of
+// ranks has a list of Spreads, and classes with equal lists have equal op times. The list has one Spread for each
+// dimension, then Spreads of flags (0 or 1): for each stage that the class sends to (Transfer::offset), whether it is
+// on the same node (kHops) and whether it is in another pod (kHopCrossings); for each dimension, whether the group
+// spans pods (kCrossings); last, the class's slow-down and whether it is a server (kSlowdown).
 using Spread = std::vector<int>;
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
@@ -176,7 +176,7 @@ class CostModel {
     return result;
   }
 
-  // Adds the time for which a measured host finishes the end of a step before it issues the next step's first task.
+  // Adds to the first task of a step the host's measured time between the end of one step and the issue of that task.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
     for (std::uint32_t s = 0; s < plan_.classes.size(); ++s)
@@ -199,8 +199,8 @@ class CostModel {
     return false;
   }
 
-  // Returns the number of ranks of a tensor group times the cube root of the number of nodes that the group spans; 0
-  // for a group of one rank.
+  // Returns the factor by which software.host.far_stage_layer_us is multiplied: the number of ranks of a tensor group
+  // times the cube root of the number of nodes that the group spans; 0 for a group of one rank.
   double tensor_reach() const {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
     const Spread lie = spread(tensor, plan_.classes.front().representative);

@@ -10,8 +10,9 @@
 namespace orrery {
 namespace {
 
-// The number of ranks on a NIC or port, by stage or by class of ranks. In a folded plan (one rank of each class), NICs
-// or ports with equal numbers are one link. In an unfolded plan the only key is the index of the NIC or port.
+// Identifies a NIC or port by its ranks. The key is a stage or class of ranks, the value its number of ranks there. In
+// a folded plan (one rank of each class), NICs or ports with equal numbers are one link. In an unfolded plan the only
+// key is the index of the NIC or port.
 using Mix = std::map<std::int64_t, std::int64_t>;
 
 struct Lanes {
@@ -99,11 +100,11 @@ class NicFinder {
     return result;
   }
 
-  // Groups of one dimension among those ranks of one stage that share a NIC.
+  // Counts the groups of one dimension that have members among the ranks of one stage on one NIC.
   struct Groups {
     std::int64_t all = 0;  // number of different groups of the dimension on the NIC
-    // The number of groups on the NIC whose first rank there is of the same class as `rank` (a stage may have several
-    // classes).
+    // The number of those groups whose first member on the NIC is of the same class as `rank` (a stage may have several
+    // classes of ranks).
     std::int64_t own = 0;
     bool first = true;
   };

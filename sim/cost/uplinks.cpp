@@ -29,7 +29,7 @@ void Uplinks::count_edges(std::size_t dimension) {
     };
     for (std::size_t i = 0; i + 1 < group.size(); ++i) {
       leave(group[i], group[i + 1]);
-      // In a pipeline, gradients go back while activations go forward.
+      // A pipeline transfers in both directions at once: activations forward, gradients back.
       if (dimension == kPipeline) leave(group[i + 1], group[i]);
     }
     if (dimension != kPipeline && group.size() > 1) leave(group.back(), group.front());

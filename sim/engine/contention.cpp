@@ -94,8 +94,9 @@ void Contention::start_flow(TaskId task, End& end) {
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
   Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
   for (const Rate share : t.ports) busiest = std::max(busiest, share);
-  // On the NIC, one flow stands for the transfers of all groups of a class of ranks. On NVLink the flow counts as one
-  // rank, on a port as many times as the class has ranks on that port.
+  // One flow stands for the transfers of all groups of a class of ranks. Its load on a NIC is that of all the class's
+  // groups there; its load on NVLink is that of one rank; its load on a port (a link that ranks of a node share, such
+  // as PCIe) is that of all the class's ranks on the port.
   std::array<LinkUse, FairShare::kMaxUses> uses;
   std::size_t count = 0;
   const auto use = [&](LinkId link, Rate share, std::int64_t times) {

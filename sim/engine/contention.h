@@ -23,7 +23,7 @@ class Contention {
  public:
   using Stretch = std::uint32_t;
   static constexpr Stretch kAlone = 65536;
-  // The stretch of a task whose speed settle() has yet to compute.
+  // Stands for the stretch of a task (its time now over its time alone) until settle() has computed it.
   static constexpr Stretch kUnsettled = 0;
 
   struct Change {

@@ -38,8 +38,8 @@ class KernelQueues {
 
  private:
   // Returns whether a task counts as a kernel. Copies to and from the host or disks and the host's own work do not
-  // count: they have queues of their own. Receives do not count either: real frameworks post a receive an action or
-  // more before the point at which the plan issues the receive, where its data arrives.
+  // count: they have queues of their own. Receives do not count either: the plan issues a receive where its data
+  // arrives, but real frameworks post it at least one pass earlier, so that it holds back no later kernel.
   bool is_kernel(TaskId t) const {
     switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
       case LaneKind::receive_previous:
@@ -56,8 +56,8 @@ class KernelQueues {
     }
   }
 
-  // Returns the first kernel from task t on. After the last kernel of a class of ranks it is a kernel of the next
-  // class, or the number of all tasks; both end the loop in arrive().
+  // Returns the first kernel at or after task t. If the class of ranks has no further kernel, the result is a kernel of
+  // the next class or the total number of tasks, either of which ends the loop in arrive().
   TaskId first_kernel(TaskId t) const {
     while (t < plan_.task_count() && !is_kernel(t)) ++t;
     return t;

@@ -19,7 +19,8 @@ constexpr Stretch kUnit = Contention::kAlone;
 constexpr std::uint32_t kIssued = 0;  // serial of the events that mark the moment when a host has issued a task
 // The number of event times between two reads of the flag `stop`; two reads are some milliseconds apart.
 constexpr std::uint32_t kTurnsToLook = 1U << 14;
-// The number of tasks ahead for which data is prefetched; 6 to 24 are equally fast on 1.3 M tasks of 64 ranks.
+// How many tasks ahead of the current one the engine prefetches task data into the CPU cache. With 1.3 million tasks of
+// 64 ranks, values from 6 to 24 are equally fast.
 constexpr TaskId kFetchAhead = 8;
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
@@ -98,8 +99,8 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      // Outdated events, of tasks that ended earlier than was first computed, may be left after the last task has
-      // ended. So a time after `latest` means that the step is late only if tasks remain.
+      // When the last task has ended, outdated events may be left in the queue: events of tasks that ended earlier than
+      // was first computed. So a time after `latest` means that the step is late only if tasks remain.
       if (now() > latest && done_ < count_) return {std::move(trace_), true};
     }
     // Only a plan on which check_plan() was not called can deadlock: check_plan() refuses plans that do.

@@ -48,11 +48,11 @@ constexpr std::array<LinkId, kPorts> all_ports(LinkId link) {
   return ports;
 }
 
-// The links that the transfers of one class of ranks use, as link ids of Timing, one per direction; kNone where no
-// other traffic can be on the link. OpTiming::nic of a collective covers all its members on one NIC, so that these
-// members make one flow. flows[d]: number of different groups of dimension d among the ranks of this class on one NIC.
-// In a plan of all ranks (unfolded), it is 1 for the first member of a group on the NIC, which carries the flow, and 0
-// for the other members.
+// The links that the transfers of one class of ranks use, as link ids of Timing, one per direction; kNone if no other
+// traffic can be on the link. The members of a collective that share a NIC make one flow on it, for which OpTiming::nic
+// holds their common load. flows[d]: number of different groups of dimension d among the ranks of this class on one
+// NIC. In a plan of all ranks (unfolded), flows[d] is 1 for the first member of a group on the NIC, which carries the
+// flow, and 0 for the other members.
 struct SlotLinks {
   LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
   std::array<std::int64_t, kDimensions> flows{};

@@ -48,8 +48,8 @@ double run_again(const Plan& plan, Dimension group) {
   return forward > 0 ? again / forward : 0;
 }
 
-// For one dimension of parallelism: of the layers with collectives in forward, the share that has any in backward.
-// Below the first weight that trains nothing runs back (LoRA, frozen parts).
+// For one dimension of parallelism: of the layers that have collectives in forward, the share that also has collectives
+// in backward. With frozen weights (LoRA), the layers before the first trained weight have no backward.
 double run_back(const Plan& plan, Dimension group) {
   double forward = 0, back = 0;
   for (const Frame& f : plan.frames) {

@@ -84,7 +84,8 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies,
     f.optimizer -= f.whole;
   }
   f.some = some_moments(s.optimizer, plan, copies, slot);
-  // Sums that wait for their reduction have the reduction's precision; only reduced shards are widened.
+  // Gradients that are summed unsharded until their reduction have the precision of the reduction; only the reduced
+  // shards are converted to a wider data type.
   if (unit_gradients(spec, row) && !fresh_gradients(spec, row)) f.whole_gradients = storage_bytes(s.gradient_precision);
   if (s.zero_quantize.secondary_shards)
     f.some += static_cast<double>(width) * static_cast<double>(group_size(plan, copies)) /
@@ -133,8 +134,9 @@ static std::int64_t uses_in_backward(const Plan& plan, const Block& block, std::
                                [&](std::uint32_t op) { return std::ranges::any_of(plan.ops[op].frees, of_tile); });
 }
 
-// Adds up `amount` of every weight of a class of ranks, of one kind of copies; again: only of weights that are gathered
-// a second time, as often as they are. gathered: the unit's buffer that they are gathered into.
+// Adds up `amount` over the weights of a class of ranks that have one kind of copies (replicas). again: counts only
+// weights that are gathered a second time, each as often as it is. gathered: the buffer of the FSDP unit into which the
+// weights are gathered.
 template <class Amount>
 static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimension copies, bool again,
                                      std::uint16_t gathered, const Amount& amount) {
@@ -145,7 +147,7 @@ static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimensi
     // how often a micro-batch frees the unit's weights; each time they have to be gathered again
     std::int64_t gathers = 0;
   };
-  std::map<std::uint32_t, Unit> units;  // by the frame's id
+  std::map<std::uint32_t, Unit> units;  // the key is the id of the unit's frame
   // Weights that were counted, by unit and position in the model: a tied output shares those of the embedding.
   std::set<std::tuple<std::uint32_t, std::int64_t, std::int64_t>> seen;
   for (const Frame& f : plan.frames) {
@@ -204,7 +206,8 @@ double frozen_bytes(const Spec& spec, const Plan& plan, std::size_t slot) {
   const Bytes width = storage_bytes(spec.strategy.precision);
   const auto shards = static_cast<double>(
       row_of(spec.strategy.sharding).shards_parameters ? group_size(plan, Dimension::data, slot) : 1);
-  std::map<std::pair<std::uint32_t, std::int64_t>, Bytes> blocks;  // by (state, position): a tied output counts once
+  // The key is (state, position in the model), so that a matrix shared by embedding and output counts once.
+  std::map<std::pair<std::uint32_t, std::int64_t>, Bytes> blocks;
   for (const Frame& f : plan.frames) {
     if (f.slot != slot || f.state == kNone || f.micro_batch != 0) continue;
     for (const LocalParameter& p : plan.blocks[f.block].parameters) {

@@ -17,7 +17,7 @@ double goodput(const FailurePlan& plan) {
   const double m = plan.between_failures, checkpoint = plan.checkpoint.value_or(0), restart = plan.restart.value_or(0);
   if (m <= 0) return plan.interval > 0 ? plan.interval / (plan.interval + checkpoint) : 1;
   const double interval = plan.interval > 0 ? plan.interval : best_interval(plan);
-  // If a checkpoint takes no time, checkpoints are written all the time.
+  // The best interval is 0 if a checkpoint takes no time to write: then a failure costs only the restart.
   if (interval <= 0) return std::exp(-restart / m);
   return interval / (m * std::exp(restart / m) * std::expm1((interval + checkpoint) / m));
 }

@@ -227,7 +227,8 @@ class Writer {
     text.put(",\"chunk\":", frame.chunk, ",", arguments, ",\"issued\":", ExactMicroseconds{at(span.issued)},
              ",\"entered\":", ExactMicroseconds{at(span.entered)}, ",\"matched\":", ExactMicroseconds{at(span.matched)},
              ",\"ended\":", ExactMicroseconds{at(span.ended)}, ",\"cause\":");
-    // If all that the task waited for had ended when it was launched, the launch is the cause.
+    // If everything that the task depended on had ended before the host launched the task, the launch is named as its
+    // cause.
     if (span.cause == kNone || trace_.spans[span.cause].ended < span.issued) {
       text.put("\"launch\"}}");
     } else {

@@ -22,12 +22,13 @@ struct Pass {
   Plan plan;
 };
 
-// A pipeline that is not emptied between passes adds a pass every D seconds, the difference between two passes and one;
-// a micro-batch's next pass waits until its token has come through all stages.
+// Simulates one pass. With pipeline stages, passes follow each other without emptying the pipeline. Then D seconds lie
+// between two passes, the simulated time of two passes less that of one, but a micro-batch's next pass cannot begin
+// before its token has left the last stage.
 Pass pass_of(const Spec& spec, const Profile& profile, std::int64_t tokens, std::int64_t cached,
              const std::atomic<bool>* stop) {
   Prediction p = predict(pass_spec(spec, tokens, cached), profile, false, stop);
-  // Between passes the host schedules, samples and prepares the next one (software.step_us).
+  // The host's time between two passes, for scheduling, sampling and preparing the next pass (software.step_us).
   const double host = spec.software.host.step_us * 1e-6;
   GeneratedPass made{tokens, cached, p.report.step_time_s + host, std::move(p.report)};
   if (spec.strategy.pipeline > 1) {

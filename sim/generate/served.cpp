@@ -54,7 +54,7 @@ ServedRow row_of(const JsonValue& item) {
   return row;
 }
 
-// The precision of the products, as a spec says it; empty where it cannot.
+// The precision of the matrix products under the name that a spec uses; "" if specs have no such precision.
 std::string precision_of(const ServedRow& row) {
   const std::string& word = row.products.empty() || row.products == "fp8_block" ? row.precision : row.products;
   if (word == "fp4" || word == "nvfp4") return "nvfp4";
@@ -99,8 +99,8 @@ GenerationReport report_of(const Spec& spec) { return predict_generation(spec, p
 
 bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// Seconds of a token with so many requests under way: a pass of all of them, and the prompts of those that begin
-// meanwhile, of which each request has one for `output` tokens.
+// Predicted seconds per token while `requests` requests are in progress: a decode pass over all of them, and the time
+// for the prompts of requests that begin meanwhile; each request brings one prompt for every `output` tokens.
 struct UnderWay {
   double token_s = 0, prompt_s = 0;
 };

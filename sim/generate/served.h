@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// One measured figure of an inference stack: what was served on what, and what came out. seconds of a token or of the
-// first token, or tokens a second, as `metric` says.
+// One published measurement of an inference stack: the model, the machine and the load, and the measured figure.
+// `metric` says what `value` is: seconds per output token, seconds to the first token, or tokens per second.
 struct ServedRow {
   std::string id, source, mode, framework, model, gpu, precision, products, cache;  // products, cache: their precision
   std::int64_t gpus = 1, tensor = 1, pipeline = 1, attention_data = 1, expert = 0;
@@ -17,7 +17,7 @@ struct ServedRow {
   std::vector<double> value;
 };
 
-// The prediction of a row: `figures` in the row's own units; `refused`: why there is none.
+// The prediction for a row, in the units of the row. refused: the reason if nothing could be predicted.
 struct ServedCase {
   const ServedRow* row = nullptr;
   struct Figure {
@@ -35,7 +35,8 @@ std::vector<ServedRow> read_served(const std::string& path);
 // requests under way, each of whose tokens also waits for its share of the others' prompts.
 ServedCase predict_served(const ServedRow& row);
 
-// Errors by figure, stack and GPU, and the reasons of refusals with their counts; the same as JSON, with every row.
+// The table of errors by figure, stack and GPU, with the reasons for rows that were not predicted and how often each
+// occurs; and the same as JSON, which also has every row.
 std::string served_text(const std::vector<ServedCase>& cases, const Style& style);
 std::string served_json(const std::vector<ServedCase>& cases);
 

@@ -44,7 +44,8 @@ void settle_gpus(SpecValues& v, Remarks& remarks) {
       return remarks.push_back(fmt::format("{}: {} is no number of GPUs", each.from, each.value));
     v.fill("gpus", total, Said::derived, fmt::format("{}: {} of each of {} nodes", each.from, gpus, count));
   } else if (!nodes.key.empty() && cluster.key.empty()) {
-    // Keeps the number of nodes for settle_batch(), which reports that the number of GPUs per node is missing.
+    // Keeps the number of nodes, which is useless without the number of GPUs per node, so that settle_batch() reports
+    // that the latter is missing.
     v.set("launch.nodes", nodes.value, nodes.said, nodes.from);
   }
   if (cluster.key.empty()) return;
@@ -270,8 +271,8 @@ void unsettle_shards(SpecValues& v, std::int64_t data, const Add& add) {
   const bool whole = sharding == "none" && v.number_or("strategy.context", 1) == 1, hybrid = sharding == "hsdp";
   const std::int64_t group = hybrid ? v.number_or("strategy.shard_group", 0) : whole ? 1 : data;
   const bool split = group > 1 && group < data && data % group == 0;
-  // No option of a framework expresses uneven groups, so a value that no table has is set: the key is then reported as
-  // unsaid.
+  // No framework has an option for shard groups of unequal size. The value set here is in no framework's table, so that
+  // the export reports the key as one that it cannot express.
   if (hybrid && !split) v.set("strategy.sharding", "hsdp of uneven groups", Said::stated, "");
   if (data < 1 || group < 1 || data % group != 0 || (hybrid && !split) ||
       !(whole || sharding.find("sd") != std::string::npos))
@@ -373,7 +374,8 @@ void unsettle(SpecValues& v, const Framework& framework) {
   constexpr std::int64_t kMost = 1'000'000;
   const std::int64_t layers = v.number_or("model.layers", 0), chunks = v.number_or("strategy.virtual_stages", 1);
   const std::int64_t stages = std::min(v.number_or("strategy.pipeline", 1), kMost) * std::min(chunks, kMost);
-  // A value of 1 is left out, because stating it switches interleaving on in some frameworks.
+  // Leaves out the number of virtual stages if it is 1, because some frameworks interleave as soon as the option is
+  // given.
   if (chunks == 1) v.take("strategy.virtual_stages");
   if (stages > 0 && layers % stages == 0 && chunks > 1 && !asks("strategy.virtual_stages"))
     add("launch.layers_per_virtual_stage", fmt::format("{}", layers / stages));

@@ -162,10 +162,10 @@ class Replay : BlockSource {
     curve_->back().push_back({clock_, slot_, now_});
   }
 
-  // Finds the forward passes that fill a pipeline, from the third on. A stage sends the output of its first forward at
-  // once. The output of its second forward waits until the next stage has ended its first forward; the device, whose
-  // stream waits for the sends, waits too, while the host runs on. This, and that the third forward is the first to
-  // wait, was inferred from the peak memory of nanotron's first stages.
+  // Finds the forward passes that fill the pipeline, from the third on. A stage sends the output of its first forward
+  // at once. The send of its second output waits until the next stage has ended its first forward; the device's compute
+  // stream waits for the sends, while the host runs ahead. That this happens, and begins with the third forward, was
+  // inferred from the peak memory of nanotron's first stages.
   void find_filling(const RankClass& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
@@ -184,8 +184,8 @@ class Replay : BlockSource {
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
 
-  // The time when the host would issue a task if, since its last wait, it needed only its own share (host_part) of the
-  // issue times.
+  // The time when the host would issue task t if, since the host's last wait, issuing took only the share of time that
+  // the host itself needs (host_part).
   Picoseconds host_at(TaskId t) const {
     const Picoseconds issued = trace_.spans[t].issued;
     if (options_.host_part == 1 && options_.filling_part == 1) return issued;
@@ -273,8 +273,8 @@ class Replay : BlockSource {
     return std::nullopt;
   }
 
-  // Allocates temporary tensors that a collective needs until it has ended, at the time `ended`; where that is 0, they
-  // are freed when the host goes on.
+  // Allocates temporary tensors for a collective. They are freed at the time `ended`, when the collective has ended,
+  // or, if `ended` is 0, as soon as the host goes on.
   void pass_through(const std::vector<Bytes>& copies, TaskId t, Picoseconds now, Picoseconds ended) {
     std::vector<BlockId> blocks;
     blocks.reserve(copies.size());

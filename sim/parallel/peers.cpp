@@ -83,7 +83,8 @@ void said_by_one(Peers& peers, const std::function<void()>& say) {
       say();
       said = true;
     }
-    // A process that fails reports its error, and then sends another word than kWaits.
+    // A process that fails reports its own error and then takes part in gather() with another word than kWaits, so that
+    // the remaining processes stop waiting.
     for (const std::string& word : peers.gather(std::string(said ? kSaid : kWaits)))
       said = said || (!word.empty() && word != kWaits);
   }

@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-// Names read from another process's bytes. String views of these names are valid as long as the set lives.
+// A set that owns the names read from another process's bytes, since structs hold names as string views.
 using WireNames = std::set<std::string, std::less<>>;
 
 // Writes values as bytes, and reads them from bytes written on the same machine architecture. A type lists its members

@@ -81,8 +81,8 @@ double roll_back_time(const Plan& folded, const Timing& timing, const std::atomi
 }  // namespace
 
 void add_interval(Report& report, const Spec& spec, const Profile& profile) {
-  // In this case all times of the profile were measured on this machine, and the interval from published steps does not
-  // apply.
+  // If all times of the profile were measured on this machine, the report gets no interval: the errors of predictions
+  // of published steps say nothing about such a prediction.
   if (!profile.measured.empty() && !profile.rest_built_in) return;
   const Interval interval = interval_of(spec);
   report.step_time_low_s = report.step_time_s * interval.low;

@@ -83,8 +83,8 @@ class Walker {
     return time;
   }
 
-  // Charges the delay between the moment when everything that a task waits for is ready and the task's begin, which a
-  // real device has, as launch time.
+  // On a real device a task begins a little after all that it waits for is ready. Charges this delay, up to `until`, as
+  // launch time, and returns the time at which the delay begins.
   Picoseconds charge_delay(Picoseconds ready, Picoseconds until) {
     const Picoseconds since = std::max(from_, ready);
     if (since >= until) return until;
@@ -92,8 +92,8 @@ class Walker {
     return since;
   }
 
-  // Explains the idle time from from_ to `until`: charges it to what task t, which entered its lane at `until`, waited
-  // for.
+  // Explains why the compute lane was idle from from_ to `until`, where task t entered its lane at `until`: charges the
+  // idle time to the things that t waited for.
   void why(TaskId t, Picoseconds until) {
     while (until > from_) {
       const Span& span = trace_.spans[t];
@@ -160,8 +160,9 @@ class Walker {
     return it == members.end() ? t : *it;
   }
 
-  // Returns the last wait of the host before the host issued task t; since that wait the host has been issuing tasks. A
-  // wait for an event does not count if the event had come before the host waited.
+  // Returns the last moment before the issue of task t at which the host went on after a wait; from then on the host
+  // has been busy issuing tasks. A wait for an event that had already come when the host reached the wait does not
+  // count.
   const HostResume& waited_at(TaskId t) const {
     const auto& host = trace_.host[plan_.slot_of(t)];
     auto at = std::prev(

@@ -147,7 +147,8 @@ double model_flops(const Spec& spec, AttentionPairs pairs) {
   double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden;
   for (std::int64_t layer = 0; layer < m.layers; ++layer)
     matrices += met_by_a_token(m, layer) + of_recurrence(m, layer);
-  if (m.hyper_connections) matrices += static_cast<double>(streams_of(m) * streams_of(m)) * hidden;  // before the head
+  // With hyper-connections, a matrix before the output head combines the residual streams.
+  if (m.hyper_connections) matrices += static_cast<double>(streams_of(m) * streams_of(m)) * hidden;
   if (m.mtp_layers > 0) matrices += modules * of_prediction(m);
   const bool part = has_frozen(m);
   const Needed needed = part ? needed_products(spec) : Needed{};

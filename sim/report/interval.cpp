@@ -79,7 +79,7 @@ Interval interval_of(const Spec& spec) {
 }
 
 std::string intervals_json(const std::vector<StepResidual>& residuals) {
-  // number of steps, by (GPU architecture, publication)
+  // number of published steps; the key is (GPU architecture, publication)
   std::map<std::pair<std::string, std::string>, double> of_source;
   for (const StepResidual& r : residuals) ++of_source[{r.gpu, r.source}];
   std::map<Class, std::vector<Weighted>> classes;

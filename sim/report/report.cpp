@@ -190,10 +190,11 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankClass& slot) {
     case CollectiveKind::scatter:
       return root ? ceil_div(c.bytes * (n - 1), n) : 0;
     case CollectiveKind::push:
-      // In a chain of servers every server but the last passes the sums on.
+      // A chain of parameter servers holds copies of the same weights; every server but the last sends the summed
+      // gradients on to the next.
       return slot.server ? ceil_div(c.bytes * (c.copies - 1), plan.servers) : c.bytes;
     case CollectiveKind::pull:
-      // In a chain of servers only the last server sends the weights.
+      // In a chain of parameter servers, workers get the weights from the last server only.
       return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;
     default:
       return bytes_per_rank(c.kind, n, c.bytes);

@@ -57,7 +57,7 @@ Finding plugin(const MachineFacts& f) {
           "build it where libopenmpi-dev is installed, or install the package again"};
 }
 
-// The most ranks that can start together as far as this one resource (limit) is concerned.
+// The largest number of ranks that can start together if this one resource (limit) were the only limit.
 std::int64_t ranks_by(const Room& room, std::int64_t Room::*limit) {
   constexpr std::int64_t kEnough = std::int64_t{1} << 60;
   Room alone{kEnough, kEnough, kEnough, kEnough};
@@ -80,7 +80,8 @@ Finding shared_memory(const MachineFacts& f, std::int64_t wanted) {
                     "mount -o remount,size=1g /dev/shm; in a container: --shm-size 1g");
 }
 
-// Finding for files of runs: `room` says how much is free; a folder that cannot be written has none.
+// Checks the folder for temporary files. `room` is the finding about the free space, which holds if the folder can be
+// written.
 Finding temporary(const MachineFacts& f, Finding room) {
   if (f.temporary_writable) return room;
   return {"temporary files", Health::lacking, fmt::format("{} is not there, or cannot be written", f.temporary), kMpi,

@@ -19,9 +19,9 @@ struct GpuProbe {
   // Text of the file with all measurements, including the algorithm that the library chose for each matrix product.
   std::string text;
 };
-// Lets the process of the session measure the GPU. The process keeps its files in `folder`. Throws Error with that
-// program's own line where there is no GPU, and after `patience` seconds (then the process is ended): a kernel that
-// hangs is in no rank that would be watched.
+// Lets the session's process measure the GPU, and keep its files in `folder`. If there is no GPU, throws Error with the
+// line that the process has printed. After `patience` seconds the process is killed and Error thrown, since no rank
+// watches this measurement, and a kernel may hang.
 GpuProbe probe_gpu(RankSession& session, const std::string& folder, bool quick, Seconds patience = 600);
 
 // Adds to `times` the samples of `more` for kinds of op and sizes that have none in `times`. If host copies slow

@@ -32,7 +32,8 @@ class Values {
       if (!axis.admits(value)) axis.values.push_back(value);
     }
   }
-  // Restricts a key whose values are names to the listed names; `check` throws Error for an unknown name.
+  // Reads the values that the spec lists for a key whose values are names (of schedules, for example) and limits the
+  // search to them. Throws Error for a name that the function `check` refuses.
   template <class Check>
   void restrict_to(Choices<std::string>& axis, Check check) const {
     restrict_to(axis);
@@ -47,7 +48,8 @@ class Values {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    // An error message may already begin with this prefix, "FILE:LINE: "; the prefix is then not repeated.
+    // The text of an error may begin with this prefix, "FILE:LINE: ", already; then the prefix is not added a second
+    // time.
     const std::string from = range_.from + ": ";
     throw Error(
         fmt::format("{}search.{}: {}", from, range_.key, what.substr(what.starts_with(from) ? from.size() : 0)));

@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// How many layers of a stage are still to be counted as recomputed in backward (again), and how many as having their
-// activations offloaded (away).
+// Counters used while the chunks of a stage are added up: how many more of the stage's layers are to count as
+// recomputed in backward (again), and how many more as having their activations offloaded (away).
 struct LayersLeft {
   std::int64_t again = 0, away = 0;
 };
@@ -38,7 +38,8 @@ AddedChunk take_chunk(const CellWork& work, std::int64_t k, LayersLeft& left) {
   return {place, first, first + again, first + n, away, place == 0, place + 1 == places};
 }
 
-// The costs of a virtual stage. last_forward: set to the time in which the forward of its last layer computes.
+// The costs of a virtual stage. last_forward: set to the duration of the compute in the forward of the virtual stage's
+// last layer; 0 where passes overlap op by op.
 VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picoseconds& last_forward) {
   VirtualStage costs;
   const auto pass = [&](PassCost& cost, auto sums, auto member) {
@@ -53,8 +54,9 @@ VirtualStage stage_of_chunk(const CellWork& work, const AddedChunk& c, Picosecon
   pass(costs.weight, &LayerSums::weight, &BlockCost::weight);
   last_forward = 0;
   if (c.end == c.first) return costs;
-  // After the last layer of a pass, the micro-batch has no further compute on this stage, so that the time after the
-  // layer's last compute op does not keep the stage busy.
+  // After a pass's last layer on this stage, the micro-batch has nothing left to compute here. The stage is then free
+  // for another micro-batch, so the time between the layer's last compute op and the next stage's first one does not
+  // count as busy.
   const BlockCost &high = (c.middle == c.end ? work.again : work.plain)->layers[c.end - 1],
                   &low = (c.middle > c.first ? work.again : work.plain)->layers[c.first];
   if (!c.is_last) costs.forward.busy -= high.forward.through - high.forward.busy;
@@ -114,8 +116,8 @@ void add_weights(const CellWork& work, bool tied, StageWork& stage, const AddedC
   if (c.is_first) w.elements += work.plain->embedding.elements;
   if (c.is_last) {
     w.elements += work.again->head.elements;
-    // A matrix that embedding and output share (tied) counts once, with the embedding, if both may be on the same
-    // stage.
+    // A weight matrix that embedding and output share (tied embeddings) counts once, with the embedding, if both may be
+    // on the same stage.
     const bool meet = work.cell.layout.pipeline == 1 || !work.in_turn;
     if (tied && meet) w.elements -= std::min(work.again->head.elements, work.plain->embedding.elements);
     w.expert_elements += work.again->head.expert_elements;
@@ -170,8 +172,8 @@ void find_ways(CellWork& work) {
     std::int64_t first = stage.first_place;
     for (const std::int64_t k : work.placed->of_stage[s]) first = std::min(first, k % std::ssize(work.cut->layers));
     stage.head = ahead[first];
-    // Time in which the chunk sums weight gradients while the gradient of its input is already on the way to the first
-    // stage.
+    // The duration of the weight gradient sums that run after the gradient of the chunk's input has already been sent
+    // towards the first stage.
     const Picoseconds late = work.virtual_stages[first].backward.late;
     stage.tail = std::max<Picoseconds>(0, behind[first] - late);
     stage.first_place = first;

@@ -10,7 +10,7 @@ namespace orrery {
 struct StageWork {
   // Cost of one micro-batch in all chunks of the stage; only the field `through` is that of the first chunk alone.
   PassCost forward, backward, weight;
-  Picoseconds last_forward = 0;  // time in which the forward of the stage's last layer computes
+  Picoseconds last_forward = 0;  // duration of the compute in the last layer's forward
   // Time that a micro-batch needs in the virtual stages before this stage's first one, sends not counted. head: in
   // forward; tail: in backward.
   Picoseconds head = 0, tail = 0;

@@ -69,7 +69,7 @@ struct LayerSums {
 
 // Costs of all blocks of a model with given parallel degrees (StackKey).
 struct StackCost {
-  // False: the parallel degrees break a rule of the model, or the planner does not support them.
+  // Whether the model can run with these parallel degrees: they break no rule, and the planner supports them.
   bool possible = true;
   // head: final norm, logits and loss.
   BlockCost embedding, head;
@@ -84,8 +84,8 @@ void add_up(StackCost& cost);
 // and expert group on as few nodes as possible: no other order of ranks makes the groups' transfers faster.
 struct StackKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
-  // Number of data ranks as far as costs depend on it. 1: one; 2: more than one; larger: as many as the expert ranks
-  // need.
+  // Number of data-parallel ranks, as far as the cost of a layer depends on it: 1 if there is one; 2 if there are more;
+  // larger only if the expert-parallel group needs more.
   std::int64_t data = 1;
   std::int64_t sequence = 0;  // sequence length in tokens; 0: the spec's length
   std::string context_kind = "ring", recompute = "none";

@@ -43,8 +43,9 @@ std::vector<SearchNode> SearchOpener::played(LayoutCosts& costs, SearchNode node
   return room ? std::vector{node} : without_room(cell.work, node, tally);
 }
 
-// The strategies to try instead of one that lacks memory: the same strategy with activations offloaded. Nothing else
-// lists them where the memory plan without offload fits by its memory bound (may_stay()).
+// The strategies to try instead of a strategy that does not fit in memory: the same strategy with offloaded
+// activations. The search adds these here because its lists leave out offloaded activations wherever the memory bound
+// says that the strategy fits without (may_stay()).
 std::vector<SearchNode> SearchOpener::without_room(const CellWork& cell, const SearchNode& point, Tally tally) const {
   ++tally.counts.without_room;
   if (options_.objective != SearchObjective::time || !frees_memory(cell)) return {};
@@ -210,8 +211,9 @@ std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<
   return static_cast<std::size_t>(found - cells.begin());
 }
 
-// Whether to leave out a memory plan with offloaded activations, because by its memory bound it fits without offload
-// and with as many layers recomputed: activations are offloaded only once a simulation has shown that they do not fit.
+// Whether the search leaves out a memory plan with offloaded activations at first, because the same plan without
+// offload fits by its memory bound. If a simulation then shows that the plan without offload does not fit,
+// without_room() adds the plan with offload.
 bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   if (!space_.keeps_activations()) return false;
   cell.activations = "none";
@@ -220,8 +222,8 @@ bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
   return memory_bound(costs, stays).least <= room_ && frees_memory(stays);
 }
 
-// Adds the first memory plan that fits by its memory bound, of those from cells[c] on that recompute the same parts of
-// layers. It stands for the later ones too, in which more layers are recomputed.
+// Adds, as one search node, the first memory plan from cells[c] on that fits by its memory bound, among the plans that
+// recompute the same parts of layers. The node stands also for the later plans, in which more layers are recomputed.
 void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<MemoryPlan>& cells,
                             std::size_t c, Tally tally, std::vector<SearchNode>& result) const {
   const bool time = options_.objective == SearchObjective::time;

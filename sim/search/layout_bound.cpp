@@ -51,8 +51,8 @@ std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
   return it->second = least.value_or(0);
 }
 
-// A rank's number of tokens in a sequence, halved down to 256 as long as the half remains divisible by the number of
-// tensor ranks.
+// The number of tokens of a sequence among which rough_bound() counts attention: those of one context rank, halved as
+// long as at least 256 remain and the tensor ranks divide them.
 std::int64_t own_tokens_of(const Spec& base, const RankLayout& l) {
   constexpr std::int64_t kShort = 256;
   std::int64_t own = base.sequence / l.context;
@@ -62,9 +62,9 @@ std::int64_t own_tokens_of(const Spec& base, const RankLayout& l) {
 
 }  // namespace
 
-// The lower bound of the step time is the mean over stages of the work (recomputation only adds to it) plus the idle
-// time: before a stage begins, while a micro-batch passes through the layers before it, and at the end, while a
-// gradient passes back.
+// The lower bound of the step time is the mean over stages of the work, without recomputation, plus the stages' mean
+// idle time: at the beginning, while a micro-batch passes through the layers before the stage, and at the end, while
+// the gradient passes back through them.
 Picoseconds layout_bound(LayoutCosts& costs) {
   const RankLayout& layout = costs.layout;
   const Space& space = costs.cache.space;
@@ -99,8 +99,8 @@ Picoseconds rough_bound(BoundCache& cache, const RankLayout& layout) {
   return layout_bound(costs);
 }
 
-// Shardings with which a layer costs the same differ only in the optimizer update. The bound leaves out the update
-// unless the host does it.
+// All shardings with which a layer costs the same (one StackKind) share one bound, since their step times differ only
+// by the optimizer update. The bound leaves out the update unless the host makes it.
 Picoseconds group_bound(LayoutCosts& costs, const MemoryPlan& group) {
   const Space& space = costs.cache.space;
   const StackKind kind = stack_kind(space.base(), group);

@@ -65,7 +65,8 @@ Bytes in_flight(const CellWork& work, std::int64_t s, const std::vector<std::int
 Bytes gathered_on(const Spec& base, const CellWork& work, std::int64_t s, const std::vector<std::int64_t>& alive) {
   const ShardingRow& row = row_of(work.cell.memory_plan.sharding);
   if (!row.shards_parameters || row.reshards_after_forward) return 0;
-  // If virtual stages are not placed on the stages in turn, an earlier backward may have freed the weights.
+  // No weights are counted unless virtual stages are placed in turn (k on stage k modulo the number of stages): with
+  // another placement an earlier backward may have freed them.
   if (!work.in_turn) return 0;
   std::int64_t elements = 0;
   for (std::int64_t c = 0; c < work.chunks; ++c)
@@ -85,7 +86,8 @@ Bytes state_bytes(const Spec& spec, const CellWork& work, const StageWork& stage
   set_offload(away, work.cell.memory_plan.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
   if (away.parameters != MemoryTier::device) sum = 0;
-  // If backward allocates the gradients, no gradients exist yet in the first forward passes of a step.
+  // Gradients are left out if backward allocates them: the first forward passes of a step run before any gradient
+  // exists.
   const bool late = spec.software.memory.gradients == GradientTensors::by_weight && gradient == width && !work.units;
   if (away.gradients == MemoryTier::device && !late) sum += work.units ? mine * gradient : whole * gradient;
   if (away.optimizer != MemoryTier::device) return sum;
@@ -120,7 +122,8 @@ StageMemory held_on(const Spec& base, const CellWork& work, const StageWork& sta
 Bytes fixed_bytes(const Spec& spec, const MemoryPlan& memory_plan) {
   if (spec.cluster.gpu.memory_bytes == 0) return 0;
   const ShardingRow& row = row_of(memory_plan.sharding);
-  // The condition is the same as in memory_options() of sim/report/report.cpp.
+  // A framework that copies unsharded gradients into a flat buffer for each reduction (copies) has no permanent flat
+  // buffer. memory_options() in sim/report/report.cpp uses the same condition.
   const bool copies = !row.shards_gradients && spec.software.memory.flat_copies > 0;
   const double buffers = row.shards_optimizer && !copies ? spec.software.memory.buffers_MiB : 0;
   return static_cast<Bytes>((spec.software.memory.context_MiB + spec.software.memory.workspace_MiB + buffers) *

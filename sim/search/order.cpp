@@ -127,8 +127,9 @@ class Player {
       sent = std::max(sent, finish(a, k, from + takes.to_result()));
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
-    // Weight gradients and the update do not wait until the sent tensor has arrived at the next stage; only gathers of
-    // weights would wait for that, and these run beside compute.
+    // If sends do not overlap with compute (waits_), the next pass waits until the tensor that this stage has sent has
+    // arrived. Weight gradients and the update do not wait: before these only gathers of weights would, and gathers run
+    // beside compute.
     const bool waits = waits_ && end < order.size() && order[end].phase != Phase::weight_gradient;
     if (waits) stage.free = std::max(stage.free, sent);
     stage.at = end;

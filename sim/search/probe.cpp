@@ -60,7 +60,8 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   if (key.sharding == Sharding::none) s.offload = {};
   s.offload.delayed_update = false;
   if (key.host_gradients) s.offload.optimizer = s.offload.gradients = MemoryTier::host;
-  // Copies of gathered weights (UnitCopies::parameters) are left out: where weights stay gathered there are none.
+  // Copies that some frameworks make of gathered weights (UnitCopies::parameters) are left out: if weights stay
+  // gathered from forward to backward, there are none, and the costs must be lower bounds.
   UnitCopies& copies = spec.software.communication.unit_copies;
   if (copies == UnitCopies::parameters) copies = UnitCopies::none;
   s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};

@@ -29,8 +29,8 @@ constexpr std::size_t kOpened = 128, kSimulated = 8;
 // where it does not fit, a strategy that needs less memory is tried, kTries times at most.
 constexpr std::size_t kLookedAt = 16;
 constexpr int kTries = 3;
-// With more RankLayouts than this, bounding each takes minutes, so that better strategies are looked for near the first
-// one before.
+// With more RankLayouts (combinations of parallel degrees) than this, it takes minutes to compute a bound for each.
+// Before doing that, the search looks for better strategies near the first one.
 constexpr std::size_t kManyLayouts = 4096;
 
 using Level = SearchLevel;
@@ -87,8 +87,8 @@ class Search {
     return options_.objective == SearchObjective::time ? picoseconds(r.step_time_s) : r.memory.peak_device;
   }
 
-  // The share of the best strategy by which a strategy that was not simulated may be better: nodes of the search tree
-  // that were dropped have bounds above limit_, and nodes still to be split have bounds of at least floor_.
+  // How much better than the best strategy a strategy that was not simulated may still be, as a share of the best one's
+  // time or memory. Dropped nodes of the search tree have bounds above limit_, nodes still to be split at least floor_.
   double gap() const {
     const std::int64_t least = result_.proven ? limit_ : std::min(floor_, limit_);
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
@@ -342,7 +342,8 @@ class Search {
     }
     Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
     const MemoryReport& memory = found.report.memory;
-    // Calls of cudaMalloc and cudaFree may take longer than the copies to the host that would avoid them.
+    // More offload is also tried where the allocator calls cudaMalloc and cudaFree in every step: these calls may take
+    // longer than the copies to the host that would make them unnecessary.
     const bool short_of = memory.peak_device > room_, again = memory.device_calls > 0;
     if (short_of || again) {
       for (const Node& leaner : opener_.with_more_away(node)) queue_.push(leaner);
@@ -356,8 +357,7 @@ class Search {
     }
     if (!again) settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
-    // Only a strategy that fits in memory is compared with its bound here: for one that does not, the function has
-    // returned above.
+    // The bound is checked only for a strategy that fits in memory: for others the function has returned above.
     if (options_.objective == SearchObjective::time && found.bound.time > value) contradict(found);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));

@@ -35,7 +35,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 }
 
 // The values to try for an on/off switch (axis): on and off, as far as the spec allows both. If the switch makes no
-// difference (useful: false), only one: `habit`, or what the spec gives.
+// difference (useful: false), only one value: the spec's, or `habit` if the spec gives none.
 std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   if (!useful) return {axis.open ? habit : axis.values.front()};
   std::vector<bool> values;
@@ -307,12 +307,13 @@ std::vector<MemoryPlan> Space::cells(const RankLayout& l) const {
   return result;
 }
 
-// Counts without listing: choices of sharding depend on a schedule's chunk placement and on whether passes overlap op
-// by op, choices of recomputation on the stages, choices of overlaps and order of ranks on the sharding.
+// Counts the strategies of a RankLayout without listing them. The number of choices of sharding depends only on the
+// schedule's chunk placement and on whether passes overlap op by op; that of recomputation only on the layers of a
+// stage; that of overlaps and order of ranks only on the sharding.
 std::uint64_t Space::count(const RankLayout& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
-  // by (whether the schedule overlaps passes op by op, how it places chunks): the number of choices of sharding
+  // Number of choices of sharding; the key is (whether the schedule overlaps passes op by op, how it places chunks).
   std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;
   for (const MemoryPlan& schedule : schedules(l)) {
     if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;

@@ -161,7 +161,7 @@ Picoseconds replicas_end(BoundCache& cache, const CellWork& work, const TimeBoun
   end += time.updates[s];
   if (!row.shards_optimizer) return end;
   if (!point.features.parameter_gather) return end + moves(CollectiveKind::all_gather, stage.weights.elements * width);
-  if (work.cell.copies > 1) return end;  // it is not known which copy's weights are gathered first
+  if (work.cell.copies > 1) return end;  // it is unknown which copy of the model has its weights gathered first
   const Picoseconds gather = moves(CollectiveKind::all_gather, stage.weights.first_elements * width);
   const Picoseconds rest = point.works[s] - std::min(point.works[s], stage.forward.busy);
   const Picoseconds last_layer = work.cell.memory_plan.virtual_stages == 1 ? stage.last_forward : 0;

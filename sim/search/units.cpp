@@ -29,8 +29,8 @@ void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const 
   times.links = std::max(n * sum.nic + gathers * weights.nic, n * sum.nvlink + gathers * weights.nvlink);
 }
 
-// Adds the times of the first gathers of a step and of the last reductions. Nothing computes while these run but the
-// embedding, before the first layer.
+// Adds the times of the first weight gathers of a step and of its last gradient reductions. While these run, the stage
+// computes nothing except the embedding, which comes before the first layer.
 void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage) {
   const Strategy& s = cache.space.base().strategy;
   const bool gathers = row_of(work.cell.memory_plan.sharding).shards_parameters, table = stage.first_place == 0;
@@ -45,8 +45,8 @@ void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const Ce
   if (work.cut->layers[stage.first_place] == 0) return;
   const std::int64_t first = work.cut->first[stage.first_place];
   const BlockCost none, &ahead = table ? work.plain->embedding : none;
-  // The transfer slows the kernels that run beside it. Their time already counts as work and is subtracted; where no
-  // kernels run, nothing is subtracted.
+  // While the transfer runs, the embedding may compute, slowed by the transfer. The bound counts that compute as work
+  // already, so that its time is subtracted from the transfer's; if nothing computes, nothing is subtracted.
   const auto both = [&](CollectiveKind kind, Bytes each, Picoseconds beside) {
     const MovedUnit moved = unit_of_layer(cache, group, kind, layer * each);
     const double slowed = static_cast<double>(beside) * (1 + std::max(moved.pressure, times.pressure));

@@ -57,8 +57,7 @@ std::string validation_text(const Validation& v, const Style& style = {});
 // A table with a row for each spec, below it median and worst errors, and the reasons of those that failed.
 std::string validation_table(const std::vector<Validation>& all, const Style& style);
 
-// A line "  NAME failed: WHY
-// " for a comparison that failed; "" if `failure` is empty.
+// A line "  NAME failed: WHY", with a line break at the end, for a comparison that failed; "" if `failure` is empty.
 std::string failure_line(const std::string& name, const std::string& failure);
 
 std::string to_json(const std::vector<Validation>& all);  // the results as JSON with the schema orrery.validation/1

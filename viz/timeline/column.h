@@ -14,7 +14,7 @@ template <class T>
 class MappedColumn {
  public:
   MappedColumn() = default;
-  MappedColumn(std::vector<T> values) {  // NOLINT(google-explicit-constructor): a vector is one
+  MappedColumn(std::vector<T> values) {  // NOLINT(google-explicit-constructor): converts a vector on purpose
     auto owner = std::make_shared<const std::vector<T>>(std::move(values));
     values_ = *owner;
     owner_ = std::move(owner);

@@ -201,7 +201,7 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
     painter.fillRect(
         QRectF(CanvasFrame::kGutter + from, y + 2, std::max(1.0, to - from - (to - from > 3 ? 1 : 0)), row.height - 3),
         colour);
-    // The loop goes on after the events within the pixel that was just drawn.
+    // After an event that is narrower than a pixel, skips the other events that end within the same pixel.
     const EventId next = first_after(t, track, std::max(t.ends[e], scale.time_of(from + 1)));
     e = to - from < 1 ? std::max(e + 1, next) : e + 1;
   }

@@ -32,7 +32,8 @@ double sum_of(const Counter& c, std::ptrdiff_t sample) {
   return sum;
 }
 
-// Returns, for each pixel the highest sample that holds within it, so that no peak is lost.
+// Returns, for each pixel column of a memory curve, the highest value at any time within the pixel, so that no peak is
+// lost.
 std::vector<Highest> columns_of(const Counter& c, const TimeScale& scale) {
   std::vector<Highest> columns(static_cast<std::size_t>(scale.width));
   std::ptrdiff_t at = sample_at(c, scale.begin);
@@ -277,7 +278,7 @@ void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene
   if (!view.path.empty()) {
     double drawn = -1e9;
     int drawn_row = -1;
-    // Bars below the events on the critical path, at most one per pixel and row.
+    // Draws a bar below each event of the critical path, at most one bar per pixel and row.
     for (const EventId e : view.path) {
       const int index = view.layout.row_of_track[track_of(t, e)];
       if (index < 0 || t.ends[e] < scale.begin || t.begins[e] > scale.end) continue;

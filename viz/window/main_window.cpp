@@ -108,7 +108,8 @@ void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   });
   connect(leader, &TimelineWidget::scrolled, this, [=](int y) {
     if (!comparing()) return;
-    // blocks the signals of the follower, which may have fewer rows and stop before y
+    // The follower may have fewer rows, and then stops scrolling before y. Blocking the follower's signals keeps it
+    // from scrolling the leader back.
     const QSignalBlocker shorter(follower);
     follower->set_scroll(y);
   });
@@ -219,7 +220,7 @@ void MainWindow::group_by(int index) {
   for (TimelineWidget* w : {first_, second_}) {
     LayoutOptions o = w->options();
     o.group_by = index - 1;
-    o.closed_groups.clear();  // cleared, because the closed groups were values of the previous coordinate
+    o.closed_groups.clear();  // the closed groups belong to the coordinate that grouped the rows before
     w->set_options(o);
   }
 }

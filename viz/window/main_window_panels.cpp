@@ -111,7 +111,8 @@ QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   }
   const Picoseconds tasks = std::accumulate(by_kind.begin(), by_kind.end(), Picoseconds{0});
   if (tasks < t.end)
-    // time outside the path's tasks, as in sim/report/critical_path.h
+    // Between the tasks of the critical path, time passes only while the path waits for the host to launch a task
+    // (sim/report/critical_path.h).
     kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));
   kinds.emplace_back("step", time_text(seconds(t.end)));
   std::vector<OfLabel> order;
@@ -229,7 +230,7 @@ void MainWindow::show_differences() {
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
-  // The change is that of the second timeline's step time relative to the first's, as in the table.
+  // The relative difference of the step times: the second timeline's over the first's, minus 1, as the table counts it.
   const double change = relative_error(static_cast<double>(b.end), static_cast<double>(a.end));
   const std::string step =
       fmt::format("the second's step {:+.1f} %, times in the table are sums over its ranks", 100 * change);
