@@ -96,7 +96,7 @@ std::vector<FittingChange> fitting_changes(const SpecText& text, const Overrides
                                            const std::string& profile) {
   const Spec spec = parse_spec(text.text, text.path, overrides);
   Tries tries(text, overrides, profile);
-  std::vector<Overrides> short_of;  // changes with which, alone, the step does not fit yet
+  std::vector<Overrides> short_of;  // changes that do not make the step fit in memory by themselves
   for (const Overrides& change : small_changes(spec)) {
     if (!tries.enough() && !tries.fits(change)) short_of.push_back(change);
   }

@@ -20,7 +20,7 @@ struct Waits {
   // Mean waits in seconds. gap: between tasks of the compute lane; transfer_start: before a transfer; wake: of a task
   // that waited for a transfer.
   Seconds gap = 0, transfer_start = 0, wake = 0;
-  Seconds busy_transfer_start = 0;  // as transfer_start, for transfers whose rank computes meanwhile
+  Seconds busy_transfer_start = 0;  // mean wait before a transfer whose rank computes meanwhile
   // host_start: wait before a copy or update by the host; host_wake: wait of a task for the thread after such work has
   // ended.
   Seconds host_start = 0, host_wake = 0;

@@ -148,7 +148,7 @@ ChakraNode read_node(WireReader reader) {
   const auto* known = std::ranges::find(kNodeTypes, type, &NodeType::number);
   if (known != std::end(kNodeTypes)) node.kind = known->kind;
   for (const std::string_view text : attributes) set_attribute(node, read_attribute(reader.inside(text)), reader);
-  constexpr std::uint64_t kLongest_us = 1'000'000'000'000;  // eleven days
+  constexpr std::uint64_t kLongest_us = 1'000'000'000'000;  // longest duration of a node: eleven days
   if (node.duration_us > kLongest_us) reader.fail(fmt::format("node {}: lasts {} us", node.id, node.duration_us));
   return node;
 }

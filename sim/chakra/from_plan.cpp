@@ -63,7 +63,7 @@ std::int64_t ChakraWriter::group_of(Dimension d, LaneKind lane, std::int64_t ran
 void ChakraWriter::set_collective(ChakraNode& node, const Collective& c, LaneKind lane, std::int64_t rank) const {
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(c.group)];
   const auto members = static_cast<Bytes>(table.groups[table.member_of[rank]].size());
-  if (members < 2) return;  // it is a copy within the rank, no collective
+  if (members < 2) return;  // a group of one rank: the op is a copy, no collective
   node.kind = ChakraNode::Kind::collective;
   node.collective = c.kind;
   node.group = fmt::format("{}", group_of(c.group, lane, rank));

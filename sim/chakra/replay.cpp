@@ -328,7 +328,7 @@ class Replay {
   Meetings meetings_;
   Links links_;
   Rates rates_;
-  std::vector<Clock> clocks_;  // one for each rank
+  std::vector<Clock> clocks_;  // the clock of each rank
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   ChakraReplay result_;
 };

@@ -141,7 +141,7 @@ struct Outcomes {
   std::size_t taken = 0;
   std::vector<Conditions> conditions;  // clocks and power of each run, if a GPU's sensors gave them
   double drift = 1;                    // factor by which the clock changed from the first to a repeated run of a spec
-  bool repeated = false;               // whether all specs were measured again because of that
+  bool repeated = false;               // whether all specs were measured again because of a drift
 };
 
 // Adds to the summary the lines about a GPU's clocks.
@@ -266,8 +266,9 @@ class Calibration {
     }
   }
 
-  // The index of the spec that is run again to see a drift of the clocks: that of the first run in which the clocks
-  // were limited, else that of the first run; the number of specs where no clocks are known.
+  // Returns the index of the spec that is run once more to see whether the GPU's clock has drifted: the spec of the
+  // first run in which the clock was limited (by power, for example), else that of the first run with known clocks.
+  // Returns the number of specs if no run has known clocks.
   std::size_t shows_drift() const {
     std::size_t first = specs_.size();
     for (const Conditions& c : outcomes_.conditions) {

@@ -14,7 +14,7 @@ std::string option_names(const std::vector<OptionEntry>& options) {
   return text;
 }
 
-// The branch for one option with a value in the script's case statement over "COMMAND OPTION".
+// The branch that completes the value of one option, in the script's case statement over "COMMAND OPTION".
 std::string bash_branch(const std::string& command, const OptionEntry& o) {
   std::string labels;
   for (const std::string& name : o.names)

@@ -14,7 +14,7 @@ enum class ValueKind : unsigned char { none, words, keys, file, other };
 
 // An option, a flag (no value), or a positional argument (name without dashes).
 struct OptionEntry {
-  std::vector<std::string> names;  // "-h", "--help"; one for a positional: "SPEC"
+  std::vector<std::string> names;  // an option's names, "-h" and "--help"; a positional has one, "SPEC"
   std::string value;               // name of the value in the help: "FILE", "cpu|cuda"; "" for a flag
   std::string about;
   ValueKind kind = ValueKind::none;

@@ -93,7 +93,7 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   return {published_text(cases, common.style) + (options.leave_one_out ? '\n' + refit_text(fit) : "")};
 }
 
-// Predicts measured inference.
+// Predicts measured inference: compares predictions with the figures in the files of measured inference.
 Outcome validate_served_command(const ValidateOptions& options, const Common& common) {
   std::vector<ServedRow> rows;
   for (const std::string& path : options.served) {

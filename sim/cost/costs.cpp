@@ -86,7 +86,7 @@ class CostModel {
   Spread spread(const GroupTable& table, std::int64_t rank) const {
     Spread result;
     std::int64_t last = -1;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // ranks ascend, node by node
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // ranks of one node are adjacent
       const std::int64_t node = node_of(r);
       if (node != last) result.push_back(0);
       ++result.back();

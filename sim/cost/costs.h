@@ -33,7 +33,7 @@ struct Costs {
   // The fraction of the time to issue a layer's ops that the host itself needs; the device needs the rest, to launch
   // them.
   double host_part = 1;
-  // The fraction as in host_part for the time in which the pipeline fills, that is, before the first backward.
+  // The same fraction as host_part, but for the time in which the pipeline fills, that is, before the first backward.
   double filling_part = 1;
 };
 

@@ -54,7 +54,8 @@ Seconds hop(const Collective& c, const Plan& plan, const Spec& spec, const Profi
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), node = std::min(gpus, plan.workers());
   const std::int64_t nodes = plan.servers_beside ? ceil_div(plan.workers(), node) : c.servers;
   const double memory = memory_GBps(spec) * 1e9;
-  // On a single node, the sums are read from memory and written to it.
+  // If all parameter servers are on one node, the gradient sums do not use a NIC: they are read from and written to the
+  // host's memory.
   if (nodes == 1 && memory > 0) return 2 * static_cast<double>(c.bytes) / memory;
   if (nodes == 1) return served_here(c, 1, spec, profile).seconds;
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus);

@@ -104,7 +104,7 @@ void FairShare::gather(FlowId seed) {
   stopped_ = 0;
   lowest_limit_ = kFullRate;
   see(seed);
-  for (std::size_t i = 0; i < region_flows_.size(); ++i) {  // NOLINT(modernize-loop-convert): it grows meanwhile
+  for (std::size_t i = 0; i < region_flows_.size(); ++i) {  // NOLINT(modernize-loop-convert): the list grows
     const Flow& flow = flows_[region_flows_[i]];
     lowest_limit_ = std::min(lowest_limit_, flow.limit);
     for (const Use& use : flow.all()) {

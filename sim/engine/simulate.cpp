@@ -41,7 +41,7 @@ struct Waiter {
 
 // A lane is an in-order queue, as a CUDA stream is. Its first task (head) runs, or waits to run.
 struct Lane {
-  // left: time that the running task needed at the moment `since` to its end, if nothing slowed it.
+  // left: the time that the running task, at the moment `since`, still needed until its end if nothing slowed it.
   Picoseconds left = 0, since = 0;
   Stretch stretch = kUnit;
   std::uint32_t serial = 0;  // serial of the latest event of the lane's first task

@@ -46,7 +46,7 @@ std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 // Number of weights (elements) that a class of ranks holds before sharding, of one kind (copies, as in state_formula).
 // Only weights that train are counted. again: only those that are gathered a second time, for backward.
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
-// The matrices of layers among these weights, which Muon orthogonalizes: their number of elements.
+// The number of those weights that are in matrices of layers, which the Muon optimizer orthogonalizes.
 std::int64_t layer_matrices(const Plan& plan, std::size_t slot, Dimension copies);
 // Bytes, as they are gathered, of the weights that do not train and that a class of ranks holds before sharding; copies
 // and again as in elements_of().

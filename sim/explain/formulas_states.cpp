@@ -148,7 +148,8 @@ static std::int64_t sum_over_weights(const Plan& plan, std::size_t slot, Dimensi
     std::int64_t gathers = 0;
   };
   std::map<std::uint32_t, Unit> units;  // the key is the id of the unit's frame
-  // Weights that were counted, by unit and position in the model: a tied output shares those of the embedding.
+  // The weights counted so far, by unit and position in the model: an output tied to the embedding has the same
+  // weights.
   std::set<std::tuple<std::uint32_t, std::int64_t, std::int64_t>> seen;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];

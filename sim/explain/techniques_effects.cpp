@@ -49,7 +49,7 @@ std::vector<Effect> effects(const Profile& profile, const Report& report, std::v
   std::vector<std::jthread> others;
   for (unsigned t = 1; t < std::min<std::size_t>(threads, techniques.size()); ++t) others.emplace_back(work);
   work();
-  others.clear();  // waits for the threads: their destructors join them
+  others.clear();  // waits for the threads: the destructor of a jthread joins it
   return result;
 }
 

@@ -36,7 +36,7 @@ struct GenerationReport {
   GeneratedMemory memory;
   double first_token_s = 0;    // time to first token (TTFT): all passes over the prompts
   double token_s = 0;          // mean time per output token (TPOT) after the first
-  double total_s = 0;          // from the prompts to the last token
+  double total_s = 0;          // seconds from the begin of the prompts to the last token
   double tokens_per_s = 0;     // generated tokens of all sequences a second, prefill included
   double bandwidth_share = 0;  // of the memory bandwidth, the part that reading weights and cache needs in decode (MBU)
   std::int64_t largest_batch = 0;  // sequences that fit in memory together, over all data ranks

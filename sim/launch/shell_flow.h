@@ -15,7 +15,7 @@ class ShellFlow {
   // Must be called with each command before it is read: removes control-flow words from the command's beginning, and
   // all words of a condition.
   void enter(ShellCommand& command, ShellValues& values, const std::string& path);
-  // Must be called with each command after it was read.
+  // Must be called with each command after it was read: notes the end of a branch of a case (";;").
   void leave(const ShellCommand& command);
   bool active() const;  // whether the script reaches the command that is being read
   void stop() { ended_ = true; }

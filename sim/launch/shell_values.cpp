@@ -83,7 +83,9 @@ std::vector<ShellValues::Piece> ShellValues::pieces(std::string_view word, int l
     if (c == '\\' && at + 1 < word.size()) {
       const char next = word[at + 1];
       if (quoted && std::string_view("$`\"\\\n").find(next) == std::string_view::npos) plain += c;
-      plain += next;  // a line continuation becomes a line break, which is a blank here, so that lines are counted
+      // For a line continuation this keeps the line break, which separates words like a blank and keeps line numbers
+      // right.
+      plain += next;
       at += 2;
     } else if (!quoted && (c == '\'' || c == '"')) {
       const std::size_t begin = ++at;

@@ -63,7 +63,7 @@ struct MemoryOptions {
   // The share of the time to issue ops that the host itself needs; the rest is the device's, to launch them, by which
   // the host runs ahead of the device.
   double host_part = 1;
-  // The share as in host_part for the time in which the pipeline fills, that is, before the first backward.
+  // The same share as host_part, but for the time in which the pipeline fills, that is, before the first backward.
   double filling_part = 1;
 };
 

@@ -79,8 +79,8 @@ double pairs_of(const Spec& spec, std::int64_t layer, AttentionPairs pairs) {
 }
 
 // Sums the (query, key) pairs of all layers with attention. times: a function that returns how often a layer counts.
-// Layers for multi-token prediction count as prediction_layer() says. Layers of one mixer have at most two kinds of
-// masks (window or none).
+// Layers for multi-token prediction count as prediction_layer() says. The pairs are computed once for each kind of
+// attention with a window, and once for each without.
 template <class Times>
 double pairs_of_layers(const Spec& spec, AttentionPairs pairs, const Times& times) {
   const Model& m = spec.model;

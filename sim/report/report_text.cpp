@@ -121,7 +121,7 @@ std::string time_table(const Report& r, const Style& style) {
   if (style.bars) t.columns.push_back({"", "", Align::left});
   for (int k = 0; k < kTimeKinds; ++k) {
     const double share = r.step_time_s > 0 ? r.time_s[k] / r.step_time_s : 0;
-    if (share < 0.0005) continue;  // it would print as 0.0 %
+    if (share < 0.0005) continue;  // leaves out a share that would print as 0.0 %
     std::string name(name_of(static_cast<TimeKind>(k)));
     std::replace(name.begin(), name.end(), '_', ' ');
     t.rows.push_back({name, number(r.time_s[k], scale), fmt::format("{:.1f}", 100 * share)});

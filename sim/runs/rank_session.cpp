@@ -42,8 +42,8 @@ void RankSession::start() {
   ::unlink(pipe_.c_str());
   if (::mkfifo(pipe_.c_str(), 0600) != 0)
     throw Error(fmt::format("{}: cannot be made: {}", pipe_, std::strerror(errno)), 1);
-  // The pipe is opened for reading too, so that neither this call nor a write waits for the process, or fails with it
-  // (fifo(7)).
+  // The pipe is opened for reading and writing: then opening it does not block until the other process opens it, and a
+  // write does not fail if that process has died (fifo(7)).
   jobs_ = ::open(pipe_.c_str(), O_RDWR | O_CLOEXEC);
   if (jobs_ < 0) throw Error(fmt::format("{}: cannot be opened: {}", pipe_, std::strerror(errno)), 1);
   tree_.emplace(signals_);

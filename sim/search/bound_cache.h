@@ -23,7 +23,7 @@ struct ModelCut {
 // Which pipeline stage runs each virtual stage of a schedule.
 struct PlacedChunks {
   Schedule where;
-  // [pipeline stage][chunk of that stage]: index of the virtual stage that the chunk is
+  // For each pipeline stage and each of the stage's chunks: the index of the virtual stage that the chunk computes.
   std::vector<std::vector<std::int64_t>> of_stage;
 };
 

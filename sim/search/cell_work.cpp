@@ -128,7 +128,7 @@ void add_weights(const CellWork& work, bool tied, StageWork& stage, const AddedC
   chunk.elements = w.elements - before;
 }
 
-// Adds virtual stage k to pipeline stage s.
+// Adds the costs of virtual stage k to those of pipeline stage s, which computes it.
 void add_chunk(CellWork& work, bool tied, std::int64_t s, std::int64_t k, LayersLeft& left) {
   StageWork& stage = work.stages[s];
   const AddedChunk c = take_chunk(work, k, left);

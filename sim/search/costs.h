@@ -51,7 +51,7 @@ struct BlockCost {
   Picoseconds early = 0;
   // The part of backward.through that comes after the gradients of the block's weights (FSDP unit) are complete.
   Picoseconds trails = 0;
-  std::shared_ptr<const OrderTimes> order_times;  // set if the schedule splits backward
+  std::shared_ptr<const OrderTimes> order_times;  // durations of ops; set if the schedule splits backward
   Bytes kept = 0, backward_extra = 0, forward_extra = 0;
   // The part of `kept` that is copied to the host where activations are offloaded; found only where StackKey::leaves is
   // set.
@@ -71,13 +71,13 @@ struct LayerSums {
 struct StackCost {
   // Whether the model can run with these parallel degrees: they break no rule, and the planner supports them.
   bool possible = true;
-  // head: final norm, logits and loss.
+  // head: the blocks after the last layer (final norm, logits and loss)
   BlockCost embedding, head;
   std::vector<BlockCost> layers;
   LayerSums sums;
 };
 
-// Computes cost.sums from cost.layers.
+// Computes the prefix sums over layers (cost.sums) from the costs of the layers (cost.layers).
 void add_up(StackCost& cost);
 
 // Everything on which the costs of blocks depend. Ranks are in the order "tp-cp-dp-pp", which puts each tensor, context

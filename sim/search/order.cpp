@@ -198,7 +198,7 @@ const KnownOrder* KnownOrders::of(std::string_view schedule, const ScheduleShape
     return &fitted_;
   }
   const auto key = std::tuple(find_schedule(schedule).name, shape.stages, shape.micro_batches, shape.chunks,
-                              shape.group);  // extra_warm_up is not in the key, since it is constant in a search
+                              shape.group);  // the key leaves out extra_warm_up, which is constant in a search
   const auto found = known_.find(key);
   if (found != known_.end()) return &found->second;
   actions_ += actions;

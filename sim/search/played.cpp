@@ -73,7 +73,7 @@ WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t p
   const auto had = [&](std::int64_t k) {
     left.busy -= work.virtual_stages[k].forward.through;
     left.free_overlap -= work.virtual_stages[k].forward.free_overlap;
-    left.gathered += work.cut->layers[k] + 2;  // two more units: embedding and output
+    left.gathered += work.cut->layers[k] + 2;  // plus two units: embedding and output
   };
   for (const Action& a : order.schedule.order[s]) {
     if (a.phase != Phase::forward) break;

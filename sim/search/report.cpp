@@ -158,7 +158,7 @@ std::string search_json(const Space& space, const SearchResult& r) {
     for (const Loss& loss : losses(r.best.front().report, f.report))
       row["losses"].push_back({{"kind", name_of(loss.kind)}, {"seconds", loss.seconds}, {"transfer", loss.transfer}});
     row["report"] = ordered_json::parse(to_json(f.report));
-    row["report"]["simulation"].erase("wall_s");  // removed: the only figure that differs from run to run
+    row["report"]["simulation"].erase("wall_s");  // removes the wall-clock time, which differs from run to run
     j["strategies"].push_back(std::move(row));
   }
   return j.dump(2) + '\n';

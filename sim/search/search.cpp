@@ -381,7 +381,7 @@ class Search {
     for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped();) {
       limit_ = queue_.top().value + queue_.top().value / 16;
       const bool any = open();
-      // Nodes of the search tree that are not split yet may have lower bounds than the strategies found here.
+      // Nodes are split further if one that is not yet a single strategy now has the lowest bound of the search tree.
       if (any && queue_.top().level != Level::replayed) continue;
       ++tries;
       if (!any) continue;

@@ -220,7 +220,7 @@ std::vector<std::int64_t> Space::shard_groups(const RankLayout& l, const Shardin
 
 void Space::add_shardings(const RankLayout& l, const MemoryPlan& cell, std::vector<MemoryPlan>& cells) const {
   const ScheduleRow& schedule = find_schedule(cell.schedule);
-  const bool two = schedule.placement == ChunkPlacement::both_ways;  // mirror stages have the same weights
+  const bool two = schedule.placement == ChunkPlacement::both_ways;  // mirror stages hold the same weights
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name)) || row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);

@@ -5,7 +5,8 @@
 namespace orrery {
 namespace {
 
-// A pause ends a run if it is this many times as long as the run's compute time so far.
+// A run is a stretch of compute for one micro-batch. A pause ends a run if the pause is this many times as long as the
+// compute of the run so far.
 constexpr Picoseconds kLongPause = 4;
 
 }  // namespace
@@ -13,7 +14,7 @@ constexpr Picoseconds kLongPause = 4;
 std::vector<Run> runs_of(const Timeline& timeline, const Track& track) {
   std::vector<Run> runs;
   if (timeline.places.empty()) return runs;
-  Picoseconds computed = 0;  // compute time within the last stretch
+  Picoseconds computed = 0;  // compute time within the last run
   for (EventId e = track.first; e < track.first + track.count; ++e) {
     Kind kind = timeline.kind(e);
     const std::int32_t micro_batch = timeline.places[e].micro_batch;
