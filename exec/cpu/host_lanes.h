@@ -83,7 +83,7 @@ class HostLanes final : public Lanes {
   // for each lane, the thread that runs its tasks; null for lanes of transfers
   std::array<std::unique_ptr<Worker>, kLanes> workers_;
   std::array<std::deque<std::shared_ptr<Batch>>, kLanes> transfer_queues_;
-  std::shared_ptr<Batch> open_;  // the batch of transfers that is not closed: submit() still adds to it
+  std::shared_ptr<Batch> open_;  // the batch of transfers that is still open: submit() adds to it
   TaskId submitted_ = 0;
   std::atomic<TaskId> ended_{0};
   std::thread transfer_thread_;

@@ -195,7 +195,7 @@ struct CpuKernels {
   void operator()(const SortChunks& s) const { run_sort(c, s); }
   void operator()(const GroupedGemm& g) const { run_grouped(c, g); }
   void operator()(const GroupedBias& b) const { run_grouped_bias(c, b); }
-  void operator()(const CountTokens&) const {}  // does nothing: the thread that issues tasks reads the counts
+  void operator()(const CountTokens&) const {}  // does nothing: the issuing thread reads the token counts itself
 
   void operator()(const Residual& r) const {
     const double p = r.dropout ? c.rank.spec.model.dropout : 0;
@@ -381,7 +381,7 @@ struct CpuKernels {
     for (const PlacedRun& run : runs_of(c, w)) move_on_host(run);
   }
   void operator()(const Wait&) const {}
-  void operator()(const Exchange&) const {}  // does nothing: the thread that issues tasks swaps the buffers
+  void operator()(const Exchange&) const {}  // does nothing: the issuing thread swaps the two buffers itself
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
   void operator()(const Orthogonalize&) const { no_kernel(); }

@@ -1,4 +1,4 @@
-// Matrix products on the CPU.
+// This file runs matrix products on the CPU.
 #include <cmath>
 
 #include "exec/host/host_call.h"

@@ -13,8 +13,8 @@ using kernels::Matrix;
 using kernels::matrix;
 using kernels::rows_of;
 
-// Returns the number of heads and groups of a recurrence, the dimensions of keys and values, and what the update rule
-// does.
+// Returns the shape of a recurrence for the kernels: the numbers of heads and groups, the dimensions of keys and
+// values, and the properties of its update rule.
 kernels::RecurrenceShape shape_of(const Scan& s) {
   const RecurrenceRow& row = row_of(s.rule);
   return {s.heads, s.groups, s.key_dim, s.value_dim, row.corrects, row.unit_keys};

@@ -48,8 +48,8 @@ inline bool runs_on_host(LaneKind lane) {
   return lane == LaneKind::cpu || lane == LaneKind::nvme_read || lane == LaneKind::nvme_write;
 }
 
-// A task that the host runs, kept from when it is enqueued until the step is over. Scalars on the device that the task
-// reads are copied to host memory first.
+// A task that the host runs in a stream's order. The object lives from when the task is enqueued until the step is
+// over. Scalars on the device that the task reads are copied to host memory first.
 struct HostTask {
   CudaState& state;
   Launch launch;
@@ -59,13 +59,13 @@ struct HostTask {
 // until the task has ended. A failure of the task is stored in the CudaState.
 void enqueue_on_host(HostTask& task, cudaStream_t stream);
 
-// Ops that run once per step, defined in step.cpp.
+// Functions that enqueue ops that run once per step, defined in step.cpp.
 void run_cast(const CudaCall& c, const Cast& work);
 void run_accumulate(const CudaCall& c, const Accumulate& work);
 void run_squared_norm(const CudaCall& c, const SquaredNorm& work);
 void run_multiply(const CudaCall& c, const Multiply& work);
 void run_update(const CudaCall& c, const Update& work);
-// Matrix products and attention, defined in products.cpp.
+// Functions that enqueue matrix products and attention, defined in products.cpp.
 void run_product(const CudaCall& c, const Gemm& work);
 void run_attention(const CudaCall& c, const FlashAttention& work);
 void run_move_heads(const CudaCall& c, const MoveHeads& work);

@@ -20,7 +20,7 @@ std::string nccl_text() {
 }
 
 std::string cublaslt_text() {
-  const std::size_t version = cublasLtGetVersion();  // version as one number: 130002 is 13.0.2
+  const std::size_t version = cublasLtGetVersion();  // the cuBLASLt version as one number: 130002 is 13.0.2
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
 
@@ -73,7 +73,7 @@ Bytes SharedGpu::capacity() const {
 }
 
 CudaDevice::~CudaDevice() {
-  cudaDeviceSynchronize();  // the device may still use the memory that is freed next
+  cudaDeviceSynchronize();  // the device may still use memory that is freed below
 }
 
 SegmentSource CudaDevice::segments() {
@@ -140,7 +140,7 @@ std::unique_ptr<TaskQueue> CudaDevice::queue() {
   return made;
 }
 
-// A plan's first task is on the compute lane, so the first queue is that of the compute lane.
+// The first task of a plan is on the compute lane, so queues_.front() is the queue of the compute lane.
 void CudaDevice::begin_step() {
   for (CudaQueue* q : queues_) q->begin_step();
   state_->begin_step(queues_.front()->stream());

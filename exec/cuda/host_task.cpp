@@ -18,10 +18,11 @@ struct HostKernels {
   void operator()(const PlaceCopy& w) const {
     for (const PlacedRun& run : runs_of(c, w)) move_on_host(run);
   }
-  void operator()(const Exchange&) const {}  // does nothing: the thread that issues tasks swaps the buffers
+  // An Exchange does nothing here: the thread that issues tasks swaps the two buffers.
+  void operator()(const Exchange&) const {}
   template <class Other>
   void operator()(const Other&) const {
-    // No plan puts this op on a lane whose tasks the host runs
+    // No plan puts an op of this type on a lane whose tasks the host runs.
     throw Error(fmt::format("{}: the host has no kernel for it", c.op.name), 1);
   }
 };

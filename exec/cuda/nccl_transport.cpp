@@ -204,7 +204,7 @@ class NcclTransport final : public QueuedTransport {
       case CollectiveKind::scatter:
       case CollectiveKind::push:
       case CollectiveKind::pull:
-        return;  // unused: check_executable() refuses plans with these collectives
+        return;  // never reached: check_executable() refuses plans with these collectives
     }
   }
 

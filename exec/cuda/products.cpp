@@ -99,7 +99,8 @@ class HeadProduct {
     const std::int64_t columns = shape_.heads * shape_.head_dim;
     return heads_of(c_.matrix(a, shape_.rows, columns), shape_.batch, 0, shape_.heads, shape_.head_dim);
   }
-  // Returns heads of a packed buffer, which holds either normalized queries and keys or the output of the projection.
+  // Returns a view of some heads in a packed buffer, which holds either normalized queries and keys or the output of
+  // the query-key-value projection.
   gpu::Heads in_packed(const Argument& a, std::int64_t first, std::int64_t heads) const {
     return heads_of(c_.matrix(a, shape_.rows, c_.columns(a, shape_.rows)), shape_.batch, first, heads, shape_.head_dim);
   }

@@ -15,11 +15,12 @@ namespace orrery::cuda {
 // only each k-th step; the events of the other steps have no times.
 class Marks {
  public:
-  // every: one step out of this many has timed marks, the first step among them.
+  // every: tasks are timed in one step out of this many, beginning with the first step.
   Marks(TaskId tasks, std::int64_t steps, std::int64_t every);
 
-  // Called when all earlier work has ended. The clocks of host and device are compared once before the first step and
-  // once in ends(); times between are interpolated, so that no step waits for a comparison.
+  // begin_step() is called when all work enqueued earlier has ended. The clocks of host and device are compared once
+  // before the first step and once in ends(); the offset at times in between is interpolated, so that no step waits for
+  // a comparison.
   void begin_step(cudaStream_t stream);
   cudaEvent_t of(TaskId task) const { return set_->ends[task].get(); }
   // Returns, for each step, the end times of all tasks on the host's clock; empty for a step without timed marks.
@@ -27,15 +28,17 @@ class Marks {
   Picoseconds uncertainty() const { return uncertainty_; }
 
  private:
-  // Events of one step. begun: the device's time at the event `base`. step: the number of the step.
+  // The events of one step. begun: the time on the device's clock at which the event `base` was reached. step: the
+  // number of the step.
   struct Set {
     std::vector<Event> ends;
     Event base{true};
     Picoseconds begun = 0;
     std::size_t step = 0;
-    bool unread = false;  // whether its times have been recorded and not been read
+    bool unread = false;  // whether the events were recorded but their times not read yet
   };
-  // A moment on both clocks. The device's clock counts from the first anchor.
+  // One moment in time, measured on the clocks of both host and device. The device's clock counts from the first such
+  // moment.
   struct Anchor {
     Event event{true};
     Picoseconds host = 0, device = 0;
@@ -47,13 +50,13 @@ class Marks {
 
   std::int64_t every_;
   std::vector<Set> timed_;
-  std::vector<Set> plain_;  // two sets, used in turn
+  std::vector<Set> plain_;  // two sets of events without times, used in turn
   std::size_t next_timed_ = 0, next_plain_ = 0, steps_ = 0;
-  Set* set_ = nullptr;      // the set of the current step
-  Set* earlier_ = nullptr;  // the set of the step before
+  Set* set_ = nullptr;      // the events of the current step
+  Set* earlier_ = nullptr;  // the events of the step before
   cudaStream_t stream_ = nullptr;
   Anchor first_;
-  std::vector<std::vector<Picoseconds>> ends_;  // by step, on the device's clock
+  std::vector<std::vector<Picoseconds>> ends_;  // for each step, the end times of tasks on the device's clock
   Picoseconds uncertainty_ = 0;
 };
 

@@ -26,7 +26,7 @@ constexpr Bytes kElementBytes = 2;
 // The relative change of the reference product's time that counts as a drift of the GPU's speed: a third of the
 // accuracy that predictions aim at (3 %).
 constexpr double kDrift = 0.01;
-constexpr Seconds kLeast = 1e-9;  // seconds; a shorter measured time counts as this in divisions
+constexpr Seconds kLeast = 1e-9;  // seconds; shorter measured times count as this, to avoid division by 0
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace orrery {
 
 // The results of executing some steps on one rank.
 struct Execution {
-  std::vector<MeasuredStep> steps;    // steps whose tasks were timed
+  std::vector<MeasuredStep> steps;    // measurements of the steps whose tasks were timed
   std::vector<Picoseconds> unmarked;  // length of each step whose tasks were not timed, from the end of the step before
   // Mean loss over this rank's tokens, by step; empty if the plan computes no loss.
   std::vector<double> losses;

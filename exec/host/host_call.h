@@ -35,7 +35,7 @@ struct CpuCall : OpCall {
   }
 };
 
-// Ops that run once per step, defined in host_step.cpp.
+// Functions that run ops of which there is one per step, defined in host_step.cpp.
 void run_cast(const CpuCall& c, const Cast& work);
 void run_accumulate(const CpuCall& c, const Accumulate& work);
 void run_squared_norm(const CpuCall& c, const SquaredNorm& work);
@@ -43,22 +43,22 @@ void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
 // Norms of rows whose columns are split over several ranks, defined in exec/cpu/norm.cpp.
 void run_norm_in_pieces(const CpuCall& c, const Normalize& work);
-// Matrix products, defined in exec/cpu/products.cpp.
+// Functions that run matrix products, defined in exec/cpu/products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
-// Attention, defined in exec/cpu/attention.cpp.
+// Functions that run attention, defined in exec/cpu/attention.cpp.
 void run_attention(const CpuCall& c, const FlashAttention& work);
 void run_move_heads(const CpuCall& c, const MoveHeads& work);
-// Mixture-of-experts ops, defined in exec/cpu/experts.cpp.
+// Functions that run mixture-of-experts ops, defined in exec/cpu/experts.cpp.
 void run_gate(const CpuCall& c, const Gate& work);
 void run_permute(const CpuCall& c, const Permute& work);
 void run_sigmoid_gate(const CpuCall& c, const SigmoidGate& work);
 void run_sort(const CpuCall& c, const SortChunks& work);
 void run_grouped(const CpuCall& c, const GroupedGemm& work);
 void run_grouped_bias(const CpuCall& c, const GroupedBias& work);
-// Multi-head latent attention, defined in exec/cpu/latent.cpp.
+// Functions that run multi-head latent attention, defined in exec/cpu/latent.cpp.
 void run_latent_attention(const CpuCall& c, const FlashAttention& work);
 void run_latent_heads(const CpuCall& c, const LatentHeads& work);
-// Layers with a recurrence, defined in exec/cpu/recurrence.cpp.
+// Functions that run layers with a recurrence, defined in exec/cpu/recurrence.cpp.
 void run_convolution(const CpuCall& c, const Convolution& work);
 void run_scan(const CpuCall& c, const Scan& work);
 void run_gated_norm(const CpuCall& c, const GatedNorm& work);

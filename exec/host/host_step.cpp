@@ -103,8 +103,8 @@ static void first_delayed(const CpuCall& c, const Update& work) {
   }
 }
 
-// The course of an optimizer update: whether it undoes the previous update, whether it makes a new one, and the factor
-// by which it multiplies the gradients.
+// The decisions about one optimizer update: whether it undoes the previous update, whether it makes a new one, and the
+// factor by which it multiplies the gradients.
 struct UpdateCourse {
   bool undoes = false, updates = true;
   double factor = 1;

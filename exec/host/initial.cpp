@@ -60,8 +60,8 @@ std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t
   return before + uncut_index(m, one, row, seat.index, seat.size) * p.in + column;
 }
 
-// The row-major offsets of this rank's part of a weight in the uncut weight. An element's offset is the sum of one for
-// its row and one for its column, whatever the cut.
+// Tables from which the row-major offset, in the uncut weight, of each element of this rank's part is computed. However
+// the weight is cut, the offset of element (r, c) of the part is rows[r] + columns[c].
 struct UncutPlaces {
   std::vector<std::int64_t> rows, columns;
 

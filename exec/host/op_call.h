@@ -142,7 +142,7 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 // average their gradients later, the factor is for the mean over one rank's tokens.
 float loss_scale(const OpCall& c);
 
-// The dropout that applies to rows [row, row + count) of an op's activations.
+// The dropout for the rows [row, row + count) of an op's activations, as the kernels take it.
 struct MaskPart {
   kernels::Dropout dropout;
   std::int64_t row = 0, count = 0;

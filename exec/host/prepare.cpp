@@ -76,7 +76,7 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
     p.packed.runs = places_of(rank, launch, a, work.group);
     p.call.counts = {p.packed.bytes() / a.width};
     p.call.out = nullptr;
-    if (p.packed.runs.size() == 1) {  // a single contiguous range of bytes needs no packing
+    if (p.packed.runs.size() == 1) {  // one contiguous range of bytes is sent directly, without packing
       p.call.out = p.packed.runs[0].at;
       p.packed.runs.clear();
     }

@@ -60,7 +60,7 @@ class QueueLanes final : public Lanes {
   QueuedTransport& transport_;
   Watcher watcher_;
   std::vector<Held> held_;
-  std::vector<std::uint8_t> queue_of_;  // for each task, the number of its queue
+  std::vector<std::uint8_t> queue_of_;  // for each task, the number of the queue that runs it
   std::vector<std::uint32_t> place_;    // for each task, its index in its queue; kNone: not enqueued yet
   std::vector<Launch> batch_;
   std::vector<Step> steps_;

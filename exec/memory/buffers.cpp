@@ -174,8 +174,8 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
   const Bytes size = memory_.size_of(held.data);
   count(slot_of(target, operand.slot).category, -size);
   const Op& op = rank_.plan.op_of(task);
-  // A transfer or copy may end long after tasks that are issued later, so memory that such a task uses is not reused
-  // immediately.
+  // Memory that a transfer or copy frees is returned to the allocator only once the transfer or copy has ended: it may
+  // run long after tasks that are issued later, which could otherwise get this memory.
   const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
   if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
     if (!one_lane_) used_.push_back({held.data, held.data + size, task});

@@ -66,7 +66,8 @@ class Buffers {
   // allocated yet.
   std::byte* state(std::uint32_t frame, std::uint16_t slot) const { return held_[index(frame, slot)].data; }
 
-  // Access to a buffer of weights, gradients or optimizer states in any memory tier, from byte `first` on.
+  // These functions access, from byte `first` on, a buffer of weights, gradients or optimizer states in any memory
+  // tier.
   bool has_state(std::uint32_t frame, std::uint16_t slot) const;
   void write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<const std::byte> from) const;
   // Returns false if the buffer is on the device, because only the device's memcpys can read it.

@@ -48,7 +48,8 @@ Chains::~Chains() {
   for (Channel* c : {&pushes_, &pulls_, &notes_}) MPI_Comm_free(&c->comm);
 }
 
-// Finds the first server of a chain that is not lost, from copy `from` on in steps of `step`; -1: none.
+// Returns the first server of a chain that is not lost, searching from copy `from` on in steps of `step` (1 or -1); -1
+// if all are lost.
 int Chains::alive(int piece, int from, int step) const {
   for (int copy = from; copy >= 0 && copy < copies_; copy += step) {
     const int rank = server(piece, copy);

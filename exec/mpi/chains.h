@@ -28,7 +28,8 @@ namespace orrery::mpi {
 // never ends, so a process that knows of a lost rank must exit without destroying this object.
 class Chains {
  public:
-  // All ranks of `world` construct this object at the same time. lost: asked during calls which ranks are lost.
+  // All ranks of `world` construct this object at the same time. lost: the set of lost ranks, which is checked during
+  // calls.
   Chains(MPI_Comm world, const Plan& plan, LostRanks& lost);
   ~Chains();
   Chains(const Chains&) = delete;

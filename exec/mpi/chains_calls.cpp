@@ -15,7 +15,7 @@ class Sending {
  public:
   void to(const Channel& channel, int rank, int tag, const void* data, Bytes bytes) {
     if (rank < 0 || rank == rank_) return;
-    requests_.clear();  // dropped without waiting, because sends to a lost rank never end
+    requests_.clear();  // requests are dropped without waiting: sends to a lost rank never end
     rank_ = rank;
     send(channel, rank, tag, static_cast<const std::byte*>(data), bytes, requests_);
   }

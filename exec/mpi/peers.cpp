@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 
 // The time between two checks whether the other processes still exist.
 constexpr auto kLook = milliseconds(100);
-constexpr auto kStops = milliseconds(3000);  // a process that is stopped for longer counts as lost
+constexpr auto kStops = milliseconds(3000);  // a process that was suspended for longer than this counts as lost
 constexpr auto kPause = std::chrono::microseconds(50);
 constexpr int kTries =
     // Number of polls before a waiting process sleeps: an answer takes milliseconds, and the waiting process may share

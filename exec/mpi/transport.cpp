@@ -21,7 +21,7 @@ namespace orrery {
 namespace mpi {
 namespace {
 
-constexpr Bytes kLongestMessage = Bytes{1} << 30;  // bytes in one MPI call, whose count is an int
+constexpr Bytes kLongestMessage = Bytes{1} << 30;  // most bytes sent in one MPI call, whose count is an int
 
 template <class Start>
 void in_parts(Bytes bytes, const Start& start) {

@@ -77,7 +77,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
   ExecuteOptions options;
   options.steps = o.steps;
   options.first_step = o.first_step;
-  std::vector<double> losses;  // losses of the steps before a resumed run's first step
+  std::vector<double> losses;  // losses of the steps that ran before this run was resumed
   const std::int64_t every = o.snapshots.empty() ? 0 : spec.strategy.parameter_server->snapshot_every;
   options.on_begin = [&](std::int64_t s, Buffers& buffers, const std::vector<double>& made) {
     if (every == 0 || s == 0 || s % every != 0) return;

@@ -58,7 +58,7 @@ Training training_of(const Spec& spec) {
     case OptimizerKind::lion:
       t.rule = {.kind = Kind::lion, .learning_rate = 1e-4, .beta2 = 0.99};
       break;
-    default:  // AdamW; check_executable() refuses other optimizers
+    default:  // AdamW: check_executable() refuses specs with other optimizers
       t.rule.kind = Kind::adamw;
   }
   t.clip = spec.strategy.clip;

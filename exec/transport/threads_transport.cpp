@@ -26,7 +26,7 @@ struct Place {
   auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// One transfer, which the threads of its ranks join one by one.
+// One transfer, in which the threads of the participating ranks take part as they reach it, one after the other.
 struct JoinedTransfer {
   std::vector<const QueuedCall*> ends;  // for each member, its call in this transfer
   std::size_t come = 0;

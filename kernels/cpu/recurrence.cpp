@@ -29,11 +29,11 @@ class Head {
   Head(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates, RecurrenceWeights w, std::int64_t head)
       : s_(s), x_(x), gates_(gates), w_(w), head_(head), group_(head / (s.heads / s.groups)) {}
 
-  // The numbers of one token in this head.
+  // The query, key and value of one token in this head, and the numbers computed from the token's gates.
   struct Token {
     std::vector<double> q, k, v;
-    double scale_q = 1, scale_k = 1;      // factors by which q and k were multiplied to get length one
-    double sum = 0, decay = 1, step = 1;  // sum: the gate plus its bias
+    double scale_q = 1, scale_k = 1;      // factors that scaled q and k to length one
+    double sum = 0, decay = 1, step = 1;  // sum: the decay gate plus its bias
   };
 
   Token token(std::int64_t t) const {
@@ -287,8 +287,8 @@ void gated_norm_gradient(const GatedNormShape& s, Matrix<const float> x, Matrix<
     double along = 0;  // mean over the group's columns of the normed values times their gradients
     for (std::int64_t i = first; i < first + s.width; ++i) {
       const double z = gate.row(row)[i];
-      // The norm multiplies all columns of a group by one number, so values may be multiplied by the gate before or
-      // after it.
+      // The norm multiplies all columns of a group by the same number, so the gate may be applied before or after the
+      // norm's multiplication.
       along += dy.row(row)[i] * weight[s.shared ? i - first : i] * z * sigmoid(z) * x.row(row)[i] * scale;
     }
     along /= static_cast<double>(s.width);

@@ -11,7 +11,7 @@ namespace orrery::kernels {
 // weight[column, j] x[token - taps + 1 + j, column]), where tokens before the sample are zero. bias: null for none. The
 // backward pass writes dx; dbias is null without a bias.
 struct ConvolutionWeights {
-  const float *weight = nullptr, *bias = nullptr;  // shapes (columns, taps) and (columns)
+  const float *weight = nullptr, *bias = nullptr;  // shapes: weight (columns, taps), bias (columns)
   std::int64_t taps = 0;
 };
 void convolve(Matrix<const float> x, ConvolutionWeights w, Matrix<float> y);
@@ -31,16 +31,17 @@ struct RecurrenceShape {
 // bias)), with weight and bias of the head from RecurrenceWeights. The step is the sigmoid of the number in `step` or,
 // if step.data is null, softplus(w + bias).
 struct RecurrenceGates {
-  Matrix<const float> decay, step;  // (tokens, heads)
+  Matrix<const float> decay, step;  // the two gates, each of shape (tokens, heads)
 };
 struct RecurrenceWeights {
-  const float *decay = nullptr, *bias = nullptr, *skip = nullptr;  // one number for each head; skip: null for none
+  const float *decay = nullptr, *bias = nullptr, *skip = nullptr;  // one number for each head; skip may be null
 };
 void scan(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates, RecurrenceWeights w, Matrix<float> y);
 
 // The gradients that scan_gradient() computes. It computes the states again, one chunk of tokens after the other.
 struct RecurrenceGradients {
-  Matrix<float> x, decay_gate, step_gate;  // overwritten; the gradients below are added to
+  // scan_gradient() overwrites x, decay_gate and step_gate, and adds to decay, bias and skip.
+  Matrix<float> x, decay_gate, step_gate;
   float *decay = nullptr, *bias = nullptr, *skip = nullptr;
 };
 void scan_gradient(const RecurrenceShape& s, Matrix<const float> x, RecurrenceGates gates, RecurrenceWeights w,

@@ -49,13 +49,13 @@ __global__ void __launch_bounds__(kBlock) prepare_row(Team team, std::int64_t ro
   statistics[rows + row] = sum;
 }
 
-// Sums the partial gradients of keys or values, in a fixed order. One row of the kernel's grid is the gradient for one
-// token and key head.
+// Sums the partial gradients of keys or values over the parts, in a fixed order. One row of the CUDA grid computes the
+// gradient of one token and key head.
 template <class T>
 struct AddParts {
   const float* partial;
   int parts;
-  std::int64_t heads, columns, whole;  // whole: number of elements of one part
+  std::int64_t heads, columns, whole;  // whole: number of elements of one part of the sum
   T* to;
   std::int64_t stride;
 

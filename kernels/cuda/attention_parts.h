@@ -27,7 +27,8 @@ struct BackwardArguments {
   float *dq_sums, *statistics, *partial_keys;
 };
 
-// Attention in 16-bit types, by the depth to which head_dim is rounded up.
+// These functions run flash attention in 16-bit types. The number in a name is the depth to which head_dim is rounded
+// up.
 void attention_64(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_96(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_128(const ForwardArguments& arguments, cudaStream_t stream);
@@ -37,11 +38,11 @@ void attention_gradient_96(const BackwardArguments& arguments, cudaStream_t stre
 void attention_gradient_128(const BackwardArguments& arguments, cudaStream_t stream);
 void attention_gradient_256(const BackwardArguments& arguments, cudaStream_t stream);
 
-// Attention in fp32, one warp per row.
+// These functions run attention in fp32, with one warp per row.
 void attention_plain(const ForwardArguments& arguments, cudaStream_t stream);
 void attention_gradient_plain(const BackwardArguments& arguments, cudaStream_t stream);
 
-// Number of queries and of keys in a thread block's tile of the backward pass.
+// Numbers of queries and of keys in the tile that a thread block handles in the backward pass, for each depth.
 struct BackwardExtent {
   int depth, queries, keys;
 };

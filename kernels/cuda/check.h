@@ -12,7 +12,7 @@ inline void check(cudaError_t code, const char* call) {
   if (code != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(code));
 }
 
-// Throws `what` if a caller's arguments do not meet a requirement.
+// Throws an exception with the message `what` if a requirement on the caller's arguments does not hold.
 inline void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }

@@ -90,7 +90,7 @@ struct Multiply {
       x[i] *= scale;
     }
     store(x, to + at);
-    if (not_finite != nullptr && !finite) *not_finite = 1;  // all threads that write store the same value
+    if (not_finite != nullptr && !finite) *not_finite = 1;  // a race is harmless here: all threads store the same value
   }
 };
 

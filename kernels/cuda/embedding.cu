@@ -67,7 +67,7 @@ struct PositionsGradient {
 struct Groups {
   const std::int64_t* tokens;
   std::int64_t first, rows, vocabulary;
-  int *start, *next;  // int arrays: start has `vocabulary` + 1 elements, next has `vocabulary`
+  int *start, *next;  // start: array of `vocabulary` + 1 ints; next: array of `vocabulary` ints
   // arrays with `rows` elements: the rows grouped by token, in any order (listed) and in rising order (sorted)
   int *listed, *sorted;
 

@@ -24,7 +24,7 @@ struct Tag {
   using type = T;
 };
 
-// Calls f with a tag for the type in which elements are stored.
+// Calls f with a compile-time tag (Tag<T>) for the type T in which elements are stored.
 template <class F>
 void with_type(Type type, const F& f) {
   switch (type) {

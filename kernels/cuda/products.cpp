@@ -37,7 +37,7 @@ cublasLtEpilogue_t epilogue_of(Epilogue e) {
     case Epilogue::dgelu_bgrad:
       return CUBLASLT_EPILOGUE_DGELU_BGRAD;
     case Epilogue::bgrad:
-      return CUBLASLT_EPILOGUE_BGRADB;  // cuBLASLt's second operand is `a` of Product
+      return CUBLASLT_EPILOGUE_BGRADB;  // `a` of Product is the second operand of cuBLASLt
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
 }

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kBlock)
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     sum_rows(std::int64_t rows, std::int64_t columns, std::int64_t rows_each, Rows<const T> dy, float* partial) {
-  auto* sums = reinterpret_cast<float*>(shared_memory());  // partial sums, an array (kWarps, kWarp * width)
+  auto* sums = reinterpret_cast<float*>(shared_memory());  // partial sums of shape (kWarps, kWarp * width)
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::int64_t column = (std::int64_t{blockIdx.x} * kWarp + lane) * width;
   const std::int64_t first = blockIdx.y * rows_each;

@@ -32,7 +32,7 @@ __device__ inline T join_warp(T value, Join join) {
 template <class T, class Join>
 __device__ inline T join_block(T value, Join join, T* slots) {
   value = join_warp(value, join);
-  sync_block();  // other threads may still read the slots of the previous call
+  sync_block();  // waits: threads may still read `slots` of the previous call
   if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = value;
   sync_block();
   value = slots[0];
@@ -40,7 +40,7 @@ __device__ inline T join_block(T value, Join join, T* slots) {
   return value;
 }
 
-// The threads of one row, `size` of them (kWarp or kBlock); a thread block holds kBlock / size teams.
+// A team of `size` threads (kWarp or kBlock) that work on one row together; a thread block holds kBlock / size teams.
 struct Team {
   unsigned size;
 

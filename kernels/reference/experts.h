@@ -5,7 +5,8 @@
 
 #include "kernels/cpu/experts.h"
 
-// Reference implementation: a router's weights and loss as functions of its logits for given choices, in any type.
+// Reference implementation of a router, in any type: the weights of given choices of experts, and the auxiliary loss,
+// as functions of the router's logits.
 namespace orrery::kernels::reference {
 
 template <class T>

@@ -11,13 +11,15 @@ struct DataFile {
   std::string_view text;
 };
 
-// All data files that are embedded in the program, sorted by name.
+// Returns all data files that are embedded in the program, sorted by name.
 const std::vector<DataFile>& data_files();
 
-// A version of all embedded files together, twelve hexadecimal digits: equal where every file is.
+// Returns a version of all embedded data files together, twelve hexadecimal digits; two programs have the same version
+// if all their data files are the same.
 std::string_view data_version();
 
-// The text of one file. Throws Error naming the known files of the same folder when there is none.
+// Returns the contents of one embedded data file. Throws Error listing the known files of the same folder if there is
+// no such file.
 std::string_view data_file(std::string_view name);
 
 // Names (without folder and ".json") of the files in a folder, sorted: data_names("gpus") -> {"a100-pcie-40gb", ...}.

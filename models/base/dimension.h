@@ -25,9 +25,9 @@ enum class Dimension : std::uint8_t {
   tensor_row,        // on a grid of tensor ranks: ranks that differ only in their position within a row
   tensor_column,     // on such a grid: ranks that differ only in their position within a column
   tensor_depth,      // on such a grid: ranks that differ only in their depth
-  vocabulary,        // all ranks of a replica, where its pipeline stages share the vocabulary
-  data_in_node,      // ranks of a data group on one node, where they hold secondary shards (ZeRO++)
-  data_over_nodes    // ranks of a data group at the same place of each node
+  vocabulary,        // all ranks of a model replica, if its pipeline stages share the vocabulary
+  data_in_node,      // ranks of a data group on one node, if they hold secondary shards (ZeRO++)
+  data_over_nodes    // ranks of a data group that have the same position within their nodes
 };
 
 inline constexpr std::size_t kDimensions = 20;

@@ -7,12 +7,12 @@ namespace orrery {
 
 // Size limits by type of input file, in bytes after decompression: well above any real file, well below a machine's
 // memory.
-inline constexpr std::size_t kMostSettings = std::size_t{4} << 20;  // for specs, model configurations, prices
-// For profiles, expert loads, schedules, published results and saved views
+inline constexpr std::size_t kMostSettings = std::size_t{4} << 20;  // limit for specs, model configurations, prices
+// limit for profiles, expert loads, schedules, published results and saved views
 inline constexpr std::size_t kMostTables = std::size_t{64} << 20;
-// for logs and traces to import, and reports
+// limit for reports, and for logs and traces that are imported
 inline constexpr std::size_t kMostMeasurements = std::size_t{256} << 20;
-inline constexpr std::size_t kMostTrainingText = std::size_t{1} << 30;  // for a text file to train on
+inline constexpr std::size_t kMostTrainingText = std::size_t{1} << 30;  // limit for a text file to train on
 
 // Reads a complete file, and decompresses it if its contents are gzipped, whatever its name. All input is read through
 // this function. Throws Error "path: cannot be read: reason", "path: is larger than N MiB" or "path: is cut short".

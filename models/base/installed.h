@@ -16,8 +16,8 @@ std::vector<std::string> companion_folders(const std::string& here);
 // The path of a file that belongs to this program: "orrery-rank", "orrery-peers.so"; "" where there is none.
 std::string companion(std::string_view name);
 
-// The path as it is where a file has it, or no installed example has its name; else that example: "examples/a.yaml"
-// and "a.yaml" are found in the folder of examples.
+// Returns the path unchanged if a file with this path exists, or if no installed example has that name; otherwise
+// returns the path of the installed example. "examples/a.yaml" and "a.yaml" both name an example a.yaml.
 std::string or_installed_example(const std::string& path);
 
 // The folder with specs that were installed beside the program, as in /usr/share/orrery/examples; "" where there is

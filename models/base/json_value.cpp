@@ -19,7 +19,7 @@ constexpr int kDeepestJson = 256;
 // Largest integer that is accepted: below 2^63, so that a conversion from double cannot overflow
 constexpr double kWholeLimit = 9.0e18;
 
-// The byte at which brackets outside strings nest too deeply; npos if none does.
+// Returns the offset of the first bracket outside strings that is nested too deeply; npos if there is none.
 std::size_t too_deep_at(std::string_view text) {
   int depth = 0;
   bool in_string = false;
@@ -167,7 +167,7 @@ double BasicJsonValue<Json>::positive(double most) const {
   return x;
 }
 
-// The value as a 64-bit integer; nothing if it is larger.
+// Returns the JSON value as a 64-bit integer; nothing if the value is too large for one.
 template <class Json>
 static std::optional<std::int64_t> whole_in_64_bits(const Json& value) {
   if (value.is_number_unsigned()) {

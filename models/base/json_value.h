@@ -34,23 +34,23 @@ class BasicJsonValue {
   const Json& raw() const { return *value_; }
   const std::string& key() const { return key_; }
 
-  // Members of an object; find() returns nothing where there is no such member.
+  // These functions return members of an object; find() returns nothing if there is no such member.
   BasicJsonValue at(std::string_view key) const;
   std::optional<BasicJsonValue> find(std::string_view key) const;
   std::vector<std::pair<std::string, BasicJsonValue>> members() const;
-  std::vector<BasicJsonValue> items() const;  // elements of a list
+  std::vector<BasicJsonValue> items() const;  // returns the elements of a list
   void require_object() const;
-  // Refuses an object that has a member with a name not among `keys`.
+  // Throws Error if the value is an object that has a member whose name is not in `keys`.
   void require_known(const std::vector<std::string_view>& keys) const;
 
-  double number(double least, double most) const;                   // a finite number from least to most
-  double positive(double most) const;                               // a number above 0
-  std::int64_t whole(std::int64_t least, std::int64_t most) const;  // an integer from least to most
+  double number(double least, double most) const;                   // returns a finite number from least to most
+  double positive(double most) const;                               // returns a number above 0 and at most `most`
+  std::int64_t whole(std::int64_t least, std::int64_t most) const;  // returns an integer from least to most
   bool flag() const;
   std::string text() const;
   std::vector<double> numbers(double least, double most) const;
 
-  // Values of a member that may be absent; `absent` is returned if it is.
+  // These functions return the value of a member of an object, or `absent` if the object has no such member.
   double number_or(std::string_view key, double absent, double least, double most) const;
   std::int64_t whole_or(std::string_view key, std::int64_t absent, std::int64_t least, std::int64_t most) const;
   bool flag_or(std::string_view key, bool absent) const;

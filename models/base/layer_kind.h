@@ -11,7 +11,8 @@ namespace orrery {
 // and heavily_compressed adds the keys of all long runs before the token.
 enum class Mixer : std::uint8_t { attention, recurrence, none, windowed, compressed_sparse, heavily_compressed };
 
-// Returns whether a mixer's keys are those of Model::compressed_attention.
+// Returns whether a layer with this mixer uses the attention that Model::compressed_attention describes, in which all
+// heads share one key.
 constexpr bool shares_keys(Mixer mixer) { return mixer >= Mixer::windowed; }
 
 // A kind of layers: the mixer, and whether an MLP or experts follow it.
@@ -46,16 +47,16 @@ inline constexpr LayerKindRow kLayerKinds[] = {
 //                                                            that paper's B, C and x)
 enum class RecurrenceRule : std::uint8_t { gated_delta, state_space };
 
-// A row of the table of rules.
+// A row of the table of recurrence rules.
 struct RecurrenceRow {
   std::string_view word, about;
-  std::int64_t gates = 1;        // numbers of each head and token that decay and step are computed from
-  bool corrects = false;         // the state's own prediction of the value is subtracted from it
-  bool unit_keys = false;        // queries and keys are divided by their lengths
-  bool skips = false;            // a learned multiple of the value is added to the result
-  bool gates_first = false;      // the result is multiplied by SiLU of its gate before the norm instead of after it
-  bool norm_of_heads = false;    // a norm of each head with weights that heads share; else of each group of heads
-  bool convolves_again = false;  // kernels keep the projection alone, and run the convolution again in backward
+  std::int64_t gates = 1;        // number of gate values per head and token, from which decay and step are computed
+  bool corrects = false;         // whether the state's prediction of the value is subtracted from it (delta rule)
+  bool unit_keys = false;        // whether queries and keys are divided by their lengths
+  bool skips = false;            // whether a learned multiple of the value is added to the result
+  bool gates_first = false;      // whether the result is multiplied by SiLU of its gate before the norm, not after it
+  bool norm_of_heads = false;    // whether each head has a norm, with weights that heads share; else each head group
+  bool convolves_again = false;  // whether kernels keep only the projection and run the convolution again in backward
 };
 inline constexpr RecurrenceRow kRecurrences[] = {
     {.word = "gated_delta",

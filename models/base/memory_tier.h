@@ -14,8 +14,8 @@ namespace orrery {
 // The memory that a buffer lies in: that of the GPU, that of the host, or the disks of the host.
 enum class MemoryTier : std::uint8_t { device, host, nvme };
 
-// A row of the table of memory tiers. A tier behind the host is described by the key of its name in `cluster`
-// (models/load/cluster.cpp): bytes and rates of a node.
+// A row of the table of memory tiers (GPU, host, disks). A tier behind the host is described in the spec by the key of
+// its name in `cluster` (models/load/cluster.cpp), which states its capacity and bandwidths on one node.
 struct MemoryTierRow {
   std::string_view name;     // name in plans, traces and reports ("nvme_peak_bytes"), and as a key of the cluster
   std::string_view in_spec;  // the value that names this tier in the spec's keys under strategy.offload

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kGzip = 15 + 16;  // zlib.h, deflateInit2: the largest window, gzip framing
+constexpr int kGzip = 15 + 16;  // window bits for deflateInit2 of zlib.h: the largest window (15), in gzip format (16)
 constexpr int kMemory = 8;      // memory level of deflateInit2 in zlib.h: its default
 constexpr mode_t kMode = 0666;  // mode of new files, less the umask
 

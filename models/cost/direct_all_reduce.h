@@ -5,11 +5,11 @@
 
 namespace orrery {
 
-// The all-reduce of inference stacks (vLLM, SGLang, TensorRT-LLM) for small buffers of ranks that NVLink joins: a
-// kernel of each rank reads the other ranks' buffers itself and sums them. One shot: every rank reads all of them; two
-// shots: every rank sums its part, then reads the other parts. Replaces NCCL's choice where it is faster; buffers above
-// 8 MiB, and ranks on several nodes or without NVLink, are left to NCCL (vllm/distributed/device_communicators/
-// custom_all_reduce.py).
+// Returns the faster of NCCL's choice for an all-reduce and the direct all-reduce of inference stacks (vLLM, SGLang,
+// TensorRT-LLM), in which a kernel on each rank reads the other ranks' buffers over NVLink and sums them. In the
+// variant of one shot every rank reads the complete buffers; in that of two shots every rank sums one part of the
+// buffer and then reads the summed parts of the other ranks. Buffers above 8 MiB, and communicators on several nodes or
+// without NVLink, keep NCCL's choice (vllm/distributed/device_communicators/custom_all_reduce.py).
 NcclChoice with_direct_all_reduce(const NcclModel& model, Bytes bytes, const NcclChoice& nccl);
 
 }  // namespace orrery

@@ -2,12 +2,14 @@
 
 namespace orrery {
 
-// Numbers of kernels that only the generation of text has, fitted to measured kernels (models/data/fitted.json).
+// Constants of the kernels that run only when a trained model generates text, fitted to measured kernels
+// (models/data/fitted.json).
 struct GenerationFigures {
-  // part of the memory bandwidth that products of few rows and attention to a cache reach, and microseconds that they
-  // take without any bytes
+  // The fraction of the memory bandwidth that matrix products with few rows and attention to the key/value cache reach,
+  // and the fixed time of each, microseconds, which they take even if they move no bytes.
   double memory_part = 1, product_start_us = 0, attention_start_us = 0;
-  // all-reduces by direct reads (direct_all_reduce.h): part of NVLink's rate, and microseconds of an empty one
+  // Direct all-reduces (direct_all_reduce.h): the fraction of NVLink's rate that they reach, and their fixed time,
+  // microseconds, which an all-reduce of no bytes takes.
   double direct_part = 1, direct_start_us = 0;
 };
 const GenerationFigures& generation_figures();

@@ -37,7 +37,8 @@ struct KernelTime {
   double bandwidth() const {
     return gpu.memory_GBps * 1e9 * (profile.generates ? generation_figures().memory_part : profile.memory.fraction);
   }
-  // Products of few rows wait for their weights.
+  // Returns the least time of a matrix product that moves this many bytes of operands and result. A product with few
+  // rows is bound by reading its weights from memory, not by its FLOPs.
   Seconds weights_wait(double bytes) const {
     const double start = profile.generates ? generation_figures().product_start_us * kMicrosecond : 0;
     return start + bytes / bandwidth();
@@ -69,7 +70,8 @@ struct KernelTime {
     return counted * (profile.gemm.prologue_us * kMicrosecond + flops / rate) / pieces + partial;
   }
 
-  // Bytes of a product's operands and result. NVFP4 has half a byte an element, and a scale of a byte for 16 elements.
+  // Returns the bytes of a product's operands and result. An element in NVFP4 takes half a byte, and 16 elements share
+  // a scale of one byte.
   double bytes_of(const Gemm& g, bool eight_bit) const {
     const double bytes = cost_of(g, eight_bit ? 1 : width).bytes;
     if (op.precision != Precision::nvfp4 || !eight_bit || !profile.generates) return bytes;
@@ -91,8 +93,8 @@ struct KernelTime {
     return std::max(best, weights_wait(bytes_of(g, eight_bit)));
   }
 
-  // Experts' products: all of them together fill the multiprocessors, whether they run on several streams or in one
-  // grouped kernel. So they are timed as one batched product.
+  // Returns the time of the products of all experts of a layer. Whether they run as one kernel per expert on several
+  // streams or as one grouped kernel, together they fill the multiprocessors, so they are timed as one batched product.
   Seconds operator()(const GroupedGemm& g) const {
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
     const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
@@ -114,7 +116,8 @@ struct KernelTime {
     return std::max(best, weights_wait(part * cost_of(g, width).bytes));
   }
 
-  // The three products of an iteration of the orthogonalization (Muon's Newton-Schulz iteration), for all matrices.
+  // Returns the time of Muon's orthogonalization of all matrices; each Newton-Schulz iteration has three matrix
+  // products.
   Seconds operator()(const Orthogonalize& o) const {
     const std::int64_t m = std::min(o.rows, o.columns), n = std::max(o.rows, o.columns);
     const auto time = [&](std::int64_t columns, std::int64_t inner) {
@@ -135,12 +138,12 @@ struct KernelTime {
   }
 
   Seconds operator()(const FlashAttention& a) const {
-    if (a.pairs == 0)  // no query attends to any key
+    if (a.pairs == 0)  // no query of the op attends to any key
       return find_attention(profile, attention).start_us * kMicrosecond;
     const Cost cost = cost_of(a, width);
     const Seconds time =
         attention_time(a, cost.flops, keys_per_query(a), a.head_dim) + merged_bytes(a, width) / bandwidth();
-    // Few queries of a long cache wait for the cache's bytes.
+    // With few queries and a long key/value cache, attention is bound by reading the cache from memory.
     const double start = generation_figures().attention_start_us * kMicrosecond;
     return a.cached == 0 ? time : std::max(time, start + cost.bytes / bandwidth());
   }
@@ -156,8 +159,9 @@ struct KernelTime {
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.recurrence.scan_fraction;
     return start(kernels_of(s)) + std::max(cost.flops / rate, cost.bytes / bandwidth());
   }
-  // Scores of an index (sparse attention): products of many small heads run at the rate of batched products; the choice
-  // of the tokens with the highest scores passes over the scores in memory.
+  // Returns the time of the index of sparse attention, which scores all tokens and chooses those that attention reads.
+  // The scores are products of many small heads, which run at the rate of batched products; choosing the tokens with
+  // the highest scores reads and writes the scores in memory.
   Seconds operator()(const IndexScores& i) const {
     const Cost cost = cost_of(i, width);
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * profile.gemm.tiles.front().efficiency *

@@ -22,9 +22,10 @@ namespace orrery {
 // Waves of a product: NVIDIA, Matrix Multiplication Background (DU-09799); NeuSight (2407.13853).
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention);
 
-// The number of kernels that do this work. Inference stacks run all experts' products as one kernel, and do some work
-// within the kernel before or after it, which counts 0: residual sums and quantisation with norms and activations
-// (fused_add_rms_norm_quant in vLLM and TensorRT-LLM), rotation and the copy into the cache with attention.
+// Returns the number of kernels that an op launches. Inference stacks run the products of all experts as one kernel.
+// Ops that they fuse into the kernel before or after count 0: residual sums and quantisation, which are fused with
+// norms and activations (fused_add_rms_norm_quant in vLLM and TensorRT-LLM), and rotation and the copy into the
+// key/value cache, which are fused with attention.
 int kernels_of(const Work& work, const Profile& profile);
 
 }  // namespace orrery

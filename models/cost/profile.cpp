@@ -36,7 +36,7 @@ std::string hash_of(std::string_view text) {
   return fmt::format("{:016x}", h);
 }
 
-// Returns the elements of a list, which must have at least one element.
+// Returns the elements of a JSON list; throws Error if the list is empty.
 std::vector<JsonValue> filled_list(const JsonValue& section, const char* key) {
   std::vector<JsonValue> list = section.at(key).items();
   if (list.empty()) section.at(key).fail("is empty; name at least one");

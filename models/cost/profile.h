@@ -48,14 +48,15 @@ struct Profile {
   struct {
     std::vector<Tile> tiles;
     double prologue_us = 0;  // time in microseconds that each wave takes to fill the pipeline of a tile
-    // how a partly filled last wave counts. 0: it costs as much as a complete wave; 1: only its share of a wave
+    // How much time a partly filled last wave of tiles takes, between two extremes. 0: as much as a complete wave; 1:
+    // only its share of a complete wave
     double smoothing = 0;
     double batched_fraction = 1;  // fraction of the tiles' rate that the batched products of unfused attention reach
-    // Fraction of the tiles' rate that the products of experts reach, whether each expert has its own kernel or all
-    // share one
+    // The rate of the products of a layer's experts, as a fraction of the rate in `tiles`. The fraction is the same for
+    // one kernel per expert and for one grouped kernel of all experts
     double grouped_fraction = 1;
-    // Fraction of the time to write a result to memory, and to read the values it is added to, that arithmetic does not
-    // hide
+    // The fraction of a result's memory traffic time (writing the result, and reading the values that it is added to)
+    // that is not hidden behind the product's arithmetic
     double exposed_result = 0;
   } gemm;
 
@@ -79,16 +80,18 @@ struct Profile {
   // The fraction by which compute slows down while a transfer runs, over the share of the multiprocessors that the
   // transfer occupies; it comes on top of the loss of these multiprocessors
   double contention = 0;
-  // Standard deviation, over the GPUs of one model, of the speed of matrix products, as a fraction of the mean speed
+  // Standard deviation of the speed of matrix products over individual GPUs of the same type, as a fraction of the mean
+  // speed
   double spread = 0;
 
   MeasuredTimes measured;
   // Clocks and power of the device during each run in which the device was measured, in the order of the runs.
   std::vector<Conditions> conditions;
-  // Logs of a cluster's own NCCL about its communicators; logged figures take precedence over Orrery's port of NCCL's
-  // model.
+  // Figures from the logs that NCCL itself wrote about the cluster's communicators; logged figures take precedence over
+  // Orrery's port of NCCL's model.
   std::vector<LoggedNccl> nccl;
-  bool generates = false;  // whether kernels are those of generated text (generation_figures.h)
+  // Whether the profile is for the kernels of text generation (inference), whose constants are in generation_figures.h
+  bool generates = false;
   // Whether the profile was imported and so lacks some times: the missing times come from the built-in profile of the
   // spec's GPU (sim/predict/predict.h, profile_for).
   bool rest_built_in = false;

@@ -12,9 +12,9 @@ namespace orrery {
 
 using Keys = std::initializer_list<const char*>;  // alternative names of one key, of which a file has at most one
 
-// The keys of a config.json, or of the object within it that describes the text model. A key that the file leaves out
-// has the value that the configuration class of the model family gives it; a key whose value is null counts as present,
-// but has no value. Errors are orrery::Error, one line "file: key: what".
+// The keys and values of a config.json, or of the object within it that describes the text model. A key that the file
+// leaves out has the value that the configuration class of the model family gives it; a key whose value is null counts
+// as present, but has no value. Errors are orrery::Error, one line "file: key: what".
 class Config {
  public:
   // object must outlive the Config. nested: whether the object lies within the file's outermost object.
@@ -26,25 +26,28 @@ class Config {
 
   [[noreturn]] void fail(std::string_view key, std::string_view what) const;
 
-  // The value of the first of the keys that has a value, in the file or by default; null if none has.
+  // Returns the value of the first of the keys that has a value, in the file or by default; null if none has.
   const nlohmann::json* find(Keys keys) const;
-  // The value of the first of the keys that has a value in the file itself; null if none has.
+  // Returns the value of the first of the keys that has a value in the file itself; null if none has.
   const nlohmann::json* written(Keys keys) const;
-  // whether the file has the key, also if its value is null
+  // Returns whether the file has the key, even if the key's value is null.
   bool has(const char* key) const { return object_.contains(key); }
 
   std::int64_t count(Keys keys, std::int64_t absent) const;
-  std::int64_t count(Keys keys) const;  // throws Error if no key has a value
-  // A size that determines the complete model, so that a file has to give it. The object of a text model within a file
-  // may leave it to the configuration class, since a file of several models states only what differs from the classes.
+  std::int64_t count(Keys keys) const;  // returns a count; throws Error if no key has a value
+  // Returns a size that determines the complete model, so that a file must state it: throws Error if it does not. The
+  // object of a text model within a file of several models may leave it to the configuration class, since such a file
+  // states only what differs from the classes.
   std::int64_t size(Keys keys) const;
   bool flag(Keys keys, bool absent) const;
   double real(Keys keys, double absent) const;
-  std::string text(Keys keys) const;  // returns "" if no key has a value
-  // An object within this one, as a Config whose errors name its own keys; an empty object if the key is absent.
+  std::string text(Keys keys) const;  // returns the text of the first key that has one, else ""
+  // Returns the object that is the key's value, as a Config whose errors name the keys within that object; an empty
+  // object if the key is absent.
   Config part(const char* key) const;
 
-  // "key value" of each value that was taken from the configuration class and is neither false, nor zero, nor null.
+  // Returns, as "key value", each value that was taken from the configuration class and is neither false, nor zero, nor
+  // null.
   const std::vector<std::string>& taken() const { return taken_; }
 
  private:
@@ -55,8 +58,8 @@ class Config {
   mutable std::vector<std::string> taken_;
 };
 
-// The contents of a JSON file in which Python's words NaN, Infinity and -Infinity, which JSON does not have, are put in
-// quotes: a key that needs a number then reports them as wrong. Words within strings stay unchanged.
+// Returns the contents of a JSON file with Python's words NaN, Infinity and -Infinity, which JSON does not have, put in
+// quotes, so that a key that needs a number reports them as wrong. Words within strings stay unchanged.
 std::string with_quoted_words(std::string_view text);
 
 }  // namespace orrery

@@ -1,6 +1,6 @@
-// DeepSeek-V4. Files have either of two spellings: compress_ratios and num_hash_layers (DeepSeek's own), or layer_types
-// with compress_rates and mlp_layer_types (transformers, models/deepseek_v4/configuration_deepseek_v4.py, from which
-// the defaults are).
+// This file reads DeepSeek-V4's keys. Files have either of two spellings: compress_ratios and num_hash_layers
+// (DeepSeek's own), or layer_types with compress_rates and mlp_layer_types (transformers,
+// models/deepseek_v4/configuration_deepseek_v4.py, the source of the defaults).
 #include <algorithm>
 #include <optional>
 
@@ -22,7 +22,8 @@ const json& list_in(const Config& config, const char* key, const json& list, std
   return list;
 }
 
-// The numbers of tokens of a compressed key; sparse keys are those of DeepSeek's code where the number is 4.
+// Reads how many tokens are compressed into one key, for each of the two kinds of compressed attention. In DeepSeek's
+// code the layers with 4 tokens a key are the sparse ones, whose index chooses keys.
 void read_rates(const Config& config, CompressedAttention& a) {
   const Config rates = config.part("compress_rates");
   a.sparse_rate = rates.count({kSparseType}, config.count({"compress_rate_csa"}, 4));
@@ -37,7 +38,9 @@ Mixer mixer_of_type(const Config& config, std::size_t layer, const json& type) {
                                          type.dump().substr(0, 40), kSparseType, kHeavyType));
 }
 
-// A ratio of 0 is a layer without compressed keys, one of sparse_rate has an index, and any other one is heavy_rate.
+// Returns the kind of attention of a layer from its number of tokens per compressed key: 0 means no compressed keys,
+// only a sliding window; sparse_rate means compressed sparse attention; any other number means heavily compressed
+// attention, and becomes heavy_rate.
 Mixer mixer_of_ratio(const Config& config, std::size_t layer, const json& ratio, CompressedAttention& a,
                      std::optional<std::int64_t>& heavy) {
   if (!ratio.is_number_integer() || ratio < 0 || ratio > 1'000'000)
@@ -53,7 +56,8 @@ Mixer mixer_of_ratio(const Config& config, std::size_t layer, const json& ratio,
   return Mixer::heavily_compressed;
 }
 
-// The kinds of a file that lists none: two heavily compressed layers, then both kinds in turn, as in transformers.
+// Returns the kind of attention of a layer if the file lists no kinds: two heavily compressed layers come first, then
+// sparse and heavily compressed ones alternate, as in transformers.
 Mixer mixer_by_default(std::int64_t layer) {
   return layer < 2 || layer % 2 == 0 ? Mixer::heavily_compressed : Mixer::compressed_sparse;
 }
@@ -75,7 +79,7 @@ std::vector<LayerKind> kinds_of(const Config& config, const Model& m, Compressed
   return kinds;
 }
 
-// The number of first layers whose experts a table names.
+// Returns the number of layers, from the first on, in which a fixed table assigns experts to tokens (hash routing).
 std::int64_t hash_layers(const Config& config, std::int64_t layers) {
   const json* types = config.find({"mlp_layer_types"});
   if (types == nullptr) return std::min(layers, config.count({"num_hash_layers"}, 3));

@@ -40,7 +40,7 @@ constexpr std::string_view kGemma3 =
         "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208, "tie_word_embeddings": true,
         "sliding_window": 4096, "sliding_window_pattern": 6})";
 
-// InternLM: the key `bias` gives all four matrices of attention biases, and the MLP never has any.
+// InternLM: the key `bias` is for the biases of all four matrices of attention; the MLP never has biases.
 void read_internlm(const Config& config, Model& m) {
   m.qkv_bias = m.attention_output_bias = config.flag({"bias"}, true);
 }
@@ -58,7 +58,7 @@ void read_baichuan(const Config& config, Model& m) {
   m.remarks.emplace_back("positions: alibi, as in Baichuan's 13B, since the file has no max_position_embeddings");
 }
 
-// ChatGLM's own configuration class: the number of key/value groups counts only with multi_query_attention.
+// ChatGLM's own configuration class: the number of key/value groups is used only if multi_query_attention is true.
 void read_chatglm(const Config& config, Model& m) {
   if (!config.flag({"multi_query_attention"}, false)) m.kv_heads = m.heads;
   m.bias = config.flag({"add_bias_linear"}, false);
@@ -69,7 +69,7 @@ void read_chatglm(const Config& config, Model& m) {
   m.remarks.emplace_back("mlp: gated (SwiGLU), as ChatGLM's own code has it; the file does not say");
 }
 
-// The first Qwen models: intermediate_size is the width of the gate and up matrices together.
+// The first Qwen models: the key intermediate_size is the width of the gate and up projections together.
 void read_qwen(const Config& config, Model& m) {
   m.feed_forward /= 2;
   if (!config.flag({"no_bias"}, true)) config.fail("no_bias", "false: biases on output and MLP are not known here");

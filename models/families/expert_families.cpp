@@ -22,7 +22,7 @@ constexpr std::string_view kLlama4Sizes =
         "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 202048,
         "num_local_experts": 16, "num_experts_per_tok": 1, "attention_chunk_size": 8192})";
 
-// Llama 4: norms of queries and keys have no weights, and most layers attend within chunks of the sequence.
+// Llama 4: norms of queries and keys have no weights, and most layers attend only within chunks of the sequence.
 void read_llama4_keys(const Config& config, Model& m) {
   m.feed_forward = config.count({"intermediate_size_mlp"});
   if (config.flag({"use_qk_norm"}, true))
@@ -48,12 +48,12 @@ void read_minimax(const Config& config, Model& m) {
 
 void read_glm4_moe(const Config& config, Model& m) { m.qk_norm = config.flag({"use_qk_norm"}, false); }
 
-// MiniCPM 3 states no head width of values: it is hidden / heads.
+// MiniCPM 3 has no key for the width of a value head, which is hidden / heads.
 void read_minicpm3(const Config&, Model& m) {
   if (m.mla->v_head_dim == 0) m.mla->v_head_dim = m.hidden / m.heads;
 }
 
-// DBRX has the keys of attention and of experts in objects of their own.
+// DBRX's files have the keys of attention and the keys of experts in objects of their own.
 void read_dbrx(const Config& config, Model& m) {
   const Config attention = config.part("attn_config"), experts = config.part("ffn_config");
   m.kv_heads = attention.count({"kv_n_heads"});

@@ -1,4 +1,4 @@
-// Mixtures of experts, as each family's keys describe them.
+// This file reads mixtures of experts, which each family of models describes by other keys.
 #include <algorithm>
 
 #include "models/base/names.h"
@@ -13,7 +13,7 @@ using nlohmann::json;
 constexpr Keys kCount = {"n_routed_experts", "num_local_experts", "num_experts", "num_routed_experts",
                          "moe_num_experts"};
 
-// Sets the layers that have experts: by first_layer and every, or as a list if they follow no such pattern.
+// Sets which layers have experts: by the rule of moe.first_layer and moe.every if it fits, else as the list moe.layers.
 void set_layers(Moe& moe, const std::vector<std::int64_t>& routed, std::int64_t layers) {
   moe.first_layer = routed.front();
   moe.every = routed.size() > 1 ? routed[1] - routed[0] : std::max<std::int64_t>(1, layers - routed.front());
@@ -23,7 +23,7 @@ void set_layers(Moe& moe, const std::vector<std::int64_t>& routed, std::int64_t 
   }
 }
 
-// A list of layer indices in the file, in rising order.
+// Returns the layer indices that a key of the file lists, in rising order.
 std::vector<std::int64_t> layers_in(const Config& config, const char* key, std::int64_t layers) {
   std::vector<std::int64_t> result;
   const json* list = config.find({key});
@@ -57,8 +57,8 @@ std::vector<std::int64_t> read_qwen(const Config& config, const Model& m, Moe& m
                      [&](std::int64_t i) { return (i + 1) % step == 0 && !std::ranges::binary_search(dense, i); });
 }
 
-// The method by which a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it, because it
-// knows a single method.
+// Returns the method by which a token's experts are chosen (DeepSeek's topk_method). DeepSeek-V3's own configuration
+// class has no key for the method, because that class knows a single one.
 std::string top_method(const Config& config, bool sigmoid) {
   std::string method = config.text({"topk_method"});
   if (method.empty()) return sigmoid ? "noaux_tc" : "greedy";
@@ -109,12 +109,13 @@ std::vector<std::int64_t> read_ernie(const Config& config, const Model& m, Moe& 
   moe.correction_bias = true;
   const std::int64_t step = std::max<std::int64_t>(1, config.count({"moe_layer_interval"}, 1));
   const std::int64_t first = config.count({"moe_layer_start_index"}, 0);
-  const double end = config.real({"moe_layer_end_index"}, -1);  // -1 means: up to the last layer
+  const double end = config.real({"moe_layer_end_index"}, -1);  // -1: experts up to the last layer
   const std::int64_t last = end < 0 ? m.layers - 1 : static_cast<std::int64_t>(end);
   return layers_that(m.layers, [&](std::int64_t i) { return i >= first && i <= last && (i + 1) % step == 0; });
 }
 
-// Nemotron-H: layers of experts alone; several shared experts are as wide as one of that many times the width.
+// Nemotron-H has layers that consist of experts only; several shared experts are described as one shared expert whose
+// width is that of all of them together.
 std::vector<std::int64_t> read_nemotron(const Config& config, const Model& m, Moe& moe) {
   moe.feed_forward = config.count({"moe_intermediate_size"});
   moe.shared_feed_forward =

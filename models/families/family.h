@@ -12,7 +12,8 @@
 
 namespace orrery {
 
-// Properties of a model family that its files do not state, because its modeling code has them without a key.
+// Properties of a model family that its config.json files do not state, because the family's modeling code has them
+// without a key.
 namespace habit {
 inline constexpr std::uint32_t kQkvBias = 1 << 0;          // a bias on q, k and v
 inline constexpr std::uint32_t kQkNorm = 1 << 1;           // a norm of each head of q and of k
@@ -22,24 +23,26 @@ inline constexpr std::uint32_t kNoPreNorms = 1 << 4;       // no norms before at
 inline constexpr std::uint32_t kScaledEmbedding = 1 << 5;  // embeddings are multiplied by sqrt(hidden)
 inline constexpr std::uint32_t kLayerNorm = 1 << 6;        // LayerNorm instead of RMSNorm
 inline constexpr std::uint32_t kNoNormBias = 1 << 7;       // LayerNorm without a bias
-inline constexpr std::uint32_t kUngated = 1 << 8;          // an MLP of two matrices
+inline constexpr std::uint32_t kUngated = 1 << 8;          // an MLP of two matrices, without a gate
 inline constexpr std::uint32_t kBias = 1 << 9;             // a bias on every linear layer
 inline constexpr std::uint32_t kLearned = 1 << 10;         // a learned table of positions
 inline constexpr std::uint32_t kAlibi = 1 << 11;           // attention with linear biases (ALiBi)
-inline constexpr std::uint32_t kParallel = 1 << 12;     // attention and MLP read the same hidden states, after one norm
+// attention and MLP read the same hidden states, after one norm (a parallel block)
+inline constexpr std::uint32_t kParallel = 1 << 12;
 inline constexpr std::uint32_t kFourfold = 1 << 13;     // an MLP of width 4 * hidden if the file states no width
 inline constexpr std::uint32_t kSigmoid = 1 << 14;      // experts are chosen by sigmoid scores and a correction bias
 inline constexpr std::uint32_t kOnlyQkvBias = 1 << 15;  // the key attention_bias is about q, k and v only
 inline constexpr std::uint32_t kLatent = 1 << 16;       // latent attention, whatever the keys of the file say
-inline constexpr std::uint32_t kNoWindow = 1 << 17;  // sliding_window has an effect only if use_sliding_window is set
+// the key sliding_window has an effect only if use_sliding_window is set
+inline constexpr std::uint32_t kNoWindow = 1 << 17;
 }  // namespace habit
 
-// The keys by which a family describes experts.
+// The spelling of the keys that describe experts, named after the family that introduced it.
 enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek, llama4, ernie, nemotron };
 
-// A family of models: model_type in its files, and the architecture by which a file without model_type is recognized.
-// defaults: the values of its configuration class that determine a size, as a JSON object with the key names of the
-// class. adjust: a function that reads keys that other families do not have.
+// A family of models: its model_type in config.json, and the architecture by which a file without model_type is
+// recognized. defaults: the values of the family's configuration class that determine a size, as a JSON object with the
+// key names of the class. adjust: a function that reads keys that other families do not have.
 struct Family {
   std::string_view model_type, architecture;
   std::uint32_t habits = 0;
@@ -50,31 +53,35 @@ struct Family {
   bool has(std::uint32_t habit) const { return (habits & habit) != 0; }
 };
 
-// The family that a file names; throws Error if it is unknown.
+// Returns the family that a file names; throws Error if the family is unknown.
 const Family& family_of(const Config& config);
 
-// Rows of the table of families, by the source file that has them.
+// Each of these functions returns the rows of the table of families that the source file of the same name defines.
 std::span<const Family> dense_families();
 std::span<const Family> expert_families();
 std::span<const Family> gpt_families();
 std::span<const Family> hybrid_families();
 
-// The experts that a file describes by its family's keys; nothing if the file has no experts.
+// Returns the experts that a file describes by its family's keys; nothing if the file has no experts.
 std::optional<Moe> read_experts(const Config& config, const Family& family, const Model& model);
 
-// The sliding window that a file describes, by single keys or by lists of layer types; nothing if no layer has one.
+// Returns the sliding window that a file describes, by single keys or by lists of layer types; nothing if no layer has
+// a window.
 std::optional<SlidingWindow> read_window(const Config& config, const Family& family, std::int64_t layers);
 
-// The kinds of Nemotron-H's layers, a letter each: M for Mamba, * for attention, - for an MLP, E for experts.
+// Returns the kinds of Nemotron-H's layers, one letter for each layer: M for Mamba, * for attention, - for an MLP, E
+// for experts.
 std::string hybrid_letters(const Config& config, std::int64_t layers);
 
-// Sets the model's kinds of layers to the shortest run of kinds that, repeated, gives `kinds`, one for each layer.
+// Sets the model's kinds of layers to the shortest sequence of kinds that, repeated, gives `kinds`, which has one kind
+// for each layer.
 void set_kinds(Model& model, const std::vector<LayerKind>& kinds);
 
 // Reads the keys that only files of DeepSeek-V4 have.
 void read_deepseek_v4(const Config& config, Model& model);
 
-// Throws Error, with the reason and a way on, for a file of a model that is no stack of attention layers of one kind.
+// Throws Error for a file of a model with kinds of layers that Orrery cannot build; the message has the reason and what
+// the user can do.
 void refuse_kinds(const Config& config);
 
 }  // namespace orrery

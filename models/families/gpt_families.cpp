@@ -12,12 +12,12 @@ using namespace habit;
 // Every linear layer has a bias unless use_bias is false.
 void read_use_bias(const Config& config, Model& m) { m.bias = config.flag({"use_bias"}, true); }
 
-// GPT-BigCode, the family of StarCoder: one key/value head for all queries unless multi_query is false.
+// GPT-BigCode, the family of StarCoder: all query heads share one key/value head unless multi_query is false.
 void read_bigcode(const Config& config, Model& m) {
   if (config.flag({"multi_query"}, true)) m.kv_heads = 1;
 }
 
-// GPT-NeoX: a key of its own says whether attention has biases, and attention and MLP are parallel unless
+// GPT-NeoX: the key attention_bias says whether attention has biases; attention and MLP run in parallel unless
 // use_parallel_residual is false.
 void read_neox(const Config& config, Model& m) {
   m.mlp_bias = true;
@@ -25,7 +25,8 @@ void read_neox(const Config& config, Model& m) {
   m.parallel_block = m.parallel_norms = config.flag({"use_parallel_residual"}, true);
 }
 
-// OPT: the table of positions has two rows more than the sequence (OPTLearnedPositionalEmbedding's offset).
+// OPT: the table of learned positions has two rows more than the sequence has tokens (OPTLearnedPositionalEmbedding's
+// offset).
 void read_opt(const Config& config, Model& m) {
   constexpr std::int64_t kOffset = 2;
   m.trained_positions = m.max_positions;
@@ -55,7 +56,8 @@ void read_mpt(const Config& config, Model& m) {
   if (table) m.max_positions = config.count({"max_seq_len"});
 }
 
-// Falcon: the numbers of key/value heads and of norms and the biases follow from the generation of the architecture.
+// Falcon: the numbers of key/value heads and of norms, and the biases, depend on the generation of Falcon's
+// architecture (new_decoder_architecture).
 void read_falcon(const Config& config, Model& m) {
   const bool grouped = config.flag({"new_decoder_architecture"}, false);
   const bool one = !grouped && config.flag({"multi_query"}, true);

@@ -1,6 +1,6 @@
-// Families whose layers are of several kinds, or attend to chosen tokens. Habits and defaults are those of the classes
-// in transformers (configuration_*.py and modeling_*.py of each model_type), or of the code beside a file where
-// transformers has no class.
+// Families whose layers are of several kinds, or whose attention reads only chosen tokens. Properties and defaults are
+// those of the classes in transformers (configuration_*.py and modeling_*.py of each model_type), or of the code next
+// to a model's file if transformers has no class.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -37,7 +37,8 @@ constexpr std::string_view kQwen35MoeSizes =
         "linear_num_value_heads": 32, "num_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 512,
         "shared_expert_intermediate_size": 512})";
 
-// Qwen3-Next and Qwen3.5: every full_attention_interval-th layer has attention, or those that a list names.
+// Qwen3-Next and Qwen3.5: the layers with full attention are those that layer_types lists, else every
+// full_attention_interval-th layer; all others have linear attention.
 std::vector<LayerKind> qwen_kinds(const Config& config, const Model& m) {
   const std::int64_t every = std::max<std::int64_t>(1, config.count({"full_attention_interval"}, 4));
   const json* list = config.find({"layer_types"});
@@ -75,8 +76,8 @@ void read_qwen_next(const Config& config, Model& m) {
                   .taps = config.count({"linear_conv_kernel_dim"})};
 }
 
-// Nemotron-H: each layer is a mixer or an MLP or experts alone, and attention has no positions (NVIDIA 2025, arXiv
-// 2504.03624, section 2.1).
+// Nemotron-H: each layer is only a token mixer (Mamba or attention), only an MLP or only experts, and attention has no
+// position encoding (NVIDIA 2025, arXiv 2504.03624, section 2.1).
 void read_nemotron_h(const Config& config, Model& m) {
   std::vector<LayerKind> kinds;
   for (const char letter : hybrid_letters(config, m.layers))
@@ -102,7 +103,8 @@ void read_nemotron_h(const Config& config, Model& m) {
                   .chunk = config.count({"chunk_size"}, 128)};
 }
 
-// DeepSeek-V3.2 and GLM-5. A file whose layers share chosen tokens has an index in some of them only.
+// DeepSeek-V3.2 and GLM-5 have attention to tokens that an index chooses. Files in which several layers share one
+// index's choice are rejected.
 void read_indexed(const Config& config, Model& m) {
   if (config.count({"index_topk_freq"}, 1) > 1)
     config.fail("index_topk_freq",

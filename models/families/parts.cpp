@@ -1,4 +1,5 @@
-// Files that describe several models, and messages about what a file states beyond the text model.
+// This file finds the text model in files that describe several models, and makes messages about properties that the
+// file states and the planned model lacks.
 #include "models/families/parts.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,8 @@ const json* object_in(const json& whole, const char* key) {
   return found != whole.end() && found->is_object() ? &*found : nullptr;
 }
 
-// An encoder that is read is no remark: it is said to be left out where samples have no images (settle_images).
+// Returns the message that the file's vision and audio encoders are left out. A vision encoder that was read needs no
+// such message here: settle_images() says that it is left out if the spec's samples have no images.
 std::string other_parts_remark(const Config& whole, const TextPart& part, const Model& m) {
   const bool vision = whole.find(kVision) != nullptr && !m.vision, audio = whole.find(kAudio) != nullptr;
   if (!vision && !audio) return part.key == nullptr || m.vision ? "" : fmt::format("{} alone is read", part.key);
@@ -46,7 +48,8 @@ std::string quantization_remark(const Config& whole) {
                      method.empty() ? "few bits" : method);
 }
 
-// Rotary positions on a part of each head cost less time than those on complete heads, as which they are planned.
+// Returns the message for rotary positions on only a part of each head. They are planned as if on complete heads, which
+// takes more time.
 std::string rotary_remark(const Config& text, const Model& m) {
   double part = text.real({"partial_rotary_factor", "rotary_pct"}, 1);
   if (const std::int64_t columns = text.count({"rotary_dim"}, 0); columns > 0 && m.head_dim > 0)
@@ -55,14 +58,15 @@ std::string rotary_remark(const Config& text, const Model& m) {
   return fmt::format("rotary positions: on {:.3g} % of each head, planned as on the whole", 100 * part);
 }
 
-// Layers without positions cost the same except for the rotation, which is planned in every layer.
+// Returns the message for models in which some layers have no rotary positions. The rotation is planned in every layer;
+// all other costs are the same.
 std::string unrotated_remark(const Config& text) {
   const bool some = text.find({"no_rope_layers", "no_rope_layer_interval"}) != nullptr;
   return some ? "no_rope_layers: rotary positions are planned in every layer" : "";
 }
 
-// Another activation function costs the same memory, and the same time except for a few operations per element; but an
-// execution would train another model.
+// Returns the message for an activation function other than the one planned. It takes the same memory, and the same
+// time except for a few operations per element; but an execution would train another model.
 std::string activation_remark(const Config& text, const Model& m) {
   const std::string act = text.text({"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act"});
   const bool same =
@@ -80,7 +84,7 @@ std::string taken_remark(const Config& text) {
 }  // namespace
 
 TextPart text_part(const json& whole) {
-  // Qwen's omni models have the text model within the object thinker_config
+  // Files of Qwen's omni models have the text model within the object thinker_config.
   const json* thinker = object_in(whole, "thinker_config");
   const json& outer = thinker == nullptr ? whole : *thinker;
   for (const char* key : kTextKeys) {

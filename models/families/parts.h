@@ -17,15 +17,15 @@ struct TextPart {
 };
 TextPart text_part(const nlohmann::json& whole);
 
-// Whether the output shares the embedding's matrix: as the text model's object says, else as the outermost object says,
-// else as the configuration class says.
+// Returns whether the output shares the embedding's matrix: as the text model's object says, else as the outermost
+// object says, else as the configuration class says.
 bool is_tied(const Config& text, const Config& whole);
 
-// Returns the vision encoder of a file, if it is of a kind that is known (Qwen2-VL, Qwen2.5-VL, Qwen3-VL).
+// Returns the vision encoder of a file if it is of a known kind (Qwen2-VL, Qwen2.5-VL, Qwen3-VL).
 std::optional<VisionEncoder> read_encoder(const Config& whole);
 
-// Messages about what the file states and the model leaves out, and about values taken from the family's configuration
-// class.
+// Returns messages for the user about properties that the file states and the planned model lacks, and about values
+// that were taken from the family's configuration class.
 std::vector<std::string> remarks_of(const Config& text, const Config& whole, const TextPart& part, const Model& model);
 
 }  // namespace orrery

@@ -1,4 +1,5 @@
-// Models with layers that are not built, each with its reason and a way on.
+// This file rejects models with kinds of layers that Orrery cannot build, each with its reason and what the user can
+// do.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -10,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-// A type of model that is rejected, and the values of model_type that identify it, each between spaces.
+// A kind of model that is rejected: the reason, and the values of model_type that identify the kind, each between
+// spaces.
 struct RefusedKind {
   std::string_view reason, types;
 };
@@ -48,8 +50,8 @@ constexpr RefusedKind kRefusedKinds[] = {
     {"two attentions in a layer are not built", " longcat_flash "},
 };
 
-// Keys that only files of such models have, whatever their model_type; but for the families of which such layers are
-// built (hybrid_families.cpp).
+// Keys that only files of rejected kinds of models have, whatever their model_type. Families of which Orrery does build
+// such layers (hybrid_families.cpp) are excepted.
 struct Mark {
   const char* key;
   std::string_view reason;
@@ -71,7 +73,8 @@ constexpr Mark kMarks[] = {
   config.fail(key, fmt::format("{}; {}", reason, kWay));
 }
 
-// For NVIDIA's models from architecture search: a message with the number of layers that lack attention.
+// Returns the message for NVIDIA's models from neural architecture search, with the number of layers that have no
+// attention.
 std::string unlike_blocks(const json& blocks) {
   const auto without = std::count_if(blocks.begin(), blocks.end(), [](const json& block) {
     const auto part = block.is_object() ? block.find("attention") : block.end();

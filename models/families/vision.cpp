@@ -10,11 +10,12 @@ namespace {
 
 using nlohmann::json;
 
-// The configuration classes of transformers: Qwen2VLVisionConfig, Qwen2_5_VLVisionConfig, Qwen3VLVisionConfig (and
-// Qwen3VLMoeVisionConfig, which is alike). What they have beside sizes is code of the models (modeling_qwen*_vl.py).
+// Names of the configuration classes of transformers: Qwen2VLVisionConfig, Qwen2_5_VLVisionConfig, Qwen3VLVisionConfig
+// (and Qwen3VLMoeVisionConfig, which is alike). Properties of an encoder other than sizes have no keys; they come from
+// the models' code (modeling_qwen*_vl.py).
 constexpr std::string_view kQwen2 = "qwen2_vl", kQwen25 = "qwen2_5_vl", kQwen3 = "qwen3_vl", kQwen3Moe = "qwen3_vl_moe";
 
-// Returns a size of the encoder; what no encoder has is refused, so that products of sizes stay within 64 bits.
+// Returns a size of the encoder. Values that no encoder has are rejected, so that products of sizes fit into 64 bits.
 std::int64_t size(const Config& c, Keys keys, std::int64_t absent, std::int64_t least = 1) {
   constexpr std::int64_t kMost = 1'000'000;
   const std::int64_t value = c.count(keys, absent);
@@ -23,7 +24,7 @@ std::int64_t size(const Config& c, Keys keys, std::int64_t absent, std::int64_t 
   return value;
 }
 
-// Returns a list of numbers of layers.
+// Returns the list of layer indices that a key of the file has, or `absent` if the file does not have the key.
 std::vector<std::int64_t> layers_in(const Config& c, const char* key, std::vector<std::int64_t> absent) {
   const json* list = c.find({key});
   if (list == nullptr) return absent;

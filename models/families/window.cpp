@@ -12,7 +12,7 @@ using nlohmann::json;
 
 constexpr Keys kPattern = {"sliding_window_pattern", "_sliding_window_pattern"};
 
-// The layers that attend to all positions, from a list with a type for each layer.
+// Returns the layers that attend to all positions, from a list that has a type for each layer.
 std::vector<std::int64_t> full_of_kinds(const Config& config, const json& kinds, std::int64_t layers) {
   if (!kinds.is_array() || static_cast<std::int64_t>(kinds.size()) != layers)
     config.fail("layer_types", fmt::format("a list of {} kinds is needed, one for each layer", layers));
@@ -20,7 +20,7 @@ std::vector<std::int64_t> full_of_kinds(const Config& config, const json& kinds,
   for (std::int64_t i = 0; i < layers; ++i) {
     const json& kind = kinds[static_cast<std::size_t>(i)];
     if (kind == "sliding_attention") continue;
-    // Llama 4's chunked attention is handled by the code of its family
+    // Llama 4's "chunked_attention" counts as full attention here; the code of its family handles it.
     if (kind != "full_attention" && kind != "chunked_attention" && kind != "attention")
       config.fail("layer_types", fmt::format("layer {}: {}: layers that are neither full_attention nor "
                                              "sliding_attention are not built; choose another model",
@@ -30,8 +30,8 @@ std::vector<std::int64_t> full_of_kinds(const Config& config, const json& kinds,
   return full;
 }
 
-// The layers that attend to all positions, from EXAONE's pattern of letters: "LLLG" is three local layers and a global
-// one.
+// Returns the layers that attend to all positions, from EXAONE's pattern of letters: "LLLG" means three layers with a
+// window (local), then one without (global).
 std::vector<std::int64_t> full_of_letters(const Config& config, const std::string& letters, std::int64_t layers) {
   if (letters.empty() || letters.find_first_not_of("LG") != std::string::npos)
     config.fail("sliding_window_pattern", "letters L (within the window) and G (all) are needed, or a number");
@@ -45,7 +45,7 @@ std::vector<std::int64_t> full_of_letters(const Config& config, const std::strin
 std::vector<std::int64_t> full_layers(const Config& config, const Family& family, std::int64_t layers) {
   if (const json* kinds = config.find({"layer_types"})) return full_of_kinds(config, *kinds, layers);
   std::vector<std::int64_t> full;
-  if (family.has(habit::kNoWindow)) {  // Qwen: the first layers attend to all positions
+  if (family.has(habit::kNoWindow)) {  // Qwen: the layers before max_window_layers attend to all positions
     const std::int64_t whole = std::min(layers, config.count({"max_window_layers"}, 0));
     for (std::int64_t i = 0; i < whole; ++i) full.push_back(i);
     return full;

@@ -16,13 +16,15 @@
 namespace orrery {
 namespace {
 
-// The buffers and sizes of unfused attention; its backward uses them again. Scores and probabilities, of shape (batch,
-// heads, query, key), are written to memory. With dropout the probabilities, the dropout mask and the dropped
-// probabilities are kept until backward: 5 a s^2 b bytes (a heads, s tokens, b samples; Korthikanti et al. 2022).
+// The buffers and sizes of unfused attention, whose forward and backward both use them. Scores and probabilities, of
+// shape (batch, heads, query, key), are written to memory. With dropout the probabilities, the dropout mask and the
+// probabilities after dropout are kept until backward: 5 a s^2 b bytes (a heads, s tokens, b samples; Korthikanti et
+// al. 2022).
 struct Unfused {
   HeadSlots heads;
   AttentionPart part;
-  std::int64_t q = 0, k = 0, d = 0, batch = 0;  // number of samples * query heads on this rank
+  // q, k: numbers of queries and of keys; d: elements of a head; batch: number of samples * query heads on this rank
+  std::int64_t q = 0, k = 0, d = 0, batch = 0;
   Bytes width = 2;
   std::int64_t query_heads = 0, kv_heads = 0;
   // without dropout, the ids `mask` and `dropped` are those of the buffer of the probabilities
@@ -282,7 +284,7 @@ Id flash_attention(LayerTape& layer, const HeadSlots& heads, const AttentionPart
   work.keys_apart = layer.model.mla && c.spec.strategy.context > 1;
   const std::int64_t rows = c.batch * part.query;
   const Id y = activation(layer, "attention values", rows, part.heads * value_dim(layer));
-  // the log-sum-exp of every row of scores, in fp32
+  // `statistics` holds the log-sum-exp of every row of attention scores, in fp32, which backward needs.
   const Id statistics = layer.tape.slot("statistics", rows * part.heads * 4);
   const std::vector<std::int32_t> sinks = sinks_of(layer);
   layer.tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}, .weights = sinks});

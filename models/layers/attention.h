@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// Buffers of attention's inputs: the queries and keys after norms and rotation, and the QKV projection, whose last
-// columns are the values; or the gradients of both. Both are one buffer if no op runs between the projection and
-// attention.
+// Buffers of attention's inputs (queries and keys after norms and rotation; and the QKV projection, whose last columns
+// are the values), or the buffers of the gradients of these inputs. If no op runs between the projection and attention,
+// `queries_keys` and `qkv` are the same buffer.
 struct HeadSlots {
   Id queries_keys, qkv;
 

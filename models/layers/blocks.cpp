@@ -61,13 +61,14 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   return sum;
 }
 
-// Returns whether the last unit stays gathered from forward to backward although other units do not. KeptUnits::last
-// keeps the unit that backward needs first; KeptUnits::ends keeps all weights of FSDP's root unit.
+// Returns whether the last sharding unit of a stage (weights that are gathered and reduced together, as in FSDP) stays
+// gathered from forward to backward although other units do not. KeptUnits::last keeps the unit that backward needs
+// first; KeptUnits::ends keeps all weights of FSDP's root unit.
 static bool keeps_last(const BlockContext& c) { return c.spec.software.communication.kept_units != KeptUnits::none; }
 
-// Returns whether embedding and output, on one stage with a tied matrix, use one unit that is gathered once for both
-// (FSDP puts modules that share parameters into one unit). If passes of other micro-batches run between embedding and
-// output, each of the two gathers and reduces the unit for itself.
+// Returns whether embedding and output, if they lie on one stage and share a tied matrix, belong to one FSDP unit that
+// is gathered once for both (FSDP puts modules that share parameters into one unit). If passes of other micro-batches
+// run between embedding and output, the embedding and the output each gather and reduce the unit for themselves.
 static bool shares_unit(const BlockContext& c) {
   return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
 }
@@ -94,7 +95,8 @@ static Id looked_up_tokens(LayerTape& b, const BlockContext& c) {
                    {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c) && !lends_table(c));
   });
   if (!m.vision || !c.sequence_parallel) return reduce_from_tensor(b, "embedding", looked_up, c.rows, m.hidden);
-  // Images take their places among all rows before each rank keeps its own.
+  // The rows of image tokens replace rows of the complete embeddings, before each tensor rank keeps only its local rows
+  // (sequence parallelism).
   tensor_all_reduce(b, "embedding reduce", looked_up, c.rows * m.hidden * c.width, c.width);
   return looked_up;
 }
@@ -134,7 +136,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   return b.tape.finish(layer_body(b, c, layer, x), ops);
 }
 
-// The final norm, before which hyper-connections are summed to one stream.
+// Records the final norm; with hyper-connections, a token's streams are first summed to one.
 static Id final_norm(LayerTape& b, const std::string& name, Id x) {
   if (b.model.hyper_connections) x = collapse_streams(b, name == "final norm" ? "head" : "prediction", x, true).hidden;
   return norm(b, name, x);
@@ -176,7 +178,8 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
     const bool unit = fresh_gradients(c.spec, c.sharding);
     back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
-    if (unit && ahead == c.spec.model.mtp_layers)  // the first embedding lookup whose backward runs
+    // The lookup of the last prediction runs first in backward, so it clears the table's gradient.
+    if (unit && ahead == c.spec.model.mtp_layers)
       b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},
                   {.weight_gradients = table, .elsewhere = lent(Access::write)});
     b.tape.emit("embedding gradient", back,
@@ -187,8 +190,9 @@ static Id predicted_embedding(LayerTape& b, const BlockContext& c, std::int64_t 
   return reduce_from_tensor(b, "embedding", looked_up, c.rows, hidden);
 }
 
-// Sets lifetimes of the embedding's table when other lookups use it: the gathered table is freed after the last lookup,
-// and its gradient is allocated by the first op that writes it.
+// Sets when the embedding's table and gradient are allocated and freed if the lookups of multi-token prediction use
+// them too: the gathered table is freed after the last lookup, and the gradient is allocated by the first op that
+// writes it.
 static void lend_lifetimes(const BlockContext& c, const Block& block, std::vector<Op>& ops) {
   const auto uses = [&](std::uint32_t id, std::uint16_t slot) {
     const auto& operands = ops[id].operands;
@@ -206,13 +210,14 @@ static void lend_lifetimes(const BlockContext& c, const Block& block, std::vecto
   }
 }
 
-// The input of a prediction's layer: a projection of the hidden states of the module before, and of the embedding of
-// the token to come. Hyper-connections have a projection of each: that of the hidden states runs on every stream, and
-// the embedding's is added to all streams (DeepSeek-V4, inference/model.py beside its weights: MTPBlock).
+// Records the input of the layer of one multi-token prediction module: a projection of the hidden states of the module
+// before it, and of the embedding of the next token. With hyper-connections there are two projections: that of the
+// hidden states runs on every stream, and that of the embedding is added to all streams (DeepSeek-V4,
+// inference/model.py beside its weights: MTPBlock).
 static Id prediction_input(LayerTape& b, const BlockContext& c, Id embedded, Id hidden) {
   const std::int64_t h = c.spec.model.hidden, rows = c.local_rows * streams_of(c.spec.model);
-  // `next` and `before` are computed in separate statements because each compiler orders the arguments of a call in its
-  // own way.
+  // `next` and `before` are computed in separate statements because C++ leaves the order in which arguments of a call
+  // are evaluated to the compiler, and ops must be recorded in the same order everywhere.
   const auto next = norm(b, "prediction embedding norm", embedded);
   const auto before = norm_rows(b, "prediction hidden norm", hidden, rows, h, true);
   if (!c.spec.model.hyper_connections)
@@ -225,7 +230,8 @@ static Id prediction_input(LayerTape& b, const BlockContext& c, Id embedded, Id 
   return add_to_streams(b, "prediction input", of_next, of_streams);
 }
 
-// With hyper-connections the modules read the streams before the final norm, which is a part of the block then.
+// With hyper-connections, the modules of multi-token prediction read the streams before the final norm, so the final
+// norm is then a part of this block.
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   const Model& m = c.spec.model;
   LayerTape b(c, "multi-token prediction", BlockRole::layer);
@@ -283,8 +289,8 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   return b.tape.finish(ops);
 }
 
-// Makes the host wait for a received tensor, because the host reads its shape before it issues the next op. device: the
-// host also waits until the GPU has done all launched work.
+// Makes the host wait for a received tensor, because the host reads the tensor's shape before it issues the next op.
+// device: the host also waits until the GPU has done all launched work.
 static void wait_on_host(LayerTape& b, const BlockContext& c, const char* name, Id received, bool device) {
   if (c.spec.software.communication.blocking_receives || device)
     b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
@@ -297,7 +303,8 @@ std::int64_t parts_sent(const Spec& spec, bool activations) {
   return scattered && !s.on_grid() && !s.sequence_parallel ? s.tensor : 1;
 }
 
-// Records one transfer for each rank of the other stage that sends, or receives, some of this rank's rows.
+// Records one transfer for each rank of the neighbouring stage to which this rank sends some of its rows, or from which
+// it receives some.
 static void pass_slices(LayerTape& b, const BlockContext& c, const char* name, const Transfer& like,
                         const BlockBuilder::Uses& uses, LaneKind lane) {
   const Bytes row = c.stream * c.width;

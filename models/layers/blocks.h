@@ -28,25 +28,29 @@ enum StateSlot : std::uint16_t {
   kEightBit,       // the matrices of all layers in fp8, as stored and transposed, cast once a step
   kBuckets,        // DistributedDataParallel's averaged copies of the gradients, which are all-reduced in place
   kHostGradients,  // gradients on the host, which the host's optimizer reads, if gradients are summed on the device
-  kNextGradients,  // gradients that a delayed update reads in the next step
+  kNextGradients,  // gradients of this step that a delayed weight update reads in the next step
   // Buffers that some training frameworks allocate although nothing reads them: the other ranks' parts of the master
   // weights; the additional bytes of reduced gradients that are cast to a larger data type; the dummy results of
   // products that add directly to gradient sums.
   kOthersMaster,
   kWidenedShard,
   kDummyGradients,
-  // Weights that do not train, whole or as this rank's shards, unit by unit; their own offsets (Frame::frozen_base)
+  // Frozen weights (those that do not train), whole or as this rank's shards, unit by unit; their offsets are counted
+  // separately from those of trained weights (Frame::frozen_base)
   kFrozen,
   kFrozenShard,
-  kSecondaryShard,  // this rank's part of all weights among the ranks of its node (ZeRO++)
-  kKeysValues       // generation: the cached keys and values of the chunk's layers, for all sequences of the rank
+  // ZeRO++: this rank's part of a second copy of all weights, which is sharded over the ranks of one node
+  kSecondaryShard,
+  kKeysValues  // generation: the cached keys and values of the chunk's layers, for all sequences of the rank
 };
 inline constexpr std::uint16_t kStateSlots = 18;
-// Indices of the buffers in a block's unit frame: the gathered weights; the shard that is sent to gather them (FSDP
-// casts it first); the gradient before it is reduced, and its copy in the width of the reduction. With states on the
-// host: this rank's part of the gradients' sum on its way to or from the host (kReduced); with states on disks, the
-// host's copies of the parts of weights and gradients; FSDP's shard as uploaded from the host, before it is cast. The
-// last two are buffers that stacks copy a unit from or to (Software::Communication::unit_copies).
+// Indices of the buffers in the frame of a sharding unit (weights that are gathered and reduced together, as in FSDP):
+// the gathered weights; the shard that is sent to gather them (FSDP casts it first); the gradient before it is reduced,
+// and a copy of it in the data type of the reduction. With states on the host: this rank's part of the gradients' sum
+// on its way to or from the host (kReduced); with states on disks: the host's copies of the parts of weights and
+// gradients (kStagedShard, kStagedGradient); FSDP's shard as uploaded from the host, before it is cast (kRaisedShard).
+// kArrived and kJoinedGradient are buffers that frameworks copy a unit from or to
+// (Software::Communication::unit_copies).
 enum UnitSlot : std::uint16_t {
   kGathered,
   kCastShard,
@@ -58,25 +62,26 @@ enum UnitSlot : std::uint16_t {
   kRaisedShard,
   kArrived,
   kJoinedGradient,
-  kGatheredFrozen,  // the gathered weights that do not train
-  // ZeRO++: weights as they arrive in few bits; gradients in few bits, and what arrives of them
+  kGatheredFrozen,  // the gathered weights of the unit that do not train
+  // ZeRO++: the quantised weights as they arrive; the quantised gradients that are sent, and those that arrive
   kNarrowWeights,
   kNarrowGradients,
   kArrivedGradients
 };
 inline constexpr std::uint16_t kUnitSlots = 14;
-// Indices of the buffers in a tile's frame, on the host: new weights on their way to the device, and with an optimizer
-// on disks the tile of each state.
+// Indices of the buffers, on the host, of one tile of a weight (strategy.offload.tiling): new weights on their way to
+// the device, and with an optimizer on disks the tile of each optimizer state.
 enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
 
 // Name of the weight that a tied output shares with the embedding.
 inline constexpr std::string_view kEmbeddingTable = "embedding.word.weight";
 
-// Indices of a rank's own buffers, one number each: the sum of squares of its gradients, whether a gradient is not
-// finite, and the loss scale (fp16; the update changes it). With a delayed update, kNextNorm is the gradient norm for
-// the next update, and kDueScale the loss scale of the gradients that the current update reads. kFusedBuffer: the
-// buffer in which gradients are reduced, bucket by bucket. With updates that are validated in the next step,
-// kNormBefore is the norm over the stages before this one, and kWholeNorm the norm over all stages.
+// Indices of the buffers that each rank has once. They hold one number each: the sum of squares of the rank's
+// gradients, whether a gradient is not finite, and the loss scale (fp16; the weight update changes it). With a delayed
+// update, kNextNorm is the gradient norm for the next update, and kDueScale the loss scale of the gradients that the
+// current update reads. With updates that are validated in the next step, kNormBefore is the norm over the stages
+// before this one, and kWholeNorm the norm over all stages. Only kFusedBuffer holds more: gradients while they are
+// reduced, bucket by bucket.
 enum RankBuffer : std::uint16_t {
   kSquaredNorm,
   kFoundInfinity,
@@ -121,7 +126,7 @@ struct BlockContext {
 
   const Spec& spec;
   const ShardingRow& sharding;
-  bool grid;               // whether tensor ranks form a grid (strategy.tensor_kind)
+  bool grid;               // whether the tensor-parallel ranks form a grid (strategy.tensor_kind)
   bool cube;               // whether tensor ranks form a grid of three dimensions (tensor_kind 3d)
   Side outer;              // how the residual stream is cut over the grid
   Side inner;              // how the logits, and the activations between a layer's two products, are cut over the grid
@@ -130,12 +135,12 @@ struct BlockContext {
   std::int64_t ring_block = 0;            // index of the block of keys in the context ring whose attention is planned
   std::int64_t rows = 0;                  // number of tokens on this rank: batch * sequence
   std::int64_t tensor;                    // number of ranks that an activation's columns are cut over
-  std::int64_t hidden;                    // number of columns of the hidden states
+  std::int64_t hidden;                    // number of columns of the hidden states on this rank
   std::int64_t stream;                    // number of columns that layers hand on: hidden times the residual streams
   std::int64_t kv_copies;                 // number of tensor ranks that hold the same key/value heads
   bool sequence_parallel;                 // whether norms, dropout and residuals run on rows / tensor rows
   std::int64_t local_rows = 0;            // number of rows of norms, dropout and residuals on this rank
-  Bytes width;                            // bytes of an activation element
+  Bytes width;                            // bytes of one element of an activation
   ExpertLoad load = ExpertLoad::busiest;  // expert load of these ranks: busiest or other
   // Number of rows of the vocabulary, padded to the multiple that the software asks for; cut over the tensor group
   std::int64_t padded_vocab = 0;
@@ -145,14 +150,15 @@ struct BlockContext {
   // whether ends_meet holds and the stage runs other micro-batches between the embedding and the output of one
   // micro-batch
   bool ends_interleave = false;
-  std::int64_t hop = 1;       // number of stages by which the boundary that is being built advances: 1, -1 or 0
-  std::vector<Slice> slices;  // slices of rows that cross this boundary
+  std::int64_t hop = 1;       // pipeline boundary that is being built: stages by which a transfer advances, 1, -1 or 0
+  std::vector<Slice> slices;  // rows that a rank exchanges with each rank across this boundary
   Duty duty = Duty::worker;   // whether these ranks are workers or have another duty
   SharedVocabulary shared;
 };
 
-// The blocks that a stage is built of, each with its forward and backward ops. Forward of a block writes its output
-// into the next block's input; backward writes the gradient of its input into the previous block's output gradient.
+// The blocks that a stage is built of, each with its forward and backward ops. A block's forward pass writes its output
+// into the next block's input; its backward pass writes the gradient of its input into the previous block's output
+// gradient.
 //   embedding   tokens -> (rows, hidden)
 //   layer       norm, attention, residual, norm, MLP, residual
 //   final norm, multi-token prediction, output (logits and cross-entropy). With hyper-connections, multi-token

@@ -12,17 +12,17 @@
 namespace orrery {
 namespace {
 
-// Keys of `columns` columns that Pool makes of the layer's input, with weights that begin with `weights`. trains: false
-// if the layer's input gets no gradient from the keys.
+// Compressed keys of `columns` columns, which the op Pool computes from the layer's input; the names of their weights
+// begin with `weights`. trains: false if the layer's input gets no gradient from these keys.
 struct Compressor {
   std::string name, weights;
   std::int64_t columns = 0;
   bool trains = true;
 };
 
-// The inputs of attention: queries of this rank's heads, the keys of all tokens, compressed keys, and the numbers of
-// those that the index chose. target: attention's probabilities of the chosen keys, which its backward writes for the
-// index.
+// The inputs of attention: queries of this rank's heads, the keys of all tokens, the compressed keys, and the indices
+// of the compressed keys that the index chose. target: attention's probabilities of the chosen keys, which attention's
+// backward writes because the index is trained to match them.
 struct Attended {
   Id queries{}, keys{};
   std::optional<Id> compressed, chosen, target;
@@ -38,13 +38,14 @@ struct Attended {
 
 }  // namespace
 
-// Number of compressed keys of one sample.
+// Returns the number of compressed keys of one sample.
 static std::int64_t compressed_keys(const LayerTape& layer, Mixer mixer) {
   const std::int64_t rate = layer.model.compressed_attention->rate(mixer);
   return rate == 0 ? 0 : layer.context.sequence / rate;
 }
 
-// Runs of tokens may end on another tensor rank than they begin on, so that every rank sums the gathered rows.
+// Records the pooling of runs of tokens into compressed keys. A run may begin on one tensor rank and end on another, so
+// the rows are gathered first and every rank pools all of them.
 static Id pooled(LayerTape& layer, const Compressor& of, Mixer mixer, Id content, Id gate) {
   const BlockContext& c = layer.context;
   const CompressedAttention& a = *layer.model.compressed_attention;
@@ -70,7 +71,8 @@ static Id pooled(LayerTape& layer, const Compressor& of, Mixer mixer, Id content
   return y;
 }
 
-// The products stay in 16 bits, as the weights do in DeepSeek's files (inference/model.py: Compressor).
+// Records the compression of the layer's input into normed, rotated keys. Its products stay in 16 bits, as the weights
+// do in DeepSeek's files (inference/model.py: Compressor).
 static Id compress(LayerTape& layer, const Compressor& of, Mixer mixer, Id x) {
   const BlockContext& c = layer.context;
   const std::int64_t summed = CompressedAttention::runs(mixer) * of.columns, hidden = layer.model.hidden;
@@ -89,7 +91,8 @@ static Id compress(LayerTape& layer, const Compressor& of, Mixer mixer, Id x) {
   return normed;
 }
 
-// The index is trained by itself, as in sparse_attention.cpp. Its keys are compressed as attention's are.
+// Records the queries, keys and weights of the index that chooses compressed keys. The index is trained separately, as
+// in sparse_attention.cpp, and its keys are compressed in the same way as attention's keys.
 static Index compressed_index(LayerTape& layer, Mixer mixer, Id x, Id compressed_queries) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -149,7 +152,7 @@ static Id attend(LayerTape& layer, Mixer mixer, const Attended& from) {
   return y;
 }
 
-// Keys of all tokens, which all heads share and which are the values too.
+// Records the keys of all tokens. All heads share these keys, which also serve as the values.
 static Id shared_keys(LayerTape& layer, Id x) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;
@@ -160,7 +163,8 @@ static Id shared_keys(LayerTape& layer, Id x) {
   return keys;
 }
 
-// Every group of heads is projected by itself, and all groups together to the hidden states.
+// Records the output projection in two steps: each group of heads is projected by itself, and the results of all groups
+// together are projected to the hidden states.
 static Id grouped_output(LayerTape& layer, Id values) {
   const BlockContext& c = layer.context;
   const Model& m = layer.model;

@@ -11,14 +11,14 @@
 namespace orrery {
 namespace {
 
-// The buffers and sizes of ring attention; its backward needs them again.
+// The buffers and sizes of ring attention, which its forward and backward share.
 struct Ring {
   HeadSlots heads;
   AttentionPart part;
   bool gathers = false;
   MoveHeads move;       // copies heads between the projection and a buffer of keys and values
-  FlashAttention work;  // attention within the first hop of the ring
-  Bytes bytes = 0;      // bytes of the keys and values of a block
+  FlashAttention work;  // attention to the rank's own keys, before keys are passed round the ring
+  Bytes bytes = 0;      // bytes of the keys and values of one block of the sequence
   Id own{}, y{}, statistics{};
   bool latent = false;  // whether keys and values already share one packed buffer (latent attention)
 };
@@ -162,7 +162,7 @@ static Id ring_attention(LayerTape& layer, const HeadSlots& heads, const Attenti
     layer.tape.emit("keys and values", ring.move, {.reads = heads.slots(), .writes = {ring.own}});
   }
   ring.y = activation(layer, "attention values", rows, part.heads * value_dim(layer));
-  // the log-sum-exp of every row of scores, in fp32
+  // `statistics` holds the log-sum-exp of every row of attention scores, in fp32, which backward needs.
   ring.statistics = layer.tape.slot("statistics", rows * part.heads * 4);
   const std::int64_t hops = ring.gathers ? 1 : c.spec.strategy.context_ring;
   Id keys = ring.gathers ? gathered_keys(layer, ring, "keys and values gather") : ring.own;

@@ -10,8 +10,9 @@ namespace {
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
-// Returns each expert's fraction of all (token, expert) choices of the router. With `imbalance` the busiest experts are
-// those of the first rank. A table of tokens is taken to load all experts alike, unless counts are given.
+// Returns, for each expert, its fraction of all (token, expert) choices of the router. With `imbalance` the busiest
+// experts are those on the first rank. If a fixed table assigns experts to tokens (hash routing), all experts are taken
+// to be loaded alike, unless counts are given.
 std::vector<double> loads(const Model& model, std::int64_t layer, std::int64_t ranks) {
   const Moe& moe = *model.moe;
   std::vector<double> parts(static_cast<std::size_t>(moe.experts), 1);

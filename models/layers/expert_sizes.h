@@ -6,11 +6,12 @@
 
 namespace orrery {
 
-// The load for which sizes are computed. busiest: the experts of a rank get as many tokens as those of the busiest
-// rank; others: the mean over a stage's other ranks.
+// The load of experts for which sizes are computed. busiest: the experts of a rank get as many tokens as those of the
+// rank with the most tokens; others: they get the mean over the other ranks of the stage.
 enum class ExpertLoad : std::uint8_t { busiest, others };
 
-// Returns whether a plan needs both loads. A plan needs only one if each expert gets the same number of rows.
+// Returns whether the plan must have ranks of both loads. One load is enough if each expert gets the same number of
+// rows.
 bool unevenly_loaded(const Spec& spec);
 
 // Numbers of rows of tokens that a rank sends to experts and receives for its own experts in one layer and micro-batch;
@@ -23,7 +24,7 @@ struct ExpertSizes {
   std::int64_t tokens = 0, top_k = 0;
   std::int64_t capacity = 0;  // greatest number of choices that an expert takes from one rank's tokens; 0 = all
   bool padded = false;        // whether every expert gets exactly `capacity` rows from every rank
-  bool hashed = false;        // whether a table names the experts of each token
+  bool hashed = false;        // whether a fixed table assigns experts to tokens (hash routing)
   std::int64_t sent = 0, sent_bound = 0;
   // number of rows received from all ranks over which the experts are spread
   std::int64_t received = 0, received_bound = 0;
@@ -40,9 +41,9 @@ struct ExpertSizes {
 ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens,
                          ExpertLoad load = ExpertLoad::busiest);
 
-// Returns the expected number of parts that hold at least one of a token's top_k experts, divided by top_k, if all
-// experts are cut into `parts` equal parts. The token's experts lie in moe.top_groups of the groups of experts; a part
-// has several groups, or is a part of one group.
+// Returns the expected number of parts (nodes or ranks) that hold at least one of a token's top_k experts, divided by
+// top_k, if all experts are cut into `parts` equal parts. The token's experts lie in moe.top_groups of the groups of
+// experts; a part has several groups, or is a part of one group.
 double parts_met(const Moe& moe, double parts);
 
 }  // namespace orrery

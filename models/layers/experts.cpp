@@ -34,14 +34,14 @@ static std::vector<Id> and_counts(std::vector<Id> reads, const Routed& r) {
   return reads;
 }
 
-// Returns the number of ranks over which the tokens of a micro-batch are cut.
+// Returns the number of ranks over which the tokens of one micro-batch are divided.
 static std::int64_t token_sharers(const BlockContext& c) {
   const Strategy& s = c.spec.strategy;
   return (c.sequence_parallel ? s.tensor : 1) * s.context;
 }
 
-// Records the sum of the numbers of choices by expert over the ranks that share a micro-batch's tokens (Megatron-Core:
-// over tensor and context ranks, in moe/router.py).
+// Records, for each expert, the sum of the numbers of choices over all ranks that share a micro-batch's tokens
+// (Megatron-Core: over tensor and context ranks, in moe/router.py).
 static void sum_choices(LayerTape& layer, Id choices, Bytes bytes) {
   const Strategy& s = layer.context.spec.strategy;
   const auto sum = [&](Dimension group, LaneKind lane) {
@@ -299,9 +299,9 @@ static Id grouped(LayerTape& layer, const std::string& name, Id x, std::int64_t 
   return y;
 }
 
-// Records the addition of its expert's bias to every row; the bias is multiplied by the router's weight if the row has
-// already been multiplied by that weight. The results of the ranks over which an expert is cut are summed, so each of
-// them adds a part of the bias.
+// Records the addition, to every row, of the bias of the row's expert; the bias is multiplied by the router's weight if
+// the row has already been multiplied by that weight. The results of the ranks over which an expert is cut are summed,
+// so each of these ranks adds only a part of the bias.
 static void expert_bias(LayerTape& layer, const std::string& name, Id y, std::int64_t out, Cut cut, const Routed& r,
                         const std::optional<Id>& weights) {
   const ExpertSizes& s = r.sizes;

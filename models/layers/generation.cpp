@@ -14,7 +14,8 @@ FlashAttention with_cache(const Spec& spec, FlashAttention work) {
   work.cached_row = g.cached == 0 ? 0 : 2 * work.kv_heads * work.head_dim * kv_width(g);
   work.key = g.cached + work.query;
   const auto query = static_cast<double>(work.query), cached = static_cast<double>(g.cached);
-  // A query sees the cached keys, its own and those of the new tokens before it, or those within the window.
+  // A query attends to the cached keys, its own key and those of the new tokens before it; with a sliding window, to
+  // those within the window only.
   double keys = cached + (query + 1) / 2;
   if (work.window > 0) keys = std::min(keys, static_cast<double>(work.window));
   if (g.cached > 0) work.pairs = query * keys;
@@ -41,8 +42,9 @@ bool serves_experts(const Spec& spec) {
 
 namespace {
 
-// The share of the experts of a rank and the rows that they get. Of few tokens some experts get none, whose weights are
-// not read: with uniform choices an expert is left out by a token with the probability 1 - top_k / experts.
+// Returns the products of the experts on this rank: the number of experts that get any tokens, and the number of rows.
+// With few tokens some experts get none, and their weights are not read: with uniform choices, one token passes over a
+// given expert with the probability 1 - top_k / experts.
 GroupedGemm own_rows(const BlockContext& c, const Moe& moe) {
   const auto rows = static_cast<double>(c.rows), local = static_cast<double>(moe.experts / c.spec.strategy.expert);
   const double chosen = static_cast<double>(moe.top_k) / static_cast<double>(moe.experts);

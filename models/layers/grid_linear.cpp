@@ -7,7 +7,7 @@
 //             communicated.
 //   3d        each of the three matrices is communicated along one axis of the cube, in one collective (Bian et al.
 //             2021, 2105.14450, algorithms 1 to 3): an input is all-gathered, a result reduce-scattered.
-// Panel k + 1 is transferred while panel k is multiplied.
+// The transfer of panel k + 1 overlaps with the product of panel k.
 #include "models/layers/grid_linear.h"
 
 #include <functional>
@@ -20,8 +20,8 @@
 namespace orrery {
 namespace {
 
-// A function that records the product of one panel of a and one of b into the result or a part of it. first: the
-// product overwrites the result; the products of later panels are added.
+// A function that records the product of a panel of matrix `a` and a panel of matrix `b`, written into the buffer `to`.
+// first: this product overwrites the buffer; the products of later panels are added to it.
 using PanelProduct = std::function<void(std::int64_t panel, Id a, Id b, Id to, bool first)>;
 
 // One of a product's matrices: this rank's block of the matrix, in a buffer (slot) or in a weight, and the group in
@@ -193,7 +193,7 @@ Id grid_linear(LayerTape& layer, const std::string& name, Id x, std::int64_t in,
   return b < 0 ? y : with_bias(layer, name, y, out, b);
 }
 
-// Returns a rank's block of the embedding table.
+// Returns the block of the embedding table, cut by rows and columns over the grid, that one rank holds.
 static LocalParameter grid_table(const BlockContext& c, const std::string& name) {
   return {.name = name,
           .out = c.table_rows,
@@ -219,8 +219,8 @@ Id grid_logits(LayerTape& layer, const std::string& name, Id x, const std::strin
               .gemm = {.m = c.rows * (c.cube ? c.tensor : 1), .n = columns, .k = c.hidden}});
 }
 
-// Records an embedding lookup, which on a grid is a product with one-hot rows (Optimus, section 3.2.3): each rank knows
-// the tokens of its samples.
+// Records an embedding lookup on a grid of tensor ranks as a product with one-hot rows (Optimus, section 3.2.3), for
+// which each rank knows the tokens of its samples.
 Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& table) {
   const BlockContext& c = layer.context;
   const std::int64_t rows = c.rows * (c.cube ? c.tensor : 1), vocab = c.padded_vocab / c.tensor;

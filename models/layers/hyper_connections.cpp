@@ -51,7 +51,8 @@ Id add_to_streams(LayerTape& layer, const std::string& name, Id hidden, Id strea
   return y;
 }
 
-// The weights are in fp32 (4 bytes), as DeepSeek-V4 keeps them (inference/model.py beside its weights).
+// The weights with which streams are mixed are stored in fp32 (4 bytes), as in DeepSeek-V4 (inference/model.py beside
+// its weights).
 Collapsed collapse_streams(LayerTape& layer, const std::string& name, Id streams, bool head) {
   const BlockContext& c = layer.context;
   const HyperConnections& h = *layer.model.hyper_connections;

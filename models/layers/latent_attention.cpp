@@ -76,7 +76,8 @@ static HeadSlots assemble(LayerTape& layer, Id queries, Id key_values, Id rope) 
   return {queries, packed};
 }
 
-// If the up projections are recomputed in backward (Megatron-Core's mla_up_proj), the compressed vectors are kept.
+// Records the queries, keys and values of latent attention. If the up projections are recomputed in backward
+// (Megatron-Core's mla_up_proj), the compressed vectors are kept until then.
 HeadSlots latent_heads(LayerTape& layer, Id x) {
   const Model& m = layer.model;
   const Mla& a = *m.mla;

@@ -18,7 +18,7 @@ static std::vector<std::string> only(bool has, const char* product) {
   return has ? std::vector<std::string>{product} : std::vector<std::string>{};
 }
 
-// A layer whose attention and MLP read the same hidden states.
+// Records a layer whose attention and MLP both read the layer's input (a parallel block).
 static Id parallel_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
   const auto normed = pre_norm(b, "attention", x);
@@ -31,12 +31,13 @@ static Id parallel_body(LayerTape& b, const BlockContext& c, std::int64_t layer,
   return residual(b, "residual", x, out, biased);
 }
 
-// The input of a branch: the residual stream, or with hyper-connections a sum of several streams.
+// Returns the input of a branch (attention or MLP): the residual stream, or with hyper-connections a weighted sum of
+// several streams.
 static Collapsed branch_input(LayerTape& b, const std::string& name, Id x) {
   return b.model.hyper_connections ? collapse_streams(b, name, x, false) : Collapsed{x, x};
 }
 
-// The residual stream, or streams, after a branch that read `from`.
+// Returns the residual stream, or the streams of hyper-connections, after a branch with input `from` was added.
 static Id after_branch(LayerTape& b, const std::string& name, Id x, const Collapsed& from, Id branch,
                        const std::vector<std::string>& biased) {
   if (!b.model.hyper_connections) return residual(b, name, x, branch, biased);
@@ -45,7 +46,8 @@ static Id after_branch(LayerTape& b, const std::string& name, Id x, const Collap
                      from.weights);
 }
 
-// The part of a layer that mixes tokens.
+// Records the first half of a layer, which mixes information between tokens: attention or a recurrence, if the layer
+// has either.
 static Id mixed(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Model& m = c.spec.model;
   const Mixer mixer = layer_kind(m, layer).mixer;

@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-// Records the ops of layer number `layer` from its input x to its output: a mixer of tokens and an MLP or experts, each
-// on a branch of the residual stream, or of the streams of hyper-connections.
+// Records the ops of layer number `layer` from its input x to its output: attention or a recurrence, and an MLP or
+// experts, each as a branch of the residual stream or of the streams of hyper-connections.
 Id layer_body(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x);
 
 }  // namespace orrery

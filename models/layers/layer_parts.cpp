@@ -48,8 +48,8 @@ Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows,
   const std::vector<std::int32_t> weights =
       weighted ? norm_weights(layer, name, columns, c.sequence_parallel) : std::vector<std::int32_t>{};
   const Id y = activation(layer, name + " output", rows, columns);
-  // `statistics` has the reciprocal deviation of every row and, for LayerNorm, the mean, in fp32 (4 bytes each);
-  // papers' formulas for activation memory neglect them.
+  // `statistics` has the reciprocal standard deviation of every row and, for LayerNorm, the mean, in fp32 (4 bytes
+  // each); published formulas for activation memory neglect this buffer.
   const Id statistics = layer.tape.slot("statistics", rows * (layernorm ? 8 : 4));
   const Normalize work = {rows, columns, layernorm, c.spec.software.kernels.fused_norm, Direction::forward};
   layer.tape.emit(name, work, {.reads = {x}, .writes = {y, statistics}, .weights = weights});
@@ -121,7 +121,7 @@ Id residual(LayerTape& layer, const std::string& name, std::optional<Id> x, Id b
   BlockBuilder::Uses uses = {.writes = {y}, .weights = biases};
   if (x) uses.reads.push_back(*x);
   uses.reads.push_back(branch);
-  // the mask has one byte for each element
+  // The dropout mask has one byte for each element.
   const Id mask = drops ? layer.tape.slot("dropout mask", c.local_rows * c.hidden) : y;
   if (drops) uses.writes.push_back(mask);
   layer.tape.emit(name, work, uses);
@@ -280,7 +280,7 @@ Id activate(LayerTape& layer, const std::string& name, const Activated& a) {
       a.rows.count,         a.width, m.gated, c.spec.software.kernels.fused_activation, Direction::forward,
       a.weights.has_value()};
   const Id y = rows_of(layer, name + " output", a.rows, a.width, c.width);
-  // PyTorch in eager mode keeps silu(gate), because the gradient of its product with the other half needs it.
+  // PyTorch in eager mode keeps silu(gate) for backward, because the gradient of silu(gate) * up needs it.
   const bool keeps_silu = m.gated && !work.fused;
   const Id x =
       layer.eight_bit && a.again && c.spec.software.kernels.fp8_activation_inputs ? kept_in_fp8(layer, name, a) : a.x;
@@ -297,7 +297,8 @@ Id activate(LayerTape& layer, const std::string& name, const Activated& a) {
     BlockBuilder::Uses of = {.reads = {x, layer.tape.gradient(y)}, .writes = {dx}};
     if (a.weights) {
       of.reads.push_back(*a.weights);
-      // The gradient of the rows' weights is in fp32 (four bytes), so it is added here.
+      // An expert's activation is multiplied by a weight for each row. The activation's backward op also adds this
+      // weight's gradient, in fp32 (four bytes), to the weight's gradient buffer.
       if (layer.tape.has_gradient(*a.weights)) {
         of.updates = {layer.tape.gradient(*a.weights)};
       } else {

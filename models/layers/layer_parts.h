@@ -9,13 +9,14 @@
 
 namespace orrery {
 
-// The input of an activation function. again: whether backward computes the function a second time.
+// The rows on which an activation function is computed. again: whether backward computes the function a second time,
+// instead of keeping its result.
 struct Activated {
   Id x;
   TokenRows rows;
   std::int64_t width;
   bool again;
-  std::optional<Id> weights;  // buffer with a factor for each row
+  std::optional<Id> weights;  // buffer with a factor for each row: the router's weight
 };
 
 // Records a sum over the tensor group: an all-reduce, or a reduce-scatter to local_rows under sequence parallelism.
@@ -23,20 +24,21 @@ Id reduce_from_tensor(LayerTape& layer, const std::string& name, Id x, std::int6
 // Records a norm of the residual stream, or of rows with `columns` columns.
 Id norm(LayerTape& layer, const std::string& name, Id x);
 Id norm(LayerTape& layer, const std::string& name, Id x, std::int64_t columns);
-// Adds the weights of a norm that the model has: the factors, and LayerNorm's bias. partial: as in LocalParameter.
+// Adds the weights of a norm to the block: the scale, and for LayerNorm the bias. partial: as in LocalParameter.
 std::vector<std::int32_t> norm_weights(LayerTape& layer, const std::string& name, std::int64_t columns, bool partial);
-// Records the norm of a branch's input; returns x itself in models without pre_norms.
+// Records the norm of a branch's input; returns x itself if the model has no norm before its branches (pre_norms).
 Id pre_norm(LayerTape& layer, const std::string& name, Id x);
-// Records Gemma's norm of a branch before the branch is added to the residual stream; returns x itself in models
-// without post_norms.
+// Records the norm of a branch's output before it is added to the residual stream, as in Gemma; returns x itself if the
+// model has no such norm (post_norms).
 Id post_norm(LayerTape& layer, const std::string& name, Id x);
 Id sum(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_count);
-// Records the join of (rows, first) and (rows, second) into (rows, first + second).
+// Records the concatenation of (rows, first) and (rows, second) into (rows, first + second).
 Id join(LayerTape& layer, const std::string& name, Id a, Id b, std::int64_t row_count, std::int64_t first,
         std::int64_t second);
-// Records the addition of a branch to the residual stream x; without x, which hyper-connections do not add, the result
-// is the branch with its biases and dropout. branch: the output of a row-parallel product, summed over tensor ranks.
-// biased: names of the products whose biases are added here, after the sum over tensor ranks, so that they count once.
+// Records the addition of a branch (the output of attention or of an MLP) to the residual stream x. Without x, as in
+// hyper-connections, which combine streams and branch themselves, the result is the branch with its biases and dropout.
+// branch: the output of a row-parallel product, summed over tensor ranks. biased: names of the products whose biases
+// are added here, after the sum over tensor ranks, so that they count once.
 Id residual(LayerTape& layer, const std::string& name, std::optional<Id> x, Id branch,
             const std::vector<std::string>& biased);
 Id dropout(LayerTape& layer, const std::string& name, Id x);
@@ -62,12 +64,14 @@ Id mlp(LayerTape& layer, Id x, bool reduce);
 // `weighted` the norm multiplies by no weights.
 Id norm_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns, bool weighted);
 
-// Records the rotation of `columns` columns of each row in place, in heads of `head_dim` rotated columns.
+// Records the rotation (RoPE) of `columns` columns of each row in place; the columns belong to heads of `head_dim`
+// rotated columns each.
 void rotate_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t rows, std::int64_t columns,
                  std::int64_t head_dim);
 
-// BatchedProduct describes products of equally many rows with each of `batch` matrices (out, in), which are one weight;
-// `rows` is the number of rows of each product. input_bytes, output_bytes: sizes of the complete input and output.
+// A batch of products, as for groups of attention heads: input rows are multiplied by each of `batch` matrices (out,
+// in), which are stored as one weight; `rows` is the number of rows of each product. input_bytes, output_bytes: sizes
+// of the complete input and output.
 struct BatchedProduct {
   std::int64_t rows = 0, in = 0, out = 0, batch = 1;
   std::int32_t weight = 0;

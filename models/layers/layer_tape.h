@@ -23,14 +23,15 @@ struct LayerTape {
   std::int64_t heads, kv_heads;  // numbers of query heads and of key/value heads on this rank
   // whether the layers' products read 8-bit operands; the output's products stay in 16 bits
   bool eight_bit;
-  // Whether the output's weight has a dummy gradient of its own (Transformer Engine's layers share theirs)
+  // Whether each use of the output's weight allocates a dummy gradient of its own (Transformer Engine's layers share
+  // one)
   bool dummy_gradients;
   bool overlaps;       // whether products of layers overlap with transfers of the tensor group
   std::int64_t tiles;  // number of tiles that each weight of a layer is cut into
 };
 
-// The predicted number of rows of tokens that are routed to experts, and the index of the runtime size that counts them
-// (-1: none).
+// A number of rows of tokens that are routed to experts. count: the predicted number. size: the index of the runtime
+// size in which the executor counts the actual number (-1: the number is fixed).
 struct TokenRows {
   std::int64_t count = 0;
   std::int32_t size = -1;
@@ -40,7 +41,8 @@ struct TokenRows {
 Id activation(LayerTape& layer, const std::string& name, std::int64_t row_count, std::int64_t columns);
 // Records an all-reduce of x over the tensor group in place: the sum, or the largest value.
 void tensor_all_reduce(LayerTape& layer, const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
-// Adds a weight or bias with one element per column of the residual stream; every rank has the part for its columns.
+// Adds a weight or bias with one element for each column of the residual stream; if a grid of tensor ranks cuts the
+// columns, every rank has the elements of its own columns.
 std::int32_t vector_parameter(LayerTape& layer, const std::string& name);
 void bias_gradient(LayerTape& layer, const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                    std::int32_t parameter);

@@ -35,8 +35,9 @@ Gemm with_rows(Gemm product, std::int64_t count, Gemm::Rows rows) {
   return product;
 }
 
-// Returns one piece of a product: an equal part of its rows. Pieces run on streams of their own (_NUM_MAX_UB_STREAMS),
-// so that one piece uses the multiprocessors that the last wave of another piece leaves idle.
+// Returns one piece of a product: an equal part of its rows. Each piece runs on another CUDA stream (Transformer
+// Engine's _NUM_MAX_UB_STREAMS), so that one piece uses the multiprocessors that the last wave of another piece leaves
+// idle.
 Gemm piece_of(Gemm forward, std::int64_t piece, std::int64_t parts, Gemm::Rows rows) {
   if (parts == 1) return forward;
   forward.m /= parts;
@@ -95,7 +96,7 @@ static void over_gathered(LayerTape& layer, const std::string& name, const Gathe
   tensor_collective(layer, name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
   if (!c.spec.software.communication.own_rows_first) return product(forward, others);
   product(with_rows(forward, c.local_rows, Gemm::Rows::member), own);
-  others.push_back(rows.own);  // keeps the buffer that the gather reads until these products begin
+  others.push_back(rows.own);  // keeps this rank's rows allocated until the gather has read them
   if (c.tensor == 2) return product(with_rows(forward, c.local_rows, Gemm::Rows::others), others);
   const std::int64_t before = c.tensor / 2, behind = c.tensor - 1 - before;
   product(with_rows(forward, before * c.local_rows, Gemm::Rows::before), others);
@@ -133,7 +134,7 @@ static Id transposed(LayerTape& layer, const std::string& name, Id x, std::int64
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward) {
   const BlockContext& c = layer.context;
   const std::int64_t elements = forward.n * forward.k;
-  if (layer.tape.is_nf4_weight(weight)) {  // each byte has two 4-bit weights
+  if (layer.tape.is_nf4_weight(weight)) {  // NF4: each byte has two 4-bit weights
     const Id wide = layer.tape.slot(name + " weight", elements * c.width, Category::buffers);
     layer.tape.emit(name + " weight from nf4", Cast{elements / 2, 1, 2 * c.width},
                     {.writes = {wide}, .weights = {weight}});
@@ -154,7 +155,8 @@ static std::vector<std::int32_t> tiled_weight(LayerTape& layer, const std::strin
   return layer.tape.tiled_parameter(name, out, in, cut, layer.tiles);
 }
 
-// Returns the operands of a tile's product: the first tile writes a result that the other tiles add to.
+// Returns the operands of the product of one tile of a weight. The first tile's product writes the result; the products
+// of the other tiles add to it.
 static BlockBuilder::Uses tile_uses(const std::vector<Id>& reads, Id result, bool first,
                                     std::vector<std::int32_t> weights) {
   BlockBuilder::Uses uses = {.reads = reads, .weights = std::move(weights)};
@@ -195,7 +197,8 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
                             std::int32_t weight) {
   const BlockContext& c = layer.context;
   const Bytes main = storage_bytes(c.spec.strategy.gradient_precision);
-  // A unit's gradient belongs to one micro-batch, in the data type of its weights: there is no earlier sum to add to.
+  // If gradients are reduced after every micro-batch, the gradient buffer of a sharding unit starts empty and has the
+  // data type of the weights: the product overwrites it and adds to no earlier sum.
   const bool fresh_unit = fresh_gradients(c.spec, c.sharding);
   const bool fused = fresh_unit || c.spec.software.kernels.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
@@ -205,7 +208,7 @@ static void weight_gradient(LayerTape& layer, const std::string& name, const Gem
   gemm.result_bytes = fused && !fresh_unit ? main : c.width;
   if (fused) {
     BlockBuilder::Uses uses = {.reads = {x, dy}, .weight_gradients = {weight}};
-    // Megatron-Core tensor_parallel/layers.py: each call of its own linear layer allocates a new dummy gradient, which
+    // Each call of Megatron-Core's own linear layer (tensor_parallel/layers.py) allocates a new dummy gradient, which
     // it returns to autograd.
     if (layer.dummy_gradients && !fresh_unit)
       uses.writes = {layer.tape.slot("dummy gradient", forward.n * forward.k * c.width, Category::buffers)};
@@ -247,7 +250,8 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
   if (c.grid) return grid_linear(layer, name, x, in / c.tensor, out, weight, c.outer, c.inner);
   const bool sp = c.sequence_parallel;
   const std::string& n = weight.name;
-  // A weight with key/value rows that other ranks hold too is not cut into tiles.
+  // A weight is not cut into tiles if other ranks hold some of its key/value rows too, if another group than the tensor
+  // group cuts it, or if it is cut by sections.
   const bool whole_weight = weight.kv_rows > 0 || weight.over != Dimension::tensor || !weight.sections.empty();
   const auto w = whole_weight ? std::vector{layer.tape.parameter({.name = n + ".weight",
                                                                   .out = out,
@@ -364,7 +368,7 @@ Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in
   const std::int64_t parts = layer.overlaps && reduce && c.local_rows % kScatterPieces == 0 ? kScatterPieces : 1;
   for (std::int64_t i = 0; i < parts; ++i) {
     product(layer, name, piece_of(forward, i, parts, Gemm::Rows::runs), reads, y, w, -1);
-    if (adapter) adapt(layer, *adapter, given.rows, y);  // in one part: adapters do not run in pieces
+    if (adapter) adapt(layer, *adapter, given.rows, y);  // the adapter (LoRA) is not cut into pieces; `parts` is 1 here
     if (sp)
       tensor_collective(layer, name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c.width, i, parts);
   }

@@ -14,11 +14,12 @@ struct ColumnWeight {
   Cut cut = Cut::rows;
   bool bias = false;
   std::int64_t kv_rows = 0;
-  bool wide = false;                        // 16 bits where other products have 8
-  Dimension over = Dimension::tensor;       // group whose ranks have the other columns
-  bool input_gradient = true;               // false: another op computes the input gradient, or none does
-  std::vector<std::int64_t> sections = {};  // as in LocalParameter
-  std::int64_t rows = 0;                    // replicated(): number of rows; 0: the rank's local rows
+  bool wide = false;                   // whether products stay in 16 bits although other products have 8
+  Dimension over = Dimension::tensor;  // the group of ranks over which the weight is cut
+  // whether the layer's backward computes the input gradient; if not, another op computes it, or none is needed
+  bool input_gradient = true;
+  std::vector<std::int64_t> sections = {};  // sections of the weight's rows, as LocalParameter::sections
+  std::int64_t rows = 0;                    // rows of x, for replicated() only; 0: the rank's local rows
 };
 
 // Buffers of a product's fp8 input. rows: the input cast with its scale. columns: the same input transposed, if a
@@ -33,9 +34,9 @@ struct CastSlots {
 void tensor_collective(LayerTape& layer, const std::string& name, CollectiveKind kind, Id from, Id to,
                        std::int64_t columns, Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
 CastSlots to_fp8(LayerTape& layer, const std::string& name, Id x, std::int64_t elements, bool transpose);
-// Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that they
-// need. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4 are
-// dequantised before each use.
+// Returns the buffers that a product reads besides its weight parameter, and records casts of the weight that the
+// product needs. Gathered weights are cast to fp8 before each use, other weights once a step (emit.cpp). Weights in NF4
+// are dequantised before each use.
 std::vector<Id> with_weight(LayerTape& layer, const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
 // Records y = x W^T, tile by tile if the weight is cut into tiles.
 void product(LayerTape& layer, const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
@@ -54,7 +55,8 @@ Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t
 // Records y = x W^T on this rank's local rows, with the uncut W on every rank and no communication.
 Id replicated(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
               const ColumnWeight& weight);
-// Records an all-gather of the tensor ranks' local rows; backward sums the gradients that the ranks' heads contribute.
+// Records an all-gather of the local rows of all tensor ranks; backward sums the gradients that each rank's heads
+// contribute to these rows.
 Id gather_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t columns);
 // Records y = x W^T with W cut by its inputs (row parallelism of Megatron). y is a partial sum, which is reduced over
 // the tensor group if `reduce`. casts_again: if products read 8-bit operands, backward casts x again.

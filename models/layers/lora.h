@@ -9,16 +9,16 @@
 
 namespace orrery {
 
-// Low-rank adapters beside linear layers (LoRA): y += (x A^T) B^T. Neither forward nor backward needs a transfer of its
-// own over the tensor group. Beside a weight cut by columns of the model's matrix every rank has all of A, and dx = dh
-// A is a part of the sum that the layer reduces anyway. Beside a weight cut by rows every rank has all of B, and y is a
-// part of such a sum. A matrix that all ranks have gets a part of its gradient on each rank; these parts are summed
-// together with those of the norms.
+// Low-rank adapters beside linear layers (LoRA): y += (x A^T) B^T. An adapter needs no collective of its own over the
+// tensor group. Beside a column-parallel weight every rank has all of A, and the adapter's dx = dh A is added to a
+// partial sum that the layer reduces anyway. Beside a row-parallel weight every rank has all of B, and the adapter's y
+// is added to such a partial sum. For the matrix that every rank has, each rank computes a part of the gradient; these
+// parts are summed over the tensor group together with the gradients of norms.
 struct Adapter {
   std::string name;
-  std::int64_t rows = 0, in = 0, out = 0, rank = 0;  // rows and columns on this rank; the adapter's rank
-  std::int32_t a = -1, b = -1;                       // parameter indices of A and B
-  Id hidden{};                                       // x A^T
+  std::int64_t rows = 0, in = 0, out = 0, rank = 0;  // sizes of the adapted weight on this rank; rank: the adapter's
+  std::int32_t a = -1, b = -1;                       // indices of the parameters A and B in the block
+  Id hidden{};                                       // buffer of the intermediate result x A^T
 };
 
 // Adds the two weights of the adapter of the linear layer whose weight has this name; returns none if the layer has no

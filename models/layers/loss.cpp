@@ -1,4 +1,4 @@
-// The loss of a block's logits: computed on the logits cast to fp32, or on the logits in the data type of activations.
+// This file records the cross-entropy loss, either on logits cast to fp32 or on logits in the data type of activations.
 #include "models/layers/loss.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ static void narrow_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id
 static void wide_cross_entropy(LayerTape& layer, const CrossEntropy& whole, Id logits, const LossRows& of) {
   const BlockContext& c = layer.context;
   const std::int64_t elements = whole.rows * whole.columns;
-  const Id wide = layer.tape.slot("fp32 logits", elements * 4);  // the fp32 logits become the softmax in place
+  const Id wide = layer.tape.slot("fp32 logits", elements * 4);  // fp32 logits; the softmax overwrites them
   layer.tape.emit("logits to fp32", Cast{elements, c.width, 4}, {.reads = {logits}, .writes = {wide}});
   layer.tape.emit("loss maximum", part_of(whole, CrossEntropy::Part::maximum),
                   {.reads = {wide}, .writes = {of.maxima}});

@@ -33,7 +33,8 @@ std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t s
   return units;
 }
 
-// Number of elements of a contiguous range of a chunk, and the group of ranks over which the range is cut.
+// A contiguous range of a chunk's flat buffers that a collective moves: its number of elements, and the group of ranks
+// over which the range is cut.
 struct MovedRun {
   std::int64_t elements = 0;
   Dimension group = Dimension::data;
@@ -64,7 +65,7 @@ class Cutter {
     const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(rank_));
     add(first, elements, unit, at - members.begin(), static_cast<std::int64_t>(members.size()));
   }
-  // Adds this server's range of the buckets that workers push.
+  // Adds the range of the buckets of gradients that this parameter server receives from workers and updates.
   void add_served(std::int64_t first, std::int64_t elements) {
     add(first, elements, kNone, (rank_ - plan_.workers()) % plan_.ranges(), plan_.ranges());
   }
@@ -87,8 +88,8 @@ class Cutter {
   std::int64_t rank_, shard_ = 0;
 };
 
-// A section of a weight's rows that a rank holds, with its position in the uncut weight: the rows of q, k or v (cut by
-// heads), of gate or up (each a half of the matrix), or a section from LocalParameter::sections.
+// A section of a weight's rows that one rank holds, with its position in the uncut weight: the rows of q, k or v (cut
+// by heads), of the gate or up projection (each a half of the matrix), or a section from LocalParameter::sections.
 struct Section {
   std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
 };
@@ -106,7 +107,7 @@ std::vector<Section> sections_of(const Model& m, const LocalParameter& p, std::i
   const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / ranks);
   const std::int64_t kv_first = rank * m.kv_heads / ranks * d;
   const Section queries = {q, m.heads * d, rank * q}, kv = {kv_heads * d, m.kv_heads * d, kv_first};
-  if (m.attention_gate) return {queries, queries, kv, kv};  // the gate of attention's output is cut as queries are
+  if (m.attention_gate) return {queries, queries, kv, kv};  // the gate is cut over ranks as the queries are
   return {queries, kv, kv};
 }
 
@@ -154,8 +155,8 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
     }
     return cutter.pieces;
   }
-  // The pieces follow from the all-gathers and not from the reductions, because some frameworks reduce a complete
-  // bucket on every rank.
+  // The pieces are derived from the all-gathers, not from the reductions, because some frameworks reduce a complete
+  // bucket on every rank instead of scattering it.
   std::int64_t next = 0;
   for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::all_gather)) {
     cutter.add_whole(next, first - next, kNone);

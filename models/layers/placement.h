@@ -12,7 +12,7 @@ namespace orrery {
 // A weight in a chunk's flat buffers.
 struct PlacedParameter {
   std::string name;        // "layer 3 attention.qkv.weight"; the same on every rank that holds the weight
-  LocalParameter local;    // shape on this rank
+  LocalParameter local;    // the weight's shape and cut on this rank
   std::int64_t first = 0;  // index of the weight's first element in the chunk's flat buffers
   bool copy = false;       // whether an earlier stage of the same replica holds the same weight (tied output)
 };
@@ -22,8 +22,8 @@ struct PlacedParameter {
 std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state, bool frozen = false);
 
 // A contiguous range of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i
-// of n owns its elements [i c, (i + 1) c) with c = ceil(elements / n), or fewer at the end of the run. In shards the
-// owned parts lie one after another, each padded to c elements.
+// of n owns the elements [i c, (i + 1) c) of the range with c = ceil(elements / n), or fewer at the end of the range.
+// In a rank's buffer of shards the parts that it owns lie one after another, each padded to c elements.
 struct Piece {
   std::int64_t first = 0, elements = 0;  // first element and number of elements of the range
   std::int64_t owned_first = 0, owned = 0;
@@ -31,7 +31,8 @@ struct Piece {
   std::uint32_t unit = kNone;  // id of the unit frame, if the piece is a part of a unit; kNone if the piece is a bucket
 };
 
-// Returns whether the ranks of a slot update weights: not DataParallel's replicas, nor a parameter server's workers.
+// Returns whether the ranks of this class update weights: replicas of torch's DataParallel and workers of a parameter
+// server do not.
 bool updates(const Plan& plan, const RankClass& slot);
 
 // Returns the pieces that a rank updates: units or buckets, in the order of the flat buffers. If nothing is sharded,
@@ -39,11 +40,12 @@ bool updates(const Plan& plan, const RankClass& slot);
 // another rank makes all updates.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// Returns the pieces that a rank owns of frozen weights which are gathered unit by unit, in the order of their buffer.
-// The list is empty if no frozen weights are gathered.
+// Returns the pieces of the frozen weights that a rank owns if frozen weights are gathered unit by unit, in the order
+// of the frozen weights' buffer. The list is empty if no frozen weights are gathered.
 std::vector<Piece> frozen_pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
-// Returns the state frames of a slot, in the order of its chunks.
+// Returns the state frames (buffers with a chunk's weights and optimizer states) of a class of ranks, in the order of
+// its chunks.
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
 
 // Returns the index, in the uncut weight, of row `index` of tensor rank `rank` of `ranks` (or of the column, for
@@ -52,15 +54,16 @@ std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
 std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64_t index, std::int64_t rank,
                          std::int64_t ranks);
 
-// The expert that a row belongs to, by its number among the rank's experts (whose matrices lie one after another), and
-// the row's index in that expert's matrix; 0 and the index itself for other weights.
+// The position of a row in the matrices of a rank's experts, which lie one after another: the expert's number among the
+// rank's experts, and the row's index in that expert's matrix. For other weights the expert is 0 and the row's index is
+// unchanged.
 struct ExpertRow {
-  LocalParameter one;  // one expert's part of the parameter
+  LocalParameter one;  // the part of the parameter that belongs to one expert
   std::int64_t expert = 0, row = 0;
 };
 ExpertRow expert_row(const LocalParameter& p, std::int64_t index);
 
-// Shape of the uncut weight.
+// The numbers of outputs and inputs of a weight before it is cut over ranks.
 struct UncutShape {
   std::int64_t out = 0, in = 0;
 };

@@ -5,9 +5,10 @@
 namespace orrery {
 namespace {
 
-// The sizes of the recurrence on one tensor rank, and its buffers.
+// A recurrence on one tensor rank: its sizes, its row in the table of recurrence rules, and the buffer of its
+// projection.
 struct Recurring {
-  Recurrence own;  // sizes of this rank
+  Recurrence own;  // the recurrence's sizes on this tensor rank
   const RecurrenceRow& row;
   Id projection{};
 };

@@ -4,19 +4,20 @@
 
 namespace orrery {
 
-// Queries, keys and weights of an index, all rows on every tensor rank. keys_of_sample: number of keys of one sample.
+// Queries, keys and weights of the index, a small attention that chooses the tokens to attend to; each buffer has all
+// rows on every tensor rank. keys_of_sample: number of keys of one sample.
 struct Index {
   Id queries, keys, weights;
   std::int64_t keys_of_sample;
 };
 
-// Records the index's choice and returns the numbers of the chosen tokens (rows, top_k). Backward holds the index
-// against attention's probabilities of those tokens (`target`, summed over the heads of all tensor ranks).
+// Records the index's choice and returns the numbers of the chosen tokens (rows, top_k). Backward trains the index to
+// match attention's probabilities of those tokens (`target`, summed over the heads of all tensor ranks).
 Id chosen_tokens(LayerTape& layer, const Index& index, Id target);
 
 // Records latent attention to the tokens that an index chooses (DeepSeek-V3.2, arXiv 2512.02556, section 2.1), from the
-// normed input to the values of this rank's heads (rows, heads * v_head_dim). All heads share one latent key a token
-// (the paper's MQA mode): the projections of keys and of values are applied to queries and to results instead.
+// normed input to the output of this rank's heads (rows, heads * v_head_dim). All heads share one latent key for each
+// token (the paper's MQA mode): the up projections of keys and values are applied to queries and to results instead.
 Id sparse_latent_attention(LayerTape& layer, Id x);
 
 }  // namespace orrery

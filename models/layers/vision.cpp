@@ -18,11 +18,11 @@ VisionContext::VisionContext(const BlockContext& text)
   projected.rows = projected.local_rows = projected.batch * projected.sequence;
 }
 
-// Records the copy of the pixels to the device; a patch's numbers have the width of activations.
+// Records the copy of the images' pixels from the host to the device; a pixel's values have the width of activations.
 static Id loaded_pixels(LayerTape& b, const BlockContext& c) {
   const Bytes bytes = c.rows * c.spec.model.vision->patches.pixels() * c.width;
   const Id pixels = b.tape.slot("pixels", bytes);
-  constexpr Bytes kToken = 8;  // bytes of a row of Load
+  constexpr Bytes kToken = 8;  // bytes of a token id, in which the op Load counts
   b.tape.emit("pixels", Load{bytes / kToken, false}, {.writes = {pixels}});
   return pixels;
 }
@@ -38,7 +38,7 @@ Block patches_block(const VisionContext& context, std::vector<Op>& ops) {
   return b.tape.finish(v.patches.positions > 0 ? add_learned_positions(b, x, v.patches.positions) : x, ops);
 }
 
-// Records the addition of a bias after the sum over tensor ranks.
+// Records the addition of a bias to the result of a row-parallel product, after the sum over tensor ranks.
 static Id add_bias(LayerTape& b, const std::string& name, Id x, std::int64_t columns, const std::string& parameter) {
   const BlockContext& c = b.context;
   const std::int32_t bias = b.tape.parameter(parameter, columns, 1, Cut::none);
@@ -82,7 +82,8 @@ static Id sum_of(LayerTape& b, Id first, Id second, std::int64_t columns) {
   return y;
 }
 
-// Records one projector. The first one has its norm before patches are joined, the others after it (Qwen3-VL).
+// Records one projector (an MLP from the vision encoder's hidden states to the text model's). The first projector norms
+// patches before they are joined, the others after it (Qwen3-VL).
 static Id projector(LayerTape& b, const VisionContext& context, std::int64_t number, std::int64_t text_hidden) {
   const BlockContext& c = context.projected;
   const VisionEncoder& v = *c.spec.model.vision;
@@ -109,7 +110,8 @@ Block projector_block(const VisionContext& context, std::int64_t text_hidden, st
   return b.tape.finish(sum, ops);
 }
 
-// Keeps this rank's rows of x, which every tensor rank has whole; backward gathers the gradient of all rows.
+// Records the selection of this rank's rows of x, all rows of which are on every tensor rank; backward gathers the
+// gradient of all rows.
 static Id kept_rows(LayerTape& b, Id x) {
   const BlockContext& c = b.context;
   if (!c.sequence_parallel) return x;

@@ -17,9 +17,9 @@
 namespace orrery {
 namespace {
 
-// Buffers of a stage's part of the output layer.
+// Buffers of one pipeline stage's part of the output layer: the logits and loss of its rows of the vocabulary.
 struct LogitsPart {
-  std::int32_t table = 0;  // index of the table, the block's first weight
+  std::int32_t table = 0;  // index of the embedding or output matrix, the block's first weight
   Id logits = 0, labels = 0;
   Id wide = 0;  // buffer that holds first the fp32 logits, then their exponentials, then the logits' gradient
   // maxima: of each row's logits over all stages. factors: first each row's maximum on this stage alone, then the
@@ -179,7 +179,8 @@ static Collective between_stages(const BlockContext& c, CollectiveKind kind) {
           .root = c.shared.root};
 }
 
-// If the rank is not the root of the sum, the sum may write its result into the rank's own buffer.
+// Builds the block that sums the token embeddings over stages. On ranks that are not the root, the sum may overwrite
+// the rank's own contribution.
 Block embedding_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "embedding exchange", BlockRole::exchange);
   const Bytes bytes = c.local_rows * c.hidden * c.width;
@@ -236,8 +237,8 @@ Block hidden_state_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(y, ops);
 }
 
-// The buffer of the hidden states' gradient is allocated by its first writer. With one barrier this writer runs before
-// backward.
+// Builds the block of one stage's part of the logits and loss. The buffer of the hidden states' gradient is allocated
+// by the op that writes it first; with one barrier, this op runs before backward.
 Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "output", BlockRole::output);
   b.tape.input(c.local_rows * c.hidden * c.width);

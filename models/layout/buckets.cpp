@@ -7,7 +7,8 @@
 
 namespace orrery {
 
-// Returns whether a bucket must end `at` elements after the base of the entry's unit.
+// Returns whether a gradient bucket must end at the element that lies `at` elements after the start of the unit of this
+// block.
 static bool is_bound(const Draft& draft, const Entry& entry, std::int64_t at) {
   const Regions& regions = draft.layout.regions.at(entry.unit);
   if (!draft.facts.unit_gradients)
@@ -26,7 +27,7 @@ void make_buckets(Draft& draft, Chunk& chunk) {
   const double elements =
       draft.facts.spec.strategy.bucket_MiB * 1048576.0 / static_cast<double>(draft.facts.gradient_width);
   const bool first = chunk.place >= 0 && chunk.place % schedule.virtual_stages() == 0 &&
-                     // the chunk is the first virtual stage of a copy of the model
+                     // whether the chunk is the first virtual stage of a copy of the model
                      chunk.place / schedule.virtual_stages() < schedule.copies;
   const bool whole = draft.facts.spec.software.communication.buckets_on_first_chunk && !first;
   const std::int64_t limit = whole ? 0 : std::max<std::int64_t>(1, static_cast<std::int64_t>(elements));

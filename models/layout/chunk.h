@@ -12,9 +12,10 @@ namespace orrery {
 struct Entry {
   std::uint32_t block = 0;
   std::int32_t layer = -1;
-  std::uint32_t unit = kNone;    // id of the unit frame; a tied output on the embedding's stage has the embedding's
-  std::int64_t base = 0;         // number of elements before this block's weights in the chunk's flat buffers
-  std::int64_t frozen_base = 0;  // number of elements before its frozen weights in the chunk's buffer of these
+  // id of the unit frame; a tied output on the same stage as the embedding has the embedding's unit
+  std::uint32_t unit = kNone;
+  std::int64_t base = 0;         // index of the first element of this block's weights in the chunk's flat buffers
+  std::int64_t frozen_base = 0;  // index of the first element of its frozen weights in their buffer
   bool owns = true;              // whether the block's weights are its own, not another entry's (tied embedding)
   bool transfer = false;         // whether the block sends or receives at a stage's boundary
 };
@@ -33,7 +34,7 @@ struct Bucket {
 // A contiguous piece of a unit's weights that is sharded by itself over the n ranks of a group: each rank owns one n-th
 // of the piece.
 struct Region {
-  std::int64_t first = 0, elements = 0;  // `first` counts from the first element of the unit
+  std::int64_t first = 0, elements = 0;  // `first`: index of the first element, counted within the unit
   Dimension group = Dimension::data;
 };
 using Regions = std::vector<Region>;
@@ -41,22 +42,23 @@ using Regions = std::vector<Region>;
 // The numbers of weight elements of a chunk, by how ranks hold them.
 struct WeightCounts {
   std::int64_t all = 0;                       // elements that the chunk owns and trains
-  std::int64_t own = 0;                       // elements whose optimizer states one rank keeps
-  std::map<Dimension, std::int64_t> partial;  // elements whose gradients each group sums
+  std::int64_t own = 0;                       // elements of trained weights whose optimizer states one rank keeps
+  std::map<Dimension, std::int64_t> partial;  // elements whose gradients are summed over each group in a replica
   std::int64_t kv = 0;                        // elements whose gradients the ranks with the same key/value heads sum
   std::int64_t matrices = 0;                  // elements of `all` in layers' matrices, which Muon orthogonalizes
   std::int64_t sums = 0;  // numbers of rows and columns of all matrices, and of elements of vectors (Adafactor)
   // Returns the elements of `own` in layers' matrices; their share is taken to be the same as in `all`.
   std::int64_t own_matrices() const { return all == 0 ? 0 : own * matrices / all; }
-  Bytes frozen = 0;  // bytes of the frozen weights; frozen_own: of this rank's shards of them
+  // bytes of the frozen weights; frozen_own: bytes of this rank's shards of the frozen weights
+  Bytes frozen = 0;
   Bytes frozen_own = 0;
 };
 
 // A chunk is the part of a model (blocks, weights, buffers) that one pipeline stage runs as one virtual stage.
 struct Chunk {
   std::int32_t number = 0;  // index of the chunk on its stage, as in Action::chunk
-  // number of the virtual stage, counted through all copies of the model; a chunk of a shared vocabulary has -1 or the
-  // number after the last
+  // index of the virtual stage, counted through all copies of the model; if stages share the vocabulary, the chunk of
+  // the token lookups has index -1 and that of the logits the index after the last
   std::int32_t place = 0;
   std::int32_t first_micro_batch = 0;  // first micro-batch whose forward runs through the chunk
   std::int32_t last_micro_batch = 0;   // last micro-batch whose backward runs through the chunk

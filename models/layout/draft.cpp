@@ -17,7 +17,8 @@ PlanFacts::PlanFacts(const Spec& s)
       reduces_each_time(orrery::reduces_each_time(s, row)),
       averaging(orrery::averaging(s, row)),
       half(s.strategy.precision == Precision::fp16),
-      // Without clipping and without a loss scale, an update does not depend on other stages.
+      // Validation in the next step is needed only with clipping or a loss scale: otherwise an update does not depend
+      // on other stages.
       validates(s.software.communication.post_update_validation && s.strategy.pipeline > 1 &&
                 (s.strategy.clip > 0 || half)) {}
 

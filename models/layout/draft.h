@@ -24,7 +24,7 @@ struct PlanFacts {
   const Spec& spec;
   const ShardingRow& row;
   Bytes gradient_width = 4;
-  // how gradients are kept and reduced: the functions of the same names in gradients.h
+  // how gradients are kept and reduced; each value is that of the function with the same name in gradients.h
   bool unit_gradients = false, fresh_gradients = false, reduces_each_time = false;
   Averaging averaging = Averaging::none;
   bool half = false;       // whether the model computes in fp16, with a loss scale
@@ -34,19 +34,20 @@ struct PlanFacts {
   bool host_gradients() const { return spec.strategy.offload.gradients != MemoryTier::device; }
   bool host_update() const { return spec.strategy.offload.optimizer != MemoryTier::device; }
   bool delayed() const { return host_update() && spec.strategy.offload.delayed_update; }
-  // Returns whether, in fp16 training, infinite gradients are detected by the gradient norm, which is then infinite
-  // too. This is so if no other op reads all gradients, or if the update is delayed, because its loss scale must be
-  // known before the next step begins.
+  // Returns whether, in fp16 training, infinite gradients are detected by the gradient norm, which is infinite if any
+  // gradient is. This is so if no other op reads all gradients, or if the update is delayed, because the loss scale
+  // must be known before the next step begins.
   bool norm_tells_infinity() const;
-  // Returns whether weights are gathered and reduced by other units than single layers.
+  // Returns whether the weights that are gathered and reduced together are others than those of single layers.
   bool joins_units() const { return row.shards_parameters && !spec.strategy.units.by_layer(); }
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
-  // Returns whether two parts of the model use the embedding table: a tied output, or further predictions.
+  // Returns whether the embedding table is used in two parts of the model: by the embedding, and by a tied output or by
+  // multi-token prediction.
   bool table_has_two_uses() const { return spec.model.tied_embeddings || spec.model.mtp_layers > 0; }
 };
 
-// A kind of ranks, of which each pipeline stage has some if its ranks do different work: because of expert load, part
-// of the sequence, or role (Duty).
+// A kind of ranks. The ranks of a pipeline stage are of several kinds if they do different work: because of expert
+// load, part of the sequence, or role (Duty).
 struct RankKind {
   std::string name = "";
   ExpertLoad load = ExpertLoad::busiest;
@@ -54,12 +55,12 @@ struct RankKind {
   Duty duty = Duty::worker;
 };
 
-// The ranks whose slot is being built: one class (rank_kind) of the ranks of one replica of a stage.
+// The position in the plan of the ranks that are being laid out: one class of ranks of one replica of a pipeline stage.
 struct SlotPlace {
   std::uint32_t slot = 0;
   int rank_kind = 0;
   std::int64_t stage = 0;
-  std::int64_t replica = 0;     // index of the replica among the replicas of its stage
+  std::int64_t replica = 0;     // index of this replica among the replicas of its stage
   std::int64_t first_rank = 0;  // global number of this replica's first rank; 0 without strategy.stage_replicas
 };
 
@@ -79,13 +80,13 @@ struct Draft {
 
   PlanFacts facts;
   BlockContext context;
-  std::unique_ptr<const VisionContext> vision;  // set if samples have images
+  std::unique_ptr<const VisionContext> vision;  // the sizes of the vision encoder; null if samples have no images
   Schedule schedule;
   TransferOrder transfer_order;
   // number of layers of each virtual stage, and number of its first layer
   std::vector<std::int64_t> layers_of, first_layer;
   Plan plan;
-  // ids of blocks that several frames share; the key is a text of the properties in which blocks differ
+  // ids of blocks that several frames share; the key is a text that lists all properties in which blocks differ
   std::map<std::string, std::uint32_t> blocks;
   std::vector<RankKind> kinds;
   SlotPlace at;
@@ -93,7 +94,8 @@ struct Draft {
 
   bool asynchronous() const { return plan.steps > 1; }
   bool at_last_stage() const { return at.stage + 1 == facts.spec.strategy.pipeline; }
-  // Returns the index of the rank among the ranks that hold different rows of a micro-batch.
+  // Returns the index of this class's rank among the ranks that hold different rows of a micro-batch; 0 if all ranks
+  // hold the same rows.
   std::int64_t row_part() const { return facts.spec.strategy.row_parts() > 1 ? at.rank_kind : 0; }
   bool updates() const;  // whether the ranks of the slot update the weights
 
@@ -110,8 +112,8 @@ struct Draft {
   // Returns the chunk whose embedding table other chunks of the stage may use. (In a bidirectional schedule the last
   // stage of one copy of the model is the first stage of the other.)
   const Chunk& table_chunk() const;
-  // Returns the chunks in the order of the model. The ranks of all copies of a virtual stage reduce its gradients in
-  // one collective, so all ranks must visit their chunks in this order.
+  // Returns the chunks of the stage in the order of the model's layers. The ranks of all copies of a virtual stage
+  // reduce its gradients in one collective, so all ranks must visit their chunks in this order.
   std::vector<Chunk*> in_model_order();
 
   std::uint32_t add_frame(std::uint32_t block);

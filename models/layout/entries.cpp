@@ -12,9 +12,9 @@ static std::uint32_t shared_block(Draft& draft, const std::string& key,
                      [&] { return make(draft.context, draft.plan.ops); });
 }
 
-// Returns the id of a layer's block. Equal layers share a block; layers may differ in their kind, in their rows, in
-// their attention window, in whether they are recomputed, in whether their activations go to the host, in whether they
-// have experts, in whether a table names the experts of tokens, and in how the experts are loaded.
+// Returns the id of a layer's block. Layers with the same ops share a block. Layers differ if their kind, their rows,
+// their attention window or the load of their experts differs, or if only some of them are recomputed, offload
+// activations to the host, have experts, or have experts that a fixed table assigns to tokens.
 static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64_t index_in_stage) {
   const Spec& spec = draft.facts.spec;
   const BlockContext& context = draft.context;
@@ -36,8 +36,8 @@ static std::uint32_t layer_block_of(Draft& draft, std::int64_t layer, std::int64
   return draft.block(key, [&] { return layer_block(context, layer, recompute, draft.plan.ops, offload); });
 }
 
-// Returns the ids of the blocks of the vision encoder, from the first; none if samples have no images. Its layers run
-// again in backward if all layers of the model do.
+// Returns the ids of the blocks of the vision encoder, from the first; none if samples have no images. The encoder's
+// layers are recomputed in backward if all layers of the text model are.
 static std::vector<std::uint32_t> vision_blocks(Draft& draft) {
   if (!draft.vision) return {};
   const VisionContext& vision = *draft.vision;
@@ -81,7 +81,7 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
     add(shared_block(draft, fmt::format("embedding {}", static_cast<int>(context.duty)), embedding_block), -1, false);
   } else if (virtual_stage > 0)
     cross(place - 1, "receive", receive_block, draft.first_layer[virtual_stage]);
-  std::int64_t before = 0;  // number of layers in this stage's earlier chunks, which recompute_layers counts too
+  std::int64_t before = 0;  // layers in earlier chunks of this stage, which recompute_layers counts too
   for (std::int64_t k = 0; k < virtual_stage; ++k) {
     if (schedule.stage_of[place - virtual_stage + k] == schedule.stage_of[place]) before += draft.layers_of[k];
   }

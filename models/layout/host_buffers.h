@@ -7,16 +7,16 @@
 
 namespace orrery {
 
-// Adds to a unit's block the buffers that its weights and gradients pass through between device and host. shard: number
-// of elements of this rank's shard.
+// Adds to the block of a unit the buffers through which the unit's weights and gradients pass between device and host.
+// shard: number of elements of this rank's shard.
 void add_staging(const Draft& draft, Block& unit, std::int64_t shard);
 // Sets the memory tier of each state buffer of a chunk, and adds the host's gradients. own: number of elements whose
 // optimizer states the rank keeps.
 void place_on_host(const Draft& draft, Block& state, std::int64_t own);
-// Adds the host buffers (tiles) that an update passes through. Two tiles of updated weights are in use at a time
-// (DeepSpeed's CPU Adam: _doubled_buffer); with an optimizer on disks there are three tiles, of which one is fetched,
-// one updated and one stored. With a delayed update there is a tile for every piece of the states, because all updated
-// weights wait until the step has ended.
+// Adds the host buffers (tiles) in which an optimizer on the host updates pieces of the states. Two tiles of updated
+// weights are in use at a time (DeepSpeed's CPU Adam: _doubled_buffer); with an optimizer on disks there are three
+// tiles: one is read from disk, one updated and one written back. With a delayed update there is a tile for every piece
+// of the states, because all updated weights wait until the step has ended.
 void add_tiles(Draft& draft, Chunk& chunk);
 
 }  // namespace orrery

@@ -16,7 +16,7 @@
 namespace orrery {
 
 // Returns the id of the last frame of the virtual stage before a chunk, if that virtual stage is on the same pipeline
-// stage, so that no transfer lies between; else kNone.
+// stage, so that activations pass between the two without a transfer; else kNone.
 static std::uint32_t handed_over(const Draft& draft, const Chunk& chunk, std::int32_t micro_batch) {
   const Schedule& schedule = draft.schedule;
   const std::int32_t k = chunk.place;
@@ -72,7 +72,8 @@ static void make_frames(Draft& draft, Chunk& chunk) {
   }
 }
 
-// Fills in the name, the number and the representative of the ranks of the class that is being laid out.
+// Fills in the name of the class of ranks that is being laid out, the number of its ranks, and the rank that represents
+// the class.
 static void find_ranks(const Draft& draft, RankClass& slot) {
   const Plan& plan = draft.plan;
   const std::vector<Coordinates> at = coordinates(draft.facts.spec.strategy);

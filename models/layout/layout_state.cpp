@@ -13,7 +13,8 @@ namespace orrery {
 static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   const Spec& spec = draft.facts.spec;
   const Optimizer& o = spec.strategy.optimizer;
-  // Only ranks with shards keep all master weights; servers keep the master weights of their own ranges.
+  // Frameworks with whole_master keep all master weights on each rank if optimizer states are sharded; parameter
+  // servers keep only the master weights of their own ranges.
   const bool whole = block.buffers[kMaster].bytes > 0 && draft.facts.row.shards_optimizer &&
                      spec.software.communication.whole_master == spec.strategy.precision;
   block.buffers[kOthersMaster] = {"others' master weights",
@@ -53,9 +54,9 @@ struct MomentBytes {
 
 }  // namespace
 
-// Returns the bytes of the optimizer moments of a rank's own weights. Muon keeps a second moment of those weights alone
-// that it leaves to AdamW; Adafactor keeps sums of the squares of rows and columns, and the squares of vectors'
-// elements whole.
+// Returns the bytes of the optimizer moments of a rank's own weights. Muon keeps a second moment only for the weights
+// that it leaves to AdamW; Adafactor keeps the sums of squares of each row and column of a matrix, and the square of
+// every element of a vector.
 static MomentBytes moment_bytes(const Optimizer& o, const WeightCounts& weights) {
   const auto bytes = [&](std::int64_t n) {
     return n * o.moment_bytes + (o.eight_bit ? 4 * ceil_div(n, kMomentBlock) : 0);
@@ -78,7 +79,7 @@ static std::int64_t largest_matrices(const Draft& draft, const Chunk& chunk) {
   return most;
 }
 
-// Returns the bytes of the cache of keys and values of a chunk's layers, once all tokens are generated.
+// Returns the bytes of the key/value cache of a chunk's layers after the last token was generated.
 static Bytes cache_of(const Spec& spec, const Chunk& chunk) {
   if (!spec.generation) return 0;
   const Generation& g = *spec.generation;
@@ -105,11 +106,11 @@ Block state_block(const Draft& draft, const Chunk& chunk) {
   block.role = BlockRole::state;
   block.buffers.resize(kStateSlots);
   std::int64_t eight_bit = 0;
-  // A model that generates has its 8-bit weights in place of wide ones (kFrozen).
+  // In text generation, 8-bit weights replace the 16-bit weights (kFrozen), so no 8-bit copies are counted here.
   for (const Entry& e : chunk.entries)
     eight_bit += spec.generation ? 0 : eight_bit_elements(spec, draft.plan.blocks[e.block]);
   // Frameworks that gather 8-bit matrices keep these matrices (plain and transposed) as their only parameters, without
-  // 16-bit ones.
+  // copies in 16 bits.
   const bool alone = spec.software.communication.gathers_eight_bit;
   const std::int64_t wide = alone ? whole - eight_bit : whole;
   block.buffers[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};

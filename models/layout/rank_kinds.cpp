@@ -36,7 +36,7 @@ void add_servers(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) {
     GroupTable& table = plan.dimensions[d];
     const auto own = static_cast<std::int32_t>(table.groups.size());
-    // the servers form one group of dimension `model`, in which they sum the gradient norm
+    // The parameter servers form one group of dimension `model`, in which they sum the gradient norm.
     const bool together = static_cast<Dimension>(d) == Dimension::model;
     for (std::int64_t r = workers; r < plan.ranks; ++r) {
       const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0
@@ -62,8 +62,8 @@ static void meet_everywhere(Draft& draft) {
   for (std::size_t d = 0; d < kDimensions; ++d) draft.plan.meeting.push_back(static_cast<Dimension>(d));
 }
 
-// Returns whether each group has ranks of several classes. If only some groups do, ranks of one class would wait for
-// different classes, so the plan treats the groups as groups of one class.
+// Returns whether each group of ranks contains ranks of several classes. If only some groups do, ranks of one class
+// would wait for different classes, so the plan then treats each group as if all its ranks were of one class.
 static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16_t>& class_of) {
   for (const auto& group : table.groups) {
     const auto differs = [&](std::int32_t r) { return class_of[r] != class_of[group.front()]; };
@@ -72,9 +72,9 @@ static bool all_are_mixed(const GroupTable& table, const std::vector<std::uint16
   return true;
 }
 
-// A comparison of the values of one coordinate of ranks, such as the data rank number. For each value, `first` is the
-// first value at which ranks with the same other coordinates have the same slowdowns, and `lags` says whether any rank
-// with this value is slow.
+// A comparison of the ranks by one of their coordinates, such as the data-parallel index. For each value of the
+// coordinate, `first` is the smallest value whose ranks have the same slowdowns at all other coordinates, and `lags`
+// says whether any rank with this value is slow.
 struct Alike {
   std::vector<std::int64_t> first;
   std::vector<bool> lags;
@@ -119,8 +119,8 @@ static Alike alike(const std::vector<Coordinates>& at, const std::vector<Lag>& f
   return result;
 }
 
-// Returns the part of a class's name that a coordinate gives: ", replica 3", ", replica 3 and 2 alike", ", other
-// replicas"; empty if all values of the coordinate are equal.
+// Returns the part of a class's name that comes from one coordinate: ", replica 3", ", replica 3 and 2 alike", ", other
+// replicas"; empty if the ranks are alike for all values of the coordinate.
 static std::string class_name(std::string_view what, std::string_view others, const Alike& all, std::int64_t value) {
   const auto at = static_cast<std::size_t>(value);
   const auto same = std::count(all.first.begin(), all.first.end(), all.first[at]);
@@ -135,10 +135,10 @@ static void keep_apart(Alike& all) {
   all.lags.assign(all.lags.size(), true);
 }
 
-// Puts replicas into one class if their ranks at the same positions have the same slowdowns, and likewise positions in
-// a tensor group and in a context group. Positions stay separate classes if some groups of the plan have only a part of
-// a tensor or context group (grids, ranks with the same key/value heads, rings of Ulysses groups). So the groups of a
-// class's first rank contain the first ranks of the other classes.
+// Puts replicas into one class if their ranks at the same positions have the same slowdowns. Positions in a tensor
+// group, and those in a context group, are put into one class by the same rule. Positions stay separate classes if some
+// groups of the plan have only a part of a tensor or context group (grids, ranks with the same key/value heads, rings
+// of Ulysses groups). So the groups of a class's first rank contain the first ranks of the other classes.
 static void tell_ranks_apart(Draft& draft, const std::vector<double>& slow, bool master) {
   Plan& plan = draft.plan;
   const Strategy& s = draft.facts.spec.strategy;
@@ -200,7 +200,7 @@ void tell_kinds_apart(Draft& draft) {
     for (std::int64_t block = 0; block < spec.strategy.context_ring; ++block)
       draft.kinds.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
   }
-  // Each tensor rank sends its slices to different ranks, so each tensor rank is a class.
+  // Each tensor rank sends its rows to different ranks of the next stage, so each tensor rank is a class.
   if (spec.strategy.row_parts() > 1) {
     for (const Coordinates& c : coordinates(spec.strategy))
       plan.kind_of_rank.push_back(static_cast<std::uint16_t>(c.tensor));

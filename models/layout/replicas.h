@@ -8,15 +8,15 @@
 
 namespace orrery {
 
-// Selects a replica of a stage: blocks and groups built from now on are those of its ranks.
+// Selects one replica of a stage: blocks and groups that are built from now on belong to its ranks.
 void enter(Draft& draft, std::int64_t stage, std::int64_t replica);
-// Returns the slices of rows that cross the boundary after a virtual stage, as seen from the stage that is being built:
-// one for every rank of the other stage that has some of this rank's rows, in the order of ranks. upstream: this stage
-// is before the boundary. The ranks of a stage hold equal runs of a micro-batch's rows, ordered by replica, and within
-// a replica by tensor rank if sequences are cut over the tensor ranks.
+// Returns the slices of a micro-batch's rows that cross the boundary after a virtual stage, as seen from the stage that
+// is being built: one slice for every rank of the other stage that has some of this rank's rows, in the order of ranks.
+// upstream: this stage is before the boundary. The ranks of a stage hold equal contiguous ranges of a micro-batch's
+// rows, ordered by replica, and within a replica by tensor rank if sequences are cut over the tensor ranks.
 std::vector<Slice> slices_over(const Draft& draft, std::size_t boundary, bool upstream);
 // Returns whether this stage and a stage with a different number of ranks both hold the embedding table. All ranks of
-// both stages then reduce the table's gradient together, once a step, and shard its states.
+// both stages then reduce the table's gradient together, once a step, and shard the table's optimizer states.
 bool shares_table_unlike(const Draft& draft);
 
 }  // namespace orrery

@@ -29,7 +29,8 @@ static Regions regions_of(const Draft& draft, const Block& block) {
   Regions regions;
   const bool alone = cut_alike(draft, block);
   for (const LocalParameter& p : block.parameters) {
-    if (p.frozen || (draft.facts.row.shards_parameters && p.tile > 0)) continue;  // a tile is a unit of its own
+    // A tile of a weight is a unit of its own, so its elements are not in the regions of the block's unit.
+    if (p.frozen || (draft.facts.row.shards_parameters && p.tile > 0)) continue;
     const bool behind_table = alone && &p == &block.parameters[1];
     if (regions.empty() || behind_table || regions.back().group != copies_of(draft, p))
       regions.push_back({p.offset, 0, copies_of(draft, p)});
@@ -131,7 +132,7 @@ static Bytes frozen_bytes(const Draft& draft, const Block& block) {
 static void add_tile_units(Draft& draft, const Entry& entry) {
   Plan& plan = draft.plan;
   std::uint32_t before = entry.unit;
-  // `parameters` is a copy because adding units changes plan.blocks
+  // `parameters` must be a copy, because adding units appends to plan.blocks, which may move its elements.
   const std::vector<LocalParameter> parameters = plan.blocks[entry.block].parameters;
   for (const LocalParameter& p : parameters) {
     if (p.tile == 0) continue;

@@ -9,23 +9,23 @@ namespace orrery {
 // multi-token prediction) are in other regions.
 bool cut_alike(const Draft& draft, const Block& block);
 // Returns the dimension of the group of ranks that hold the same part of a weight; the weight's gradient is reduced
-// over the group, and its states are sharded over it.
+// over this group, and its optimizer states are sharded over it.
 Dimension copies_of(const Draft& draft, const LocalParameter& p);
 // Returns the number of elements whose optimizer states one rank keeps: shards of units if parameters are sharded, else
 // shards of buckets.
 std::int64_t own_elements(const Draft& draft, const Chunk& chunk);
-// Returns whether an entry (a block of multi-token prediction) reads the embedding table that the embedding on this
+// Returns whether a block of multi-token prediction reads the embedding table that the embedding block on the same
 // stage has gathered.
 bool lends_table(const Draft& draft, const Entry& entry);
-// Returns whether a unit is gathered into a separate buffer, from which it is copied to its weights. Tiles are gathered
-// directly into their tensors.
+// Returns whether a unit is gathered into a separate buffer, from which it is then copied to its weights. Tiles of
+// weights are gathered directly into their tensors.
 bool copies_out(const Draft& draft, const Regions& regions);
 // Returns whether a unit's gradients are joined in one buffer. FSDP1's flat parameter is split into weights: autograd
 // joins their gradients again (split_with_sizes_backward). FSDP2 copies the gradients into one buffer, ordered by rank
 // (_fsdp_collectives.py, foreach_reduce_scatter_copy_in), and in the same pass casts them to the data type of the
 // reduction.
 bool joins_gradients(const Draft& draft, const Regions& regions);
-// Gives each block's weights their offset in the chunk's flat buffers, and adds a unit frame for each block.
+// Assigns to each block's weights an offset in the chunk's flat buffers, and adds a unit frame for each block.
 void place_weights(Draft& draft, Chunk& chunk);
 
 }  // namespace orrery

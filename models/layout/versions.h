@@ -4,9 +4,10 @@
 
 namespace orrery {
 
-// Returns whether the schedule updates once a step (PipeDream-2BW), and not after every micro-batch.
+// Returns whether the schedule updates the weights once a step (PipeDream-2BW), and not after every micro-batch.
 bool updates_by_step(const Draft& draft);
-// Adds a frame for each further version of the weights; the first version is the state's own weights.
+// Adds a frame for each further version of the weights that is kept; the first version is the buffer in the chunk's own
+// states.
 void add_versions(Draft& draft, Chunk& chunk);
 // Returns the id of the frame that holds the weights after `updates` updates.
 std::uint32_t version(const Chunk& chunk, std::int64_t updates);

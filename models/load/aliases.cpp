@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// The suffixes of a model's name on the Hugging Face Hub that do not change the model's shape.
+// Suffixes of model names on the Hugging Face Hub that name variants of the same shape, such as "-instruct".
 constexpr std::string_view kVariants[] = {"-instruct", "-chat", "-base", "-it",   "-pt",
                                           "-hf",       "-v0.1", "-2407", "-0528", "-0324"};
 

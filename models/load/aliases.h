@@ -10,11 +10,11 @@ namespace orrery {
 
 // An alternative name that other software uses for a key or a value of a spec (models/data/aliases.json).
 struct AliasRow {
-  // the key whose values the alias is for, as "strategy.sharding"; "strategy": the alias is for the name of one of the
-  // strategy's keys
+  // The key to whose values the alias applies, such as "strategy.sharding". "strategy" means that the alias is for the
+  // name of a key of the section strategy.
   std::string at;
   std::string given;  // the alternative name that a user may give, in lower case, with - instead of _
-  std::string name;   // the spec's own name
+  std::string name;   // the name that specs use
 };
 const std::vector<AliasRow>& alias_rows();
 

@@ -21,7 +21,7 @@ struct Range {
 struct Real {
   std::string key;
   double value, least;
-  double most = 1e9;  // limit for microseconds, MiB or GB/s: above any real value, and far from overflow
+  double most = 1e9;  // a default limit for microseconds, MiB and GB/s: above real values, and no overflow
 };
 
 Broken in_range(std::initializer_list<Range> ranges) {
@@ -41,7 +41,8 @@ Broken at_least(std::initializer_list<Real> reals) {
   return {};
 }
 
-// Returns a broken rule if the divisor does not divide the value: "tensor: 16 does not divide heads: 40".
+// Checks that the divisor divides the value, and returns the broken rule if it does not: "tensor: 16 does not divide
+// heads: 40".
 Broken divides(const char* divisor_key, std::int64_t divisor, std::string_view key, std::int64_t value) {
   if (value % divisor == 0) return {};
   return broken(divisor_key, "{}: {} does not divide {}: {}", divisor_key, divisor, key, value);
@@ -274,7 +275,7 @@ Broken expert_rules(const Spec& spec) {
   if (b.what.empty()) b = divides("tensor", s.tensor, "moe.shared_feed_forward", moe.shared_feed_forward);
   if (!b.what.empty()) return b;
   if (row_of(s.sharding).hybrid && s.shard_group > 0) {
-    // number of ranks that hold one set of shards, and together every expert
+    // Number of ranks over which one set of parameter shards is spread; together these ranks must hold every expert.
     const std::int64_t sharers = s.tensor * s.shard_group;
     if (s.expert > sharers || s.expert_tensor > sharers || sharers % (s.expert * s.expert_tensor) != 0) {
       return broken("shard_group", "expert_tensor: {} * expert: {} does not divide tensor * shard_group: {}",
@@ -348,7 +349,7 @@ Broken rank_order_rules(const Spec& spec) {
   return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", shown, rest.front());
 }
 
-// Checks values that mean nothing together: the rows of Limit::spec in the table of combinations.h.
+// Checks for values that make no sense together: the rows of Limit::spec in the table of combinations.h.
 static Broken pair_rules(const Spec& spec) {
   const Pair* pair = first_limit(spec, Limit::spec);
   return pair == nullptr ? Broken{} : Broken{refused_key(spec, *pair), refusal(spec, *pair)};

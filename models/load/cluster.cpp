@@ -56,7 +56,8 @@ constexpr SpecKey kFailureKeys[] = {
     {"checkpoint_every", "steps between checkpoints; 0: as often as loses least", "500"},
 };
 
-// Reads a size that users write in the unit of the key's name (of `unit` bytes) and the program keeps in bytes.
+// Reads a size that users write in the unit that the key's name ends with, such as GiB, and that the program stores in
+// bytes. unit: number of bytes in that unit.
 void take_bytes(const SpecSection& section, std::string_view key, Bytes& bytes, double unit, std::string_view from) {
   double value = static_cast<double>(bytes) / unit;
   section.take(key, value, from);

@@ -16,8 +16,8 @@ namespace {}  // namespace
 
 namespace {
 
-// Returns the origin of a key that the spec gives, or of a key inside it: "strategy.offload.optimizer.device" for
-// "strategy.offload". Null if the spec gives none of these.
+// Returns the origin (file and line) of a key that the spec gives, or of a key inside that key's map, such as
+// "strategy.offload.optimizer.device" for "strategy.offload"; null if the spec gives neither.
 const Origin* given(const Spec& spec, std::string_view key) {
   for (const Origin& o : spec.origins) {
     const bool inside = o.key.starts_with(key) && (o.key.size() == key.size() || o.key[key.size()] == '.');
@@ -33,8 +33,9 @@ std::string file_of(const Spec& spec) {
   return found == spec.origins.end() ? "" : found->from.substr(0, found->from.rfind(':'));
 }
 
-// The option to name first in a message, and the origin of its key: the option whose key the spec gives; if the spec
-// gives neither, a property of the model, because a spec that names a model thereby asks for its properties.
+// The option of a rejected pair that the error message names first, and the origin of its key: the option whose key the
+// spec gives. If the spec gives neither key, the option that is a property of the model, because a spec that names a
+// model thereby asks for the model's properties.
 struct Blame {
   std::string_view key;
   const Origin* at = nullptr;

@@ -35,9 +35,9 @@ std::span<const Pair> combinations();
 // Returns the first row of the table that a spec breaks; null if it breaks none. Planning also checks the rows of
 // Limit::spec.
 const Pair* first_limit(const Spec& spec, Limit which);
-// refusal: returns a broken row as an error message, "strategy.tensor_kind: a grid of tensor ranks (2d, 2.5d, 3d) with
-// experts: not built yet; choose 1d", which names a key that the spec gives. refused_key: returns that key's position,
-// file and line; "" if the spec gives the key of neither option.
+// refusal() returns the error message for a row of the table that a spec breaks, such as "strategy.tensor_kind: a grid
+// of tensor ranks (2d, 2.5d, 3d) with experts: not built yet; choose 1d"; the message begins with a key that the spec
+// gives. refused_key() returns the file and line of that key; "" if the spec gives neither option's key.
 std::string refusal(const Spec& spec, const Pair& pair);
 std::string refused_key(const Spec& spec, const Pair& pair);
 

@@ -10,8 +10,9 @@
 namespace orrery::feature::is {
 namespace {
 
-// Returns the order and stages of a spec's schedule, without the durations of phases: durations shift actions in time,
-// but change neither which actions are overlapped nor which stage runs them. Nothing if no order can be made.
+// Returns the order of actions and the stages of a spec's schedule, computed without the durations of phases: durations
+// shift actions in time, but change neither which actions are overlapped nor which stage runs them. Returns nothing if
+// no order can be made.
 std::optional<Schedule> ordered(const Spec& spec) {
   const Strategy& s = spec.strategy;
   ScheduleShape shape = {.stages = s.pipeline,

@@ -30,8 +30,9 @@ bool woven(const Spec& spec);
 // whether the schedule has several copies of the model, shares the vocabulary, updates without a flush, moves
 // activations, weaves passes, or comes from a file
 bool order_of_training(const Spec& spec);
-bool woven_chunk(const Spec& spec);       // whether the overlapped forward and backward passes belong to the same chunk
-bool copied_gradients(const Spec& spec);  // whether the software copies gradients into buckets (Averaging::copy)
+bool woven_chunk(const Spec& spec);  // whether the overlapped forward and backward passes belong to the same chunk
+// whether the framework copies gradients into separate buffers for the buckets (Averaging::copy)
+bool copied_gradients(const Spec& spec);
 bool state_on_disk(const Spec& spec);
 const ShardingRow& sharding(const Spec& spec);
 // returns the schedule's row of the table; null: the order comes from a file

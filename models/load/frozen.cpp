@@ -16,10 +16,11 @@ constexpr SpecKey kLoraKeys[] = {
 };
 constexpr std::string_view kTargets[] = {"qkv", "out", "mlp"};
 constexpr std::string_view kFrozenWidths[] = {"precision", "nf4"};
-// The largest rank of an adapter: beyond any model's width, where an adapter is no smaller than its layer.
+// The largest accepted rank of a LoRA adapter, above any model's width; an adapter of such a rank would be no smaller
+// than its layer.
 constexpr std::int64_t kMostRank = 65536;
 
-// Returns the words of a list in the spec; throws Error for a word that is not one of those known.
+// Returns the words of a list in the spec; throws Error for a word that is not in the list `known`.
 std::vector<std::string> words_of(const SpecSection& section, std::string_view key,
                                   std::span<const std::string_view> known) {
   std::vector<std::string> words;

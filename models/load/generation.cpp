@@ -55,8 +55,9 @@ void read_generation(const SpecSection& top, Spec& spec) {
   map.take("memory_fraction", g.memory_fraction);
 }
 
-// A model that generates does not train: its weights have no gradients and states. A pass over a pipeline goes through
-// in as many micro-batches as there are stages, where they divide the sequences.
+// Sets what follows from text generation: the model does not train, so all weights are frozen and have no gradients or
+// optimizer states. The sequences pass through a pipeline in as many micro-batches as there are stages, if that number
+// divides the sequences, else in one.
 void settle_generation(Spec& spec) {
   if (!spec.generation) return;
   Generation& g = *spec.generation;
@@ -68,7 +69,7 @@ void settle_generation(Spec& spec) {
   m.mtp_layers = 0;
   s.clip = 0;
   s.sequence_parallel = s.sequence_parallel && is_said(spec, "strategy.sequence_parallel");
-  // Ranks of a tensor group hold all tokens, and all experts among them.
+  // In text generation, each rank of a tensor group has all tokens, and the group's ranks together hold all experts.
   if (m.moe && s.tensor > 1 && !is_said(spec, "strategy.expert_tensor"))
     s.expert_tensor = std::max<std::int64_t>(1, s.tensor / s.expert);
   const std::int64_t own = g.batch / s.data;

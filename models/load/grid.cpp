@@ -14,15 +14,16 @@ Broken grid_rules(const Spec& spec) {
     std::string_view key;
     std::int64_t value;
   };
-  // A grid does not go with keys that all heads share, for which the table of combinations gives the reason.
+  // A grid does not work with attention whose heads all share their keys. The table of combinations rejects this pair
+  // with the reason, so the rule here does not apply to kv_heads then.
   const std::int64_t kv_heads = m.compressed_attention ? m.heads : m.kv_heads;
   for (const Size& size : {Size{"heads", m.heads}, Size{"kv_heads", kv_heads}, Size{"hidden", m.hidden},
                            Size{"feed_forward", m.feed_forward}}) {
     if (size.value % q != 0)
       return broken("tensor", "tensor: the side {} of its grid does not divide {}: {}", q, size.key, size.value);
   }
-  // A cube cuts the rows of every weight twice, so the number of rows must be a multiple of q^2; the rows of a head
-  // stay together.
+  // A cube of ranks cuts the rows of every weight twice (those of queries, keys and values first by complete heads), so
+  // the number of rows must be a multiple of q^2.
   const std::int64_t qkv = (m.heads + 2 * m.kv_heads) * m.head_dim;
   for (const Size& size : {Size{"rows of queries, keys and values", qkv}, Size{"hidden", m.hidden},
                            Size{"rows of gate and up", m.feed_forward * (m.gated ? 2 : 1)}}) {

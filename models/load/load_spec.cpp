@@ -42,8 +42,8 @@ struct ShortForm {
   std::string_view key;
 };
 
-// The keys whose value may be a single word instead of a map, and the key of the map that the word then gives; so --set
-// can set other keys of the map.
+// Keys whose value may be a single word instead of a map, each with the key of the map for which the word stands. The
+// word is replaced by such a map, so that --set can set other keys of the map.
 constexpr ShortForm kShort[] = {{"model", "base"},
                                 {"cluster", "node"},
                                 {"software", "profile"},
@@ -71,8 +71,8 @@ struct Renamed {
   std::string key, given;
 };
 
-// Returns the node of a key such as "cluster.node", also if the key is given in the short form `cluster: NAME`; nullptr
-// if its value is no single word.
+// Returns the node of a key such as "cluster.node", even if the spec gives it in the short form `cluster: NAME`;
+// nullptr if the key's value is not a single word.
 SpecNode* word_at(SpecNode& root, std::string_view key) {
   const std::size_t dot = key.find('.');
   SpecNode* section = root.find(key.substr(0, dot));
@@ -191,8 +191,8 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
   return ranges;
 }
 
-// Sets the sharding to none if it would shard over a single rank. This is not done for a search, which tries other
-// degrees than those of its spec and so needs the sharding that was given.
+// Sets the sharding to none if there is only one rank to shard over. Specs for a search are not changed, because a
+// search also tries other parallel degrees, for which it needs the sharding that was given.
 static void settle_sharding(Spec& spec) {
   if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
   spec.strategy.sharding = Sharding::none;
@@ -264,7 +264,7 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
     if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
     Strategy& s = spec.strategy;
     if (!s.schedule_file.empty()) s.schedule_text = read_input(s.schedule_file, kMostTables);
-    // With a range to search, only the number of layers is checked here: a search checks each of its strategies itself
+    // For a search, only the number of layers is checked here: the search checks each of its strategies itself.
   } else if (const std::int64_t layers = spec.model.layers; layers > kMostLayers) {
     throw Error(
         with_line(spec, path, broken("model.layers", "model.layers: {} is not between 1 and {}", layers, kMostLayers)));
@@ -307,7 +307,7 @@ std::string rule_broken_by(const Spec& spec, const std::string& path) {
   return broken.what.empty() ? "" : with_line(spec, path, broken);
 }
 
-// Returns the file and line of a key, or if the key was not given, of any given key of its section.
+// Returns the file and line of a key; if the key was not given, those of any key of the same section that was given.
 static std::string given_at(const Spec& spec, std::string_view key) {
   for (std::string_view part = key; !part.empty(); part = part.substr(0, part.rfind('.'))) {
     for (const Origin& origin : spec.origins) {
@@ -322,7 +322,7 @@ std::string with_place(const Spec& spec, const std::string& refusal) {
   constexpr std::string_view kSections[] = {"model", "cluster", "strategy", "software", "sequence", "gpus"};
   const std::string key = refusal.substr(0, refusal.find(": "));
   const std::string section = key.substr(0, key.find('.'));
-  if (key == "spec") {  // for messages about the spec file as a whole
+  if (key == "spec") {  // the message is about the spec file as a whole
     const std::string from = given_at(spec, "model");
     return from.empty() ? refusal : from.substr(0, from.rfind(':')) + refusal.substr(key.size());
   }

@@ -23,8 +23,8 @@ SpecText read_spec_text(const std::string& path);
 // Returns the spec's tree with overrides applied, as load_spec() reads it.
 SpecNode overridden_tree(const SpecText& spec, const std::vector<std::string>& overrides);
 
-// Returns an error message with file and line, given one without them ("cluster.host: missing; ..."): those at which
-// the spec gives the message's key, or the key's section.
+// Adds the file and line to an error message without them ("cluster.host: missing; ..."): those of the key that the
+// message names, or else of that key's section.
 std::string with_place(const Spec& spec, const std::string& refusal);
 
 // Checks the rules that degrees, batch and model must obey; throws Error naming the broken one ("tensor: 16 does not

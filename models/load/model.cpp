@@ -150,7 +150,7 @@ Model load_base(const SpecSection& section, const SpecNode& node) {
   return m;
 }
 
-// Reads moe.imbalance: a number, {zipf: s}, or a file of counts.
+// Reads moe.imbalance, which is a number, {zipf: s}, or the path of a file of token counts.
 void take_imbalance(const SpecSection& section, Moe& moe, std::string_view otherwise) {
   const SpecNode* node = section.find("imbalance");
   if (node != nullptr && node->kind == SpecNode::Kind::map) {

@@ -13,11 +13,11 @@ namespace orrery {
 struct SearchRange {
   std::string key;
   std::vector<std::string> values;
-  std::string from;  // file and line of the range: "spec.yaml:12"
+  std::string from;  // file and line of the key in the spec: "spec.yaml:12"
 };
 
-// A spec for a search to complete: given values are read and absent ones have their defaults, but the rules of check()
-// need not hold yet.
+// A spec that a search completes: given values are read and absent ones have their defaults, but the values need not
+// obey the rules of check() yet.
 struct OpenSpec {
   Spec spec;
   std::vector<SearchRange> search;
@@ -32,19 +32,20 @@ OpenSpec parse_open_spec(const std::string& text, const std::string& path,
 // Returns whether the user gave the value, in the file or by --set.
 bool is_given(const Origin& origin);
 
-// Returns a message about the first rule of check() that a spec breaks, with the line of the key concerned; "" if it
-// breaks none.
+// Returns the message for the first rule of check() that a spec breaks, with the line of the key that the rule is
+// about; "" if the spec breaks no rule.
 std::string rule_broken_by(const Spec& spec, const std::string& path);
 
 // Returns the MiB of gradients in a bucket (0 = one bucket for all) that the stack uses by default for the strategy's
 // number of ranks, sharding, gradient data type and overlap.
 double bucket_habit(const Software& software, const Strategy& strategy);
 
-// Returns whether the stack, by default and with this sharding, reduces gradients during backward.
+// Returns whether a software stack, by default and with this sharding, overlaps the reduction of gradients with
+// backward.
 bool reduces_beside(const Software& software, Sharding sharding);
 
-// Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to the parts that are recomputed.
-// "selective" means what it means in the software stack. Throws Error listing the known parts.
+// Adds one name from the spec ("full", "selective", "mlp", ...) to the parts of a layer that are recomputed; "none"
+// adds nothing. The software stack decides what "selective" means. Throws Error listing the known names.
 void add_recompute(Recompute& recompute, std::string_view part, const Software& software);
 std::vector<std::string_view> recompute_parts();
 

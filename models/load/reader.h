@@ -117,7 +117,7 @@ class SpecSection {
     }
   }
   void record(std::string_view key, std::string value, const SpecNode* node, std::string_view otherwise) const;
-  void note_type(std::string_view key, std::string_view type) const;  // notes a key's type for docs/reference.md
+  void note_type(std::string_view key, std::string_view type) const;  // records the type of a key for docs/reference.md
 
  private:
   SpecReader* reader_;
@@ -131,18 +131,20 @@ class SpecSection {
 bool read_replicas(const SpecSection& section, Strategy& s);
 void plan_replicas(const SpecSection& section, Spec& spec);
 
-// These functions read strategy.optimizer; strategy.no_sync, units and zero_quantize; model.lora and model.frozen.
+// These functions read parts of the sections strategy and model. read_optimizer: strategy.optimizer. read_units:
+// strategy.no_sync, units and zero_quantize. read_frozen: model.lora and model.frozen.
 void read_optimizer(const SpecSection& strategy, Optimizer& o);
 void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
 void read_frozen(const SpecSection& model, Model& m);
 // Reads the section `sequence`: a length, or a length and the documents that samples are packed from.
 void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
-// Reads model.vision and sequence.images. settle_images() leaves the encoder of a model out, with a remark, if samples
-// have no images.
+// These functions read model.vision and sequence.images. settle_images() removes the model's vision encoder, and adds a
+// remark that says so, if samples have no images.
 void read_vision(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise);
 void read_images(const SpecSection& sequence, Spec& spec);
 void settle_images(Spec& spec);
-// Reads `workload` and `generate`; settle_generation() sets what follows from them once the strategy is read.
+// Reads the sections `workload` and `generate`. settle_generation() sets the values that follow from these sections
+// once the strategy is read.
 void read_generation(const SpecSection& top, Spec& spec);
 void settle_generation(Spec& spec);
 
@@ -170,15 +172,15 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
   return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
 }
 Broken first_broken(const Spec& spec);
-Broken offload_rules(const Spec& spec);     // rules of strategy.offload
-Broken schedule_rules(const Spec& spec);    // rules of schedules' options
-Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp
-Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, grid.cpp
-Broken unit_rules(const Spec& spec);        // rules of strategy.units, units.cpp
-Broken frozen_rules(const Spec& spec);      // rules of frozen weights, frozen.cpp
-Broken document_rules(const Spec& spec);    // rules of packed samples, documents.cpp
-Broken image_rules(const Spec& spec);       // rules of images and their encoder, vision.cpp
-Broken generation_rules(const Spec& spec);  // rules of generated text, generation.cpp
-Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
+Broken offload_rules(const Spec& spec);     // checks the rules of strategy.offload
+Broken schedule_rules(const Spec& spec);    // checks the rules of schedules' options
+Broken replica_rules(const Spec& spec);     // checks the rules of stage_replicas (replicas.cpp)
+Broken grid_rules(const Spec& spec);        // checks the rules of grids of tensor ranks (grid.cpp)
+Broken unit_rules(const Spec& spec);        // checks the rules of strategy.units (units.cpp)
+Broken frozen_rules(const Spec& spec);      // checks the rules of frozen weights (frozen.cpp)
+Broken document_rules(const Spec& spec);    // checks the rules of packed samples (documents.cpp)
+Broken image_rules(const Spec& spec);       // checks the rules of images and their encoder (vision.cpp)
+Broken generation_rules(const Spec& spec);  // checks the rules of text generation (generation.cpp)
+Broken rank_order_rules(const Spec& spec);  // checks the rules of strategy.rank_order
 
 }  // namespace orrery

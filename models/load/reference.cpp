@@ -11,8 +11,8 @@
 namespace orrery {
 namespace {
 
-// The specs that spec_reference() parses; together they contain every map, as empty as possible; the values given here
-// are required.
+// The specs that spec_reference() parses to collect all keys. Together these specs contain every map; the maps are as
+// empty as possible, with only those keys that a spec must give.
 constexpr const char* kSpecs[] = {
     "model: {layers: 2, hidden: 8, heads: 2, feed_forward: 8, vocab: 8, moe: {}, mla: {}, sliding_window: {}, "
     "indexer: {}, recurrence: {}, compressed_attention: {}, hyper_connections: {}, "
@@ -36,7 +36,8 @@ std::string default_of(const Origin& origin) {
   return origin.value.empty() || origin.value == "null" ? "-" : origin.value;
 }
 
-// The rows of the reference of keys, while they are collected. The keys of a map follow the row of the map itself.
+// The rows of the reference of keys, while they are collected. The rows of a map's keys come after the row of the map
+// itself.
 struct Reference {
   SpecKeyBook book;
   std::vector<Origin> origins;

@@ -8,9 +8,10 @@
 
 namespace orrery {
 
-// A key of a map of the spec. The reader rejects every key that is not listed, and docs/reference.md prints the listed
-// ones. values: the words that a key accepts, or a name for its type; "" for a plain value, whose type and default the
-// reader knows. otherwise: the default in words, if it depends on other keys.
+// A key that a map of the spec may have, with its meaning and an example. The reader rejects every key that is not
+// listed, and docs/reference.md prints the listed ones. values: the words that the key accepts, or a name for its type;
+// "" for a plain value, whose type and default the reader knows. otherwise: the default in words, if it depends on
+// other keys.
 struct SpecKey {
   std::string_view name, meaning, example, values = "", otherwise = "";
 };
@@ -21,14 +22,17 @@ struct SpecKeyBook {
   struct Map {
     std::string path;
     std::span<const SpecKey> keys;
-    std::string_view short_key;  // the key that a single word in the map's place stands for; "": none does
+    // the key for which a single word stands that is given in place of the map; "" if the map has no such key
+    std::string_view short_key;
   };
-  std::vector<Map> maps;                     // maps of the spec, in the order in which they are read
+  // all maps that a spec may contain, in the order in which the reader reads them
+  std::vector<Map> maps;
   std::map<std::string, std::string> types;  // for each key (by its path), the name of its type
 };
 
 // A key as docs/reference.md prints it: {"strategy.bucket_MiB", "number", "MiB", "the stack's", "gradients in a bucket;
-// ...", "25"}. short_key: of a map that may be given as a single word, the key that the word is the value of.
+// ...", "25"}. short_key: for a map in whose place a single word may be given, the key of the map that gets the word as
+// its value.
 struct KeyReference {
   std::string key, type, unit, otherwise, meaning, example, short_key;
 };
@@ -38,7 +42,8 @@ struct KeyReference {
 // keys.
 std::vector<KeyReference> spec_reference();
 
-// The built-in names that a key of the spec takes, such as those of schedules; empty where it takes none.
+// Returns the built-in names that a key of the spec accepts, such as the names of schedules; empty if the key accepts
+// no names.
 std::vector<std::string> names_at(std::string_view key);
 
 }  // namespace orrery

@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// Clears numbers of replicas that are all one, because such stages are ordinary stages.
+// Clears the numbers of replicas if each stage has one replica, because such stages are ordinary stages.
 static void forget_single(Strategy& s) {
   if (std::ranges::all_of(s.stage_replicas, [](std::int64_t r) { return r == 1; })) s.stage_replicas.clear();
 }

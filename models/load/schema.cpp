@@ -19,9 +19,10 @@ using Json = nlohmann::ordered_json;
 
 const Json kText = {{"type", {"string", "number"}}};  // YAML reads a name such as 8480 as a number
 
-// A pattern of a number given as text: with a suffix or a unit (quantity.h).
+// Regular expression for a number given as text, such as one with a suffix or a unit (quantity.h).
 constexpr const char* kFigure = "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)? *[A-Za-z]*(/s)? *$";
-// A whole number given as text: it has a fraction only before an exponent or a suffix.
+// Regular expression for a whole number given as text: digits after the point are allowed only before an exponent or a
+// suffix.
 constexpr const char* kWhole =
     "^ *[+-]?([0-9]+([.]0*)?|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+ *[kKMGT]?i?| *[kKMGT]i?)) *$";
 constexpr const char* kTopRequired[] = {"model", "cluster"};
@@ -33,7 +34,7 @@ Json words(const Names& names) {
   return {{"enum", list}};
 }
 
-// Returns the pattern of an alias in any case and with - or _ (aliases.h).
+// Returns a regular expression that matches an alias in upper or lower case, with - or _ (aliases.h).
 std::string pattern_of(const std::string& name) {
   std::string text;
   for (const char c : name) {
@@ -53,7 +54,8 @@ std::string pattern_of(const std::string& name) {
 // begins with kOneOrListOf also takes one of the words by itself.
 constexpr std::string_view kListOf = "list of ", kOneOrListOf = "one or a list of ";
 
-// The schema of all keys, built from the rows of the reference. A value is a list of choices, one of which must hold.
+// The JSON Schema of all keys, built from the rows of the reference of keys. A key with several types of values accepts
+// a value that matches any of them.
 class Schema {
  public:
   Schema() {
@@ -145,7 +147,8 @@ class Schema {
     return parts;
   }
 
-  // Returns the schema of one alternative of a type; null if the map of the key's children says it all.
+  // Returns the schema of one alternative of a type; null if the alternative is a map, which is described by the
+  // schemas of its keys.
   Json choice_of(const std::string& part, const KeyReference& row) const {
     if (part == "map" || part == "a map" || part.starts_with("{")) return {};
     if (part == "whole number") return {{"type", {"integer", "string"}}, {"pattern", kWhole}};
@@ -161,7 +164,7 @@ class Schema {
     }
     if (part == "list of lists of layers") return {{"type", "array"}, {"items", {{"type", "array"}}}};
     if (part == "list of maps") return {{"type", "array"}, {"items", map_at(row.key)}};
-    if (part == "map of lists")  // a value by itself stands for a list of it
+    if (part == "map of lists")  // a spec may give a single value for a list of one
       return {{"type", "object"},
               {"additionalProperties", {{"type", {"array", "string", "number", "boolean", "null"}}}}};
     if (part == "list of parts") {

@@ -127,7 +127,7 @@ void read_schedule(const SpecSection& section, Strategy& s, const Software& soft
   section.take_word("schedule", s.schedule, schedule_names(), habit ? "profile " + software.name : "default");
 }
 
-// Returns the number of virtual stages that the schedule named in a spec requires.
+// Returns the number of virtual stages per pipeline stage that the schedule named in a spec requires.
 std::int64_t chunks_of_schedule(const SpecSection& section) {
   const SpecNode* node = section.find("schedule");
   for (const ScheduleRow& row : schedule_rows()) {
@@ -156,8 +156,8 @@ void read_context(const SpecSection& section, Strategy& s) {
   s.context_zigzag = order == "zigzag";
 }
 
-// Computes gpus or data, whichever the spec leaves out, from gpus = tensor * pipeline * context * data. If stages are
-// still to be planned, the pipeline gets all GPUs that the other degrees leave.
+// Computes gpus or data, whichever the spec leaves out, from gpus = tensor * pipeline * context * data. If DAPPLE's
+// planner is still to choose the number of stages, the pipeline gets all GPUs that the other degrees leave.
 void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, Spec& spec) {
   Strategy& s = spec.strategy;
   SpecReader& reader = section.reader();

@@ -67,7 +67,7 @@ class Builder : public YAML::EventHandler {
   struct Open {
     SpecNode node;
     YAML::anchor_t anchor = 0;
-    bool key_next = true;  // in a map: whether the next scalar is a key, not a value
+    bool key_next = true;  // in a map: whether the next scalar in the text is a key
   };
 
   [[noreturn]] void fail(const YAML::Mark& mark, std::string_view what) const {

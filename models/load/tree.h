@@ -24,7 +24,7 @@ struct SpecNode {
 // A key that occurs twice in one map of a file.
 struct TwiceGiven {
   std::string key;
-  int line = 0;  // line of the second occurrence
+  int line = 0;  // line of the file at which the key occurs the second time
 };
 
 // Reads one document. Throws Error ("spec.yaml:3: ...") on bad syntax, a key given twice, more than one document, more

@@ -1,5 +1,5 @@
 // This file reads strategy.no_sync, units and zero_quantize: when gradients are reduced, which weights are gathered and
-// reduced together, and with how many bits.
+// reduced together, and the number of bits in which ZeRO++ transfers them.
 #include <algorithm>
 #include <set>
 

@@ -18,14 +18,15 @@ namespace {
 // published reach 40 to 55 % (docs/published.md).
 constexpr double kReachedPeak = 0.5;
 
-// The stages from some layer to the end of the model, on the last positions of the pipeline, with sums that grow when
-// another stage is put in front.
+// A suffix: the pipeline stages from some layer to the end of the model, on the last positions of the pipeline. The
+// sums in it grow when another stage is put in front.
 struct Suffix {
   double forward = 0, backward = 0;       // time of all stages of the suffix and of the transfers between them
   double dearest = 0;                     // time of the slowest stage or transfer, forward and backward together
   double tail = 0;                        // time from the begin of the last backward to the end of the last reduction
   std::int64_t layers = 0, replicas = 0;  // number of layers and replicas of the suffix's first stage
-  // The suffix without that stage: the index of its first stage's number of replicas, and its index in its front
+  // These fields identify the suffix without its first stage: the index of that shorter suffix's number of replicas,
+  // and the shorter suffix's index in its list (front)
   std::size_t choice = 0, rest = 0;
 };
 
@@ -46,8 +47,8 @@ class Planner {
   std::int64_t layers() const { return std::ssize(c_.forward); }
   std::int64_t places() const { return std::ssize(c_.node); }
 
-  // Adds a stage of layers [first, first + n) on r positions from `place` on, in front of a suffix whose first stage
-  // has `next` positions (0: there is no suffix).
+  // Returns a suffix with one more stage in front: layers [first, first + n) on r pipeline positions from `place` on.
+  // next: number of positions of the first stage of the suffix behind it; 0: there is no stage behind it.
   Suffix add(const Suffix& behind, std::int64_t first, std::int64_t n, std::int64_t place, std::int64_t r,
              std::int64_t next) const {
     const double run = (forward_[first + n] - forward_[first]) / static_cast<double>(r);
@@ -82,8 +83,9 @@ class Planner {
   }
 
  private:
-  // Searches layer by layer, from the last to the first. The search keeps each suffix unless another is at least as
-  // good in every sum; or, if quick, only the best suffix in each front.
+  // Runs the search layer by layer, from the last to the first. It keeps each suffix (stages up to the end of the
+  // model) unless another one is at least as good in every sum; if quick, it keeps only the best suffix in each list
+  // (front).
   StagePlan search(bool quick) {
     quick_ = quick;
     const double size = static_cast<double>(stages_ + 1) * static_cast<double>(layers() + 1) *
@@ -130,8 +132,9 @@ class Planner {
     return own + shared / static_cast<double>(r) <= c_.memory;
   }
 
-  // Returns the suffixes of `count` stages (0 if the number of stages is free) that begin with layer `first`, take
-  // `used` positions, and whose first stage has the replicas number `choice`.
+  // Returns the list of suffixes (stages up to the end of the model) that have `count` stages (0 if the number of
+  // stages is free), begin with layer `first`, take `used` pipeline positions, and whose first stage has
+  // choices_[choice] replicas.
   std::vector<Suffix>& front(std::int64_t count, std::int64_t first, std::int64_t used, std::size_t choice) {
     const std::int64_t at = (count * (layers() + 1) + first) * (places() + 1) + used;
     return fronts_[static_cast<std::size_t>(at) * choices_.size() + choice];

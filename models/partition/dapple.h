@@ -24,7 +24,7 @@ struct PipelineCosts {
   std::int64_t copies = 1;
   // Node of each position in the pipeline (Coordinates::place); the length is the number of positions
   std::vector<std::int64_t> node;
-  bool copies_apart = false;                 // ranks at the same position of different pipelines lie on different nodes
+  bool copies_apart = false;                 // whether equal positions of different pipelines lie on different nodes
   double inside_GBps = 0, between_GBps = 0;  // rate of a rank's link within a node, and of its link to other nodes
   // Bytes per layer that each rank keeps, whatever the number of replicas of its stage
   std::vector<double> states;

@@ -82,8 +82,8 @@ double shared_keys_cost(const Model& m, Mixer mixer) {
   return static_cast<double>(products);
 }
 
-// Returns the multiplications per token with keys and values: of all tokens, or of those that compressed attention
-// reads on average.
+// Returns the multiplications per token of attention's products with keys and values: with those of all tokens, or with
+// those that compressed attention reads on average.
 double scores_cost(const Spec& spec, Mixer mixer) {
   const Model& m = spec.model;
   const double width = 2 * static_cast<double>(m.heads * m.head_dim), s = static_cast<double>(spec.sequence);

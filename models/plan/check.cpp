@@ -17,7 +17,8 @@ namespace {
 
 using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
 
-// Returns the graph node of each task: tasks of one match or of one batch start and end together, so they are one node.
+// Returns the graph node of each task. The tasks of one match (all ends of one transfer or collective) or of one batch
+// start and end together, so they are one node.
 std::vector<TaskId> contract(const Plan& plan) {
   std::vector<TaskId> parent(plan.task_count());
   std::iota(parent.begin(), parent.end(), 0U);
@@ -79,8 +80,8 @@ void check_match(const Plan& plan, std::uint32_t match) {
     const bool same = a != nullptr && b != nullptr && a->kind == b->kind && a->bytes == b->bytes &&
                       a->group == b->group && a->root == b->root && a->maximum == b->maximum &&
                       a->servers == b->servers && a->copies == b->copies &&
-                      // a table of the embedding group may begin elsewhere on the last stage, whose flat buffer has it
-                      // at another position
+                      // the embedding table that the first and the last pipeline stage share may begin at different
+                      // offsets in the flat buffers of the two stages
                       (a->first == b->first || a->group == Dimension::embedding);
     if (a != nullptr && !same)
       throw Error(fmt::format("plan: '{}' and '{}' are one collective but differ", first.name, op.name));
@@ -88,7 +89,7 @@ void check_match(const Plan& plan, std::uint32_t match) {
   if (std::holds_alternative<Collective>(first.work)) return;
   const auto& one = std::get<Transfer>(first.work);
   const auto& other = std::get<Transfer>(plan.op_of(members.back()).work);
-  // The sender's offset must lead to the receiver's pipeline stage, and the receiver's offset to the sender's.
+  // The sender's stage offset must point to the receiver's pipeline stage, and the receiver's offset to the sender's.
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
   const auto place = [&](TaskId t) {
     const std::int64_t rank = plan.classes[plan.slot_of(t)].representative;
@@ -103,17 +104,17 @@ void check_match(const Plan& plan, std::uint32_t match) {
   }
 }
 
-// Returns whether two classes of ranks have ranks in the same group of a dimension. Classes of different kinds do so
-// only if the plan lists the dimension (Plan::meeting). The classes may be on different stages: copies of a model, and
-// a vocabulary that stages share, have groups across stages.
+// Returns whether two classes of ranks have ranks in the same group of a dimension. Classes of different kinds of ranks
+// do so only if the plan lists the dimension in Plan::meeting. The two classes may be on different pipeline stages,
+// because some groups span stages: those of copies of the model, and those of a vocabulary that stages share.
 bool meets(const Plan& plan, Dimension group, const RankClass& a, const RankClass& b) {
   const bool folded = static_cast<std::int64_t>(plan.classes.size()) < plan.ranks;
   const bool apart = folded && plan.kind_of(a.representative) != plan.kind_of(b.representative);
   return !apart || plan.meet(group);
 }
 
-// Throws Error unless every slot with a rank in a collective's group has a task of the collective; else the other slots
-// would wait for it forever.
+// Throws Error unless every class of ranks (slot) that has a rank in the group of a collective also has a task of that
+// collective; otherwise the other ranks of the group would wait forever.
 void check_members(const Plan& plan) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
   std::map<std::pair<Dimension, std::int32_t>, std::size_t> expected;

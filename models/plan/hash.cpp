@@ -165,7 +165,7 @@ void add_block(Hash& h, const Block& block) {
     h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of,
           p.over, p.columns_over.has_value(), p.columns_over.value_or(p.over), p.cut_in_depth);
     for (const std::int64_t rows : p.sections) h.add(rows);
-    if (p.frozen) h.all(p.frozen, p.nf4);  // without frozen weights a plan keeps the hash it had before they were added
+    if (p.frozen) h.all(p.frozen, p.nf4);  // hashed only if true, so that older plans keep their hash
   }
 }
 

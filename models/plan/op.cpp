@@ -17,8 +17,8 @@ double d(std::int64_t x) { return static_cast<double>(x); }
 struct WorkCost {
   Bytes width;
 
-  // A matrix product takes 2 m n k operations. Every operand is read or written once; a result that is added to C is
-  // both read and written.
+  // A matrix product (m, k) x (k, n) has 2 m n k operations. Every operand is read or written once; a result that is
+  // added to the output matrix is read and written.
   Cost operator()(const Gemm& g) const {
     const double batch = d(g.batch);
     const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
@@ -31,7 +31,7 @@ struct WorkCost {
     const double passed = matrices * d(weights ? g.result_bytes * (g.accumulate ? 2 : 1) : width);
     return {2 * d(g.rows) * d(g.out) * d(g.in), passed + d(g.rows) * (d(g.out) + d(g.in)) * d(width)};
   }
-  // Forward reads and writes every row of tokens, backward only reads every row.
+  // The biases of experts: forward reads and writes every row of tokens, backward only reads every row.
   Cost operator()(const GroupedBias& b) const {
     const double passes = b.direction == Direction::forward ? 2 : 1, elements = d(b.rows) * d(b.columns);
     return {(b.weighted ? 2 : 1) * elements, passes * elements * d(width) + (b.weighted ? 4 * d(b.rows) : 0)};
@@ -51,7 +51,7 @@ struct WorkCost {
     return {p.expand ? 0 : d(p.moved) * d(p.columns),
             (read + written) * d(p.columns) * d(width) + (p.weighted ? 8 * d(p.moved) : 0)};
   }
-  // Forward reads x and writes y (2 passes); backward reads x and dy and writes dx (3).
+  // A sigmoid gate: forward reads x and writes y (2 passes); backward reads x and dy and writes dx (3 passes).
   Cost operator()(const SigmoidGate& g) const {
     const double elements = d(g.rows) * d(g.columns), passes = g.direction == Direction::forward ? 2 : 3;
     return {passes * elements, (passes * elements + 2 * d(g.rows)) * d(width)};
@@ -60,8 +60,8 @@ struct WorkCost {
     return {0, 2 * d(s.rows) * (d(s.columns) * d(width) + (s.weighted ? 4 : 0))};
   }
   Cost operator()(const CountTokens& c) const { return {0, 4 * d(c.counts)}; }
-  // Forward has two matrix products, backward five (scores again, dV, dP, dQ, dK), over the query-key pairs that the
-  // mask leaves: half of all pairs if it is causal.
+  // Fused attention: forward has two matrix products, backward five (scores again, dV, dP, dQ, dK), over the query-key
+  // pairs that the mask leaves: half of all pairs if it is causal.
   Cost operator()(const FlashAttention& a) const {
     const double pair = d(a.batch) * d(a.heads) * d(a.query) * keys_per_query(a);
     const double forward = 2 * pair * (d(a.head_dim) + d(a.value_dim));
@@ -71,21 +71,22 @@ struct WorkCost {
     return {back ? forward * 2.5 : forward, (back ? values * 2 : values) + merged_bytes(a, width) + cache_bytes(a)};
   }
   Cost operator()(const MoveHeads& m) const { return {0, 2 * d(m.rows) * d(m.members) * d(m.columns()) * d(width)}; }
-  // Unfused: scale, mask, softmax and cast read and write the scores once each; in backward softmax reads twice and
-  // writes once, mask and scale read and write once each.
+  // Unfused softmax of attention scores: scale, mask, softmax and cast read and write the scores once each; in backward
+  // softmax reads twice and writes once, mask and scale read and write once each.
   Cost operator()(const Softmax& s) const {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 8) : (s.fused ? 3 : 7);
     return {5 * d(s.rows) * d(s.columns), passes * d(s.rows) * d(s.columns) * d(width)};
   }
-  // Fused: forward reads x and writes y; backward reads x and dy, writes dx, and reads once more for the weight's
-  // gradient. Unfused: cast to fp32 (6 bytes per 16-bit element), square (8), mean (4), multiplication by the inverse
-  // deviation (8), cast (6), multiplication by the weight (4); backward has the gradients of these operations, most of
-  // which take twice the bytes.
+  // A fused norm: forward reads x and writes y; backward reads x and dy, writes dx, and reads once more for the
+  // gradient of the weight. Unfused: cast to fp32 (6 bytes per 16-bit element), square (8), mean (4), multiplication by
+  // the inverse deviation (8), cast (6), multiplication by the weight (4); backward has the gradients of these
+  // operations, most of which take twice the bytes.
   Cost operator()(const Normalize& n) const {
     const bool forward = n.direction == Direction::forward;
     double passes = forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
-    // If each row is cut into pieces on several ranks, forward reads x for the sums, then reads x and writes y; in
-    // backward each of the two parts has three passes. Unfused, each part has half of the passes.
+    // If each row of a norm is cut into pieces on several ranks, one op computes sums and another one normalizes:
+    // forward reads x for the sums, then reads x and writes y; in backward each op has three passes. Unfused, each op
+    // has half of the passes.
     const bool whole = n.part == Normalize::Part::whole, sums = n.part == Normalize::Part::sums;
     if (!whole) passes = !n.fused ? passes / 2 : forward ? (sums ? 1 : 2) : 3;
     return {(whole ? 8 : 4) * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
@@ -95,9 +96,9 @@ struct WorkCost {
   Cost operator()(const Rotary& r) const {
     return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 10) * d(r.rows) * d(r.columns) * d(width)};
   }
-  // Fused (Transformer Engine's and Megatron-Core's kernels for latent attention): the queries' rotated part is read
-  // and written in place, keys and values are read and written once. Unfused: the rotated parts of queries and keys
-  // cost what Rotary does, and queries and keys are concatenated once more.
+  // Head preparation of latent attention, fused (Transformer Engine's and Megatron-Core's kernels): the rotated part of
+  // queries is read and written in place, keys and values are read and written once. Unfused: the rotated parts of
+  // queries and keys cost what Rotary does, and queries and keys are concatenated once more.
   Cost operator()(const LatentHeads& l) const {
     const double heads = d(l.rows) * d(l.heads), rope = heads * d(l.rope);
     const double packed = heads * d(2 * l.nope + l.rope + 2 * l.value) + d(l.rows) * d(l.rope);
@@ -116,7 +117,7 @@ struct WorkCost {
     const double weights = a.weighted ? (a.direction == Direction::forward ? 4 : 8) * d(a.rows) : 0;
     return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width) + weights};
   }
-  // Unfused: adding the bias reads and writes the rows once more, and so does dropout.
+  // An unfused residual connection: adding the bias reads and writes the rows once more, and so does dropout.
   Cost operator()(const Residual& r) const {
     const double elements = d(r.rows) * d(r.columns);
     const double mask = r.dropout ? 1 : 0;
@@ -128,17 +129,18 @@ struct WorkCost {
   Cost operator()(const BiasGradient& b) const {
     return {d(b.rows) * d(b.columns), d(b.rows) * d(b.columns) * d(width)};
   }
-  // Backward reads the gradient of the op's output, and reads and writes as many rows of the table's gradient.
+  // Backward of an embedding lookup reads the gradient of the op's output, and reads and writes as many rows of the
+  // table's gradient.
   Cost operator()(const Embedding& e) const {
     const double elements = d(e.rows) * d(e.columns);
     return {0, elements * (e.direction == Direction::forward ? (e.positions ? 3 : 2) * d(width)
                                                              : d(width) + 2 * d(e.gradient_bytes))};
   }
-  // The passes go over fp32 logits: `maximum` reads; `exponent` and `gradient` read and write. Unfused: eager PyTorch
-  // subtracts and exponentiates (a read and a write each) and sums (a read); Megatron's vocab_parallel_cross_entropy
-  // divides by the sum and multiplies by the gradient of the loss. A metric casts the logits to fp32 (as autocast does)
-  // and writes their log-softmax. Without the cast to fp32 (narrow), the logits are read twice as 16-bit numbers, and
-  // once more for the gradient that is written.
+  // Cross-entropy, in passes over fp32 logits: `maximum` reads; `exponent` and `gradient` read and write. Unfused:
+  // eager PyTorch subtracts and exponentiates (a read and a write each) and sums (a read); Megatron's
+  // vocab_parallel_cross_entropy divides by the sum and multiplies by the gradient of the loss. A metric casts the
+  // logits to fp32 (as autocast does) and writes their log-softmax. Without the cast to fp32 (narrow), the logits are
+  // read twice as 16-bit numbers, and once more for the gradient that is written.
   Cost operator()(const CrossEntropy& c) const {
     const double pass = d(c.rows) * d(c.columns) * (c.narrow ? d(width) : 4);
     switch (c.part) {
@@ -158,7 +160,7 @@ struct WorkCost {
     return {};
   }
   Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to * (c.transpose ? 2 : 1))}; }
-  // Backward reads the result of forward, and reads and writes the gradient.
+  // Backward of a soft cap (tanh of logits or scores) reads the result of forward, and reads and writes the gradient.
   Cost operator()(const SoftCap& s) const {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 6) : (s.fused ? 3 : 7);
     return {4 * d(s.elements), passes * d(s.elements) * d(width)};
@@ -179,16 +181,16 @@ struct WorkCost {
     const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));
     return {12 * d(u.elements), d(u.elements) * (u.fused ? fused : fused + 12 * d(weight))};
   }
-  // Forward reads and writes every column of every token; backward reads the input and the result's gradient, and reads
-  // and writes the projection's gradient.
+  // The convolution before a recurrence: forward reads and writes every column of every token; backward reads the input
+  // and the result's gradient, and reads and writes the projection's gradient.
   Cost operator()(const Convolution& c) const {
     const double elements = d(c.batch) * d(c.sequence) * d(c.columns);
     const bool forward = c.direction == Direction::forward;
     return {(forward ? 2 : 6) * elements * d(c.taps), (forward ? 2 : 4) * elements * d(width)};
   }
-  // Forward reads queries, keys and values, and writes the results, the recurrence's state after every chunk of tokens,
-  // and what is kept for backward. Backward reads all of these again and the results' gradient, and writes the
-  // gradients.
+  // A recurrence (Mamba, gated delta net): forward reads queries, keys and values, and writes the results, the state
+  // after every chunk of tokens, and what is kept for backward. Backward reads all of these again and the gradient of
+  // the results, and writes the gradients.
   Cost operator()(const Scan& s) const {
     const double in = d(s.rows()) * d(s.columns()), out = d(s.rows()) * d(s.heads) * d(s.value_dim);
     const double states = d(s.rows()) / d(s.chunk) * d(s.heads) * d(s.key_dim) * d(s.value_dim);
@@ -196,8 +198,8 @@ struct WorkCost {
     const double passed = back ? 2 * in + 2 * out + 4 * states : in + out + 2 * states;
     return {(back ? 3 : 1) * scan_flops(s), passed * d(width) + d(s.kept_bytes(width))};
   }
-  // Forward reads x and the gate and writes the result; backward reads both and dy, writes both gradients, and reads
-  // once more for the gradient of the norm's weights.
+  // A gated norm: forward reads x and the gate and writes the result; backward reads both and dy, writes both
+  // gradients, and reads once more for the gradient of the norm's weights.
   Cost operator()(const GatedNorm& n) const {
     const double elements = d(n.rows) * d(n.columns);
     const bool forward = n.direction == Direction::forward;
@@ -217,9 +219,9 @@ struct WorkCost {
     if (forward) return {all * pair, rows + 8 * all + 4 * chosen};
     return {3 * chosen * pair, 2 * rows + 12 * chosen};
   }
-  // Forward reads contents and gates and writes the keys; for each element of a gate it adds the bias, takes the
-  // softmax (4 operations) and multiplies and adds the content. Backward reads both and the keys' gradient, writes both
-  // gradients, and has about twice the operations.
+  // The compression of tokens into keys: forward reads contents and gates and writes the keys; for each element of a
+  // gate it adds the bias, takes the softmax (4 operations) and multiplies and adds the content. Backward reads both
+  // and the gradient of the keys, writes both gradients, and has about twice the operations.
   Cost operator()(const Pool& p) const {
     const bool forward = p.direction == Direction::forward;
     const double read = d(p.batch) * d(p.sequence) * d(p.columns) * (p.overlaps ? 2 : 1);
@@ -250,8 +252,9 @@ struct WorkCost {
     }
     return {};
   }
-  // An iteration on a matrix with smaller side m and larger side n has two products of 2 m^2 n operations each, X X^T =
-  // A and the last one with X, and a square of A of 2 m^3. Every product reads two matrices and writes one.
+  // Muon's Newton-Schulz iteration on a matrix X with smaller side m and larger side n has two products of 2 m^2 n
+  // operations each (A = X X^T, and the last one with X), and a square of A of 2 m^3 operations. Every product reads
+  // two matrices and writes one.
   Cost operator()(const Orthogonalize& o) const {
     const double m = d(std::min(o.rows, o.columns)), n = d(std::max(o.rows, o.columns));
     const double each = d(o.iterations) * d(o.matrices);
@@ -268,7 +271,7 @@ struct Kernels {
   int operator()(const GroupedBias& b) const { return static_cast<int>(b.groups); }
   int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
   int operator()(const Permute&) const { return 2; }
-  // An unfused sigmoid gate launches one kernel for each operation in eager PyTorch.
+  // An unfused sigmoid gate launches one kernel for each operation of eager PyTorch.
   int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }
   int operator()(const SortChunks&) const { return 2; }
   int operator()(const CountTokens&) const { return 2; }
@@ -306,9 +309,9 @@ struct Kernels {
   int operator()(const SquaredNorm&) const { return 2; }
   int operator()(const Update& u) const { return u.fused ? 4 : 200; }
   int operator()(const Convolution&) const { return 1; }
-  // The numbers are those of flash-linear-attention's chunked kernels: cumulated decays, pairs of a chunk, their
-  // inverse, keys and values by it, states, results; backward computes keys, values and states again before their
-  // gradients. Mamba has five kernels, which count as six here.
+  // The numbers of kernels are those of flash-linear-attention's chunked implementation: cumulated decays, pairs of a
+  // chunk, their inverse, keys and values by it, states, results; backward computes keys, values and states again
+  // before their gradients. Mamba has five kernels, which count as six here.
   int operator()(const Scan& s) const { return s.direction == Direction::forward ? 6 : 10; }
   int operator()(const GatedNorm& n) const { return n.direction == Direction::forward ? 1 : 2; }
   int operator()(const IndexScores& i) const { return i.direction == Direction::forward ? 2 : 3; }
@@ -339,8 +342,8 @@ struct Calls : Kernels {
 
 }  // namespace
 
-// Merging is a kernel of its own, which reads the attention over some keys and the result so far, and writes the merged
-// result: three passes over (batch, query, heads, value_dim).
+// Merging attention results over different keys (ring attention) is a kernel of its own. It reads the attention over
+// some keys and the result so far, and writes the merged result: three passes over (batch, query, heads, value_dim).
 double merged_bytes(const FlashAttention& a, Bytes width) {
   return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
 }

@@ -131,8 +131,8 @@ struct SortChunks {
   bool weighted = false, even = false, back = false;
 };
 
-// The host reads the numbers of tokens that its rank sends to and receives from other ranks for the experts (the
-// block's runtime sizes, in their order) from a buffer of `counts` numbers.
+// The host reads from a buffer of `counts` numbers how many tokens its rank sends to and receives from other ranks for
+// their experts; the numbers are the block's runtime sizes, in their order.
 struct CountTokens {
   std::int64_t counts = 0;
 };
@@ -288,8 +288,8 @@ struct CrossEntropy {
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;
-  // the order of the rows, by `predictions` and `parts` as in Load; further predictions (multi-token prediction) have a
-  // smaller weight in the loss
+  // predictions, parts: the rows are in the order that Load describes; the loss of further predictions (multi-token
+  // prediction) has a smaller weight
   std::int64_t predictions = 1, parts = 1;
   Dimension over = Dimension::tensor;
   // part `loss`: number of times that the training framework's metrics compute the loss again from the logits
@@ -363,8 +363,8 @@ struct PlaceCopy {
   Bytes width = 2;  // number of bytes of an element
 };
 
-// An op without work of its own: its task only waits for other tasks and frees buffers. device: the task waits for all
-// compute launched before it.
+// An op without work: its task only waits for other tasks and frees buffers. device: the task waits for all compute
+// tasks that were launched before it.
 struct Wait {
   bool device = false;
 };
@@ -503,7 +503,7 @@ struct Pool {
   bool overlaps = false;
   Direction direction = Direction::forward;
 
-  std::int64_t keys() const { return sequence / rate; }  // of one sample
+  std::int64_t keys() const { return sequence / rate; }  // number of compressed keys of one sample
 };
 
 // The ops on the residual streams of hyper-connections (mHC: Xie et al. 2025, arXiv 2512.24880; HyperConnections in

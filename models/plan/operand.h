@@ -4,26 +4,26 @@
 
 namespace orrery {
 
-// Scope says in which frame (one instance of a block's buffers) an operand lies, relative to the frame of the task.
+// Scope says in which frame (one instance of a block's buffers) an operand lies, relative to its task's frame.
 enum class Scope : std::uint8_t {
-  own,       // the frame of the task's own block and micro-batch
-  next,      // the frame of the chunk's next block, same micro-batch: forward writes its output there
-  previous,  // the frame of the chunk's preceding block: backward writes the gradient of its input there
-  unit,      // the frame of this block's unit: gathered weights, and their gradients before reduction
-  state,     // the frame with this chunk's parameters, gradients and optimizer states, one flat buffer each
-  rank       // the frame of single numbers of the rank: gradient norm, whether a gradient is infinite, loss scale
+  own,       // the buffers of the task's own block and micro-batch
+  next,      // the buffers of the chunk's next block, same micro-batch: forward writes its output there
+  previous,  // the buffers of the chunk's preceding block: backward writes the gradient of its input there
+  unit,      // the buffers of this block's unit: gathered weights, and their gradients before reduction
+  state,     // this chunk's parameters, gradients and optimizer states, one flat buffer each
+  rank       // single numbers of the rank: gradient norm, whether a gradient is infinite, loss scale
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
 
-// Part says which weights of a chunk's flat buffer an operand covers that names no single weight (Operand::parameter is
-// -1), in the order of the buffer. A shard holds its rank's piece of each of these weights.
+// Part says which weights of a chunk's flat buffer an operand covers if it is not one single weight (Operand::parameter
+// is -1); they keep the order of the buffer. A shard holds its rank's piece of each of these weights.
 enum class Part : std::uint8_t {
   all,
-  partial,  // weights that the tensor group's ranks all hold (LocalParameter::partial)
+  partial,  // weights that all ranks of the tensor parallel group hold (LocalParameter::partial)
   kv,       // key/value heads that several ranks hold: the last LocalParameter::kv_rows rows of every weight
-  // The embedding table that the first and the last stage both hold. It lies in the chunk's own states, or in another
-  // frame (Frame::previous) if the stage has the table in another chunk or gathers it
+  // The embedding table that the first and the last pipeline stage both hold. It lies in the chunk's own states, or in
+  // another frame (Frame::previous) if another chunk of the stage has the table or if the stage gathers it
   tied
 };
 

@@ -74,8 +74,8 @@ std::string_view name_of(Category c) {
 
 std::string_view name_of(MemoryTier p) { return row_of(p).name; }
 
-// A rank runs the tasks of the slot whose representative is on the same pipeline stage and of the same kind, or of its
-// own slot if a slot has this rank alone.
+// Returns for each rank the slot (class of equal ranks) whose tasks it runs: the slot of which it is the only member,
+// or else the slot whose representative is on the same pipeline stage and of the same kind.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
   std::vector<std::size_t> place_of(static_cast<std::size_t>(plan.ranks));

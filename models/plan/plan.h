@@ -77,7 +77,8 @@ struct BlockBuffer {
   Category category = Category::activations;
   // whether the buffer is a state that is allocated at the first update and never freed (optimizer moments)
   bool lazy = false;
-  // index into Block::runtime_sizes of the number of rows (`bytes` is for the predicted one), or -1
+  // index in Block::runtime_sizes of the number of rows, if that is known only at run time (`bytes` is then a
+  // prediction); else -1
   std::int32_t runtime_size = -1;
   MemoryTier home = MemoryTier::device;
   // whether the buffer lies in the rank's arena (BlockRole::arena), without a gap before the next contiguous buffer
@@ -95,7 +96,8 @@ struct Op {
   bool recompute = false;        // whether the op is a forward op that runs again in backward
   bool optimizer = false;        // whether the op belongs to the update: norm kernels, optimizer, casts of parameters
   bool host_waits = false;       // whether the issuing thread waits at this op until the op's dependencies are done
-  // index into the block's runtime_sizes of the number of rows that the work is proportional to, or -1
+  // index in the block's runtime_sizes of the number of rows that the op's work is proportional to; -1: all sizes are
+  // known when planning
   std::int32_t runtime_size = -1;
   std::vector<Operand> operands;
   std::vector<Operand> waits_for;  // buffers that this op does not read, but whose last writer must end first
@@ -126,8 +128,8 @@ struct LocalParameter {
   Cut cut = Cut::none;
   // whether the ranks of the tensor group hold the same weight, each with a part of its gradient
   bool partial = false;
-  // > 0: number of experts whose matrices lie one after another (`out` rows in all), cut over the ranks of the group
-  // `expert_tensor`, with gradients reduced over the ranks of `expert_data`
+  // > 0: number of experts whose matrices lie one after another (`out` rows in all). They are cut over the ranks of the
+  // group `expert_tensor`, and their gradients are reduced over the ranks of `expert_data`
   std::int64_t experts = 0;
   // Number of last rows of `out` that are key/value heads which all ranks of the group `kv` hold, each with a part of
   // the gradient
@@ -202,10 +204,10 @@ struct Block {
   std::vector<std::uint32_t> forward, backward;  // ids of ops in the order of issue
   // number of backward ops, from the first, that input gradients need; only weight gradients need the ops after them
   std::uint32_t input_gradients = 0;
-  // Number of backward ops, from the first, that may be issued before the ops of the block whose backward comes before
-  // this block's; they upload offloaded activations from the host
+  // Number of backward ops, from the first, that upload offloaded activations from the host; they may be issued early,
+  // before the backward ops of the block whose backward precedes this block's
   std::uint32_t fetches = 0;
-  // Ids of forward ops that are issued after the ops of the next block (they free offloaded activations)
+  // Ids of forward ops that free offloaded activations; they are issued only after the forward ops of the next block
   std::vector<std::uint32_t> release;
   std::vector<std::uint32_t> exchange;  // ids of forward ops that are issued when all stages have their inputs
   std::vector<LocalParameter> parameters;
@@ -224,7 +226,7 @@ inline constexpr std::uint16_t kOutputGradient = 1;
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
-  // ids of other frames, or kNone (see above)
+  // ids of the related frames that the comment of this struct describes; kNone: there is no such frame
   std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;
   // id of the frame of the weight version that the micro-batch uses; kNone: the weights in frame `state`
   std::uint32_t weights = kNone;
@@ -235,7 +237,7 @@ struct Frame {
   std::int32_t micro_batch = -1;
   std::int32_t chunk = 0;
   std::int64_t base = 0;         // number of elements before this block's weights in the chunk's flat buffers
-  std::int64_t frozen_base = 0;  // number of elements before its frozen weights in the chunk's buffer of these
+  std::int64_t frozen_base = 0;  // number of elements before this block in the chunk's buffer of frozen weights
 };
 
 // The index, within its block, of the buffer of weights: in blocks of BlockRole::state and of BlockRole::version.
@@ -253,7 +255,8 @@ struct Task {
   std::uint32_t lane = 0;
   // index into Plan::dependencies of the task's first entry; its entries end where those of the next task begin
   std::uint32_t first_dependency = 0;
-  // index into Plan::matches, for a transfer or collective of which several members are tasks of this plan; else kNone
+  // index in Plan::matches of the transfer or collective that the task takes part in, if several members are tasks of
+  // this plan; else kNone
   std::uint32_t match = kNone;
   std::uint8_t flags = 0;
 };
@@ -265,7 +268,7 @@ struct RankClass {
   std::int64_t representative = 0;  // global number of the rank that represents the class
   std::int64_t multiplicity = 1;
   TaskId begin = 0, end = 0;    // first task of the class and the task after its last; the tasks lie in issue order
-  std::uint32_t frame = kNone;  // id of the frame that Scope::rank names
+  std::uint32_t frame = kNone;  // id of the frame of the rank's single numbers, such as the gradient norm (Scope::rank)
   // versions: number of versions of the weights that are kept at a time. staleness: largest number of updates made
   // between the forward of a micro-batch and the update that uses its gradient.
   std::int64_t versions = 1, staleness = 0;
@@ -299,7 +302,7 @@ struct Plan {
   // For each parameter server, the number of the worker at whose position in the cluster it runs; if servers have
   // machines of their own, a number after the last worker's.
   std::vector<std::int64_t> server_seats;
-  bool servers_beside = false;  // whether the servers run on the workers' machines
+  bool servers_beside = false;  // whether parameter servers run on the workers' machines
   // whether workers do not wait for each other: a parameter server updates its weights with the gradients of each
   // worker when they arrive
   bool asynchronous_workers = false;
@@ -316,8 +319,8 @@ struct Plan {
   bool shards_optimizer = false;  // whether each data rank holds only a part of the optimizer states
   bool shards_gradients = false;  // whether a unit's gradient is freed once it is reduced to a shard on each data rank
   std::vector<GroupTable> dimensions;  // for each Dimension, the table of its groups
-  // the kind of each rank (index: global rank), where the ranks of one kind on one pipeline stage are a class; empty if
-  // each stage is one class
+  // kind of each rank (index: global rank); the ranks of one kind on one pipeline stage form a class. Empty: all ranks
+  // of a stage form one class
   std::vector<std::uint16_t> kind_of_rank;
   // dimensions whose groups contain ranks of several kinds; a group of any other dimension has ranks of one kind
   std::vector<Dimension> meeting;
@@ -325,9 +328,9 @@ struct Plan {
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
-  std::uint32_t buffers = 0;  // number of buffers in all frames; ids are below it
-  // tasks of each class of ranks (slot) in issue order, one class after another; the last entry is no task, but ends
-  // the dependencies of the last task
+  std::uint32_t buffers = 0;  // number of buffers in all frames; buffer ids are below it
+  // tasks of each class of ranks (slot) in issue order, one class after another; a last, additional entry only marks
+  // where the dependencies of the last task end
   std::vector<Task> tasks;
   std::vector<TaskId> dependencies;  // tasks that a task waits for, except earlier tasks of its own lane
   std::vector<Match> matches;
@@ -359,10 +362,11 @@ std::string_view name_of(MemoryTier p);
 // Returns for each rank of the job the slot whose tasks it runs: its own in an unfolded plan, else that of its class.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
-// Returns the id of the frame in which an operand lies, for a task with the frame `frame`.
+// Returns the id of the frame (instance of a block's buffers) in which an operand of a task lies; `frame`: the task's
+// own frame.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& operand);
-// Returns the id of the frame that a scope names, for a task with the frame `frame`; tiles and weight versions are left
-// out.
+// Returns the id of the frame that a scope names for a task whose own frame is `frame`; tiles and versions of the
+// weights are not taken into account.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);
 
 // Returns the position of a task in the step, for messages: "B micro-batch 0 layer 79, mlp up input gradient"; "start"

@@ -41,8 +41,9 @@ class Repeater {
   }
 
  private:
-  // Adds the tasks of a slot from `begin` up to `end`, with their dependencies on each other. A pass is one such call;
-  // passes have the same numbers on all slots, so that the members of a transfer are found by pass and match.
+  // Appends a copy of tasks begin to end - 1 of a slot (class of ranks), with their dependencies on each other. Each
+  // such copy is a pass. The same part of the run has the same pass number on all slots, so that the members of a
+  // transfer are found by pass and match.
   void add(TaskId begin, TaskId end, std::uint32_t pass) {
     const auto first = static_cast<TaskId>(plan_.tasks.size());
     for (TaskId t = begin; t < end; ++t) {

@@ -80,8 +80,8 @@ class Resizer {
     return slot.bytes / block.runtime_sizes[static_cast<std::size_t>(slot.runtime_size)].predicted;
   }
 
-  // Gives a frame a block of its own, whose buffers have the frame's numbers of rows, or one row instead of none, as
-  // ranks allocate them (exec/memory/buffers.cpp).
+  // Gives a frame (instance of buffers) a block of its own, in which buffers have the number of rows that this frame
+  // has at run time. A buffer with no rows gets one row, as ranks allocate it (exec/memory/buffers.cpp).
   void resize_block(std::size_t frame) {
     Block block = block_of(frame);
     block.forward.clear();  // cleared, because the ids in these lists are of the original plan's ops

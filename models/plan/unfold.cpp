@@ -89,8 +89,9 @@ class Unfolder {
     }
   }
 
-  // Returns the task at the same position as `folded` in the first class of the same pipeline stage. It identifies
-  // transfers within groups of one class, because all classes of a stage run the same tasks in the same order.
+  // Returns the task that stands for `folded`, a task of the folded plan (one slot per class of equal ranks), in the
+  // first class of its pipeline stage: the task at the same position. All classes of a stage run the same tasks in the
+  // same order, so the returned task can identify a transfer whose groups lie within one class.
   TaskId of_first_class(TaskId folded) const {
     const RankClass& slot = from_.classes[from_.slot_of(folded)];
     for (const RankClass& first : from_.classes) {
@@ -99,8 +100,9 @@ class Unfolder {
     return folded;
   }
 
-  // Records that the new task `task` of `rank` is a member of a transfer, if its folded task `folded` is one. Members
-  // with the same folded task or match, and in the same group, become one match.
+  // Records that the new task `task` of `rank` is a member of a transfer or collective, if `folded`, the task of the
+  // folded plan that it is a copy of, is one. Members that belong to the same transfer in the folded plan and to the
+  // same group of ranks are later joined into one match.
   void meet(TaskId folded, std::int64_t rank, TaskId task) {
     const Op& op = from_.op_of(folded);
     const auto* c = std::get_if<Collective>(&op.work);

@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// Returns the same plan with a slot for every rank: each rank runs its class's tasks on frames of its own, and
-// transfers run between the members of the rank's real groups. The simulated times of the unfolded plan must agree with
-// the folded plan's to the picosecond.
+// Returns the same plan with a slot for every rank, instead of one for each class of equal ranks (folded): each rank
+// runs its class's tasks on frames of its own, and transfers run between the members of the rank's real groups. The
+// simulated times of the unfolded plan must agree with the folded plan's to the picosecond.
 Plan unfold(const Plan& folded);
 
 // Returns the plan of one rank: the tasks of its class in the folded plan, with the rank's own groups.

@@ -21,8 +21,8 @@ void ActivationEviction::issued(const Op& op, std::uint32_t frame, TaskId) {
   set(op.frees, 0);
 }
 
-// Returns all buffers of a micro-batch that are allocated after its forward, block by block, except buffers of the
-// stage's send and receive blocks, which are still in transfer.
+// Returns all activation buffers of a micro-batch that are still allocated after its forward pass, block by block,
+// except buffers of the stage's send and receive blocks, which are still in transfer.
 std::vector<ActivationEviction::EvictedBuffer> ActivationEviction::evicted_by(const Eviction& move) const {
   std::vector<EvictedBuffer> evicted;
   const Chunk& chunk = chunks_.front();

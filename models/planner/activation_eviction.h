@@ -31,9 +31,9 @@ class ActivationEviction : public StepPart {
   std::uint32_t frame_of_evicted(const std::vector<EvictedBuffer>& evicted, std::int32_t micro_batch);
   void move(const StageTransfer& transfer);
 
-  std::vector<char> alive_;  // for each buffer (by id), whether it is allocated now
-  // for each eviction (index in Schedule::moves), the id of the frame of the activations that this stage keeps for
-  // another
+  std::vector<char> alive_;  // for each activation buffer (by id), whether it is allocated now
+  // for each eviction (index in Schedule::moves), the id of the frame of the activations that this stage keeps for its
+  // partner stage
   std::map<std::int32_t, std::uint32_t> frames_;
   // for each eviction (index in Schedule::moves) and kind of ranks, the evicted buffers
   std::map<std::pair<std::int32_t, int>, std::vector<EvictedBuffer>> evicted_;

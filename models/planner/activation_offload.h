@@ -7,9 +7,9 @@
 
 namespace orrery {
 
-// The step part that offloads activations to the host between forward and backward. A block's buffers on the device are
-// freed after the next block has been issued, or before any backward (as late as in Transformer Engine's cpu_offload:
-// synchronize_on_group_commit_forward).
+// The step part that offloads activations to the host between forward and backward. A block's activations on the device
+// are freed after the next block has been issued, or, if no next block comes, before any backward (as late as in
+// Transformer Engine's cpu_offload: synchronize_on_group_commit_forward).
 class ActivationOffload : public StepPart {
  public:
   using StepPart::StepPart;
@@ -34,7 +34,7 @@ class ActivationUploads : public StepPart {
   void before_block(const Pass& pass) override;
 
  private:
-  std::set<std::uint32_t> fetched_;  // ids of the frames whose upload from the host has been issued
+  std::set<std::uint32_t> fetched_;  // ids of the frames whose upload from the host was issued
 };
 
 }  // namespace orrery

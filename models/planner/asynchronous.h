@@ -6,7 +6,8 @@
 
 namespace orrery {
 
-// Returns whether an update of the weights follows this action, other than the update at the end of the plan.
+// Returns whether the weights are updated right after this action of the schedule; the update at the end of the plan
+// does not count.
 bool ends_update(const Draft& draft, const Action& action);
 
 // The step part that updates weights in a schedule without flushes, where an update may come between a micro-batch's
@@ -17,7 +18,8 @@ class AsynchronousUpdates : public StepPart {
 
   void begin_slot() override { updates_ = 0; }
   void end_step() override { ++updates_; }
-  // Copies the newest weights to the frame of the weights before the first update, so that the plan can run again.
+  // Copies the newest weights to the frame that held the weights before the first update, so that the plan can run
+  // again.
   void end_slot() override;
 
   // Returns the id of the frame in which the next update of a chunk runs. Weights that are updated in place are first

@@ -15,10 +15,11 @@ static std::int64_t tensors_in(const PlanFacts& facts, const Bucket& bucket) {
   return facts.spec.software.communication.sharded_in_one_bucket && facts.row.shards_optimizer ? bucket.tensors : 1;
 }
 
-// Reduces the buckets whose last missing gradient this backward op has added.
+// Reduces each bucket whose gradients are complete now that this backward op has added its own.
 void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::uint32_t op, TaskId task) {
   Chunk& chunk = chunks_[pass.action.chunk];
-  for (std::size_t i = 0; i < plan_.ops[op].operands.size(); ++i) {  // an index, because reductions add to plan_.ops
+  // A loop by index, not by iterator, because reductions append ops to plan_.ops.
+  for (std::size_t i = 0; i < plan_.ops[op].operands.size(); ++i) {
     const BucketPlace place = bucket_of(draft_, chunk, e, plan_.ops[op].operands[i]);
     if (place.bucket == nullptr || --place.bucket->missing > 0) continue;
     if (facts_.reduces_each_time)
@@ -28,8 +29,8 @@ void BucketReduction::after_backward_op(const Pass& pass, std::size_t e, std::ui
   }
 }
 
-// Reduces a bucket after one micro-batch, in frameworks that do so after each; the next micro-batch adds its gradients
-// to the reduced sums.
+// Reduces a bucket after each micro-batch, in frameworks that do so; the next micro-batch adds its gradients to the
+// reduced sums.
 void BucketReduction::reduce_again(const Chunk& chunk, Bucket& bucket, TaskId after) {
   bucket.missing = bucket.awaited;
   reduce_bucket(chunk, bucket, after);
@@ -70,13 +71,15 @@ void BucketReduction::reduce_bucket(const Chunk& chunk, const Bucket& bucket, Ta
   average(draft_, writer_, chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (facts_.averaging != Averaging::none) after = writer_.last_of(LaneKind::compute);
   if (row_.servers || (row_.master && draft_.group_size(bucket.group) > 1)) return servers_->give(chunk, bucket, after);
-  // whether the bucket is offloaded now; else SharedGradients offloads it after the sums over ranks of the model
+  // Whether the bucket's gradients are offloaded to the host now. If not, SharedGradients offloads them after the sums
+  // over the ranks of a replica of the model.
   const bool leaves = facts_.host_update() && !sums_over_model(draft_);
   if (draft_.group_size(bucket.group) == 1) {
     if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {after});
     return;
   }
-  // Gradients to which further micro-batches add must stay complete on every rank, so they are not reduce-scattered.
+  // If gradients are reduced after every micro-batch, later micro-batches add to the reduced sums. These must then stay
+  // complete on every rank, so they are not reduce-scattered.
   const bool scatters =
       scatters_gradients(row_, spec_.software.communication.shards_all_reduce) && !facts_.reduces_each_time;
   const bool fused = spec_.strategy.fused_buffers;
@@ -100,7 +103,8 @@ void BucketReduction::reduce_bucket(const Chunk& chunk, const Bucket& bucket, Ta
   if (leaves) offload_bucket(draft_, writer_, chunk, bucket, {reduced});
 }
 
-// Copies reduced gradients back from DistributedDataParallel's buckets, which are buffers of their own.
+// Copies reduced gradients from DistributedDataParallel's buckets, which are separate buffers, back to the gradients'
+// own buffers.
 void BucketReduction::copy_back() {
   if (facts_.averaging != Averaging::copy) return;
   for (const Chunk& chunk : chunks_) {
@@ -140,7 +144,8 @@ void BucketReduction::reduce() {
 void BucketReduction::end_step() { count_gradients(draft_); }
 
 void ParameterGather::gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
-  // If weights are gathered in 8 bits, the few elements of norms and biases are counted as 8-bit ones too.
+  // If weights are gathered in 8 bits, all elements are counted as 8-bit ones, including the few of norms and biases,
+  // which are not.
   const bool eight_bit = spec_.software.communication.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
   const Bytes width = eight_bit ? 1 : context_.width;
   const Op op = {.name = "gather parameters",

@@ -18,12 +18,12 @@ class BucketReduction : public StepPart {
 
   void after_backward_op(const Pass& pass, std::size_t entry, std::uint32_t op, TaskId task) override;
   void reduce() override;
-  void end_step() override;  // starts the gradients of the next update anew
+  void end_step() override;  // resets the counts of missing gradients for the next update
 
  private:
-  // Returns whether a bucket is reduced as soon as backward has finished it. It is not if there are several copies of
-  // the model, which finish their buckets in different orders, nor with a master rank, which takes buckets when all are
-  // complete.
+  // Returns whether a bucket is reduced as soon as backward has finished it. This is not so if there are several copies
+  // of the model, which finish their buckets in different orders, nor with a master rank (torch's DataParallel), which
+  // reduces buckets when all of them are complete.
   bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1 && !row_.master; }
   void reduce_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
   void reduce_again(const Chunk& chunk, Bucket& bucket, TaskId after);

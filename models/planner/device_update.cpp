@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// If updates are validated in the next step, passes the number that decides whether an update was right (the norm, or
-// whether a gradient was infinite) to the next pipeline stage. Returns the tasks that the update must wait for.
+// If updates are validated in the next step (post-update validation), sends the gradient norm, or in fp16 training
+// whether a gradient was infinite, to the next pipeline stage. Returns the tasks that the update must wait for.
 std::vector<TaskId> DeviceUpdate::pass(const std::vector<TaskId>& summed, std::uint16_t number) {
   const bool passes = validation_ != nullptr && number == validation_->partial_norm();
   return passes ? validation_->pass_partial_norm(summed) : summed;
@@ -96,8 +96,8 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& s
   if (!facts_.validates) zero_gradients(draft_, writer_, chunk, {});
 }
 
-// Writes the update of all chunks. There is no kernel that unscales gradients if the update itself multiplies by the
-// clip coefficient, because the norm already shows infinite gradients.
+// Writes the update of all chunks. No separate kernel unscales the gradients if the update itself multiplies by the
+// clip coefficient; infinite gradients are then detected by the norm.
 void DeviceUpdate::update() {
   std::vector<TaskId> after = after_reductions(writer_);
   if (!draft_.updates()) {

@@ -12,8 +12,8 @@ namespace orrery {
 // The step part that runs the optimizer on the device: it unscales gradients, computes their norm, clips and updates.
 class DeviceUpdate : public StepPart {
  public:
-  // validation: null if updates are not validated in the next step. asynchronous: null if no update is made while
-  // micro-batches are in flight.
+  // validation: the part that validates updates in the next step, or null. asynchronous: the part for updates that are
+  // made while micro-batches are in flight, or null.
   DeviceUpdate(Draft& draft, TaskWriter& writer, PostValidation* validation, AsynchronousUpdates* asynchronous)
       : StepPart(draft, writer), validation_(validation), asynchronous_(asynchronous) {}
 

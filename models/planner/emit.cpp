@@ -25,11 +25,11 @@ void StepWalk::turn(std::size_t turn) {
   tell(&StepPart::after_turn, turn);
 }
 
-// Issues a transfer between two virtual stages, as one send or receive for each slice of the tensor. If a stage is
-// replicated, sender and receiver issue the transfers over a boundary in the order of samples, and transfers are not
+// Issues a transfer between two virtual stages, as one send or receive for each slice of the tensor's rows. If a stage
+// is replicated, sender and receiver issue the transfers over a boundary in the order of samples, and transfers are not
 // batched.
 void StepWalk::cross(const StageTransfer& transfer) {
-  const bool upstream = transfer.forward == transfer.send;  // whether this stage is the one before the boundary
+  const bool upstream = transfer.forward == transfer.send;  // whether this stage comes before the boundary
   const std::int32_t virtual_stage = transfer.boundary + (upstream ? 0 : 1);
   const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
   const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
@@ -63,8 +63,8 @@ Pass StepWalk::begin(const Action& action) const {
   return pass;
 }
 
-// Returns whether an op's addition of gradients is issued after the complete backward of its micro-batch, as in some
-// frameworks, except for the last micro-batch of an update.
+// Returns whether the op that adds gradients to the sums is issued only after the complete backward of its micro-batch,
+// as in some frameworks; for the last micro-batch of an update it is issued in place.
 bool StepWalk::adds_late(const Pass& pass, const Op& op) const {
   const Action& action = pass.action;
   return std::holds_alternative<Accumulate>(op.work) && spec_.software.communication.accumulates_after_backward &&
@@ -104,8 +104,8 @@ bool StepWalk::issue_next(Pass& pass) {
   return moved;
 }
 
-// Issues those ops of a receive block that come after the transfer, by which the host waits for the received tensor
-// before it launches the ops that read it. If the input comes from a virtual stage on the same stage, without a
+// Issues the ops of a receive block that follow the transfer: with them the host waits for the received tensor before
+// it launches the ops that read it. If the input comes from a virtual stage on the same pipeline stage, without a
 // transfer, the host waits for the device in frameworks that do so before every forward.
 void StepWalk::wait_for_input(const Action& action) {
   const Chunk& chunk = chunks_[action.chunk];
@@ -154,7 +154,7 @@ void StepWalk::walk() {
     turn(i);
     if (i > 0 && ends_update(draft_, order[i - 1])) end_step();
     woven = 1;
-    while (order[i + woven - 1].woven) ++woven;  // no transfer is issued between overlapped actions
+    while (order[i + woven - 1].woven) ++woven;  // overlapped actions are issued together, with no transfer between
     const auto at = static_cast<std::ptrdiff_t>(i);
     run(order.subspan(i, woven), at >= filled && at <= drains);
   }

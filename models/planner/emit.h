@@ -10,8 +10,8 @@ namespace orrery {
 
 using StepParts = std::vector<std::unique_ptr<StepPart>>;
 
-// Writes the tasks of a slot (class of ranks) in the order in which its host issues them: the schedule's actions, op by
-// op, with the transfers between them. All other tasks are written by the step parts (step_part.h), whose hooks this
+// Writes the tasks of a class of ranks in the order in which the host issues them: the actions of the schedule, op by
+// op, with the transfers between actions. All other tasks are written by the step parts (step_part.h), whose hooks this
 // class calls.
 class StepWalk : public StepView {
  public:

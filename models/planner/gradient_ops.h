@@ -21,8 +21,9 @@ void zero_gradients(const Draft& draft, TaskWriter& writer, const Chunk& chunk, 
 // Returns the last task of each lane on which gradients are reduced.
 std::vector<TaskId> after_reductions(const TaskWriter& writer);
 
-// Sums one number over all ranks of a replica; with post-update validation only over this stage, because the sum over
-// stages comes later. Returns the tasks after which the sum is known.
+// Sums one number, such as the squared gradient norm, over all ranks of a replica; with post-update validation only
+// over the ranks of this stage, because the sum over stages comes later. Returns the tasks after which the sum is
+// known.
 std::vector<TaskId> sum_over_model(const Draft& draft, TaskWriter& writer, const char* name, std::uint16_t number,
                                    bool maximum);
 

@@ -98,9 +98,9 @@ void HostUnits::offload_gradients(std::uint32_t unit_frame, TaskId after) {
   writer_.emit(store, unit_frame);
 }
 
-// Sums this rank's shard of a unit's gradients over the ranks of the model that each have a part of the gradient. The
-// sum runs after the unit's reduction, on the same lane, before the shard is offloaded. All these ranks have equal
-// units, so they own the same part of a unit.
+// Sums this rank's shard of a unit's gradients over those ranks of a replica of the model that each compute a part of
+// the gradient (for example of norms under sequence parallelism). The sum runs after the unit's reduction, on the same
+// lane, before the shard is offloaded. All these ranks have equal units, so they own the same part of a unit.
 void HostUnits::sum_unit_over_model(const Chunk& chunk, std::uint32_t unit_frame) {
   std::map<std::pair<Dimension, Part>, std::int64_t> elements;
   for (const Entry& entry : chunk.entries) {
@@ -144,8 +144,8 @@ void HostUnits::finish(const Chunk& chunk, std::uint32_t unit_frame, LaneKind la
   offload_gradients(unit_frame, read);
 }
 
-// Sums an embedding table's gradient over the first and the last stage. The table is the unit's first region, which
-// both stages cut into the same shards.
+// Sums the gradient of an embedding table over the first and the last stage, which both hold the table. The table is
+// the first region of its unit; both stages cut this region into the same shards.
 void HostUnits::reduce() {
   if (late_unit_ == kNone) return;
   const Bytes bytes = draft_.shard(context_.table_rows * context_.hidden, Dimension::data) * facts_.gradient_width;

@@ -21,11 +21,11 @@ class HostUnits : public StepPart {
   // Reads this rank's shard of a unit's weights from the disks to the host, unless that read has been issued already.
   // `state` is the frame of the chunk's states.
   void fetch(std::uint32_t unit, std::uint32_t state, Phase phase);
-  // Uploads this rank's shard of a unit's weights to the device in the data type that it has on the host; FSDP casts it
-  // on the device (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
+  // Uploads this rank's shard of a unit's weights to the device in the data type in which the host stores them; FSDP
+  // casts the shard on the device (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
   void upload(std::uint32_t unit, std::uint32_t state, Phase phase, const std::vector<TaskId>& after);
-  // Returns whether a unit needs no all-gather: no other rank holds a part of it, and the host has it in the data type
-  // that ops read.
+  // Returns whether a unit needs no all-gather, because no other rank holds a part of the unit and the host stores it
+  // in the data type that ops read.
   bool copied_alone(std::uint32_t unit) const;
   // Uploads the sum of a unit's gradients over the micro-batches so far; the next gradients are added to it on the
   // device (DeepSpeed: async_accumulate_grad_in_cpu_via_gpu).
@@ -41,7 +41,7 @@ class HostUnits : public StepPart {
   TaskId norm_of_unit(std::uint32_t unit, LaneKind lane);
   void sum_unit_over_model(const Chunk& chunk, std::uint32_t unit);
 
-  std::set<std::uint32_t> staged_;  // ids of the unit frames whose read from disks has been issued
+  std::set<std::uint32_t> staged_;  // ids of the unit frames whose read from disks was issued
   // id of the unit frame whose gradients must be summed over the first and the last stage
   std::uint32_t late_unit_ = kNone;
   bool norm_begun_ = false;  // whether a unit was already added to this step's gradient norm

@@ -60,8 +60,8 @@ std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
   return after;
 }
 
-// Clips and unscales all of the rank's gradients in one pass. In fp16 training the pass also looks for infinite
-// gradients, unless the norm is used to detect them.
+// Clips and unscales all of the rank's gradients in one pass on the host. In fp16 training this pass also looks for
+// infinite gradients, unless they are detected by the norm.
 std::vector<TaskId> HostUpdate::unscale(const std::vector<TaskId>& after) {
   const bool clips = spec_.strategy.clip > 0, looks = facts_.half && !facts_.norm_tells_infinity();
   for (const Chunk& chunk : chunks_) {

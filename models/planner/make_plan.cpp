@@ -35,7 +35,8 @@ static Part* add_part(StepParts& parts, Draft& draft, TaskWriter& writer, More..
   return added;
 }
 
-// Returns the parts of a step that the spec needs, in the order in which their hooks are called.
+// Returns the step parts (one per technique, step_part.h) that the spec needs, in the order in which their hooks are
+// called.
 static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   StepParts parts;
   const PlanFacts& facts = draft.facts;
@@ -67,8 +68,8 @@ static StepParts parts_of(Draft& draft, TaskWriter& writer) {
   return parts;
 }
 
-// Selects a class of the ranks of a pipeline stage: blocks and groups built from now on are those of its ranks. number:
-// index in Draft::kinds.
+// Selects one class of the ranks of a pipeline stage: blocks and groups that are built from now on belong to these
+// ranks. number: index of the class in Draft::kinds.
 static void enter_class(Draft& draft, int number) {
   const RankKind& ranks = draft.kinds[number];
   draft.at.rank_kind = number;

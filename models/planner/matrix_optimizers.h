@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// This header has those parts of optimizers' updates that are not element-wise, but need whole matrices: muon.cpp,
-// adafactor.cpp.
+// This header has the parts of optimizer updates that are not element-wise and need whole matrices: Muon's (muon.cpp)
+// and Adafactor's (adafactor.cpp).
 
 // Writes the part of Muon's update that is not element-wise (Jordan 2024; Liu et al. 2025, 2502.16982, section
 // 2.2.2): layer by layer, every data rank orthogonalizes the momentum of its share of the matrices, each of them
@@ -20,7 +20,7 @@ std::vector<TaskId> orthogonalize(const Draft& draft, TaskWriter& writer, const 
 
 // Writes the two passes that Adafactor (Shazeer and Stern 2018, 1804.04235, algorithm 4) takes before it can update an
 // element: the sums of the squares of rows and columns, and the root mean square of the update, which is limited. Ranks
-// with shards of a matrix add their parts of both up. Returns the tasks that the update must wait for.
+// that hold shards of a matrix add up their parts of both results. Returns the tasks that the update must wait for.
 std::vector<TaskId> factored_moments(const Draft& draft, TaskWriter& writer, const Chunk& chunk,
                                      const std::vector<TaskId>& after);
 

@@ -23,8 +23,9 @@ std::vector<TaskId> orthogonalize(const Draft& draft, TaskWriter& writer, const 
   const std::int64_t ranks = draft.group_size(Dimension::data);
   const bool sharded = draft.shards(Dimension::data) > 1;
   const auto layers = std::ranges::count_if(chunk.entries, [&](const Entry& e) { return is_layer(draft, e); });
-  // All ranks of a class have one plan, which is that of the rank with the most matrices: of each kind of matrix, one
-  // for every `ranks` layers, rounded up.
+  // All ranks of a class share one plan, which is that of the rank with the most matrices to orthogonalize: for each
+  // kind of matrix (such as the MLP's up projection), the number of layers divided by the number of data ranks, rounded
+  // up.
   std::int64_t own = ceil_div(layers, ranks);
   std::vector<TaskId> ready = after;
   for (const Entry& entry : chunk.entries) {

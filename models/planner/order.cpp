@@ -11,9 +11,9 @@
 
 namespace orrery {
 
-// Sets the number of steps in a plan of an asynchronous schedule: steps that fill the pipeline, two steps to compare,
-// and steps that empty the pipeline. Filling takes 3 p micro-batches for p stages, after which gradients of the last
-// stage have come back to the first a few times.
+// Sets the number of steps in the plan of an asynchronous schedule: steps that fill the pipeline, two steps to compare,
+// and steps that empty the pipeline. Filling takes 3 p micro-batches for p stages; by then gradients of the last stage
+// have come back to the first stage a few times.
 static void take_steps(Draft& draft, Updates updates) {
   Plan& plan = draft.plan;
   if (updates == Updates::flush) return;
@@ -25,7 +25,8 @@ static void take_steps(Draft& draft, Updates updates) {
   plan.update_every = updates == Updates::every_step ? m : 1;
 }
 
-// Sets what the blocks know of the schedule, and with images makes the sizes of the encoder's blocks from it.
+// Sets the properties of the schedule that blocks depend on; for samples with images, also sets the sizes of the vision
+// encoder's blocks.
 static void place_ends(Draft& draft) {
   BlockContext& context = draft.context;
   context.ends_meet = ends_meet(draft.schedule) || draft.schedule.spreads_vocabulary();
@@ -62,7 +63,8 @@ static std::vector<PhaseTimes> phase_times(Draft& draft) {
   return times;
 }
 
-// Generation runs the forward passes alone, in their order.
+// Removes the backward actions from a schedule, because text generation runs the forward passes alone, in the same
+// order.
 static void leave_backward_out(Schedule& schedule) {
   for (std::vector<Action>& actions : schedule.order)
     std::erase_if(actions, [](const Action& a) { return a.phase != Phase::forward; });

@@ -20,7 +20,7 @@ std::optional<Profile> built_in(const Gpu& gpu) {
   try {
     Profile profile = find_profile(gpu);
     if (has_formulas(profile)) return profile;
-  } catch (const Error&) {  // the exception says that the GPU has no built-in profile
+  } catch (const Error&) {  // the GPU has no built-in profile
   }
   return std::nullopt;
 }
@@ -40,7 +40,7 @@ double OrderClock::at_peaks(const Op& op, Bytes width) const {
   return kNanoseconds * std::max(cost.flops / peak_flops(gpu, op.precision), cost.bytes / (gpu.memory_GBps * 1e9));
 }
 
-// Returns the number of members of the first rank's group on each node.
+// Returns how many members of the first rank's group there are on each node.
 std::vector<int> OrderClock::members(Dimension d) const {
   const GroupTable& table = groups_[static_cast<std::size_t>(d)];
   if (table.groups.empty()) return {1};

@@ -41,7 +41,7 @@ class OrderClock {
   double time(const Op& op, Bytes width);
   // Returns the times of the op on the device and on the host.
   OrderLength length(const Op& op, Bytes width);
-  // Returns the host's time for a block in addition to its ops, in forward and in backward.
+  // Returns the time that the host takes for a block in addition to issuing its ops, for forward and for backward.
   std::array<OrderLength, 2> overhead(const Plan& plan, const Block& block) const;
 
  private:

@@ -10,15 +10,15 @@
 namespace orrery {
 namespace {
 
-// Returns a key that identifies the send, or the receive, of a transfer between two stages.
+// Returns a key that identifies one side, the send or the receive, of a transfer between two stages.
 std::tuple<std::int32_t, std::int32_t, bool, bool> end_of(const StageTransfer& c, bool send) {
   return {c.boundary, c.micro_batch, c.forward, send};
 }
 
 bool is_shared(const StageTransfer& c) { return c.move >= 0 || c.exchange != StageExchange::none; }
 
-// Returns the position of a stage's first backward, or of the forward that is overlapped with it, since nothing can
-// come between overlapped actions.
+// Returns the position of a stage's first backward in its order of transfers. If a forward is overlapped with this
+// backward, the position is that of the forward, since nothing can come between overlapped actions.
 TransferPlace first_backward(const std::vector<Action>& order,
                              const std::vector<std::vector<StageTransfer>>& transfer_order) {
   std::size_t i = 0;
@@ -27,7 +27,7 @@ TransferPlace first_backward(const std::vector<Action>& order,
   return {i, transfer_order[i].size()};
 }
 
-// Calls f with every transfer before the position `end`, and with the transfer's own position, until f returns false.
+// Calls f, until it returns false, with every transfer before the position `end` and with the transfer's position.
 template <class F>
 void for_transfers(const std::vector<std::vector<StageTransfer>>& transfer_order, TransferPlace end, const F& f) {
   for (std::size_t t = 0; t <= end.turn; ++t) {
@@ -85,8 +85,9 @@ void PostValidation::after_turn(std::size_t turn) {
     receive_partial_norm();
 }
 
-// Writes the transfer of one number of the rank (index `of`), such as the gradient norm, to the next stage (forward) or
-// the previous one, or its receive.
+// Writes the send, or the receive (send = false), of one number of the rank, such as the gradient norm. `of` is the
+// number's index among the rank's own buffers. The number goes from each stage to the next one (forward) or to the
+// previous one.
 TaskId PostValidation::pass_number(const char* name, std::uint16_t of, bool send, bool forward) {
   const bool next = send == forward;  // whether the other side of the transfer is the next stage
   const LaneKind lane = send ? (next ? LaneKind::send_next : LaneKind::send_previous)

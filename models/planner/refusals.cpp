@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// Refuses the value of a key with an Error. what: the rule of the schedule that the value breaks. why: the reason, and
-// what the user can do.
+// Throws the Error that rejects the value of a key. what: the rule of the schedule that the value breaks. why: the
+// reason, and what the user can do.
 void refuse_with(const Draft& draft, std::string_view key, std::string_view what, std::string_view why) {
   throw Error(fmt::format("{}{}: {} {}; {}", place_of(draft.facts.spec, key), key, draft.facts.spec.strategy.schedule,
                           what, why));

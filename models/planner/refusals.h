@@ -11,8 +11,8 @@ namespace orrery {
 // Returns the file and line in which a key of the spec was given, "spec.yaml:12: "; "" for a key that was not given.
 std::string place_of(const Spec& spec, std::string_view key);
 
-// Returns the result of a function that cannot see the spec; if it throws an Error, the file and line of the key are
-// put before the message.
+// Calls a function that does not know the spec, and returns its result. If the function throws an Error, the file and
+// line of the key are put before the message.
 template <class Function>
 auto said_at(const Spec& spec, std::string_view key, Function function) {
   try {
@@ -27,9 +27,11 @@ auto said_at(const Spec& spec, std::string_view key, Function function) {
 
 // Rejects numbers of virtual stages that the schedule does not support.
 void refuse_virtual_stages(const Spec& spec);
-// Rejects numbers of stages and micro-batches that cannot be divided equally among several copies of the model.
+// Rejects numbers of stages or micro-batches that cannot be divided equally among several copies of the model
+// (bidirectional pipelines).
 void refuse_odd_copies(const Draft& draft);
-// Rejects steps with fewer micro-batches than stages, if the schedule keeps only two versions of the weights.
+// Rejects steps with fewer micro-batches than stages, if the schedule keeps only two versions of the weights
+// (PipeDream-2BW).
 void refuse_short_steps(const Draft& draft);
 
 }  // namespace orrery

@@ -55,8 +55,8 @@ void Servers::give(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   writer_.emit(op, chunk.state, {after});
 }
 
-// Writes the pulls of weights from the servers; workers pull buckets in the order in which forward needs them, and
-// servers answer in the same order.
+// Writes the pulls of weights from the parameter servers; workers pull buckets in the order in which forward needs
+// them, and servers answer in the same order.
 void Servers::pull_buckets() {
   const Chunk& chunk = chunks_.front();
   const bool serves = context_.duty == Duty::server;
@@ -130,7 +130,7 @@ void Servers::update_range(const std::vector<TaskId>& after) {
                         state(kParameterShard, Access::write)},
            .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
   std::vector<TaskId> before = after;
-  // the update must not overwrite weights that are still being pulled
+  // The update must not overwrite weights that workers are still pulling.
   before.push_back(writer_.last_of(LaneKind::data_gather));
   if (spec_.strategy.clip > 0) op.operands.push_back(number(kSquaredNorm, Access::read));
   writer_.emit(op, chunk.state, before);

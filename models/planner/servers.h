@@ -7,14 +7,14 @@
 
 namespace orrery {
 
-// The step part for weights that only one rank updates (DataParallel), or that parameter servers hold (Li et al. 2014,
-// Scaling Distributed Machine Learning with the Parameter Server). A server owns a range of keys, an equal part of
-// every bucket.
+// The step part for weights that only one rank updates (torch's DataParallel), or that parameter servers hold (Li et
+// al. 2014, Scaling Distributed Machine Learning with the Parameter Server). Each server owns an equal part of every
+// bucket.
 class Servers : public StepPart {
  public:
   using StepPart::StepPart;
 
-  void serve() override;  // writes a server's step: the CPU's update with the sums of the pushed gradients
+  void serve() override;  // writes a server's step: an update on the CPU with the sums of pushed gradients
   void begin_step() override;
   void end_step() override;
 

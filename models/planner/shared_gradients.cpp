@@ -23,7 +23,7 @@ bool sums_over_model(const Draft& draft) {
 }
 
 void SharedGradients::reduce() {
-  // with the optimizer on the host, HostUnits has already summed the gradients of units, unit by unit
+  // With the optimizer on the host, HostUnits has already summed these gradients, unit by unit.
   if (facts_.host_update() && facts_.unit_gradients) return;
   const std::vector<TaskId> after = {writer_.last_of(LaneKind::compute), writer_.last_of(LaneKind::data_reduce),
                                      writer_.last_of(LaneKind::expert_reduce), writer_.last_of(LaneKind::replicate)};
@@ -53,7 +53,7 @@ void SharedGradients::reduce() {
   if (facts_.host_update()) offload_buckets();
 }
 
-// Offloads the buckets, which could not be offloaded before the sums over ranks of the model.
+// Offloads the gradient buckets to the host; this had to wait for the sums over the ranks of a replica of the model.
 void SharedGradients::offload_buckets() {
   if (!sums_over_model(draft_)) return;
   std::vector<TaskId> after;

@@ -4,17 +4,17 @@
 
 namespace orrery {
 
-// Returns whether this stage is the first or the last and both of these hold the embedding table, so that the table's
-// gradient is summed over both stages after each has reduced its own.
+// Returns whether this is the first or the last stage and both of these stages hold the embedding table, so that the
+// table's gradient is summed over both stages after each stage has reduced it over its data ranks.
 bool shares_table(const Draft& draft);
-// Returns whether gradients of this stage are summed over ranks of one replica of the model.
+// Returns whether any gradients of this stage are summed over ranks within one replica of the model.
 bool sums_over_model(const Draft& draft);
 
 // The step part that sums gradients over ranks within one replica of the model, in addition to the sums over data
-// ranks: for norm weights under sequence parallelism, norms of heads, key/value heads that several ranks hold, and tied
-// embeddings. These sums run once a step, after the data-parallel reduction, as in Megatron-Core's
-// finalize_model_grads(). If gradients were reduced to shards, only the shards are summed. With the optimizer on the
-// host, gradients are offloaded after these sums.
+// ranks: for norm weights under sequence parallelism, for norms of queries and keys, for key/value heads that several
+// ranks hold, and for tied embeddings. These sums run once a step, after the data-parallel reduction, as in
+// Megatron-Core's finalize_model_grads(). If gradients were reduced to shards, only the shards are summed. With the
+// optimizer on the host, gradients are offloaded after these sums.
 class SharedGradients : public StepPart {
  public:
   using StepPart::StepPart;
@@ -22,7 +22,7 @@ class SharedGradients : public StepPart {
   void reduce() override;
 
  private:
-  void offload_buckets();  // copies gradient buckets to the host after the sums over ranks of the model
+  void offload_buckets();  // offloads gradient buckets to the host after the sums within a replica
 };
 
 }  // namespace orrery

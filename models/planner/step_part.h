@@ -10,7 +10,8 @@
 
 namespace orrery {
 
-// A base of all classes that write a step: it holds the plan draft, and short names for the members that are used most.
+// A base class of all classes that write the tasks of a step: it holds the plan draft, and short names for the members
+// that are used most.
 class StepView {
  public:
   StepView(Draft& draft, TaskWriter& writer)
@@ -39,7 +40,8 @@ class StepView {
 // An action of the schedule (forward or backward of a chunk for a micro-batch) whose ops are being issued, block by
 // block.
 struct Pass {
-  // An op that adds gradients and is issued at the end of its action instead of at its position among the ops.
+  // An op that adds gradients to the sums and is issued at the end of its action instead of at its position among the
+  // ops.
   struct Late {
     std::uint32_t op, frame;
     std::size_t entry;
@@ -48,8 +50,8 @@ struct Pass {
   Action action;
   // indices of the entries (blocks) of the action's chunk, in the order in which the action runs them
   std::vector<std::size_t> entries;
-  std::size_t at = 0, op = 0;  // index into `entries` of the next op's entry, and index of that op within it
-  bool begun = false;          // whether issuing the ops of entry `at` has begun
+  std::size_t at = 0, op = 0;  // index into `entries` of the next op's block, and index of that op within the block
+  bool begun = false;          // whether issuing the ops of the block `at` has begun
   std::vector<Late> late = {};
 
   bool done() const { return at == entries.size(); }
@@ -69,9 +71,9 @@ class StepPart : public StepView, public TaskWatcher {
   virtual void begin_slot() {}  // forgets what belongs to the previous class of ranks (slot)
   virtual void serve() {}       // writes the complete step of a parameter server, which runs no forward or backward
   virtual void begin_step() {}
-  // before_transfer: called before each transfer that the stage issues between two actions (arguments: turn, which is
-  // the index of the action that follows, and index of the transfer), and after the last of them. after_turn: called
-  // after all transfers of the turn.
+  // before_transfer: called before each transfer that the stage issues between two actions, and after the last of them;
+  // arguments: the turn, which is the index of the action that follows the transfers, and the index of the transfer.
+  // after_turn: called after all transfers of the turn.
   virtual void before_transfer(std::size_t, std::size_t) {}
   virtual void after_turn(std::size_t) {}
   // Issues a transfer if it belongs to this part; returns false if another part must issue it.
@@ -80,15 +82,16 @@ class StepPart : public StepView, public TaskWatcher {
   // before_op is called before an op is issued, with the pass and the ids of the block's ops that are still to be
   // issued.
   virtual void before_op(const Pass&, std::span<const std::uint32_t>) {}
-  // after_backward_op is called after an op of backward is issued, with the pass, the index of the entry (block), the
-  // id of the op and the op's task.
+  // after_backward_op is called after an op of backward is issued, with the pass, the index of the block among the
+  // chunk's entries, the id of the op and the op's task.
   virtual void after_backward_op(const Pass&, std::size_t, std::uint32_t, TaskId) {}
   virtual void after_block(const Pass&) {}
-  virtual void reduce() {}  // called when all gradients of an update are computed, to sum them over ranks
+  virtual void reduce() {}  // called when all gradients of an update are computed; sums them over ranks
   virtual void update() {}  // called when the gradients are summed over ranks
   virtual void end_step() {}
   virtual void end_slot() {}
-  void issued(const Op&, std::uint32_t, TaskId) override {}  // called for parts that were given to TaskWriter::watch()
+  // Called for each task that is issued, if the part was given to TaskWriter::watch().
+  void issued(const Op&, std::uint32_t, TaskId) override {}
 };
 
 }  // namespace orrery

@@ -22,7 +22,7 @@ void Units::begin_slot() {
 void Units::issued(const Op& op, std::uint32_t frame, TaskId task) {
   for (const Operand& operand : op.frees) {
     if (operand.scope != Scope::unit || (operand.slot != kGathered && operand.slot != kGatheredFrozen)) continue;
-    // the unit was already marked as freed, with another of its buffers
+    // This op frees another buffer of a unit that was already marked as freed.
     if (!gathered_[frame_of(plan_, frame, operand)]) continue;
     gathered_[frame_of(plan_, frame, operand)] = false;
     released_.push_back(task);
@@ -62,8 +62,8 @@ bool Units::ends_unit(const Pass& pass) const {
   return std::none_of(pass.entries.begin() + static_cast<std::ptrdiff_t>(pass.at) + 1, pass.entries.end(), shares);
 }
 
-// Frees a unit of several blocks after the last of them, because a block's own ops do not know which other blocks use
-// the unit.
+// Frees the gathered weights of a unit that consists of several blocks, after the last of these blocks; the blocks' own
+// ops cannot free them, because they do not know which other blocks use the unit.
 void Units::release(const Pass& pass) {
   const std::uint32_t unit_frame = chunks_[pass.action.chunk].entries[pass.entry()].unit;
   const auto gathered = gathered_.find(unit_frame);
@@ -75,19 +75,19 @@ void Units::release(const Pass& pass) {
   writer_.emit(free, unit_frame);
 }
 
-// Gathers the units of the action's next block and of the prefetch_units blocks after it. Units on disks are read to
-// the host earlier, for another prefetch_units + 1 blocks.
+// Gathers the weights of the next block of an action, and of prefetch_units units after it. Weights on disks are read
+// to the host earlier, another prefetch_units + 1 units ahead.
 void Units::gather_for(const Pass& pass) {
   const Chunk& chunk = chunks_[pass.action.chunk];
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   const Phase phase = pass.forward() ? Phase::forward : Phase::backward;
   const std::int64_t farthest = behind_host(spec_.strategy.offload.parameters) ? -1 - ahead : 0;
-  std::uint32_t before = kNone;  // unit of the preceding block, which may be this block's too
+  std::uint32_t before = kNone;  // unit of the preceding block, which may also be the unit of this block
   for (std::size_t i = pass.at; i < pass.entries.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[pass.entries[i]];
     if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
     if (std::exchange(before, entry.unit) == entry.unit) continue;
-    // The weights of an output tied to the embedding lie in the embedding's states.
+    // The weights of an output that is tied to the embedding lie in the states of the embedding's chunk.
     const std::uint32_t state_frame = plan_.frames[chunk.frames[pass.entries[i]]].state;
     if (ahead >= 0 && phase == Phase::forward && lends_table(draft_, entry))
       gather_unit(plan_.frames[entry.unit].previous, draft_.table_chunk().state, phase);
@@ -157,8 +157,8 @@ void Units::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Pha
   if (copies_out(draft_, regions)) arrived_.insert(unit_frame);
 }
 
-// Gathers a unit's frozen weights, which are sharded in the form in which the model reads them (NF4 if they are
-// quantized).
+// Gathers the frozen weights of a unit. They are sharded and gathered in the form in which the model stores them (NF4
+// if they are quantized).
 void Units::gather_frozen(std::uint32_t unit_frame, Phase phase, const std::vector<TaskId>& after) {
   const Bytes bytes = draft_.layout.frozen.at(unit_frame);
   if (bytes == 0) return;
@@ -203,7 +203,7 @@ void Units::copy_out(std::uint32_t unit_frame, Phase phase) {
 void Units::gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase) {
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   for (std::size_t i = 0; i < ops.size() && ahead >= 0; ++i) {
-    // `operands` is a copy because gathers add to plan_.ops
+    // `operands` must be a copy: the gathers issued in this loop append ops to plan_.ops, which may move its elements.
     const std::vector<Operand> operands = plan_.ops[ops[i]].operands;
     for (const Operand& o : operands) {
       if (o.tile == 0 || o.slot != kGathered) continue;
@@ -221,12 +221,13 @@ void Units::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t 
   }
 }
 
-// Returns the op that gathers a region of a unit (weights whose shards lie in one group). In a group of one rank the
-// shard is the complete region and is copied. If the unit has several regions, a collective is used in a group of one
-// rank too, because a collective has an offset.
+// Returns the op that gathers one region of a unit (adjacent weights whose shards lie in one group of ranks). If the
+// group has only one rank, that rank's shard is the complete region, and is copied. If the unit has several regions, a
+// collective is used even for one rank, because a collective can write at an offset within the unit.
 Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
-  // whether the parameter shard is in a buffer of the unit's frame, not of the chunk's states
+  // Whether the shard to gather was uploaded or cast into a buffer of the unit's frame, instead of lying in the chunk's
+  // states.
   const bool apart = row_.fp32_shards || facts_.host_parameters();
   const Operand to = unit(copies_out(draft_, all) ? kArrived : kGathered, Access::write);
   const Collective gather = {.kind = CollectiveKind::all_gather,
@@ -249,9 +250,9 @@ Op Units::gather_op(const Region& region, const Regions& all, Phase phase) const
   return op;
 }
 
-// Returns whether a block (entry) reduces its unit's gradient by itself. The backward passes of token lookups and
-// logits that share a table follow each other, and the table's gradient is reduced after both; if passes of other
-// micro-batches run between the two, each reduces the gradient that it computed.
+// Returns whether the gradient of a block's unit is reduced right after this block. If token lookups and logits share a
+// table and their backward passes follow each other, the table's gradient is reduced once, after both; if passes of
+// other micro-batches run between the two, the gradient is reduced after each.
 bool Units::reduces_apart(const Entry& entry) const { return entry.owns || context_.ends_interleave; }
 
 std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) const {
@@ -264,8 +265,8 @@ std::int64_t Units::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) 
   return std::max<std::int64_t>(1, users) * chunk.micro_batches;
 }
 
-// Brings a unit's gradient into the form in which it is reduced, and returns its buffer: gradients that are kept
-// unsharded as sums over micro-batches are only averaged, in place.
+// Brings a unit's gradient into the form in which it is reduced, and returns the operand of its buffer. Gradients that
+// are kept unsharded, as sums over micro-batches, only need to be averaged, in place.
 Operand Units::prepare_gradient(std::uint32_t unit_frame, const Regions& regions) {
   const std::int64_t elements = regions.back().first + regions.back().elements;
   if (!facts_.fresh_gradients) {

@@ -15,7 +15,7 @@ namespace orrery {
 // and 3, FSDP). A unit is the weights of one block, or of several (joined_units.h).
 class Units : public StepPart {
  public:
-  // host: the part of the step that offloads parameters or gradients; null if none does.
+  // host: the step part that offloads parameters or gradients to the host; null if neither is offloaded.
   Units(Draft& draft, TaskWriter& writer, HostUnits* host);
 
   void begin_slot() override;
@@ -37,7 +37,7 @@ class Units : public StepPart {
   void copy_out(std::uint32_t unit, Phase phase);
   Op gather_op(const Region& region, const Regions& all, Phase phase) const;
   bool reduces_apart(const Entry& entry) const;
-  // number over all micro-batches of an update
+  // Returns the number of reductions of a unit over all micro-batches of an update.
   std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;
   Operand prepare_gradient(std::uint32_t unit, const Regions& regions);
   LaneKind reduce_regions(std::uint32_t unit, const Regions& regions, Operand source, bool begins);
@@ -52,13 +52,14 @@ class Units : public StepPart {
   std::deque<TaskId> released_;  // tasks that freed gathered units, and for which no gather has waited yet
 };
 
-// These functions write ZeRO++ (zero_plus.cpp; Wang et al. 2023, 2306.10209), which transfers a unit in few bits.
-// Forward gathers weights that each rank narrows to eight bits, and keeps this rank's part of what the ranks of its
-// node hold together (secondary shard); backward gathers those parts inside the node. Gradients are reduced by an
-// all-to-all of narrowed gradients in the node, a sum, and an all-to-all of the narrowed sums between nodes.
-// gather_narrow, gather_in_node: issue the all-gather of forward and of backward, in place of that of ZeRO-3. widen,
-// keep_secondary: issue what the compute lane does when a gathered unit has arrived. reduce_narrow: issues the
-// reduction, and returns the lane of its last transfer.
+// These functions write ZeRO++ (zero_plus.cpp; Wang et al. 2023, 2306.10209), which transfers quantised weights and
+// gradients. In forward, weights are quantised to eight bits and all-gathered over all ranks, and each rank keeps its
+// part of a secondary shard, a second copy of the weights that is sharded over the ranks of one node. In backward,
+// weights are all-gathered from the secondary shards within the node. Gradients are reduced by an all-to-all of
+// quantised gradients within the node, a sum, and an all-to-all of the quantised sums between nodes. gather_narrow,
+// gather_in_node: issue the all-gather of forward and of backward, in place of that of ZeRO-3. widen: issues the
+// dequantisation of gathered weights, and keep_secondary the copy to the secondary shard, on the compute lane.
+// reduce_narrow: issues the reduction, and returns the lane of its last transfer.
 void gather_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,
                    const std::vector<TaskId>& after);
 void gather_in_node(const Draft& draft, TaskWriter& writer, std::uint32_t unit, Phase phase,

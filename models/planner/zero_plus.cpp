@@ -9,7 +9,7 @@ std::int64_t elements_of(const Draft& draft, std::uint32_t unit) {
   return sum;
 }
 
-// Returns the bytes of `elements` gradients in few bits (zero_quantize.gradient_bits each).
+// Returns the bytes of `elements` quantised gradients, each of zero_quantize.gradient_bits bits.
 Bytes narrow_bytes(const Draft& draft, std::int64_t elements) {
   return ceil_div(elements * draft.facts.spec.strategy.zero_quantize.gradient_bits, 8);
 }
@@ -80,7 +80,7 @@ void keep_secondary(const Draft& draft, TaskWriter& writer, std::uint32_t frame,
 LaneKind reduce_narrow(const Draft& draft, TaskWriter& writer, std::uint32_t frame) {
   const Bytes width = draft.context.width;
   const std::int64_t in_node = draft.group_size(Dimension::data_in_node);
-  // number of gradients that one byte holds
+  // number of quantised gradients that one byte holds
   const std::int64_t each = 8 / draft.facts.spec.strategy.zero_quantize.gradient_bits;
   const std::int64_t elements = elements_of(draft, frame), part = ceil_div(elements, in_node);
   const auto narrow = [&](const char* name, std::int64_t bytes, Bytes from, UnitSlot source, UnitSlot to) {

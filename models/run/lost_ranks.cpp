@@ -9,7 +9,7 @@
 namespace orrery {
 
 constexpr auto kBetweenLooks =
-    std::chrono::milliseconds(5);  // pause between checks, short beside the half second in which a loss is noticed
+    std::chrono::milliseconds(5);  // pause between reads of the file; noticing a loss takes up to half a second anyway
 
 std::string lost_file(const std::string& folder) { return folder + "/lost"; }
 

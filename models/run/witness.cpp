@@ -27,14 +27,14 @@ constexpr Seconds kStopsAtMost = 3;
 constexpr double kTimesPredicted = 10;  // factor by which an op may exceed its prediction before a rank counts as hung
 constexpr std::size_t kMostNamed = 16;  // greatest number of ranks that a message lists
 
-// A task in one of the steps of a run; moments are ordered by step and then as lanes run their tasks.
+// A task in one of the steps of a run. Moments are compared by step, then by task id.
 struct Moment {
   std::uint32_t step = 0;
   TaskId task = kNone;  // id of the task in the unfolded plan
   friend auto operator<=>(const Moment&, const Moment&) = default;
 };
 
-// Finds out, from the progress of all ranks, which task each rank was in.
+// Finds out, from the progress that all ranks have noted, which task each rank was in when a run hung or failed.
 class Scene {
  public:
   Scene(const Plan& plan, std::span<const Witness> ranks, std::int64_t steps)

@@ -15,8 +15,8 @@ std::int64_t most_kept(const std::vector<Action>& order) {
   return most;
 }
 
-// Returns the moves of one stage: the micro-batches whose activations it sends to its partner, in the order in which it
-// sends them. room: number of micro-batches whose activations the stage may keep.
+// Returns the moves of one stage in BPipe: the micro-batches whose activations it sends to its partner stage and gets
+// back, in the order in which it sends them. room: number of micro-batches whose activations the stage may keep.
 std::vector<Eviction> moves_of(const std::vector<Action>& order, std::int64_t room) {
   std::vector<Eviction> moves;
   if (most_kept(order) <= room) return moves;

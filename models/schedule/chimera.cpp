@@ -120,7 +120,8 @@ class Greedy {
   std::set<Candidate> next_;  // the next action of each stage, the earliest first
   // for each direction, position of a pass (place) and micro-batch of the direction, the end time of the pass
   std::vector<std::vector<std::vector<std::int64_t>>> ended_;
-  // for each direction and stage, the stage's position on the way of that direction's forwards
+  // for each direction and stage, the stage's index on the path that the forwards of that direction take through the
+  // stages
   std::vector<std::vector<std::int64_t>> place_;
 };
 
@@ -128,8 +129,8 @@ class Greedy {
 
 std::vector<std::vector<Action>> chimera_orders(const ScheduleShape& shape, std::int64_t copies) {
   std::vector<std::vector<Action>> best;
-  // The result is empty, because no order would be complete; the planner rejects such numbers of stages and
-  // micro-batches with a message that names their keys.
+  // The result is empty if the copies of the model do not divide the stages and micro-batches, because no order would
+  // be complete; the planner rejects such numbers with a message that names their keys.
   if (shape.stages % copies != 0 || shape.micro_batches % copies != 0) return best;
   std::int64_t shortest = 0;
   for (const std::int64_t most_each : {shape.stages / copies, shape.stages / copies + 1, shape.stages}) {

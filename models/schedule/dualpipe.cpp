@@ -66,7 +66,8 @@ std::vector<Action> dualpipe_order(std::int64_t half_ranks, std::int64_t half_ra
     order.backward(1);
     order.woven(1, 0);
   }
-  // The last backwards come in pairs of one of each chunk; those of the second half postpone their weight gradients.
+  // The last backwards come in pairs, one backward of each chunk; the backwards in the second half of these pairs
+  // postpone their weight gradients.
   for (std::int64_t i = 0; i < 2 * from_end; ++i) {
     const auto chunk = static_cast<std::int32_t>(1 - i % 2);
     i < from_end ? order.backward(chunk) : order.input_gradient(chunk);

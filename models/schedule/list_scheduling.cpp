@@ -23,12 +23,13 @@ constexpr std::int64_t kExchanges = 20;
 // The number of micro-batches whose token lookups run before the first stage needs them.
 constexpr std::int64_t kWordsAhead = 2;
 
-// The passes of a vocabulary that all stages share, on every stage: token lookups, logits, and their gradients. They
-// stand in the order of priority: passes that other passes wait for come first.
+// The passes that every stage runs for a vocabulary that is sharded over all pipeline stages: token lookups, logits,
+// and the gradients of both. They are listed in order of priority: passes that other passes wait for come first.
 enum VocabularyPass : std::uint8_t { kWords, kLogits, kLogitsGradient, kWordsGradient };
 constexpr std::size_t kVocabularyPasses = 4;
 
-// Returns the same orders, in which every action that is no forward comes `forwards` forwards later.
+// Returns the orders with every action that is not a forward moved back, so that `forwards` more forwards come before
+// it.
 Orders later(const Orders& orders, std::int64_t forwards) {
   Orders result;
   for (const auto& order : orders) {
@@ -249,7 +250,7 @@ class FilledPlay {
   bool shares_;
   Orders orders_;
   std::vector<Stage> stages_;
-  std::vector<std::int64_t> ended_;                  // for each micro-batch and place_of its passes, their end times
+  std::vector<std::int64_t> ended_;                  // end time of each pass, by micro-batch and place_of
   std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the number of its virtual stage
   std::int64_t gap_ = 0;
   // for each vocabulary pass and micro-batch, the time from which the pass can begin

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// One cell of a line, such as 1F0: a virtual stage, the phase that it runs, and the micro-batch.
+// One cell of a line in a schedule file, such as 1F0: a virtual stage, the phase that it runs, and the micro-batch.
 struct Cell {
   std::int32_t virtual_stage = 0;
   Phase phase = Phase::forward;

@@ -97,7 +97,7 @@ struct BubbleForm {
   // the bubble fraction as text, a formula of p stages and m micro-batches: "(p-1)/(m+p-1)"
   std::string_view formula = "";
   double (*share)(double p, double m, double v) = nullptr;
-  std::int64_t least_rounds = 0;  // the formula holds for at least this number of micro-batches, divided by p
+  std::int64_t least_rounds = 0;  // the formula holds if there are at least this number times p micro-batches
   // whether the formula holds only if the number of micro-batches is exactly least_rounds times p
   bool of_least = false;
   // largest number of stages for which the formula holds, as longer pipelines take longer than it says; 0: no limit
@@ -151,7 +151,8 @@ const ScheduleRow* schedule_in_table(std::string_view name);
 bool weaves_if_asked(std::string_view schedule, std::int64_t pipeline);
 // Assigns all virtual stages to stages and chunks; the schedule that it returns has no orders of actions.
 Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape, std::int64_t copies = 2);
-// Assigns virtual stages as above, for a row of the table, and adds the chunks of a shared vocabulary.
+// Assigns all virtual stages to stages and chunks as a row of the schedule table says, and adds the chunks of a shared
+// vocabulary.
 Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
 
@@ -175,7 +176,7 @@ bool splits_backward(const Schedule& schedule);
 // stage i) with the chunks exchanged. Both stages then need the same weights in the same order.
 bool is_mirrored(const Schedule& schedule);
 
-// Returns whether every stage holds a part of the vocabulary.
+// Returns whether, in a schedule, every pipeline stage holds a part of the vocabulary.
 bool spreads_vocabulary(std::string_view schedule);
 
 }  // namespace orrery

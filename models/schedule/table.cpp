@@ -64,8 +64,8 @@ Order passes(const ScheduleShape& shape, Phase phase) {
   return order;
 }
 
-// `warm_up` forwards come first, then one forward and one backward in turn, then the other backwards. If pairs overlap,
-// one more forward is first, so that none has a micro-batch twice (Megatron-Core: num_warmup_microbatches + 1).
+// Returns `warm_up` forwards, then forwards and backwards in turn, then the other backwards. If each forward overlaps
+// with the next backward, warm-up has one more forward, so that both are of different micro-batches (as in Megatron).
 Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up) {
   const Order forward = passes(shape, Phase::forward);
   const Order backward = passes(shape, Phase::backward);

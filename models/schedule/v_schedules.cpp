@@ -12,7 +12,7 @@ using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kPeriod = 6;
 
-// The time, in passes, at which a stage begins one pass of the first micro-batch.
+// The time at which a stage begins one pass of the first micro-batch, in units of the duration of a pass.
 struct Beginning {
   std::int64_t time = 0;
   Phase phase = Phase::forward;
@@ -20,8 +20,8 @@ struct Beginning {
 };
 using Beginnings = std::array<Beginning, 4>;
 
-// Returns when a stage begins the first micro-batch's two forwards and two input gradients. gaps: times, in passes,
-// between the last pass of one part of the way through the V and the first pass of the next.
+// Returns when a stage begins the first micro-batch's two forwards and two input gradients. gaps: times, in units of a
+// pass, between the last pass of one part of the micro-batch's way through the V and the first pass of the next part.
 Beginnings beginnings(std::int64_t stage, std::int64_t stages, const Pace& pace,
                       const std::array<std::int64_t, 3>& gaps) {
   const std::int64_t last = stages - 1, turn = pace[0] * last + gaps[0], back = turn + pace[1] * last + gaps[1],
@@ -41,8 +41,9 @@ bool collide(const Beginnings& passes) {
   return false;
 }
 
-// Returns for each stage the beginnings of its passes, with the shortest gaps with which no stage runs two passes at
-// the same time. If the sums and differences of the paces have a common factor with the period, such gaps always exist.
+// Returns for each stage the times at which it begins its passes of the first micro-batch, with the shortest gaps for
+// which no stage runs two passes at the same time, given that the pattern repeats every kPeriod passes. Such gaps
+// always exist if the sums and differences of the paces have a common factor with kPeriod.
 std::vector<Beginnings> pattern(std::int64_t stages, const Pace& pace) {
   for (std::int64_t sum = 3;; ++sum) {
     for (std::int64_t first = 1; first <= sum - 2; ++first) {

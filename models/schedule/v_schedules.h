@@ -7,9 +7,10 @@
 
 namespace orrery {
 
-// A pace: the times, in passes, between the starts of a micro-batch's passes on neighbouring stages, in the four parts
-// of its way through the V: forward to the last stage, forward back to the first, then backward to the last stage and
-// back. If they sum to 6, half as many micro-batches are in flight as if they sum to 12.
+// A pace: the times, in units of the duration of a pass, between the starts of the passes of a micro-batch on
+// neighbouring stages, in the four parts of its way through the V: forward to the last stage, forward back to the
+// first, then backward to the last stage and back. If the four times sum to 6, half as many micro-batches are in flight
+// as if they sum to 12.
 using Pace = std::array<std::int64_t, 4>;
 
 // Returns the orders of F, I and W (forward, input gradient, weight gradient) for two virtual stages a stage that are

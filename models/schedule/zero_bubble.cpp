@@ -169,8 +169,9 @@ class ZeroBubblePlay {
   std::vector<std::array<std::vector<std::int64_t>, 2>> ended_;
 };
 
-// Returns the regular orders of all stages. The number of warm-up forwards is `percent` of the number of stages behind
-// a stage; the other micro-batches that may be in flight postpone weight gradients.
+// Returns the regular zero-bubble orders of all stages. The number of warm-up forwards of a stage is `percent` % of the
+// number of stages behind it, but at least that number; the other micro-batches that may be in flight postpone weight
+// gradients.
 Orders regular(const ScheduleShape& shape, std::int64_t most, std::int64_t percent) {
   Orders orders;
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {

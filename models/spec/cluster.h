@@ -69,7 +69,7 @@ inline constexpr double kNodeHoursBetweenFailures = 54.0 * 24 * 2048 / 419;
 struct Failures {
   double node_mtbf_hours = kNodeHoursBetweenFailures;  // mean hours between failures of one node, 0 = never
   double restart_s = 0;                                // seconds that a restart takes, 0 = not known
-  // number of steps between checkpoints; 0 = the number with which least time is lost
+  // number of steps between checkpoints; 0 = the interval with which the least time is lost to checkpoints and restarts
   std::int64_t checkpoint_every = 0;
 };
 
@@ -82,7 +82,7 @@ struct Cluster {
   int nics = 8;
   double nic_Gbps = 0;
   Fabric fabric = Fabric::infiniband;
-  int nvlink_domain = 0;  // number of GPUs that reach each other over NVLink; may exceed a node (NVL72)
+  int nvlink_domain = 0;  // number of GPUs that reach each other over NVLink; may span several nodes (NVL72)
   // whether the hosts have AMD processors: NCCL's tuning constants differ for Intel and AMD hosts
   bool amd_cpu = false;
   int gpus_per_pcie_switch = 1;
@@ -90,9 +90,10 @@ struct Cluster {
   std::int64_t oversubscribed_above_gpus = 0;
   double oversubscription = 1;
   std::optional<Host> host;
-  // size and rates of each memory tier (index_of); only tiers behind the host, such as disks, have a value
+  // capacity and bandwidths of each memory tier, indexed by index_of(tier); only tiers behind the host, such as disks,
+  // have a value
   std::array<std::optional<Store>, kTiers> stores;
-  double power_kW = 0;  // power of a node, kW
+  double power_kW = 0;  // power draw of a node, kW
   std::vector<Straggler> stragglers;
   // every rank that is not in `stragglers` is slow with probability straggler_share, drawn with the spec's seed; its
   // compute then takes straggler_slowdown times as long
@@ -102,7 +103,8 @@ struct Cluster {
 
 std::int64_t gpus_of(const Cluster& c);
 
-// Returns size and rates of a memory tier behind the host; nullopt if the cluster does not describe the tier.
+// Returns the capacity and the bandwidths of a memory tier behind the host; nullopt if the cluster does not describe
+// the tier.
 inline const std::optional<Store>& store_of(const Cluster& c, MemoryTier tier) { return c.stores[index_of(tier)]; }
 
 // These functions return built-in GPUs and nodes by name, and throw Error listing the known names if there is none. The

@@ -6,8 +6,9 @@
 
 namespace orrery {
 
-// Token number t, counted from 1, sees min(most, floor(t / rate)) keys. Each number of keys below the largest is seen
-// by `rate` tokens, and the largest by all tokens from the end of the last of these keys on.
+// Token number t, counted from 1, attends to min(most, floor(t / rate)) compressed keys. Each number of keys from 1 to
+// one below the maximum therefore occurs for `rate` tokens, and the maximum for every token from the one that completes
+// the last of these keys to the end of the sequence.
 double compressed_pairs(std::int64_t sequence, std::int64_t rate, std::int64_t most) {
   const std::int64_t all = sequence / rate, seen = most > 0 ? std::min(most, all) : all;
   const auto keys = static_cast<double>(seen);

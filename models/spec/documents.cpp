@@ -42,7 +42,8 @@ std::vector<std::int64_t> documents_of(const Spec& spec, std::int64_t sample) {
   std::uint64_t state = mixed(spec.seed ^ mixed(static_cast<std::uint64_t>(sample)));
   for (std::int64_t left = spec.sequence; left > 0; left -= lengths.back()) {
     state = mixed(state);
-    // the 53 random bits of a double
+    // `state >> 11` leaves 53 random bits, as many as a double represents exactly; they become a number above 0 and
+    // below 1
     const double uniform = (static_cast<double>(state >> 11) + .5) / 9007199254740992.0;
     lengths.push_back(std::min(left, length_of(*spec.documents, uniform)));
   }

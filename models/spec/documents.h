@@ -16,9 +16,9 @@ std::vector<std::int64_t> documents_of(const Spec& spec, std::int64_t sample);
 // counted exactly: a query attends to its own token and those before it, to at most `window` of them (0: all).
 double pairs_of_document(double length, std::int64_t window);
 
-// The number of query-key pairs in one head of a sample: the mean over a step's samples, and the mean over those of the
-// data rank that has the most pairs, which all others wait for. continuum: pairs are counted as in sequence.h (l^2 / 2
-// for a whole document of l tokens).
+// The number of query-key pairs in one head of a sample. mean: the mean over all samples of a step. busiest: the mean
+// over the samples of the data rank that has the most pairs, for which all other data ranks wait. continuum: pairs are
+// counted as in sequence.h (l^2 / 2 for a whole document of l tokens).
 struct DocumentPairs {
   double mean = 0, busiest = 0;
 };

@@ -11,7 +11,8 @@ bool trains(const Model& m, const std::vector<Parameter>& list) {
   return std::ranges::any_of(list, [&](const Parameter& p) { return !is_frozen(m, p.name); });
 }
 
-// Returns the part of a model that a weight belongs to, one of kFrozenParts.
+// Returns the part of the model (one of kFrozenParts, such as "attention" or "mlp") that a weight belongs to, by the
+// weight's name.
 std::string_view part_of(std::string_view parameter) {
   if (parameter.find("norm") != std::string_view::npos) return "norm";
   for (const std::string_view part : kFrozenParts) {

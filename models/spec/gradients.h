@@ -7,27 +7,30 @@
 
 namespace orrery {
 
-// Returns whether gradients are reduced with the last micro-batch of an update alone, not with every one: as the
-// strategy says, else by the stack's habit. DDP and ZeRO-1 keep whole gradients anyway; ZeRO-2 where the stack keeps
-// them whole; ZeRO-3 and FSDP reduce with every micro-batch, because they are there to save the memory of whole
-// gradients.
+// Returns whether gradients are reduced over the data ranks only with the last micro-batch of an update, not with every
+// micro-batch. If the strategy does not say, it depends on the sharding and the training stack. Yes for DDP and ZeRO-1,
+// where each rank has unsharded gradients anyway, and for ZeRO-2 if the stack keeps gradients unsharded until the last
+// micro-batch; no for ZeRO-3 and FSDP, which reduce every micro-batch's gradients so as not to need memory for
+// unsharded ones.
 bool no_sync(const Spec& spec, const ShardingRow& row);
 
-// These functions say in which buffers gradients lie until they are reduced.
-// unit_gradients: whether gradients are reduced unit by unit, into this rank's shards of them; else they are reduced
-// bucket by bucket, in the chunk's flat buffer.
-// fresh_gradients: whether a micro-batch's gradient lies in the buffer of its unit until it is reduced. Units that
-// reduce with the last micro-batch alone sum whole gradients in the chunk's flat buffer instead.
+// These functions say in which buffers gradients lie until they are reduced over the data ranks.
+// unit_gradients: whether gradients are reduced unit by unit (a unit: the layers that FSDP or ZeRO-3 gathers together)
+// into the shards of this rank; otherwise they are reduced bucket by bucket, in one flat buffer for each chunk of
+// layers.
+// fresh_gradients: whether the gradient of each micro-batch lies in a buffer of its unit until it is reduced. Units
+// that are reduced only with the last micro-batch sum unsharded gradients in the flat buffer instead.
 // reduces_each_time: whether buckets are reduced with every micro-batch. The flat buffer then holds sums that are the
-// same on all ranks and new gradients that differ, so the reduction must take the mean over ranks.
+// same on all ranks plus new gradients that differ, so the reduction must take the mean over ranks.
 bool unit_gradients(const Spec& spec, const ShardingRow& row);
 bool fresh_gradients(const Spec& spec, const ShardingRow& row);
 bool reduces_each_time(const Spec& spec, const ShardingRow& row);
 
 // Returns how gradients are averaged over the data ranks. scale: one pass divides them before they are reduced; copy:
-// they are divided as they are copied into buckets, which are reduced and copied back. With either, each rank's loss is
-// the mean over its own tokens. none: the loss is the mean over the tokens of all data ranks, and gradients are summed;
-// so too if stages have different numbers of replicas, because then no number to divide by is right for all stages.
+// they are divided as they are copied into buckets, which are reduced and copied back. With scale and copy, the loss of
+// each rank is the mean over its own tokens. none: the loss is the mean over the tokens of all data ranks, and
+// gradients are summed without a division; this is also the result if stages have different numbers of replicas,
+// because then no divisor is right for all stages.
 Averaging averaging(const Spec& spec, const ShardingRow& row);
 
 }  // namespace orrery

@@ -18,15 +18,16 @@ inline constexpr Named<StageRule> kStageRules[] = {{"even", StageRule::even},
                                                    {"by_cost_nanotron", StageRule::by_cost_nanotron},
                                                    {"by_parameters", StageRule::by_parameters}};
 
-// InterleaveGroup is the default of strategy.interleave_group, the number of micro-batches that a chunk runs before the
-// stage turns to its next chunk. stages: as many as there are stages. rounds: the step's micro-batches are cut into m /
-// stages equal groups (rounded down, at least one), for m micro-batches.
+// InterleaveGroup is the default of strategy.interleave_group, the number of micro-batches that a chunk (virtual stage)
+// runs before the stage turns to its next chunk. stages: as many micro-batches as there are pipeline stages. rounds:
+// the m micro-batches of a step are cut into m / stages equal groups (rounded down, at least one).
 enum class InterleaveGroup : std::uint8_t { stages, rounds };
 inline constexpr Named<InterleaveGroup> kInterleaveGroups[] = {{"stages", InterleaveGroup::stages},
                                                                {"rounds", InterleaveGroup::rounds}};
 
-// The parts of a layer that `recompute: selective` recomputes. attention: the core of attention. operations: everything
-// but attention and every second matrix product. second_layers: every second layer, completely.
+// SelectiveRecompute says which parts of a layer `recompute: selective` recomputes. attention: the core of attention.
+// operations: all operations except attention and every second matrix product. second_layers: every second layer,
+// completely.
 enum class SelectiveRecompute : std::uint8_t { attention, operations, second_layers };
 inline constexpr Named<SelectiveRecompute> kSelectiveRecomputes[] = {
     {"attention", SelectiveRecompute::attention},
@@ -38,8 +39,9 @@ enum class FlashKernel : std::uint8_t { fa1, fa2, cudnn };
 inline constexpr Named<FlashKernel> kFlashKernels[] = {
     {"fa1", FlashKernel::fa1}, {"fa2", FlashKernel::fa2}, {"cudnn", FlashKernel::cudnn}};
 
-// The tensor that a fused cross-entropy works on. copy: an fp32 copy of the logits, in place. logits: the logits
-// themselves, and the gradient goes to another tensor. in_place: the logits, which the gradient overwrites.
+// LossTensor says which tensor a fused cross-entropy kernel works on. copy: an fp32 copy of the logits, which the
+// gradient overwrites. logits: the logits themselves; the gradient is written to another tensor. in_place: the logits
+// themselves, which the gradient overwrites.
 enum class LossTensor : std::uint8_t { copy, logits, in_place };
 inline constexpr Named<LossTensor> kLossTensors[] = {
     {"copy", LossTensor::copy}, {"logits", LossTensor::logits}, {"in_place", LossTensor::in_place}};
@@ -56,14 +58,16 @@ enum class OneQueue : std::uint8_t { never, before_blackwell, always };
 inline constexpr Named<OneQueue> kOneQueues[] = {
     {"never", OneQueue::never}, {"before_blackwell", OneQueue::before_blackwell}, {"always", OneQueue::always}};
 
-// Averaging says how the mean of gradients over data ranks is taken. none: by the loss or the reduction; scale: one
-// pass divides the gradients before the reduction; copy: gradients are copied into a bucket, divided, and copied back.
+// Averaging says how the mean of gradients over data ranks is taken. none: no pass divides gradients, because the loss
+// or the reduction takes the mean; scale: one pass divides the gradients before the reduction; copy: gradients are
+// copied into a bucket, divided, reduced and copied back.
 enum class Averaging : std::uint8_t { none, scale, copy };
 inline constexpr Named<Averaging> kAveragings[] = {
     {"none", Averaging::none}, {"scale", Averaging::scale}, {"copy", Averaging::copy}};
 
-// UnitAveraging says how the mean over data ranks is taken of gradients that are reduced unit by unit. none, scale: as
-// in Averaging; scale_or_premultiply: as scale, but NCCL multiplies fp32 gradients within the reduction.
+// UnitAveraging says how the mean over data ranks is taken if gradients are reduced unit by unit (FSDP, ZeRO-3). none,
+// scale: as in Averaging; scale_or_premultiply: as scale, but fp32 gradients are multiplied by NCCL within the
+// reduction.
 enum class UnitAveraging : std::uint8_t { none, scale, scale_or_premultiply };
 inline constexpr Named<UnitAveraging> kUnitAveragings[] = {
     {"none", UnitAveraging::none},
@@ -103,8 +107,8 @@ enum class LoggedMemory : std::uint8_t { allocated, reserved, device };
 inline constexpr Named<LoggedMemory> kLoggedMemories[] = {
     {"allocated", LoggedMemory::allocated}, {"reserved", LoggedMemory::reserved}, {"device", LoggedMemory::device}};
 
-// The precision of the master weights that every data rank keeps completely although the optimizer states are sharded;
-// none: master weights are sharded too.
+// The precision of unsharded master weights: some stacks keep them on every data rank although the optimizer states are
+// sharded; none: master weights are sharded too.
 inline constexpr Named<std::optional<Precision>> kWholeMasters[] = {
     {"none", std::nullopt}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}};
 

@@ -28,8 +28,8 @@ std::string out_of_bounds(std::initializer_list<Bound> bounds) {
   return "";
 }
 
-// Returns the rule that a list of layers breaks, or "": it must contain layers of the model, each once, in rising
-// order.
+// Returns a message about the rule that a list of layer numbers breaks, or "" if it breaks none: the list must contain
+// existing layers of the model, each once, in rising order.
 std::string broken_layers(const Model& m, const char* key, const std::vector<std::int64_t>& layers) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers[i] < (i == 0 ? 0 : layers[i - 1] + 1) || layers[i] >= m.layers)
@@ -104,7 +104,8 @@ std::string broken_compression(const Model& m) {
   return "";
 }
 
-// Returns the rule that the kinds with compressed attention break, or "".
+// Returns a message if the layer kinds of a model do not fit its settings of compressed attention
+// (CompressedAttention); "" if they fit.
 std::string broken_shared_kinds(const Model& m) {
   bool shared = false, plain = m.layer_kinds.empty(), chosen = false;
   for (const LayerKind& kind : m.layer_kinds) {
@@ -197,8 +198,8 @@ bool has_experts(const Model& m, std::int64_t layer) {
   return m.moe && layer >= m.moe->first_layer && (layer - m.moe->first_layer) % m.moe->every == 0;
 }
 
-// The number of layers with experts is computed, not counted layer by layer, because a file may claim any number of
-// layers.
+// The number of layers with experts is computed from first_layer and every where that is possible, instead of looping
+// over layers, because an input file may claim any number of layers.
 std::int64_t experts_before(const Model& m, std::int64_t layer) {
   if (!m.moe) return 0;
   const Moe& moe = *m.moe;

@@ -23,11 +23,11 @@ using ExpertLoads = std::vector<std::vector<double>>;
 struct Moe {
   std::int64_t experts = 0;
   std::int64_t top_k = 0;
-  std::int64_t feed_forward = 0;         // feed-forward width of one expert, columns
+  std::int64_t feed_forward = 0;         // feed-forward width (number of columns) of one expert
   std::int64_t shared_feed_forward = 0;  // total width of the shared experts, 0 = no shared experts
   std::int64_t first_layer = 0;
   std::int64_t every = 1;
-  // indices of the layers with experts, in order; empty = they follow from first_layer and every
+  // indices of the layers with experts, in order; empty = first_layer and every say which layers have experts
   std::vector<std::int64_t> layers;
   std::optional<double> capacity_factor;  // factor of the expert capacity; none = no token is dropped
   bool pad_to_capacity = false;
@@ -61,28 +61,28 @@ struct Mla {
   std::int64_t v_head_dim = 0;
 };
 
-// The recurrence of layers with Mixer::recurrence. A short convolution over the last `taps` tokens and SiLU precede it,
-// and a norm gated by SiLU follows. `groups` heads of keys and queries are each shared by heads / groups heads of
-// values.
+// The linear recurrence of layers with Mixer::recurrence (gated delta net, Mamba-2). It is preceded by a short
+// convolution over the last `taps` tokens and SiLU, and followed by a norm gated by SiLU. Each of the `groups` heads of
+// keys and queries is shared by heads / groups heads of values.
 struct Recurrence {
   RecurrenceRule rule = RecurrenceRule::gated_delta;
   std::int64_t heads = 0, groups = 0;
-  std::int64_t key_dim = 0, value_dim = 0;  // columns of a key and of a value of one head
+  std::int64_t key_dim = 0, value_dim = 0;  // number of columns of a key and of a value in one head
   std::int64_t taps = 4;
   bool convolution_bias = false;
-  std::int64_t chunk = 64;  // tokens that kernels compute at once
+  std::int64_t chunk = 64;  // number of tokens that recurrence kernels compute at once
 
   std::int64_t keys() const { return groups * key_dim; }
   std::int64_t values() const { return heads * value_dim; }
   // convolved: number of columns that pass through the convolution (queries, keys, values). projected: number of
-  // columns of the whole projection, which adds the gate of the result and the gates of the heads.
+  // columns of the input projection, which has in addition the gate of the result and the gates of the heads.
   std::int64_t convolved() const { return 2 * keys() + values(); }
   std::int64_t projected() const { return convolved() + values() + row_of(rule).gates * heads; }
 };
 
-// Sparse attention (DeepSeek-V3.2, arXiv 2512.02556, section 2.1): a token attends to the top_k earlier tokens that an
-// index of `heads` heads scores highest. Queries of the index come from latent attention's compressed queries, keys
-// from the hidden states.
+// Sparse attention (DeepSeek-V3.2, arXiv 2512.02556, section 2.1): a token attends to the top_k earlier tokens that a
+// small scoring network, the index, with `heads` heads ranks highest. Queries of the index come from the compressed
+// queries of latent attention, keys of the index from the hidden states.
 struct Indexer {
   std::int64_t heads = 0, head_dim = 0, top_k = 0;
 };
@@ -99,36 +99,39 @@ struct CompressedAttention {
   std::int64_t sparse_rate = 4, heavy_rate = 128;
   std::int64_t output_groups = 1, output_rank = 0;
 
-  // Number of tokens that a compressed key of a layer stands for; 0: the layer has no compressed keys.
+  // Returns the number of tokens that one compressed key of a layer stands for; 0: the layer has no compressed keys.
   std::int64_t rate(Mixer mixer) const {
     return mixer == Mixer::compressed_sparse ? sparse_rate : mixer == Mixer::heavily_compressed ? heavy_rate : 0;
   }
-  // Number of runs of tokens that one compressed key is made of: runs of compressed_sparse layers overlap.
+  // Returns the number of runs of rate(mixer) tokens from which one compressed key is computed: 2 in compressed_sparse
+  // layers, where the runs of neighbouring keys overlap, else 1.
   static std::int64_t runs(Mixer mixer) { return mixer == Mixer::compressed_sparse ? 2 : 1; }
 };
 
 // Hyper-connections with mixing matrices near the doubly stochastic ones (mHC: Xie et al. 2025, arXiv 2512.24880): the
-// residual stream is `streams` times as wide as the hidden states. Before attention, and before the MLP or experts, a
-// product with all streams of a token gives the weights of a sum of the streams, which the branch reads, of the
-// branch's result in every stream, and of the streams in every stream; the last are normalised by rows and columns
-// `iterations` times (Sinkhorn and Knopp).
+// residual stream of a token consists of `streams` vectors. Before each branch (attention; MLP or experts) a matrix
+// product over all streams of a token computes three sets of weights: for the sum of streams that the branch reads, for
+// adding the branch's result to each stream, and a (streams, streams) matrix that mixes the streams. This matrix is
+// normalised by rows and columns `iterations` times (Sinkhorn and Knopp).
 struct HyperConnections {
   std::int64_t streams = 1, iterations = 20;
 
-  std::int64_t weights() const { return (2 + streams) * streams; }  // number of weights of a token and branch
+  std::int64_t weights() const { return (2 + streams) * streams; }  // mixing weights per token and branch
 };
 
-// The patches of an image: squares of `side` x `side` pixels of `frames` frames, embedded by one product.
+// The patches that an image is cut into: squares of `side` x `side` pixels of `frames` frames, each embedded by one
+// matrix product.
 struct Patches {
   std::int64_t side = 14, frames = 1, channels = 3;
-  bool bias = true;            // whether the product has a bias
+  bool bias = true;            // whether the matrix product that embeds a patch has a bias
   std::int64_t positions = 0;  // rows of a learned position table; 0 = no table
 
-  std::int64_t pixels() const { return channels * frames * side * side; }  // numbers of a patch
+  std::int64_t pixels() const { return channels * frames * side * side; }  // numbers in a patch
 };
 
-// Joins squares of merge x merge patches to one token of the text model: a norm, a product to `width` columns, GeLU, a
-// product to the hidden states. Projectors after the first read earlier layers of the encoder (Qwen3-VL: DeepStack).
+// A projector joins squares of merge x merge patches into one token of the text model: a norm, a matrix product to
+// `width` columns, GeLU, a matrix product to the hidden size. Projectors after the first read the output of earlier
+// layers of the vision encoder (Qwen3-VL: DeepStack).
 struct Projector {
   std::int64_t merge = 1;
   std::int64_t width = 0;
@@ -143,20 +146,21 @@ struct VisionEncoder {
   Norm norm = Norm::layernorm;
   bool bias = true;     // whether linear layers have biases
   bool rotary = false;  // whether queries and keys are rotated
-  // layers attend within parts of `window` patches, those in full_layers to all (Qwen2.5-VL); 0 = all layers to all
+  // number of patches within which a layer attends, except the layers in full_layers, which attend to all patches
+  // (Qwen2.5-VL); 0 = all layers attend to all patches
   std::int64_t window = 0;
   std::vector<std::int64_t> full_layers;
   Patches patches;
   Projector projector;
 
-  std::int64_t merged() const { return hidden * projector.merge * projector.merge; }  // columns of joined patches
+  std::int64_t merged() const { return hidden * projector.merge * projector.merge; }  // width of one square of patches
 };
 
 struct SlidingWindow {
   std::int64_t window = 0;
   // every n-th layer attends to all positions, other layers within the window; 1 = all layers use the window
   std::int64_t every = 1;
-  // indices of layers that attend to all positions, in order; empty = every n-th
+  // indices of layers that attend to all positions, in order; empty = every n-th layer, n being `every`
   std::vector<std::int64_t> full_layers;
 };
 
@@ -189,8 +193,7 @@ struct Model {
   std::int64_t vocab = 0;
   // number of rows of a learned position table; 0 = as many as the sequence has tokens
   std::int64_t max_positions = 0;
-  // number of positions that a model's configuration file states although the model has no position table; 0 = not
-  // stated
+  // maximum number of positions that a configuration file states for a model without a position table; 0 = not stated
   std::int64_t trained_positions = 0;
   bool gated = true;  // whether the MLP has three matrices (SwiGLU and the like) instead of two (GeLU)
   bool tied_embeddings = false;
@@ -233,7 +236,7 @@ struct Model {
   bool bidirectional = false;  // whether a token attends to later tokens too, as patches of an image do
   std::optional<VisionEncoder> vision;
   std::optional<Lora> lora;         // low-rank adapters; if set, every other weight is frozen
-  std::vector<std::string> frozen;  // frozen parts (kFrozenParts), which have no gradients, states and updates
+  std::vector<std::string> frozen;  // parts (of kFrozenParts) that do not train: no gradients, states or updates
   // messages about properties in a configuration file that this model leaves out, or assumes
   std::vector<std::string> remarks;
 };
@@ -247,18 +250,19 @@ inline bool has_mlp_bias(const Model& m) { return m.bias || m.mlp_bias; }
 // cannot overflow.
 std::string broken_rule(const Model& m);
 
-// Returns the kind of a layer.
+// Returns the kind of a layer: how it mixes tokens (attention, recurrence, none), and whether an MLP or experts follow.
 LayerKind layer_kind(const Model& m, std::int64_t layer);
-// Returns the number of the layer whose parts the layers of multi-token prediction have: the last one. With compressed
-// attention it is the number of layers, for which layer_kind() returns a windowed layer (DeepSeek-V4's configuration
-// files end in such a layer for the prediction).
+// Returns the number of the layer of which the modules for multi-token prediction are a copy in structure: the last
+// layer. With compressed attention the result is the number of layers, one past the last, for which layer_kind()
+// returns a layer with window attention (DeepSeek-V4's configuration files list such a layer for the prediction).
 std::int64_t prediction_layer(const Model& m);
 // Returns the number of residual streams.
 inline std::int64_t streams_of(const Model& m) { return m.hyper_connections ? m.hyper_connections->streams : 1; }
-// Returns whether a table names the experts of each token in a layer.
+// Returns whether a fixed table, instead of the router, chooses the experts of each token in a layer
+// (Moe::hash_layers).
 bool is_hashed(const Model& m, std::int64_t layer);
 bool has_experts(const Model& m, std::int64_t layer);
-std::int64_t experts_before(const Model& m, std::int64_t layer);  // number of layers with experts before this layer
+std::int64_t experts_before(const Model& m, std::int64_t layer);  // number of layers before this one that have experts
 
 // Partition says how a parameter is cut over the tensor parallel group. Megatron's names: column-parallel cuts the rows
 // of the (out, in) matrix, row-parallel its columns. vocabulary: cuts the tokens of the embedding or output matrix.
@@ -290,8 +294,9 @@ inline bool has_frozen(const Model& m) { return m.lora || !m.frozen.empty(); }
 bool is_frozen(const Model& m, std::string_view parameter);
 // Returns whether a weight is a matrix of a layer that QLoRA keeps in NF4; `in` is its number of columns.
 bool is_nf4(const Model& m, std::string_view parameter, std::int64_t in);
-// Returns whether a weight before this layer trains, in the embedding or in a layer, so that backward must go on there;
-// layer number `layers` asks for the weights before the final norm.
+// Returns whether a weight before this layer trains, in the embedding or in an earlier layer, so that backward must
+// compute the gradient of the layer's input. If `layer` is the number of layers, all weights before the final norm
+// count.
 bool trains_below(const Model& m, std::int64_t layer);
 // Returns the bytes of `elements` weights in NF4: 4 bits, an 8-bit scale for each block of 64, and an fp32 scale for
 // each 256 of those (QLoRA, section 3: 0.127 bits a weight).

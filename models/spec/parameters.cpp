@@ -70,8 +70,9 @@ void add_latent_attention(List& list, const Model& m) {
   add_linear(list, "indexer.weights", i.heads, m.hidden, Partition::replicated, false);
 }
 
-// Adds the weights of the learned sums that make compressed keys of `columns` columns: what is summed and the gate of
-// the sum, each once for every run of tokens that a key is made of, and a bias of the gate for each position in a run.
+// Adds the weights of the module that compresses runs of tokens into keys of `columns` columns by a gated sum: one
+// projection for the contents and one for the gate, each with `columns` columns for every run of tokens that a key is
+// made of, and a bias of the gate for each position in a run.
 void add_compressor(List& list, const Model& m, const std::string& name, Mixer mixer, std::int64_t columns) {
   const std::int64_t summed = CompressedAttention::runs(mixer) * columns;
   add_linear(list, name + ".key", summed, m.hidden, Partition::replicated, false);
@@ -80,7 +81,8 @@ void add_compressor(List& list, const Model& m, const std::string& name, Mixer m
   add_norm(list, m, name + ".key_norm", columns);
 }
 
-// Adds the weights of DeepSeek-V4's attention (inference/model.py beside its weights: Attention, Compressor, Indexer).
+// Adds the weights of DeepSeek-V4's attention (classes Attention, Compressor and Indexer of inference/model.py, which
+// DeepSeek published with the weights).
 void add_compressed_attention(List& list, const Model& m, Mixer mixer) {
   const CompressedAttention& a = *m.compressed_attention;
   const std::int64_t width = m.heads * m.head_dim, projected = a.output_groups * a.output_rank;
@@ -101,7 +103,8 @@ void add_compressed_attention(List& list, const Model& m, Mixer mixer) {
   add_linear(list, "attention.out", m.hidden, projected, Partition::row, has_attention_output_bias(m));
 }
 
-// Adds the weights of hyper-connections before a branch, or before the head, which has a sum of the streams alone.
+// Adds the weights of hyper-connections before a branch (attention or MLP), or before the output head, which needs only
+// the weights of a sum of the streams.
 void add_hyper_connections(List& list, const Model& m, const std::string& name, bool head) {
   if (!m.hyper_connections) return;
   const HyperConnections& h = *m.hyper_connections;

@@ -9,8 +9,8 @@ namespace {
 
 double as_double(std::int64_t x) { return static_cast<double>(x); }
 
-// Returns the positions of the rows [first, first + count), where the rows are numbered through all parts in their
-// order.
+// Returns the sequence positions of rows first to first + count - 1, where rows are numbered consecutively through all
+// parts in the order of the list.
 std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::int64_t first, std::int64_t count) {
   std::vector<SequencePart> result;
   std::int64_t row = 0;

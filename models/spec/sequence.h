@@ -24,8 +24,8 @@ std::vector<SequencePart> block_parts(const Strategy& s, std::int64_t sequence, 
 // Returns the positions that one rank of the context parallel group holds: an equal part of its block's rows.
 std::vector<SequencePart> rank_parts(const Strategy& s, std::int64_t sequence, std::int64_t context_rank);
 
-// Returns the first rule of context parallelism that the degrees, the number of heads or the sequence length break, as
-// a message; or "".
+// Returns a message about the first rule of context parallelism that the degrees, the number of heads or the sequence
+// length break; "" if they break none.
 std::string broken_cut(const Strategy& s, const Model& m, std::int64_t sequence);
 
 // Returns the number of pairs of a query and a key that it attends to: those of the query's own position and of

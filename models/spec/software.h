@@ -121,8 +121,8 @@ struct Software {
     bool overlap_pipeline = true;
     bool gathers_eight_bit = false;     // whether ZeRO-1 gathers matrices in eight bits when training is in eight bits
     bool keep_gradients_whole = false;  // whether gradients of ZeRO-2 stay unsharded until the last micro-batch
-    // whether a micro-batch's gradients are added to the gradient sums only when all of them are computed; those of the
-    // last micro-batch are added one by one as they are computed, so that their reduction can begin
+    // whether the gradients of a micro-batch are added to the gradient sums only when the whole backward is done; in
+    // the last micro-batch each gradient is added as soon as it is computed, so that the reduction can begin
     bool accumulates_after_backward = false;
     Averaging gradient_average = Averaging::none;
     UnitAveraging unit_average = UnitAveraging::none;
@@ -193,8 +193,8 @@ struct Software {
     LoggedMemory logged_memory = LoggedMemory::allocated;
     // whether the logged figure is that of the first rank, instead of the largest of all ranks
     bool logs_first_rank = false;
-    // whether the logged figure is the largest reserved memory from the end of the last micro-batch on, not over the
-    // complete step
+    // whether the logged figure is the largest amount of reserved memory after the end of the last micro-batch, instead
+    // of during the complete step
     bool logs_update = false;
   };
 

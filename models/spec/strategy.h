@@ -33,7 +33,7 @@ struct Recompute {
   bool mla_up_proj = false;
   bool every_second_mlp = false;    // whether the MLP of only every second layer is recomputed
   bool every_second_layer = false;  // whether the other fields apply only to every second layer
-  // number of layers of every stage that are recomputed, the first ones; nothing = all
+  // number of layers that are recomputed in every pipeline stage, counted from its first layer; no value = all layers
   std::optional<std::int64_t> layers;
 
   bool all_layers() const { return layer && !layers && !every_second_layer; }
@@ -203,9 +203,9 @@ struct Strategy {
   // position); place_of(pipeline) is the number of positions, as is places().
   std::int64_t place_of(std::int64_t stage) const;
   std::int64_t places() const { return place_of(pipeline); }
-  // These functions are for stages of several ranks. row_parts: the number of parts that each rank's rows (positions of
-  // its samples) are cut into over its tensor parallel group. ends_unlike: whether the first stage has another number
-  // of ranks than the last stage.
+  // These functions are for pipeline stages that consist of several ranks (stage_replicas). row_parts: the number of
+  // parts into which the tensor parallel group cuts the activations (rows: token positions) of each rank. ends_unlike:
+  // whether the first and the last stage have different numbers of ranks.
   std::int64_t row_parts() const { return !stage_replicas.empty() && sequence_parallel ? tensor : 1; }
   bool ends_unlike() const { return replicas_of(0) != replicas_of(pipeline - 1); }
   // Returns the number of ranks that compute losses of different tokens.

@@ -9,8 +9,8 @@ bool is_named_frozen(const Model& m, std::string_view part) {
   return m.lora || std::ranges::find(m.frozen, part) != m.frozen.end();
 }
 
-// Returns the encoder's layers as a model. A frozen encoder freezes all but the projectors, whose weights the model's
-// rule counts to the part "projector".
+// Returns the encoder's layers as a model. If the text model freezes "vision", all parts of the result are frozen
+// except the projectors, which are frozen only if the text model freezes "projector".
 Model layers_of(const Model& m) {
   const VisionEncoder& v = *m.vision;
   Model layers;

@@ -10,9 +10,10 @@ namespace orrery {
 // Returns the number of tokens of a sample that stand for its images; 0 without images.
 std::int64_t image_tokens(const Spec& spec);
 
-// Returns the spec of what the vision encoder does in a step: its layers are the model, the patches of an image the
-// sequence, and all images of a micro-batch the micro-batch. Ranks of a tensor group cut heads and MLPs and hold all
-// rows (LLaVA in Megatron-Core: the sequence is cut after text and images are joined). spec.images must be set.
+// Returns a spec that describes the vision encoder as if it were the model: the encoder's layers are the model, the
+// patches of one image are the sequence, and all images of a micro-batch are the micro-batch. Tensor parallelism cuts
+// heads and MLPs but not the sequence (LLaVA in Megatron-Core: the sequence is cut only after text and images are
+// joined). spec.images must be set.
 Spec encoder_spec(const Spec& spec);
 
 // Returns the parameters of the vision encoder: patches, positions, layers and projectors; none without an encoder.

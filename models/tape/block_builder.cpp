@@ -86,8 +86,8 @@ std::vector<std::int32_t> BlockBuilder::tiled_parameter(const std::string& name,
   return list;
 }
 
-// Gives parameters their offsets in their unit: first the weights that are gathered and reduced together, then the
-// tiles, each of which is gathered by itself.
+// Gives parameters their offsets in their unit (weights that are gathered together): first the weights that are
+// gathered and reduced together, then the tiles (parts of large weights), each of which is gathered by itself.
 void BlockBuilder::place_parameters() {
   if (tiles_ == 0 || weights_ != Scope::unit) return;
   std::int64_t offset = 0;
@@ -100,8 +100,8 @@ void BlockBuilder::place_parameters() {
   }
 }
 
-// Returns the operand of a weight or its gradient. If parameters are sharded, a tile's weights and gradients lie in a
-// frame of their own.
+// Returns the operand of a weight or of its gradient. If parameters are sharded, the weights and gradients of a tile (a
+// part of a large weight that is gathered by itself) lie in a frame of their own.
 Operand BlockBuilder::weight_operand(std::int32_t parameter, bool gradient) const {
   const std::uint16_t tile = weights_ == Scope::unit ? block_.parameters[parameter].tile : std::uint16_t{0};
   if (gradient) return {gradients_, Access::read_write, gradient_slot_, parameter, Part::all, tile};
@@ -256,7 +256,7 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
     for (const Id slot : r.holds) note(slot);
     for (const Operand& o : r.op.operands) {
       if (o.scope != Scope::own) continue;
-      // A wait for a copy to the host uses the device's buffer, not the host's.
+      // A wait for a copy to host memory counts as a use of the device buffer, not of the host buffer.
       const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.buffers[o.slot].home != MemoryTier::device;
       if (!waits) note(o.slot);
     }
@@ -343,8 +343,8 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   run_backward();
   if (input_trains) hand_gradient_on();
   leave_out_unneeded();
-  // A recompute region that ends the block runs again completely, as a checkpointed function does; the block's output
-  // that it computes again is not used.
+  // If a recompute region ends the block, it runs again completely, as a checkpointed function does; the block's output
+  // that it then computes again is not used.
   keep(output);
   finish_backward();
   replace(Scope::own, output, Scope::next, kInput, forward_);

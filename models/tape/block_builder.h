@@ -23,8 +23,8 @@ class BlockBuilder {
                Id gradient_slot);
 
   Id slot(const std::string& name, Bytes bytes, Category category = Category::activations);
-  Id input(Bytes bytes);            // buffer 0, which the preceding block writes
-  Id output_gradient(Bytes bytes);  // buffer 1, which the following block writes in backward
+  Id input(Bytes bytes);            // adds the block's input, buffer 0, which the preceding block writes
+  Id output_gradient(Bytes bytes);  // adds buffer 1, which the following block writes in backward
 
   // Adds a weight of this block with its size on this rank; returns its index. partial: each tensor rank computes the
   // weight's gradient from its own rows or heads only, so that the gradients must be summed over the group. kv_rows: as
@@ -48,7 +48,8 @@ class BlockBuilder {
   // after forward and the region runs again in backward; otherwise its results are kept until backward.
   void begin_region(bool recompute);
   void end_region();
-  // Forward ops emitted after this call belong to Block::exchange.
+  // Forward ops emitted after this call belong to Block::exchange: they are issued once all pipeline stages have their
+  // inputs.
   void begin_exchange() { exchange_ = forward_.size(); }
 
   // Keeps one result of a recompute region until backward, although the region runs again there; the second run writes
@@ -91,7 +92,7 @@ class BlockBuilder {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
     std::vector<Id> numbers;              // single numbers (buffers of Scope::rank) that the op reads
-    std::vector<Operand> elsewhere = {};  // operands in other blocks' frames
+    std::vector<Operand> elsewhere = {};  // operands in buffers of other blocks
     bool host_waits = false;
     // Buffers that are freed only after this op, which waits for a transfer that reads them. Without `holds` a buffer
     // is freed after its last use in issue order, although a transfer issued earlier may still read it.
@@ -125,7 +126,7 @@ class BlockBuilder {
   };
 
   void run_backward();
-  void leave_out_unneeded();  // block_frozen.cpp
+  void leave_out_unneeded();  // defined in block_frozen.cpp
   bool is_needed(const Op& op, const std::set<Id>& later) const;
   void insert_recomputation();
   std::vector<Operand> gradients_read(const Op& op, const std::vector<Recorded>& backward) const;

@@ -41,7 +41,8 @@ void BlockBuilder::unit_lifetimes() {
     if (block_.frozen_elements > 0) op.frees.push_back({Scope::unit, Access::read, frozen_slot, -1});
   };
   if (weights_ == Scope::unit && frees_gathered && !block_.parameters.empty()) {
-    // runs_back: whether the weights are gathered for backward; as in Units::gather_for.
+    // runs_back: whether the weights are gathered again for backward; the condition is the same as in
+    // Units::gather_for.
     const bool runs_back = !backward_.empty() && (!splits_backward || last_use(backward_) != backward_.rend());
     if ((releases_weights_after_forward || !runs_back) && !lends_weights) free_last(forward_);
     if (releases_weights_after_backward && runs_back) free_last(backward_);

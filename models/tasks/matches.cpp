@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// Returns the dimensions whose groups have members in several slots.
+// Returns the dimensions (kinds of process groups) whose groups have members in several slots (classes of ranks).
 static std::vector<Dimension> dimensions_over_slots(const Plan& plan) {
   std::vector<Dimension> result;
   for (std::size_t d = 0; d < kDimensions; ++d) {
@@ -17,8 +17,9 @@ static std::vector<Dimension> dimensions_over_slots(const Plan& plan) {
   return result;
 }
 
-// Makes one match of the sender and the receiver of each transfer, and of the members of each collective on several
-// slots. Kinds of ranks take part in the same collectives only in the dimensions of Plan::meeting.
+// Joins into one match the sender and the receiver of each transfer, and the members of each collective on several
+// slots (classes of ranks). Different kinds of ranks take part in the same collectives only in the dimensions of
+// Plan::meeting.
 void link_matches(Plan& plan, const TransferEnds& ends) {
   const auto add = [&](const std::vector<TaskId>& members) {
     if (members.size() < 2) return;
@@ -29,7 +30,8 @@ void link_matches(Plan& plan, const TransferEnds& ends) {
   };
   for (const auto& [key, members] : ends.transfers) add(members);
   for (const auto& [key, members] : ends.evicted) add(members);
-  // The n-th collectives of one dimension and lane on the slots of one group are the same collective.
+  // The n-th collective of a dimension and lane on one slot of a group, and the n-th on the other slots, are one
+  // collective.
   const std::vector<Dimension> shared = dimensions_over_slots(plan);
   std::map<std::tuple<Dimension, LaneKind, std::int32_t, int, std::int64_t>, std::vector<TaskId>> collectives;
   for (const RankClass& slot : plan.classes) {

@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// The sends and receives of transfers between two slots, collected while the slots are written one after the other.
+// The sends and receives of transfers between two slots (classes of ranks), collected while the tasks of the slots are
+// written one after the other.
 struct TransferEnds {
   // the tasks of each transfer between two virtual stages; key: boundary between these, micro-batch, whether forward,
   // kind of ranks, first byte of the transfer within the micro-batch's data

@@ -12,7 +12,8 @@
 
 namespace orrery {
 
-// These functions return operands that are a complete buffer: buffer number `slot` of a state, unit, own or rank frame.
+// These functions return operands that are a complete buffer, number `slot` among the buffers of a chunk's states, of a
+// unit, of the task's own block, or of the rank's single numbers.
 inline Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
 inline Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
 inline Operand own(std::uint16_t slot, Access access) { return {Scope::own, access, slot, -1}; }
@@ -24,9 +25,9 @@ struct TaskWatcher {
   virtual void issued(const Op& op, std::uint32_t frame, TaskId task) = 0;
 };
 
-// Writes the tasks of one slot after the other, in the order in which hosts issue them, with the dependencies that do
-// not follow from the order of a lane: a task depends on the last writer of each buffer that it uses, and on every user
-// of a buffer that it frees. The caller chooses which op comes next.
+// Writes the tasks of one slot (class of ranks) after the other, in the order in which hosts issue them, with the
+// dependencies that do not follow from the order of a lane: a task depends on the last writer of each buffer that it
+// uses, and on every user of a buffer that it frees. The caller chooses which op comes next.
 class TaskWriter {
  public:
   explicit TaskWriter(Plan& plan) : plan_(plan) {}
@@ -40,8 +41,8 @@ class TaskWriter {
   // operands). after: further tasks that the task waits for.
   TaskId emit(const Op& op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
 
-  // Writes a task of an op of a block that also waits for the sends before the action (hold_send), in frameworks whose
-  // actions wait for these, and for collectives that do not overlap with compute (hold).
+  // Writes a task of a block's op that also waits for the sends that hold_send() noted, in frameworks whose actions
+  // wait for the sends before them, and for the collectives that hold() noted, which do not overlap with compute.
   TaskId emit_behind_held(std::uint32_t op, std::uint32_t frame);
   void hold_send(TaskId send) { sends_.push_back(send); }
   void forget_sends() { sends_.clear(); }

@@ -37,8 +37,8 @@ struct Shapes {
     bool flops = false;
   };
 
-  // Returns the part of the kind that says that a result has not the operands' data type, as fp32 gradients of bf16
-  // layers: "/" and its bytes per element, else "".
+  // Returns a suffix for the name of a kernel's kind if the data type of the result differs from that of the operands,
+  // as for fp32 gradients of bf16 layers: "/" and the bytes per element of the result; else "".
   std::string unlike(Bytes result) const { return result == width ? "" : fmt::format("/{}", result); }
 
   Shape operator()(const Gemm& g) const {
@@ -162,9 +162,9 @@ struct Shapes {
     return {fmt::format("squared norm/{}", n.width), {as_real(n.elements)}};
   }
   Shape operator()(const Update& u) const {
-    // Gradients in fp32 are usual and so not part of the kind.
+    // The name of the kind of an update does not mention gradients in fp32, because they are usual.
     const std::string gradient = u.gradient == 4 ? "" : fmt::format("/{}", u.gradient);
-    // the part of the kind for updates that write no 16-bit weights, because forward reads the master weights
+    // suffix of the kind for updates that write no 16-bit copy of the weights, because forward reads the master weights
     const std::string copy = u.master > 0 && u.forward == 0 ? "/no copy" : "";
     return {fmt::format("update/{}{}{}{}", u.moments, u.master > 0 ? "/master" : "", copy, gradient),
             {as_real(u.elements)}};

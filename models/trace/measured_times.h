@@ -58,7 +58,7 @@ struct MeasuredTimes {
   std::vector<TransferTable> transfers;  // one table for each kind of transfer and number of ranks
   Seconds issue = 0;                     // time that the host takes to issue a task
   Seconds gap = 0;                       // time between two tasks of the compute lane
-  // time from the end of the tasks that a transfer waited for until the transfer has entered
+  // time from the end of the tasks that a transfer waited for until its rank has entered the transfer
   Seconds transfer_start = 0;
   // time from the end of a transfer until a task that waited for it on the compute lane runs
   Seconds wake = 0;
@@ -67,15 +67,17 @@ struct MeasuredTimes {
   double transfer_slowdown = 1;  // factor by which a transfer is slower while its rank computes
   double beside_slowdown = 1;    // factor by which compute is slower while the rank's host copies or updates
   double copy_slowdown = 1;      // factor by which the host's copies and updates are slower while its rank computes
-  // factor by which compute is slower while the device adds the arrays that a collective made of copies brought
+  // factor by which compute is slower while the device sums the arrays that a collective made of memory copies has
+  // received
   double sum_slowdown = 1;
 
   bool empty() const { return ops.empty() && transfers.empty(); }
 };
 
-// A formula for times, which is right up to a factor that samples determine. of_sample: the formula's time of a sample,
-// from its sizes and amount (WorkShape), measured alone. of_task: the formula's time of the task to be timed as it
-// stands in the plan, which may be cut into pieces or have dropout.
+// A formula for the times of one kind of kernel, which is right up to a factor; the factor is found from measured
+// samples. of_sample: returns the time that the formula gives for a sample, from its sizes and amount (WorkShape),
+// measured alone. of_task: the time that the formula gives for the task whose time is wanted, as it is in the plan,
+// where it may be cut into pieces or have dropout.
 struct Law {
   // formula for the time of a sample; not set: the time is the amount
   std::function<Seconds(const std::vector<double>& sizes, double amount)> of_sample;

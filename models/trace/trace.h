@@ -18,8 +18,8 @@ struct Span {
   TaskId cause = kNone;  // the task at whose end this task could begin; kNone: this task waited only for the host
 };
 
-// The time at which the host of a slot, which had waited for the task `cause`, continues and issues the tasks from
-// `first` on.
+// The time at which the host of a class of ranks (slot), which had waited for the end of the task `cause`, continues
+// and issues the tasks from `first` on.
 struct HostResume {
   TaskId first = 0;
   Picoseconds time = 0;
@@ -36,7 +36,8 @@ struct Trace {
   Picoseconds clock_uncertainty = 0;  // uncertainty of differences between the clocks of ranks in a measured trace
 };
 
-// The bytes of each category that a slot has allocated from `time` on, until its next sample.
+// The bytes of each memory category that the ranks of a class (slot) have allocated from `time` on, until the next
+// sample.
 struct MemorySample {
   Picoseconds time = 0;
   std::uint32_t slot = 0;
@@ -62,8 +63,8 @@ struct Period {
 Period period_of(const Plan& plan, const Trace& trace, std::int64_t step);
 inline Period period_of(const Plan& plan, const Trace& trace) { return period_of(plan, trace, plan.reported); }
 
-// Returns the member of a match that entered last, so that the other members waited for it; the first such member if
-// several entered at that time.
+// Returns the member of a match (all tasks of one transfer or collective) that entered last, so that the other members
+// waited for it; the first such member if several entered at that time.
 TaskId last_to_enter(const Plan& plan, const Trace& trace, std::uint32_t match);
 
 }  // namespace orrery

@@ -22,7 +22,8 @@ static_assert(std::endian::native == std::endian::little, "rank files are little
 
 constexpr std::string_view kSchema = "orrery.rank/1";
 constexpr std::size_t kMostHeader = 1 << 20;
-// The greatest number of steps or of tasks: the product of two such counts is still a 64-bit number.
+// The greatest number of steps or of tasks that a file may state: the product of two such counts is still a 64-bit
+// number.
 constexpr std::int64_t kMostCount = std::int64_t{1} << 32;
 // Spans are written to the file as they are stored in memory
 static_assert(sizeof(MeasuredSpan) == 3 * sizeof(Picoseconds), "spans are written as they lie in memory");

@@ -36,7 +36,8 @@ struct MeasuredSpan {
 struct MeasuredStep {
   Picoseconds begin = 0, end = 0;
   std::vector<MeasuredSpan> spans;  // times of the tasks of instantiate(plan, rank), in issue order
-  // sizes known only at run time (numbers of tokens for experts), frame by frame in order
+  // sizes known only at run time (numbers of tokens that each expert gets), for all frames of the rank one after
+  // another
   std::vector<std::int64_t> sizes;
 };
 
@@ -57,7 +58,7 @@ struct MeasuredMemory {
 // The results of one rank: everything that it measured, and the machine on which it ran.
 struct RankRun {
   std::string source = "measured";
-  std::string plan_hash;  // hash of the folded plan
+  std::string plan_hash;  // hash of the folded plan (one slot per class of equal ranks)
   std::int64_t rank = 0, ranks = 1;
   std::string device;               // processor: "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
   std::string library;              // library that runs collectives whose algorithm is `library`: "Open MPI 4.1.4"

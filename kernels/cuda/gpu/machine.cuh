@@ -43,7 +43,8 @@ __device__ inline T shuffle_xor(T value, int mask) {
   return __shfl_xor_sync(0xffffffffU, value, mask);
 }
 
-// 16-bit storage types: their bits, and conversions of two values at a time, low half first.
+// Storage types of 16 bits and their conversions: widen() to float, narrow() from float, pack() of two floats into one
+// word, the low half first.
 struct Bf16Bits {
   std::uint16_t bits;
 };

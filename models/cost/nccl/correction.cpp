@@ -21,8 +21,8 @@ using A = NcclAlgorithm;
 struct FittedNetworks {
   // fractions of the links' rate that ring and tree reach on two nodes of a shared network
   double ring_part, tree_part;
-  double efa_power;  // on EFA networks this fraction falls as (2 / number of nodes) to this power
-  // Omni-Path: the fraction falls as (2 / number of nodes) to these powers
+  double efa_power;  // on EFA networks ring_part and tree_part fall as (2 / number of nodes) to this power
+  // On Omni-Path networks ring_part and tree_part fall as (2 / number of nodes) to these powers
   double omni_path_ring_power, omni_path_tree_power;
   double late_members_us;  // microseconds by which members of a collective on several nodes arrive late
   // Microseconds that each tensor after the first of a coalesced call adds for a hop between nodes
@@ -97,10 +97,10 @@ double ring_fill_bytes(const NcclModel& m, double bytes) {
   return m.topology.nodes > 1 ? 0 : std::min(m.graphs.collective_channels * kRingChunk, bytes / m.topology.ranks);
 }
 
-// Bytes whose transfer time is the time to fill the pipeline of NVLS: one chunk per channel and head for every stage of
-// the pipeline. Within a node there is one stage; between nodes there are two hops per level of the tree, and four to
-// enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s = 357 us, measured 375 at 256 MiB). A message of
-// the size of these chunks takes half of this time.
+// Bytes whose transfer time is the time to fill the pipeline of NVLS, the algorithm in which NVSwitches reduce: one
+// chunk per channel and head for every stage of the pipeline. Within a node there is one stage; between nodes there are
+// two hops per level of the tree, and four to enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s =
+// 357 us, measured 375 at 256 MiB). If the message is only as large as these chunks, half of this time is counted.
 double nvls_fill_bytes(const NcclModel& m, double bytes) {
   const int nodes = m.topology.nodes;
   const double chunk = nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk;
@@ -119,11 +119,11 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 
 }  // namespace
 
-// Returns the time of each further tensor of a coalesced call: the first chunk of a tensor passes the complete ring
-// before that of the next tensor. That takes a step of NCCL's ring over NVLink for each rank in the ring (tuning.cc,
-// hwLatencies, Simple), and between nodes the time of one hop over the network, because the waits of the other hops
-// overlap (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a
-// tensor).
+// Returns the time that each tensor after the first adds to a coalesced call: the first chunk of a tensor passes the
+// complete ring before the first chunk of the next tensor does. That takes a step of NCCL's ring over NVLink for each
+// rank in the ring (tuning.cc, hwLatencies, Simple), and between nodes the time of one hop over the network, because
+// the waits of the other hops overlap (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255
+// steps: 0.31 to 1.1 ms a tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   constexpr double kStep_us = 3.4;
   const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);

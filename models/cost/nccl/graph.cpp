@@ -103,13 +103,15 @@ NcclGraph ring_graph(const NcclTopology& t) {
   const double top = t.nodes > 1 ? std::min(t.nic_GBps, local_GBps(t)) : local_GBps(t);
   for (const double s : speeds(t)) {
     if (s > top + 1e-9) continue;
-    // The search stops when NVLink is fully used, or when the speed has fallen to about a half.
+    // The search over speeds stops when the channels use all of NVLink's bandwidth, or when the speed per channel has
+    // fallen to about half of that of the best graph so far.
     const double total = best.channels * best.intra_GBps;
     if (best.channels > 0 && (total >= local_GBps(t) || s <= .49 * best.intra_GBps)) break;
     const int channels = ring_channels(t, s);
     if (channels * s > total) best = {channels, s, s};
   }
-  if (best.channels == 0) best = {1, top, top};  // taken if all speeds in the list are too high for the links
+  // If all listed speeds are too high for the links, one channel at the links' rate is used.
+  if (best.channels == 0) best = {1, top, top};
   set_paths(t, best);
   best.inter = ring_exit(t, best);
   duplicate(t, best);
@@ -122,7 +124,8 @@ double faster(std::span<const double> list, double GBps) {
   return at == list.begin() || at == list.end() ? GBps : *(at - 1);
 }
 
-// Raises `rate` step by step through the list until it reaches twice `other` or exceeds the limit.
+// Raises the speed per channel `rate` step by step through the list of speeds until it is at least twice `other` or the
+// next speed exceeds `limit`.
 void raise(std::span<const double> list, double limit, double other, double& rate) {
   for (double next = faster(list, rate); rate < 2 * other && next > rate && next <= limit; next = faster(list, rate)) {
     rate = next;
@@ -192,9 +195,9 @@ double nvlink_GBps(const Gpu& gpu) {
   return link.GBps * (gpu.nvlink_links > 0 ? gpu.nvlink_links : std::round(gpu.nvlink_GBps / link.nominal_GBps));
 }
 
-// Returns the PCIe x16 rate as NCCL counts it: 12 GB/s for gen 3 and twice as much for every further generation
-// (topo.cc), from the generation's nominal rate of 15.75, 31.5... GB/s. A GPU without a known PCIe rate counts as gen
-// 5.
+// Returns the rate of a PCIe x16 link as NCCL counts it: 12 GB/s for gen 3 and twice as much for every further
+// generation (topo.cc). The generation follows from the GPU's nominal PCIe rate of 15.75, 31.5... GB/s; a GPU without a
+// known PCIe rate counts as gen 5.
 double pcie_GBps(const Gpu& gpu) {
   if (gpu.pcie_GBps <= 0) return 48;
   return 12 * std::exp2(std::round(std::log2(gpu.pcie_GBps / 15.75)));

@@ -68,7 +68,7 @@ NcclGraph logged_graph(const JsonValue& g) {
           g.at("same_channels").flag()};
 }
 
-// Returns a tuning table that has the logged rows and is empty otherwise.
+// Returns a tuning table with the logged rows; entries that were not logged have bandwidth 0.
 NcclTable logged_table(const JsonValue& rows) {
   NcclTable table{};
   for (const JsonValue& r : rows.items()) {

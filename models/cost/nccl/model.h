@@ -20,7 +20,8 @@ namespace orrery {
 enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat, point_to_point, direct };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 
-inline constexpr int kNcclAlgorithms = 5;  // those that NCCL has a model for
+// Number of algorithms for which NCCL has a performance model; these come first in NcclAlgorithm.
+inline constexpr int kNcclAlgorithms = 5;
 inline constexpr int kNcclProtocols = 3;
 
 // The type of the slowest hop of a path, from the nearest to the farthest: the GPU itself, NVLink, NVLink through
@@ -110,7 +111,8 @@ struct NcclChoice {
   double nvlink_share = 0;
 };
 
-// The same transfer with another duration, and shares of its links with which it still moves the same bytes.
+// Returns the choice of the same transfer with another duration; the shares of the links' rates are scaled so that the
+// transfer still moves the same bytes.
 inline NcclChoice lasting(NcclChoice choice, Seconds time) {
   choice.nic_share *= choice.seconds / time;
   choice.nvlink_share *= choice.seconds / time;
@@ -166,8 +168,8 @@ struct TokenCopies {
 // stage. Rates are those of NCCL's all-to-all.
 NcclChoice two_stage_all_to_all(const NcclModel& model, Bytes bytes, const TokenCopies& copies);
 
-// Returns the time of a choice after correction by measurements, seconds; nccl_seconds, algorithm and protocol of the
-// choice must be set.
+// Returns the expected time of a chosen algorithm, seconds: NCCL's own estimate corrected by measurements;
+// nccl_seconds, algorithm and protocol of the choice must be set.
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
 
 // Returns the time that a collective waits in a training step in addition to its own time, seconds: ranks on several

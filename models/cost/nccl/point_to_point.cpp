@@ -119,7 +119,8 @@ NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopi
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
   const double far_s = far ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
   const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
-  NcclChoice c = nccl_all_to_all(m, bytes);  // the channels are those of an all-to-all that runs in one stage
+  // The two-stage all-to-all is taken to use as many channels as NCCL's direct (one-stage) all-to-all of the same size.
+  NcclChoice c = nccl_all_to_all(m, bytes);
   c.seconds = c.nccl_seconds = (kStartSimple + hops) * 1e-6 + std::max(near_s, far_s);
   c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
   c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;

@@ -17,7 +17,7 @@ using P = NcclProtocol;
 constexpr std::size_t index(NcclAlgorithm a) { return static_cast<std::size_t>(a); }
 constexpr std::size_t index(NcclProtocol p) { return static_cast<std::size_t>(p); }
 
-// Latencies in microseconds, for each algorithm and each of its protocols
+// Latencies in microseconds: one row per NCCL algorithm, one column per protocol
 using Latencies = std::array<std::array<double, kNcclProtocols>, kNcclAlgorithms>;
 
 // Latencies in tuning.cc, ncclTunerConstantsDefaults: rows tree, ring, nvls, nvls_tree, pat; columns LL, LL128, Simple.
@@ -120,8 +120,8 @@ double ring_bus(const NcclTopology& t, double bus, double channels, P p) {
 double tree_bus(const NcclTopology& t, const NcclGraph& g, double bus, P p) {
   bus = std::min(.92 * bus, g.channels * limit(kTree, t));
   if (p == P::ll) bus = std::min(bus / 3.8, ll_limit(t));
-  // share: the fraction of the words of an LL128 line that carry data: 120 of 128 bytes; within a node 7/9, which
-  // includes the reduction.
+  // share: the fraction of a tree's bandwidth that the LL128 protocol reaches. Between nodes this is the data in each
+  // LL128 line, 120 of 128 bytes; within a node it is 7/9, which includes the reduction.
   const double share = t.nodes == 1 ? 7.0 / 9 : 120.0 / 128;
   if (p == P::ll128) bus = std::min(bus * share, g.channels * limit(kTreeLl128, t));
   return g.plain_tree ? .85 * bus : bus;

@@ -23,8 +23,9 @@ using Vertex = Graph::vertex_descriptor;
 constexpr Picoseconds kNvlinkHop = 300'000;
 constexpr Picoseconds kPcieHop = 500'000;
 constexpr Picoseconds kNetworkHop = (2'700'000 - 4 * kPcieHop) / 2;
-// Latency of each further switch, that of HDR InfiniBand (github.com/stas00/ml-engineering, network/README.md). It is
-// used for all fabrics, because no figure was found for others.
+// Latency of each switch beyond the first on a path, that of an HDR InfiniBand switch
+// (github.com/stas00/ml-engineering, network/README.md). The figure is used for all fabrics, because none was found for
+// others.
 constexpr Picoseconds kSpineHop = 600'000;
 // Latency of hops inside a node's host, which is 0 because the latency of the PCIe hop covers the complete path. Memory
 // and drives have access times of their own, which are part of an op's cost and not of the route.

@@ -25,7 +25,8 @@ struct Place {
   auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-std::string to_string(const Place& place);  // "gpu 9", "nic 1.0" (node.index), "leaf 0"
+// Returns the name of a component in messages: "gpu 9", "nic 1.0" (node.index), "leaf 0".
+std::string to_string(const Place& place);
 
 // One direction of a link. GBps is the rate in this direction; from leaf to spine, GBps is the share of one NIC if all
 // NICs send at the same time.
@@ -46,7 +47,8 @@ struct Route {
 // Returns the place of a GPU. gpu: its number; GPUs are numbered through the cluster, node by node.
 Place gpu_place(const Cluster& cluster, std::int64_t gpu);
 Place dram_place(std::int64_t node);
-Place store_place(std::int64_t node, MemoryTier tier);  // tier: a memory tier behind the host
+// Returns the place of a node's memory tier behind the host, such as disks.
+Place store_place(std::int64_t node, MemoryTier tier);
 
 // Returns the route between two components. Between GPUs the route depends only on their distance (same GPU, NVLink
 // domain, node, leaf, cluster) and on whether each shares a PCIe switch with a NIC, so that callers can cache routes by
