@@ -1,6 +1,9 @@
 // This file reads a model's vision encoder (model.vision) and the images of a sample (sequence.images).
 #include "models/spec/vision.h"
 
+#include <algorithm>
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "models/load/open_spec.h"
@@ -64,6 +67,12 @@ Broken size_rules(const VisionEncoder& v) {
   }
   if (v.hidden % v.heads != 0)
     return broken("model.vision.heads", "model.vision.heads: {} does not divide hidden: {}", v.heads, v.hidden);
+  constexpr std::int64_t kMostWeights = 1'000'000'000'000;  // elements of a matrix that no encoder has
+  if (v.patches.pixels() > kMostWeights / v.hidden)
+    return broken("model.vision.patch", "model.vision.patch: {} numbers of a patch, and {} columns: too many weights",
+                  v.patches.pixels(), v.hidden);
+  if (std::ranges::adjacent_find(v.full_layers, std::ranges::greater_equal()) != v.full_layers.end())
+    return broken("model.vision.full_layers", "model.vision.full_layers: they must ascend");
   for (const std::int64_t layer : v.full_layers) {
     if (layer < 0 || layer >= v.layers)
       return broken("model.vision.full_layers", "model.vision.full_layers: {} is not between 0 and {}", layer,

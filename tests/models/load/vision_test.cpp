@@ -60,5 +60,19 @@ TEST(Images, AreRefusedInOneLine) {
             std::string::npos);
 }
 
+TEST(Images, SizesThatNoEncoderHasAreRefused) {
+  const auto encoder = [](const std::string& more) {
+    return ", vision: {layers: 3, hidden: 8, heads: 2, feed_forward: 8, " + more + "}";
+  };
+  EXPECT_NE(refusal("",
+                    ", vision: {layers: 2, hidden: 1280, heads: 4, feed_forward: 64, patch: 1000, frames: 1000, "
+                    "channels: 1000}",
+                    "{}")
+                .find("too many weights"),
+            std::string::npos);
+  EXPECT_NE(refusal("", encoder("window: 4, full_layers: [1, 1]"), "{}").find("they must ascend"), std::string::npos);
+  EXPECT_EQ(refusal("", encoder("window: 4, full_layers: [0, 1]"), "{patches: 16}"), "");
+}
+
 }  // namespace
 }  // namespace orrery
