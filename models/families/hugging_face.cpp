@@ -136,7 +136,7 @@ Model parse_hugging_face(const std::string& text, const std::string& path) {
   Model m = read_family(config, family);
   m.name = Config(whole, path).text({"_name_or_path"});
   m.tied_embeddings = is_tied(config, Config(whole, path));
-  m.vision = read_encoder(Config(whole, path));
+  m.vision = read_encoder(Config(whole, path), m.hidden);
   const std::vector<std::string> remarks = remarks_of(config, Config(whole, path), part, m);
   m.remarks.insert(m.remarks.end(), remarks.begin(), remarks.end());
   if (const std::string broken = broken_rule(m); !broken.empty()) throw Error(fmt::format("{}: {}", path, broken));

@@ -22,7 +22,7 @@ TextPart text_part(const nlohmann::json& whole);
 bool is_tied(const Config& text, const Config& whole);
 
 // Returns the vision encoder of a file if it is of a known kind (Qwen2-VL, Qwen2.5-VL, Qwen3-VL).
-std::optional<VisionEncoder> read_encoder(const Config& whole);
+std::optional<VisionEncoder> read_encoder(const Config& whole, std::int64_t text_hidden);
 
 // Returns messages for the user about properties that the file states and the planned model lacks, and about values
 // that were taken from the family's configuration class.

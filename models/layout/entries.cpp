@@ -47,7 +47,8 @@ static std::vector<std::uint32_t> vision_blocks(Draft& draft) {
   const bool recompute = r.any() && !r.layers && !r.every_second_layer;
   std::vector<std::uint32_t> blocks{draft.block("vision patches", [&] { return patches_block(vision, ops); })};
   for (std::int64_t i = 0; i < encoder.layers; ++i) {
-    const std::string key = fmt::format("vision layer {} {}", has_window(encoder, i), trains_below(encoder, i));
+    const std::string key = fmt::format("vision layer {} {} {}", has_window(encoder, i), trains_below(encoder, i),
+                                        recompute && r.every_second_mlp ? i % 2 : 0);
     blocks.push_back(draft.block(key, [&] { return layer_block(vision.patches, i, recompute, ops); }));
   }
   blocks.push_back(

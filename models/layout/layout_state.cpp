@@ -28,22 +28,22 @@ static void add_held(const Draft& draft, Block& block, const Chunk& chunk) {
   // One dummy gradient of each shape serves all chunks of a rank, so shapes of chunks that are laid out already are not
   // counted again.
   std::set<std::pair<std::int64_t, std::int64_t>> known;
-  Bytes dummies = 0;
-  const auto add = [&](const Chunk& of) {
+  const auto bytes_of_new_shapes = [&](const Chunk& of) {
+    Bytes sum = 0;
     for (const Entry& e : of.entries) {
       if (draft.plan.blocks[e.block].role != BlockRole::layer) continue;
       for (const LocalParameter& p : draft.plan.blocks[e.block].parameters) {
         const std::pair shape = {p.out / std::max<std::int64_t>(1, p.experts), p.in};
-        if (p.in > 1 && known.insert(shape).second) dummies += shape.first * shape.second * draft.context.width;
+        if (p.in > 1 && known.insert(shape).second) sum += shape.first * shape.second * draft.context.width;
       }
     }
+    return sum;
   };
   for (const Chunk& other : draft.layout.chunks) {
-    if (&other != &chunk) add(other);
+    if (&other != &chunk) bytes_of_new_shapes(other);
   }
-  dummies = 0;
-  if (spec.software.communication.dummy_gradients && !draft.facts.unit_gradients) add(chunk);
-  block.buffers[kDummyGradients] = {"dummy gradients", dummies, Category::buffers};
+  const bool keeps = spec.software.communication.dummy_gradients && !draft.facts.unit_gradients;
+  block.buffers[kDummyGradients] = {"dummy gradients", keeps ? bytes_of_new_shapes(chunk) : 0, Category::buffers};
 }
 
 namespace {

@@ -10,10 +10,6 @@
 #include "models/load/open_spec.h"
 
 namespace orrery {
-namespace feature {
-namespace {}  // namespace
-}  // namespace feature
-
 namespace {
 
 // Returns the origin (file and line) of a key that the spec gives, or of a key inside that key's map, such as

@@ -74,6 +74,10 @@ Broken frozen_rules(const Spec& spec) {
     return broken("model.lora.rank", "model.lora.rank: {} is not between 1 and {}", m.lora->rank, kMostRank);
   if (m.lora && !m.lora->qkv && !m.lora->out && !m.lora->mlp)
     return broken("model.lora.targets", "model.lora.targets: none is given; name some of qkv, out, mlp");
+  for (const char* part : {"vision", "projector"}) {
+    if (!m.vision && std::ranges::find(m.frozen, part) != m.frozen.end())
+      return broken("model.frozen", "model.frozen: {}: samples have no images (sequence.images); leave it out", part);
+  }
   const bool layers = any_trains(m, layer_parameters(m, 0));
   if (!layers && !vision_trains(m) && !any_trains(m, embedding_parameters(m, spec.sequence)) &&
       !any_trains(m, head_parameters(m)))

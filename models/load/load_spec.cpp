@@ -21,8 +21,8 @@ namespace {
 
 constexpr SpecKey kTopKeys[] = {
     {"model", "built-in name, a Hugging Face config.json, or a map", "llama-3.1-70b", "name | path | map", "required"},
-    {"sequence", "tokens of a sample, or a map with the documents that samples are packed from", "8192",
-     "whole number | map"},
+    {"sequence", "tokens of a sample, or a map with the documents that samples are packed from, and their images",
+     "8192", "whole number | map"},
     {"workload", "what the machines do: a training step, or text from a trained model", "generate", "train | generate",
      "train; generate where that section is given"},
     {"generate", "prompts, and the text that follows them", "{batch: 64, input: 2048}", "map", "-"},

@@ -60,7 +60,6 @@ Broken size_rules(const VisionEncoder& v) {
                {"model.vision.channels", v.patches.channels, 1, 1000},
                {"model.vision.window", v.window, 0, kMostPatches},
                {"model.vision.merge", v.projector.merge, 1, 64},
-               {"model.vision.projector", v.projector.width, 1, kWidest},
                {"model.vision.projectors", v.projector.count, 1, v.layers}};
   for (const auto& rule : rules) {
     if (Broken b = count_rule(rule.key, rule.value, rule.least, rule.most); !b.what.empty()) return b;
@@ -115,15 +114,14 @@ void read_vision(SpecReader& reader, const SpecNode* node, Model& m, std::string
   section.take("merge", v.projector.merge, otherwise);
   section.take("projectors", v.projector.count, otherwise);
   const auto refuse = [&](const Broken& b) {
-    if (b.what.empty()) return;
-    if (node == nullptr) throw Error(fmt::format("{}: {}", reader.path, b.what));
-    reader.fail(*node, b.what.substr(0, b.what.find(": ")), b.what.substr(b.what.find(": ") + 2));
+    if (!b.what.empty())
+      throw Error(fmt::format("{}: {}", node == nullptr ? reader.path : reader.where(*node), b.what));
   };
-  if (!based) v.projector.width = 1;
-  refuse(size_rules(v));
-  if (!based) v.projector.width = v.merged();
-  section.take("projector", v.projector.width, based ? otherwise : "hidden * merge * merge");
-  refuse(size_rules(v));
+  refuse(size_rules(v));  // before sizes are multiplied
+  const bool wider = !based || section.find("hidden") != nullptr || section.find("merge") != nullptr;
+  if (wider) v.projector.width = v.merged();
+  section.take("projector", v.projector.width, wider ? "hidden * merge * merge" : otherwise);
+  refuse(count_rule("model.vision.projector", v.projector.width, 1, kMostPatches));
   m.vision = v;
 }
 

@@ -12,6 +12,7 @@
 #include "models/base/error.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/compressed.h"
+#include "models/spec/vision.h"
 
 namespace orrery {
 namespace {
@@ -135,6 +136,10 @@ StageCosts block_costs(const Spec& spec) {
   } else {
     layer += scores;
   }
+  if (spec.images)  // the encoder is on the first stage, before the embedding
+    embedding += spec.software.layout.stage_rule == StageRule::by_parameters
+                     ? static_cast<double>(vision_parameter_count(m))
+                     : encoder_products(spec) / static_cast<double>(spec.sequence);
   // multi-token-prediction modules are on the last stage
   head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);
   return {embedding, layer, head};

@@ -40,6 +40,15 @@ double attended_patches(const VisionEncoder& v, double patches) {
   return patches * (static_cast<double>(full) * patches + static_cast<double>(v.layers - full) * seen);
 }
 
+double real_elements(const Parameter& p) { return static_cast<double>(p.out * p.in); }
+
+// Returns the number of rows of one image that are multiplied with a parameter; vectors and positions are only added.
+double rows_met(const VisionEncoder& v, const Parameter& p, double patches) {
+  if (p.in == 1 || p.name == "embedding.position.weight") return 0;
+  return p.name.starts_with("projector") ? patches / static_cast<double>(v.projector.merge * v.projector.merge)
+                                         : patches;
+}
+
 }  // namespace
 
 std::int64_t image_tokens(const Spec& spec) {
@@ -88,6 +97,14 @@ std::int64_t vision_parameter_count(const Model& m) {
   return sum;
 }
 
+double encoder_products(const Spec& spec) {
+  const VisionEncoder& v = *spec.model.vision;
+  const auto patches = static_cast<double>(spec.images->patches);
+  double products = 2 * static_cast<double>(v.hidden) * attended_patches(v, patches);
+  for (const Parameter& p : vision_parameters(spec.model)) products += rows_met(v, p, patches) * real_elements(p);
+  return static_cast<double>(spec.images->count) * products;
+}
+
 double vision_flops(const Spec& spec) {
   if (!spec.images) return 0;
   const VisionEncoder& v = *spec.model.vision;
@@ -97,11 +114,7 @@ double vision_flops(const Spec& spec) {
   bool below = false;  // whether a weight before this one trains, so that its input's gradient is needed
   for (const Parameter& p : vision_parameters(spec.model)) {
     const bool trains = !is_frozen(layers, p.name);
-    const double rows = p.name.starts_with("projector")
-                            ? patches / static_cast<double>(v.projector.merge * v.projector.merge)
-                            : patches;
-    if (p.in > 1 && p.name != "embedding.position.weight")
-      products += (1.0 + (trains ? 1 : 0) + (below ? 1 : 0)) * rows * static_cast<double>(p.out * p.in);
+    products += (1.0 + (trains ? 1 : 0) + (below ? 1 : 0)) * rows_met(v, p, patches) * real_elements(p);
     below = below || trains;
   }
   const double scores = (is_frozen(layers, "attention.qkv.weight") ? 1.0 : 3.0) * 2 * static_cast<double>(v.hidden) *

@@ -20,6 +20,9 @@ Spec encoder_spec(const Spec& spec);
 std::vector<Parameter> vision_parameters(const Model& m);
 std::int64_t vision_parameter_count(const Model& m);
 
+// Returns the multiplications of the encoder's and projectors' forward for the images of one sample.
+double encoder_products(const Spec& spec);
+
 // Returns the FLOP of one step's matrix products that the encoder and its projectors need (see model_flops), in forward
 // and, for what trains, backward. Attention counts the pairs of patches that attend to each other.
 double vision_flops(const Spec& spec);

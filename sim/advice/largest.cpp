@@ -76,9 +76,10 @@ class Finder {
   }
 
   Space space_of(std::int64_t size) const {
-    const std::string key = o_.maximize == "micro_batch" ? "strategy.micro_batch"
-                            : o_.maximize == "layers"    ? "model.layers"
-                                                         : "sequence";
+    const std::string key = o_.maximize == "micro_batch"      ? "strategy.micro_batch"
+                            : o_.maximize == "layers"         ? "model.layers"
+                            : spec_.images || spec_.documents ? "sequence.length"
+                                                              : "sequence";
     SearchTarget target = targets_of(o_, {fmt::format("{}={}", key, size)}).front();
     return {std::move(target.open), target.gpus};
   }

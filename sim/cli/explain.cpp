@@ -10,6 +10,7 @@
 #include "models/partition/layers_of_stages.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
+#include "models/spec/vision.h"
 #include "sim/cli/commands.h"
 #include "sim/explain/formulas.h"
 #include "sim/explain/techniques.h"
@@ -319,9 +320,12 @@ std::string parameters_text(const Spec& spec) {
   };
   double layers = 0;
   for (std::int64_t i = 0; i < m.layers; ++i) layers += count(layer_parameters(m, i));
-  return fmt::format("{}{} parameters: {} layers {}, embedding {}, head {}\n", kIndented,
+  const std::string encoder =
+      m.vision ? fmt::format(", and a vision encoder of {}", count_text(as_double(vision_parameter_count(m)))) : "";
+  return fmt::format("{}{} parameters: {} layers {}, embedding {}, head {}{}\n", kIndented,
                      grouped(as_double(parameter_count(m, spec.sequence))), m.layers, count_text(layers),
-                     count_text(count(embedding_parameters(m, spec.sequence))), count_text(count(head_parameters(m))));
+                     count_text(count(embedding_parameters(m, spec.sequence))), count_text(count(head_parameters(m))),
+                     encoder);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/spec/vision.h"
+
 namespace orrery {
 
 Seconds best_interval(const FailurePlan& plan) {
@@ -39,7 +41,7 @@ double checkpoint_bytes(const Spec& spec) {
   const Bytes width = storage_bytes(spec.strategy.precision);
   const Bytes master = width < o.master_bytes ? o.master_bytes : 0;
   const Bytes moments = o.moments() * o.moment_bytes;
-  return static_cast<double>(parameter_count(spec.model, spec.sequence)) *
+  return static_cast<double>(parameter_count(spec.model, spec.sequence) + vision_parameter_count(spec.model)) *
          static_cast<double>(width + master + moments);
 }
 

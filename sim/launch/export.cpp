@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 // Endings of keys for which a spec has a short form: "software: NAME" stands for "software: {profile: NAME}".
-constexpr std::string_view kWordEnds[] = {".base", ".profile", ".device", ".window"};
+constexpr std::string_view kWordEnds[] = {".base", ".profile", ".device", ".window", ".length"};
 
 std::string word_key(const std::string& key) {
   if (key == "strategy.optimizer.name") return "strategy.optimizer";

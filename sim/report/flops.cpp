@@ -173,7 +173,8 @@ double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs
     const Op& op = plan.op_of(t);
     if (!op.recompute) continue;
     double flops = 0;
-    if (const auto* g = std::get_if<Gemm>(&op.work)) flops = cost_of(*g, 2).flops * (g->heads > 0 ? seen : 1);
+    const bool masked = plan.blocks[plan.frames[plan.tasks[t].frame].block].role != BlockRole::vision;
+    if (const auto* g = std::get_if<Gemm>(&op.work)) flops = cost_of(*g, 2).flops * (g->heads > 0 && masked ? seen : 1);
     if (const auto* g = std::get_if<GroupedGemm>(&op.work)) flops = cost_of(*g, 2).flops;
     if (const auto* a = std::get_if<FlashAttention>(&op.work)) flops = attention_flops(*a, pairs);
     if (const auto* r = std::get_if<Scan>(&op.work))

@@ -51,6 +51,10 @@ TEST(VisionFamilies, Qwen3VlHasProjectorsOfEarlierLayers) {
   EXPECT_EQ(m.vision->patches.positions, 2304);
 }
 
+TEST(VisionFamilies, AWindowBelowAPatchIsRefused) {
+  EXPECT_THROW(with_encoder("qwen2_5_vl", "\"model_type\": \"qwen2_5_vl\", \"window_size\": 7"), Error);
+}
+
 TEST(VisionFamilies, OtherEncodersAreLeftOutWithARemark) {
   const Model m = with_encoder("qwen2_vl", "\"model_type\": \"some_vit\"");
   EXPECT_FALSE(m.vision);
@@ -69,6 +73,10 @@ TEST(VisionFamilies, HostileSizesAreRefused) {
   EXPECT_NE(said("\"hidden_size\": 1000000000000000").find("hidden_size: 1000000000000000 is not between"),
             std::string::npos);
   EXPECT_NE(said("\"deepstack_visual_indexes\": 3").find("a list of layers is needed"), std::string::npos);
+  EXPECT_NE(said("\"deepstack_visual_indexes\": [8, 100]").find("layers that ascend, from 0 to 26"), std::string::npos);
+  EXPECT_NE(said("\"deepstack_visual_indexes\": [8, 8]").find("layers that ascend"), std::string::npos);
+  EXPECT_NE(said("\"out_hidden_size\": 2048").find("2048 is not the text model's hidden_size: 3584"),
+            std::string::npos);
   EXPECT_NE(said("\"patch_size\": 0").find("patch_size: 0 is not between"), std::string::npos);
 }
 

@@ -60,6 +60,18 @@ TEST(Images, AreRefusedInOneLine) {
             std::string::npos);
 }
 
+TEST(Images, AFrozenEncoderNeedsImages) {
+  const std::string text =
+      "model: {base: gpt2, frozen: [vision]}\nsequence: 64\ncluster: {node: dgx-h100}\n"
+      "strategy: {data: 1, global_batch: 8}\n";
+  try {
+    parse_spec(text, "spec.yaml");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("samples have no images"), std::string::npos) << e.what();
+  }
+}
+
 TEST(Images, SizesThatNoEncoderHasAreRefused) {
   const auto encoder = [](const std::string& more) {
     return ", vision: {layers: 3, hidden: 8, heads: 2, feed_forward: 8, " + more + "}";

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/models/plans.h"
+#include "tests/models/vision_specs.h"
 
 namespace orrery {
 namespace {
@@ -28,6 +29,20 @@ TEST(Stages, Rules) {
   EXPECT_EQ(cut("even_with_embedding", 8, 2), (LayerCut{4, 4}));
   EXPECT_EQ(cut("even_with_embedding", 10, 4), (LayerCut{2, 3, 3, 2}));
   EXPECT_EQ(cut("even_with_embedding", 8, 4), (LayerCut{2, 3, 2, 1}));
+}
+
+// An encoder is on the first stage, which gets fewer layers where stages are cut by cost or by parameters.
+TEST(Stages, AnEncoderWeighsOnTheFirst) {
+  for (const char* rule : {"by_cost", "by_parameters"}) {
+    const auto cut_with = [&](const char* encoder) {
+      Spec spec = test::seeing("pipeline: 2, global_batch: 2", "", encoder);
+      spec.software.layout.stage_rule =
+          std::string_view(rule) == "by_cost" ? StageRule::by_cost : StageRule::by_parameters;
+      return stage_layers(spec);
+    };
+    EXPECT_EQ(cut_with("projectors: 1"), (LayerCut{4, 4})) << rule;
+    EXPECT_LT(cut_with("window: 0, projector: 4096").front(), 4) << rule;
+  }
 }
 
 LayerCut planned(const std::string& schedule, const std::string& more, int layers, int stages) {

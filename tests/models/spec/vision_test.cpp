@@ -47,6 +47,13 @@ TEST(Vision, NeededFlopAreThoseOfThePlansProducts) {
   }
 }
 
+TEST(Vision, ForwardIsAThirdOfATrainedEncoderExceptItsPixels) {
+  const Spec spec = test::seeing("global_batch: 1");
+  // The product that embeds patches has no gradient of its input, the pixels.
+  const double patches = 2 * 16 * 32 * static_cast<double>(spec.model.vision->patches.pixels());
+  EXPECT_DOUBLE_EQ(2 * (3 * encoder_products(spec) - patches), vision_flops(spec));
+}
+
 TEST(Vision, WindowsBoundThePairs) {
   const Spec all = test::seeing("global_batch: 1"),
              windowed = test::seeing("global_batch: 1", "", "window: 4, full_layers: [1]");

@@ -109,5 +109,14 @@ TEST(ExportOfASpec, DegreesAndWhatCannotBeSaid) {
   EXPECT_EQ(out.unsaid, std::vector<std::string>{"strategy.schedule"});
 }
 
+TEST(ExportOfASpec, SaysTheLengthOfASequenceThatIsAMap) {
+  const Spec spec = parse_spec(
+      "{model: llama-3.1-8b, sequence: {length: 4096, documents: {mean: 600, max: 4096}}, cluster: {node: dgx-h100}, "
+      "software: megatron-core, strategy: {global_batch: 8}}",
+      "spec.yaml");
+  const std::string text = launch_text(export_options(values_of(spec), find_framework("megatron")), Syntax::shell);
+  EXPECT_NE(text.find("--seq-length 4096"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/models/plans.h"
+#include "tests/models/vision_specs.h"
 
 namespace orrery {
 namespace {
@@ -89,6 +90,20 @@ TEST(Flops, Recomputation) {
       EXPECT_EQ(flops("[norm, activation]"), 0);
     }
   }
+}
+
+// Patches attend to all patches: the encoder's attention that runs again counts whole, fused or not.
+TEST(Flops, RecomputedPatchesSeeAllPatches) {
+  const auto flops = [](const char* attention) {
+    const Spec spec = test::seeing(fmt::format("global_batch: 4, attention: {}, recompute: selective", attention));
+    const Spec text =
+        test::spec_of(test::kSmall, fmt::format("global_batch: 4, attention: {}, recompute: selective", attention));
+    return recomputed_flops(make_plan(spec), spec, AttentionPairs::masked) -
+           recomputed_flops(make_plan(text), text, AttentionPairs::masked);
+  };
+  const double scores = 4.0 * 4 * 2 * 2 * 16 * 16 * 32;  // samples, images, layers, pairs of patches, columns
+  EXPECT_DOUBLE_EQ(flops("flash"), scores);
+  EXPECT_DOUBLE_EQ(flops("unfused"), scores);
 }
 
 // A causal query sees s (s + 1) / 2 of s x s pairs on average, one with a window w at most w keys; layers without the
