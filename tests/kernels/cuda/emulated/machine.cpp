@@ -60,7 +60,8 @@ struct Warp {
   unsigned char buffers[2][64 * kLanes] = {};
 };
 
-// A fiber, entered once by its context and afterwards by jumps: unlike swapcontext these make no system calls.
+// A fiber, entered once in its life by its context and afterwards by jumps: unlike contexts these make no system calls.
+// It runs one thread of one block after another.
 struct Thread {
   ucontext_t context = {};
   std::jmp_buf place = {};
@@ -112,14 +113,16 @@ void wait_for(Meeting& meeting) {
 }
 
 void enter() {
-  Block& b = block();
-  (*b.kernel)();
-  Thread& t = *b.current;
-  t.done = true;
-  expect(t.open.empty() || !order().late_copies, "ended with copies that were never waited for");
-  b.all.leave();
-  b.warps[t.index / kLanes].meeting.leave();
-  hand_over(t);
+  for (;;) {
+    Block& b = block();
+    (*b.kernel)();
+    Thread& t = *b.current;
+    t.done = true;
+    expect(t.open.empty() || !order().late_copies, "ended with copies that were never waited for");
+    b.all.leave();
+    b.warps[t.index / kLanes].meeting.leave();
+    hand_over(t);
+  }
 }
 
 bool resume(Thread& t) {
@@ -131,6 +134,10 @@ bool resume(Thread& t) {
   if (_setjmp(b.scheduler) != 0) return true;
   if (t.entered) std::longjmp(t.place, 1);
   t.entered = true;
+  getcontext(&t.context);
+  t.context.uc_stack.ss_sp = t.stack.data();
+  t.context.uc_stack.ss_size = t.stack.size();
+  makecontext(&t.context, enter, 0);
   setcontext(&t.context);
   return true;
 }
@@ -147,13 +154,8 @@ void start(unsigned count) {
     t.index = i;
     t.done = false;
     t.waits_for = nullptr;
-    t.entered = false;
     t.groups.clear();
     t.open.clear();
-    getcontext(&t.context);
-    t.context.uc_stack.ss_sp = t.stack.data();
-    t.context.uc_stack.ss_size = t.stack.size();
-    makecontext(&t.context, enter, 0);
   }
 }
 
