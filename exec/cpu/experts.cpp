@@ -50,7 +50,7 @@ void run_gate(const CpuCall& c, const Gate& g) {
   kernels::Routing r = {.scores = CpuCall::floats(from[0]), .experts = routing, .places = routing + choices};
   if (!forward) {
     const Values dlogits = c.write(c.writes[0], g.rows * g.experts);
-    return kernels::choose_experts_gradient(r, CpuCall::floats(c.reads[2]), shape_of(g), loss_scale(c),
+    return kernels::choose_experts_gradient(r, CpuCall::floats(c.reads[2]), shape_of(g), c.loss_factor(),
                                             matrix(dlogits.data(), g.rows, g.experts),
                                             g.sharers > 1 ? CpuCall::floats(c.reads[3]) : nullptr, g.sharers);
   }

@@ -30,7 +30,7 @@ class NormGradient {
   NormGradient(const CpuCall& c, std::size_t index, std::int64_t columns) {
     if (index < c.gradients.size()) {
       const Argument& a = c.gradients[index];
-      kept_.emplace(a.data, a.bytes / a.width, a.width, Values::Mode::update);
+      kept_.emplace(a.data, a.bytes / a.width, a.width, c.rank.format16(), Values::Mode::update);
     } else {
       unread_.resize(static_cast<std::size_t>(columns));
     }
@@ -316,7 +316,7 @@ struct CpuKernels {
   void gradient(const CrossEntropy& e, kernels::VocabularyPart part, kernels::Matrix<float> exponents,
                 const float* factors) const {
     for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
-      const auto scale = static_cast<float>(loss_scale(c) * loss_weight(p, e.predictions));
+      const auto scale = static_cast<float>(c.loss_factor() * loss_weight(p, e.predictions));
       kernels::cross_entropy_gradient(rows_of(exponents, p.first, p.count), part, CpuCall::floats(c.reads[1]) + p.first,
                                       CpuCall::integers(c.reads[0]) + p.first, scale,
                                       factors ? factors + p.first : nullptr);
@@ -361,7 +361,7 @@ struct CpuKernels {
         const std::int64_t n = e.rows * e.columns;
         const Values product = c.read(c.reads[0], n), labels = c.read(c.reads[1], n), y = c.write(c.writes[0], n);
         return kernels::combine_gradient(product.data(), labels.data(), CpuCall::floats(c.reads[2]),
-                                         CpuCall::floats(c.reads[3]), loss_scale(c),
+                                         CpuCall::floats(c.reads[3]), c.loss_factor(),
                                          matrix(y.data(), e.rows, e.columns));
       }
     }

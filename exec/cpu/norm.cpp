@@ -38,7 +38,7 @@ void run_norm_in_pieces(const CpuCall& c, const Normalize& n) {
     std::optional<Values> db;
     if (n.layernorm) {
       const Argument& a = c.gradients[1];
-      db.emplace(a.data, a.bytes / a.width, a.width, Values::Mode::update);
+      db.emplace(a.data, a.bytes / a.width, a.width, c.rank.format16(), Values::Mode::update);
     }
     return kernels::norm_gradient_sums(x, saved, dy, w.data(), of_rows(c.writes[0], n), dw.data(),
                                        db ? db->data() : nullptr);

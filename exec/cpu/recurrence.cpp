@@ -45,8 +45,8 @@ void run_convolution(const CpuCall& c, const Convolution& w) {
   const auto own = [&](const Values& v) { return matrix(v.data(), rows, w.columns); };
   const Values x = c.read(c.reads[0], rows * w.projected), weight = c.weight(c.weights[0]);
   std::optional<Values> bias, dbias;
-  const auto open = [](std::optional<Values>& v, const Argument& a, Values::Mode mode) {
-    v.emplace(a.data, a.bytes / a.width, a.width, mode);
+  const auto open = [&](std::optional<Values>& v, const Argument& a, Values::Mode mode) {
+    v.emplace(a.data, a.bytes / a.width, a.width, c.rank.format16(), mode);
   };
   if (c.weights.size() > 1) open(bias, c.weights[1], Values::Mode::read);
   const kernels::ConvolutionWeights weights = {weight.data(), bias ? bias->data() : nullptr, w.taps};
@@ -93,7 +93,7 @@ void run_scan(const CpuCall& c, const Scan& s) {
   std::optional<Values> dskip;
   if (skips) {
     const Argument& a = c.gradients[2];
-    dskip.emplace(a.data, a.bytes / a.width, a.width, Values::Mode::update);
+    dskip.emplace(a.data, a.bytes / a.width, a.width, c.rank.format16(), Values::Mode::update);
   }
   for (std::int64_t row = 0; row < rows; row += s.sequence) {
     const auto own = gates.sample(row, s.sequence);

@@ -201,7 +201,7 @@ struct CudaKernels {
       }
       case CrossEntropy::Part::gradient:
         return gpu::cross_entropy_gradient(
-            logits(c.updates[0]), part, CudaCall::floats(c.reads[1]), CudaCall::integers(c.reads[0]), loss_scale(c),
+            logits(c.updates[0]), part, CudaCall::floats(c.reads[1]), CudaCall::integers(c.reads[0]), token_factor(c),
             e.over == Dimension::vocabulary && c.reads.size() > 2 ? CudaCall::floats(c.reads[2]) : nullptr, c.stream);
       case CrossEntropy::Part::rescale: {
         float* sums = CudaCall::floats(c.updates[0]);
@@ -210,7 +210,7 @@ struct CudaKernels {
       }
       case CrossEntropy::Part::combine:
         return gpu::combine_gradient(c.matrix(c.reads[0], e.rows, e.columns), c.matrix(c.reads[1], e.rows, e.columns),
-                                     CudaCall::floats(c.reads[2]), CudaCall::floats(c.reads[3]), loss_scale(c),
+                                     CudaCall::floats(c.reads[2]), CudaCall::floats(c.reads[3]), token_factor(c),
                                      c.matrix(c.writes[0], e.rows, e.columns), c.stream);
     }
   }

@@ -89,6 +89,8 @@ ncclDataType_t type_of(Element element) {
       return ncclFloat32;
     case Element::bf16:
       return ncclBfloat16;
+    case Element::fp16:
+      return ncclFloat16;
     case Element::bytes:
       return ncclUint8;
   }

@@ -42,7 +42,7 @@ void run_multiply(const CudaCall& c, const Multiply& work) {
   const gpu::Factor clip = {.squared_norm = CudaCall::floats(c.reads[0]), .limit = c.state.training.clip};
   const Argument& gradients = c.updates[0];
   for (const Piece& piece : pieces_of(c)) {
-    const gpu::Array g = CudaCall::flat(gradients, place_of(gradients, piece));
+    const gpu::Array g = CudaCall::flat(gradients, offset_of(gradients, piece));
     gpu::multiply(piece.owned, clip, g, g, nullptr, c.stream);
   }
 }
@@ -56,12 +56,12 @@ void run_update(const CudaCall& c, const Update& work) {
   const bool master = c.updates[0].data != nullptr;
   for (const Piece& piece : pieces_of(c)) {
     if (piece.owned == 0) continue;
-    const gpu::Array copy = CudaCall::flat(forward, place_of(forward, piece));
+    const gpu::Array copy = CudaCall::flat(forward, offset_of(forward, piece));
     const gpu::Array weights =
         master ? gpu::Array{CudaCall::floats(c.updates[0], piece.shard_first), gpu::Type::fp32} : copy;
     float* first = work.moments > 0 ? CudaCall::floats(c.updates[1], piece.shard_first) : nullptr;
     float* second = work.moments > 0 ? CudaCall::floats(c.updates[2], piece.shard_first) : nullptr;
-    gpu::update(c.state.training.rule, step, clip, piece.owned, CudaCall::flat(gradients, place_of(gradients, piece)),
+    gpu::update(c.state.training.rule, step, clip, piece.owned, CudaCall::flat(gradients, offset_of(gradients, piece)),
                 weights, first, second, master ? copy : gpu::Array{nullptr, copy.type}, c.stream);
   }
 }

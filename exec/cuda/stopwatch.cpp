@@ -15,9 +15,9 @@ constexpr int kSettling = 3;
 // The largest interquartile distance of repeated measurements, as a fraction of their median, with which a measurement
 // is not repeated.
 constexpr double kScatter = 0.2;
-// The time in seconds for which the reference product runs before each measurement of a block, but at most kMostHeating
-// products. This time covers several readings of the sensors, and adds some 15 s for all products and attentions of the
-// bench.
+// Before each measurement of a block, the GPU multiplies two fixed matrices (the reference product) for this time, in
+// seconds, but at most kMostHeating times, so that the block is measured at the clock rate of a GPU under load. The
+// time covers several readings of the sensors, and adds some 15 s to a bench of all matrix products and attentions.
 constexpr Seconds kSustained = 0.04;
 constexpr int kMostHeating = 250;
 // The number of rows and columns of the matrices of the reference product: 2 x 4096^3 flops take an H100 some 0.2 ms.

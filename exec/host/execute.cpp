@@ -33,15 +33,22 @@ class HostThread {
   Execution run() {
     set_initial_weights(rank_, options_.training.seed, buffers_,
                         [this](const InitialRun& run) { device_.set_initial(run); });
+    if (rank_.spec.strategy.precision == Precision::fp16) set_initial_loss_scale();
     for (std::int64_t step = options_.first_step; step < options_.steps; ++step) run_step(step);
     validate_last();
     if (options_.on_end) options_.on_end(buffers_);
+    result_.skipped_updates = state_.scaling.skipped;
     count_times();
     count_memory();
     return std::move(result_);
   }
 
  private:
+  void set_initial_loss_scale() {
+    std::byte* number = buffers_.state(rank_.plan.classes.front().frame, kLossScale);
+    if (number != nullptr) *reinterpret_cast<float*>(number) = static_cast<float>(options_.training.loss_scale);
+  }
+
   static RunState& with_routing(RunState& state, const ExecuteOptions& options) {
     state.on_routing = options.on_routing;
     return state;

@@ -3,6 +3,7 @@
 #include "exec/host/op_call.h"
 #include "exec/host/values.h"
 #include "kernels/common/matrix.h"
+#include "models/layers/blocks.h"
 
 namespace orrery {
 
@@ -15,11 +16,20 @@ struct CpuCall : OpCall {
   Values write(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::write); }
   Values update(const Argument& a, std::int64_t n) const { return view(a, n, Values::Mode::update); }
   Values view(const Argument& a, std::int64_t n, Values::Mode mode) const {
-    return {a.data, n, rank.plan.element_bytes, mode};
+    return {a.data, n, rank.plan.element_bytes, rank.format16(), mode};
   }
   // Views an operand as weights or their gradients, whose elements have the buffer's number of bytes.
-  Values weight(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::read}; }
-  Values gradient(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::update}; }
+  Values weight(const Argument& a) const { return whole(a, Values::Mode::read); }
+  Values gradient(const Argument& a) const { return whole(a, Values::Mode::update); }
+  Values whole(const Argument& a, Values::Mode mode) const {
+    return {a.data, a.bytes / a.width, a.width, rank.format16(), mode};
+  }
+
+  // Returns the factor for the gradient of one token's loss, in fp16 training times the loss scale.
+  float loss_factor() const {
+    const float* scale = rank_number(kLossScale);
+    return token_factor(*this) * (scale == nullptr ? 1 : *scale);
+  }
 
   static std::int32_t* whole_numbers(const Argument& a) { return reinterpret_cast<std::int32_t*>(a.data); }
   // Returns the number of rows in an operand whose rows have `columns` activations.

@@ -9,17 +9,6 @@
 namespace orrery {
 namespace {
 
-using kernels::Bf16;
-
-// Calls f with a null pointer whose type stands for elements of `width` bytes: float for 4 bytes, else bf16.
-template <class F>
-void with_type(Bytes width, const F& f) {
-  if (width == 4)
-    f(static_cast<float*>(nullptr));
-  else
-    f(static_cast<Bf16*>(nullptr));
-}
-
 template <class T>
 T* at(const Argument& a, std::int64_t element) {
   return reinterpret_cast<T*>(a.data) + element;
@@ -28,23 +17,19 @@ T* at(const Argument& a, std::int64_t element) {
 }  // namespace
 
 void run_cast(const CpuCall& c, const Cast& work) {
-  with_type(work.from, [&](auto* from) {
-    with_type(work.to, [&](auto* to) {
-      using From = std::remove_pointer_t<decltype(from)>;
-      using To = std::remove_pointer_t<decltype(to)>;
-      kernels::cast(work.elements, at<From>(c.reads[0], 0), at<To>(c.writes[0], 0));
-    });
+  kernels::with_types(work.from, work.to, c.rank.format16(), [&](auto* from, auto* to) {
+    using From = std::remove_pointer_t<decltype(from)>;
+    using To = std::remove_pointer_t<decltype(to)>;
+    kernels::cast(work.elements, at<From>(c.reads[0], 0), at<To>(c.writes[0], 0));
   });
 }
 
 void run_accumulate(const CpuCall& c, const Accumulate& work) {
   const Argument& target = c.gradients.empty() ? c.updates[0] : c.gradients[0];
-  with_type(work.from, [&](auto* from) {
-    with_type(work.to, [&](auto* to) {
-      using From = std::remove_pointer_t<decltype(from)>;
-      using To = std::remove_pointer_t<decltype(to)>;
-      kernels::accumulate(work.elements, at<From>(c.reads[0], 0), at<To>(target, 0));
-    });
+  kernels::with_types(work.from, work.to, c.rank.format16(), [&](auto* from, auto* to) {
+    using From = std::remove_pointer_t<decltype(from)>;
+    using To = std::remove_pointer_t<decltype(to)>;
+    kernels::accumulate(work.elements, at<From>(c.reads[0], 0), at<To>(target, 0));
   });
 }
 
@@ -52,7 +37,7 @@ void run_squared_norm(const CpuCall& c, const SquaredNorm&) {
   const Argument& gradients = c.reads[0];
   double sum = 0;
   for (const Stretch& s : norm_stretches(c, gradients)) {
-    with_type(gradients.width, [&](auto* type) {
+    kernels::with_type(gradients.width, c.rank.format16(), [&](auto* type) {
       using T = std::remove_pointer_t<decltype(type)>;
       sum += kernels::squared_norm(s.count, at<T>(gradients, s.first));
     });
@@ -62,6 +47,39 @@ void run_squared_norm(const CpuCall& c, const SquaredNorm&) {
   *norm = static_cast<float>(sum + (adds ? *norm : 0));
 }
 
+// Returns the factor for gradients of a loss that was multiplied by the loss scale, if the op reads that scale, and
+// that are clipped, if it reads their norm.
+static double gradient_factor(const CpuCall& c) {
+  const float* due = c.rank_number(kDueScale);
+  const float* scale = due != nullptr ? due : c.rank_number(kLossScale);
+  const float* squared_norm = c.rank_number(kSquaredNorm);
+  const double unscale = scale == nullptr ? 1 : 1.0 / static_cast<double>(*scale);
+  if (squared_norm == nullptr || c.state.training.clip <= 0) return unscale;
+  return unscale * kernels::clip_factor(static_cast<double>(*squared_norm) * unscale * unscale, c.state.training.clip);
+}
+
+// Returns whether an op of fp16 training finds that a gradient was infinite or NaN.
+static bool has_overflow(const CpuCall& c) {
+  if (const float* found = c.rank_number(kFoundInfinity)) return *found != 0;
+  const float* squared_norm = c.rank_number(kSquaredNorm);
+  return squared_norm != nullptr && !std::isfinite(*squared_norm);
+}
+
+// Sets the loss scale of the next step: half of it after an infinite gradient, and twice as much after many updates
+// without one (Micikevicius et al. 2018).
+static void adapt_loss_scale(const CpuCall& c) {
+  LossScaling& scaling = c.state.scaling;
+  float* scale = c.rank_number(kLossScale);
+  if (float* due = c.rank_number(kDueScale)) *due = *scale;
+  if (has_overflow(c)) {
+    *scale /= 2;
+    scaling.good_updates = 0;
+    ++scaling.skipped;
+  } else if (++scaling.good_updates % c.state.training.loss_scale_interval == 0) {
+    *scale *= 2;
+  }
+}
+
 void run_multiply(const CpuCall& c, const Multiply& work) {
   if (work.factor != 0) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
@@ -69,33 +87,40 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
     const auto values = [&](const Argument& a, Values::Mode mode) {
       // A fused buffer (Scope::rank) begins with element work.first of the shards; other buffers begin with element 0.
       const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;
-      return Values(a.data + first * work.width, work.elements, work.width, mode);
+      return Values(a.data + first * work.width, work.elements, work.width, c.rank.format16(), mode);
     };
     const Values x = values(from, Values::Mode::read), y = values(to, Values::Mode::write);
     for (std::int64_t i = 0; i < work.elements; ++i) y.data()[i] = static_cast<float>(work.factor * x.data()[i]);
     return;
   }
-  const double factor = kernels::clip_factor(*CpuCall::floats(c.reads[0]), c.state.training.clip);
+  if (c.updates[0].operand.scope == Scope::rank) return adapt_loss_scale(c);
+  const double factor = gradient_factor(c);
   const Argument& gradients = c.updates[0];
+  bool infinite = false;
   for (const Piece& piece : pieces_of(c)) {
-    std::byte* data = gradients.data + place_of(gradients, piece) * gradients.width;
-    const Values g(data, piece.owned, gradients.width, Values::Mode::update);
+    std::byte* data = gradients.data + offset_of(gradients, piece) * gradients.width;
+    const Values g(data, piece.owned, gradients.width, c.rank.format16(), Values::Mode::update);
+    infinite = infinite || (work.check && kernels::has_infinity(piece.owned, g.data()));
     for (std::int64_t i = 0; i < piece.owned; ++i) g.data()[i] = static_cast<float>(factor * g.data()[i]);
   }
+  if (!work.check) return;
+  float* found = c.rank_number(kFoundInfinity);
+  const bool earlier = c.writes.empty() && *found != 0;  // in an earlier chunk
+  *found = infinite || earlier ? 1.0F : 0.0F;
 }
 
 // Returns the offset (in elements) of a piece of the shards in a buffer of the optimizer states; a buffer that holds
 // only a tile of the shards begins at element `first`.
 static std::int64_t place_in(const Argument& a, const Piece& piece, std::int64_t first) {
-  return a.operand.scope == Scope::own ? piece.shard_first - first : place_of(a, piece);
+  return a.operand.scope == Scope::own ? piece.shard_first - first : offset_of(a, piece);
 }
 
-// Runs the first update of a run with delayed optimizer updates. There are no gradients yet, so the weights are only
-// cast to the type that is uploaded to the device.
-static void first_delayed(const CpuCall& c, const Update& work) {
+// Casts weights to the type that is uploaded to the device, without an update: for the first update of a run with
+// delayed optimizer updates, before there are gradients, and for an update that is skipped.
+static void cast_weights(const CpuCall& c, const Update& work) {
   const Argument& forward = c.writes[0];
   for (const Piece& piece : pieces_within(c, work.first, work.elements)) {
-    with_type(work.forward, [&](auto* copy) {
+    kernels::with_type(work.forward, c.rank.format16(), [&](auto* copy) {
       using F = std::remove_pointer_t<decltype(copy)>;
       kernels::cast(piece.owned, at<float>(c.updates[0], place_in(c.updates[0], piece, work.first)),
                     at<F>(forward, place_in(forward, piece, work.first)));
@@ -116,6 +141,12 @@ struct UpdateCourse {
 static UpdateCourse course_of(const CpuCall& c, const Update& work) {
   const double limit = c.state.training.clip;
   const auto norm = [&](std::size_t i) { return *CpuCall::floats(c.reads[i]); };
+  if (c.rank.spec.strategy.precision == Precision::fp16) {
+    // The clip coefficient and the loss scale come together, to an update that multiplies its gradients by both.
+    const bool multiplies = c.rank_number(kSquaredNorm) != nullptr &&
+                            (c.rank_number(kLossScale) != nullptr || c.rank_number(kDueScale) != nullptr);
+    return {.updates = !has_overflow(c), .factor = multiplies ? gradient_factor(c) : 1};
+  }
   if (!work.validated) return {.factor = c.reads.size() > 1 ? kernels::clip_factor(norm(1), limit) : 1};
   const bool made = !kernels::is_clipped(norm(1), limit);
   if (!c.state.redoes_update) return {.updates = made};
@@ -124,9 +155,12 @@ static UpdateCourse course_of(const CpuCall& c, const Update& work) {
 
 void run_update(const CpuCall& c, const Update& work) {
   const Argument& gradients = c.reads[0];
-  if (work.delayed && c.state.round == 0) return first_delayed(c, work);
+  if (work.delayed && c.state.round == 0) return cast_weights(c, work);
   const UpdateCourse course = course_of(c, work);
-  const kernels::UpdateStep step = {c.updates_before() + (work.delayed ? 0 : 1), course.factor};
+  const bool uploads = c.writes[0].operand.scope == Scope::own;
+  if (!course.updates && !course.undoes && uploads) return cast_weights(c, work);
+  const std::int64_t made = c.updates_before() - c.state.scaling.skipped;
+  const kernels::UpdateStep step = {made + (work.delayed ? 0 : 1), course.factor};
   const Argument& forward = c.writes[0];
   const Bytes width = forward.operand.scope == Scope::own ? work.forward : forward.width;
   const bool master = c.updates[0].data != nullptr;
@@ -136,18 +170,18 @@ void run_update(const CpuCall& c, const Update& work) {
     float* weights = master ? state(0) : at<float>(forward, there);
     float* first = work.moments > 0 ? state(1) : nullptr;
     float* second = work.moments > 0 ? state(2) : nullptr;
-    with_type(work.gradient, [&](auto* gradient) {
-      with_type(width, [&](auto* copy) {
-        using G = std::remove_pointer_t<decltype(gradient)>;
-        using F = std::remove_pointer_t<decltype(copy)>;
-        const G* g = at<G>(gradients, place_in(gradients, piece, work.first));
-        F* to = master ? at<F>(forward, there) : nullptr;
-        const kernels::UpdateRule& rule = c.state.training.rule;
-        if (course.undoes) kernels::undo_update(rule, step.number, piece.owned, g, weights, first, second, to);
-        if (course.updates) kernels::update(rule, step, piece.owned, g, weights, first, second, to);
-      });
+    kernels::with_types(work.gradient, width, c.rank.format16(), [&](auto* gradient, auto* copy) {
+      using G = std::remove_pointer_t<decltype(gradient)>;
+      using F = std::remove_pointer_t<decltype(copy)>;
+      const G* g = at<G>(gradients, place_in(gradients, piece, work.first));
+      F* to = master ? at<F>(forward, there) : nullptr;
+      const kernels::UpdateRule& rule = c.state.training.rule;
+      if (course.undoes) kernels::undo_update(rule, step.number, piece.owned, g, weights, first, second, to);
+      if (course.updates) kernels::update(rule, step, piece.owned, g, weights, first, second, to);
     });
   }
+  const bool adapts = c.updates.size() > 3 && c.updates.back().operand.slot == kLossScale;
+  if (adapts) adapt_loss_scale(c);
 }
 
 }  // namespace orrery

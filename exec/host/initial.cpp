@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numbers>
 
-#include "kernels/common/bf16.h"
+#include "kernels/common/float16.h"
 #include "kernels/common/philox.h"
 #include "models/layers/blocks.h"
 
@@ -84,16 +84,20 @@ UncutShape whole_shape(const Rank& rank, const LocalParameter& p) {
   return shape;
 }
 
-void store(std::byte* to, Bytes width, std::int64_t element, float value) {
-  if (width == 4)
-    reinterpret_cast<float*>(to)[element] = value;
-  else
-    reinterpret_cast<kernels::Bf16*>(to)[element] = kernels::to_bf16(value);
+void store(std::byte* to, Bytes width, kernels::Format16 format, std::int64_t element, float value) {
+  kernels::with_type(width, format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    reinterpret_cast<T*>(to)[element] = kernels::stored_as<T>(value);
+  });
 }
 
-float load(const std::byte* from, Bytes width, std::int64_t element) {
-  if (width == 4) return reinterpret_cast<const float*>(from)[element];
-  return kernels::to_float(reinterpret_cast<const kernels::Bf16*>(from)[element]);
+float load(const std::byte* from, Bytes width, kernels::Format16 format, std::int64_t element) {
+  float value = 0;
+  kernels::with_type(width, format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    value = kernels::to_float(reinterpret_cast<const T*>(from)[element]);
+  });
+  return value;
 }
 
 // Calls f for each contiguous range of elements that this rank owns in a chunk of layers. The arguments of f: the
@@ -115,6 +119,7 @@ class Initial {
  public:
   Initial(const Rank& rank, const PlacedParameter& p, std::uint64_t seed) {
     run_.in = p.local.in;
+    run_.format16 = rank.format16();
     run_.key = hash_of(p.name) ^ seed;
     const bool zeros = p.name.ends_with(".lora_b.weight");  // an adapter changes nothing at first (LoRA, section 4.1)
     run_.deviation = p.local.in == 1 || zeros ? 0 : kDeviation;
@@ -153,7 +158,7 @@ void initial_on_host(const InitialRun& run) {
       const double u = (words[0] + 0.5) / 4294967296.0, v = (words[1] + 0.5) / 4294967296.0;
       value = static_cast<float>(run.deviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
     }
-    store(run.to, run.width, i, value);
+    store(run.to, run.width, run.format16, i, value);
   }
 }
 
@@ -238,7 +243,7 @@ std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers&
           const UncutPlaces places(rank, p.local);
           for (std::int64_t i = 0; i < n; ++i) {
             v.places.push_back(places.of(first + i));
-            v.values.push_back(load(stored.data(), width, i));
+            v.values.push_back(load(stored.data(), width, rank.format16(), i));
           }
         });
   }

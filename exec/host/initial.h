@@ -19,6 +19,7 @@ namespace orrery {
 struct InitialRun {
   std::byte* to = nullptr;  // address at which element `first` is written
   Bytes width = 4;
+  kernels::Format16 format16 = kernels::Format16::bf16;
   std::int64_t first = 0, count = 0;
   std::int64_t in = 1;
   std::uint64_t key = 0;

@@ -93,7 +93,7 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns) 
   return c.rank.position_in(over).index * columns;
 }
 
-float loss_scale(const OpCall& c) {
+float token_factor(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
   // An asynchronous parameter server applies the gradients of each worker separately, so a worker averages only over
   // its own ranks.
@@ -158,7 +158,7 @@ std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64
   return result;
 }
 
-std::int64_t place_of(const Argument& a, const Piece& piece) {
+std::int64_t offset_of(const Argument& a, const Piece& piece) {
   return whole(a) ? piece.owned_first : piece.shard_first;
 }
 
@@ -195,7 +195,7 @@ std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) 
       const std::int64_t begin = std::max(piece.owned_first, p.first);
       const std::int64_t end = std::min(piece.owned_first + piece.owned, p.first + p.local.out * p.local.in - kv);
       if (begin >= end || counted_elsewhere(c, p)) continue;
-      stretches.push_back({place_of(gradients, piece) - before + begin - piece.owned_first, end - begin});
+      stretches.push_back({offset_of(gradients, piece) - before + begin - piece.owned_first, end - begin});
     }
   }
   return stretches;

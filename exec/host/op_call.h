@@ -25,6 +25,16 @@ struct OpCall {
     }
   }
 
+  // Returns the address of one of the rank's single numbers (RankBuffer) if it is an operand of the op, else null.
+  float* rank_number(std::uint16_t slot) const {
+    for (const std::vector<Argument>* list : {&reads, &updates, &writes}) {
+      for (const Argument& a : *list) {
+        if (a.operand.scope == Scope::rank && a.operand.slot == slot) return floats(a);
+      }
+    }
+    return nullptr;
+  }
+
   static float* floats(const Argument& a) { return reinterpret_cast<float*>(a.data); }
   static std::int64_t* integers(const Argument& a) { return reinterpret_cast<std::int64_t*>(a.data); }
 
@@ -140,7 +150,7 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 
 // Returns the factor for the gradient of one token's loss. The loss is the mean over the tokens of an update; if ranks
 // average their gradients later, the factor is for the mean over one rank's tokens.
-float loss_scale(const OpCall& c);
+float token_factor(const OpCall& c);
 
 // The dropout for the rows [row, row + count) of an op's activations, as the kernels take it.
 struct MaskPart {
@@ -159,7 +169,7 @@ const std::vector<Piece>& pieces_of(const OpCall& c);
 // Returns the parts of this rank's pieces that lie among elements [first, first + n) of its shards.
 std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n);
 // Returns the offset (in elements) of a piece in a flat buffer of the chunk, or in a buffer of this rank's shards.
-std::int64_t place_of(const Argument& a, const Piece& piece);
+std::int64_t offset_of(const Argument& a, const Piece& piece);
 // Returns the contiguous ranges of elements of `gradients` whose squares this rank adds to the gradient norm. Each
 // weight is counted on one rank: a weight that all ranks of a tensor group hold counts on the first of these ranks,
 // key/value heads on the first rank that holds them, a tied embedding table on the first stage.

@@ -13,7 +13,7 @@ std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {
     const bool tile = a.operand.scope == Scope::own;
-    return (tile ? piece.shard_first - work.first : place_of(a, piece)) * work.width;
+    return (tile ? piece.shard_first - work.first : offset_of(a, piece)) * work.width;
   };
   std::vector<PlacedRun> runs;
   for (const Piece& piece : pieces_within(c, work.first, work.elements))
@@ -26,7 +26,7 @@ std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
 std::vector<PlacedRun> runs_owned(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {
-    return a.operand.scope == Scope::rank ? piece.owned_first - work.first : place_of(a, piece);
+    return a.operand.scope == Scope::rank ? piece.owned_first - work.first : offset_of(a, piece);
   };
   std::vector<PlacedRun> runs;
   for (const Piece& piece : pieces_of(c)) {

@@ -292,7 +292,8 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
   PreparedCollective p;
   p.call.kind = work.kind;
   p.call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
-  p.call.element = work.width == 2 ? Element::bf16 : Element::f32;
+  const Element half = rank.format16() == kernels::Format16::fp16 ? Element::fp16 : Element::bf16;
+  p.call.element = work.width == 2 ? half : Element::f32;
   p.call.group = work.group;
   // On GPUs, the algorithms kUserBuffers and kCopyEngines overlap a transfer with pieces of a matrix product. CPU ranks
   // do not overlap them, and use the library's collective.

@@ -17,6 +17,16 @@ struct Training {
   kernels::UpdateRule rule;
   double clip = 0;
   std::uint64_t seed = 0;
+  // fp16: the factor of the first loss, and the number of updates without an infinite gradient after which the factor
+  // doubles; the defaults are those of PyTorch's GradScaler.
+  double loss_scale = 65536;
+  std::int64_t loss_scale_interval = 2000;
+};
+
+// The course of the loss scale in fp16 training: the updates made since the last infinite gradient, and the number of
+// updates that were skipped.
+struct LossScaling {
+  std::int64_t good_updates = 0, skipped = 0;
 };
 
 // The experts that a router chose for a token, the best first; -1 stands for a dropped choice. `sample` counts over the
@@ -43,6 +53,7 @@ struct RunState {
   // Whether optimizer updates undo the updates of the previous execution of the plan and make them again, with the
   // gradient norm of all stages (post-update validation).
   bool redoes_update = false;
+  LossScaling scaling = {};
   // Called on the compute lane for each routed token; may be empty.
   std::function<void(const RoutedToken&)> on_routing = {};
 };

@@ -13,17 +13,26 @@ class Values {
  public:
   enum class Mode : std::uint8_t { read, write, update };
 
-  Values(std::byte* stored, std::int64_t n, Bytes width, Mode mode) : stored_(stored), n_(n), mode_(mode) {
+  Values(std::byte* stored, std::int64_t n, Bytes width, kernels::Format16 format, Mode mode)
+      : stored_(stored), n_(n), mode_(mode), format_(format) {
     if (width == sizeof(float)) {
       data_ = reinterpret_cast<float*>(stored);
       return;
     }
     copy_.resize(static_cast<std::size_t>(n));
     data_ = copy_.data();
-    if (mode != Mode::write) kernels::cast(n, reinterpret_cast<const kernels::Bf16*>(stored), data_);
+    if (mode == Mode::write) return;
+    if (format == kernels::Format16::fp16)
+      kernels::cast(n, reinterpret_cast<const kernels::Fp16*>(stored), data_);
+    else
+      kernels::cast(n, reinterpret_cast<const kernels::Bf16*>(stored), data_);
   }
   ~Values() {
-    if (!copy_.empty() && mode_ != Mode::read) kernels::cast(n_, data_, reinterpret_cast<kernels::Bf16*>(stored_));
+    if (copy_.empty() || mode_ == Mode::read) return;
+    if (format_ == kernels::Format16::fp16)
+      kernels::cast(n_, data_, reinterpret_cast<kernels::Fp16*>(stored_));
+    else
+      kernels::cast(n_, data_, reinterpret_cast<kernels::Bf16*>(stored_));
   }
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
@@ -34,6 +43,7 @@ class Values {
   std::byte* stored_;
   std::int64_t n_;
   Mode mode_;
+  kernels::Format16 format_;
   float* data_ = nullptr;
   std::vector<float> copy_;
 };

@@ -38,6 +38,10 @@ GroupList::Group Rank::group(Dimension d) const {
   return table.groups[table.member_of[number]];
 }
 
+kernels::Format16 Rank::format16() const {
+  return spec.strategy.precision == Precision::fp16 ? kernels::Format16::fp16 : kernels::Format16::bf16;
+}
+
 Bytes Rank::state_width(std::uint16_t slot) const {
   const Optimizer& o = spec.strategy.optimizer;
   switch (slot) {

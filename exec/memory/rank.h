@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "kernels/common/float16.h"
 #include "models/layers/placement.h"
 #include "models/plan/plan.h"
 #include "models/spec/sequence.h"
@@ -26,6 +27,7 @@ struct Rank {
   // for a buffer of a unit (parameters that are gathered together).
   Bytes state_width(std::uint16_t slot) const;
   Bytes unit_width(std::uint16_t slot) const;
+  kernels::Format16 format16() const;  // returns the format of all 16-bit numbers
 
   const Spec& spec;
   std::int64_t number = 0;

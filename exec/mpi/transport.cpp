@@ -79,9 +79,9 @@ namespace {
 
 using mpi::Channel;
 
-template <Reduction reduction>
-void combine_bf16(void* from, void* into, int* elements, MPI_Datatype*) {
-  combine(Element::bf16, reduction, from, into, *elements);
+template <Element element, Reduction reduction>
+void combine_halves(void* from, void* into, int* elements, MPI_Datatype*) {
+  combine(element, reduction, from, into, *elements);
 }
 
 class MessagePending final : public Pending {
@@ -173,8 +173,11 @@ class MpiTransport final : public Transport {
       throw Error(
           fmt::format("mpi: the plan has {} ranks, {} were started; use mpirun -n {}", plan.ranks, ranks, plan.ranks));
     }
-    ORRERY_CHECK_MPI(MPI_Op_create(combine_bf16<Reduction::sum>, 1, &operations_.bf16_sum));
-    ORRERY_CHECK_MPI(MPI_Op_create(combine_bf16<Reduction::maximum>, 1, &operations_.bf16_maximum));
+    constexpr Reduction kSum = Reduction::sum, kMaximum = Reduction::maximum;
+    ORRERY_CHECK_MPI(MPI_Op_create(combine_halves<Element::bf16, kSum>, 1, &operations_.bf16_sum));
+    ORRERY_CHECK_MPI(MPI_Op_create(combine_halves<Element::bf16, kMaximum>, 1, &operations_.bf16_maximum));
+    ORRERY_CHECK_MPI(MPI_Op_create(combine_halves<Element::fp16, kSum>, 1, &operations_.fp16_sum));
+    ORRERY_CHECK_MPI(MPI_Op_create(combine_halves<Element::fp16, kMaximum>, 1, &operations_.fp16_maximum));
     for (const ChannelKey& key : channels_of(plan)) {
       channels_.emplace(key, mpi::make_channel(world, rank, plan.dimensions[static_cast<std::size_t>(key.first)]));
     }
@@ -183,8 +186,9 @@ class MpiTransport final : public Transport {
 
   ~MpiTransport() override {
     for (auto& [key, channel] : channels_) MPI_Comm_free(&channel.comm);
-    MPI_Op_free(&operations_.bf16_sum);
-    MPI_Op_free(&operations_.bf16_maximum);
+    for (MPI_Op* op :
+         {&operations_.bf16_sum, &operations_.bf16_maximum, &operations_.fp16_sum, &operations_.fp16_maximum})
+      MPI_Op_free(op);
   }
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;

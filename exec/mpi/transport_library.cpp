@@ -27,6 +27,7 @@ MPI_Datatype type_of(Element element) {
     case Element::f32:
       return MPI_FLOAT;
     case Element::bf16:
+    case Element::fp16:
       return MPI_UINT16_T;
     case Element::bytes:
       return MPI_BYTE;
@@ -37,6 +38,7 @@ MPI_Datatype type_of(Element element) {
 MPI_Op op_of(const CollectiveCall& call, const Operations& operations) {
   const bool sum = call.reduction == Reduction::sum;
   if (call.element == Element::bf16) return sum ? operations.bf16_sum : operations.bf16_maximum;
+  if (call.element == Element::fp16) return sum ? operations.fp16_sum : operations.fp16_maximum;
   return sum ? MPI_SUM : MPI_MAX;
 }
 

@@ -25,10 +25,12 @@ struct Channel {
   std::uint32_t calls = 0;
 };
 
-// MPI operations for sums and maxima of bf16, a type that MPI does not have.
+// MPI operations for sums and maxima of bf16 and fp16, types that MPI does not have.
 struct Operations {
   MPI_Op bf16_sum = MPI_OP_NULL;
   MPI_Op bf16_maximum = MPI_OP_NULL;
+  MPI_Op fp16_sum = MPI_OP_NULL;
+  MPI_Op fp16_maximum = MPI_OP_NULL;
 };
 
 inline constexpr int kMessageTag = 0;

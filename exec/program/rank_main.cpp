@@ -57,6 +57,13 @@ std::string library() {
   return text.substr(0, text.find(','));
 }
 
+// Returns what a user must know about updates of fp16 training that were not made; "" if all were.
+std::string skipped_text(const Execution& e) {
+  if (e.skipped_updates == 0) return "";
+  return fmt::format("{} update{} skipped because a gradient was infinite, and the loss scale halved each time",
+                     e.skipped_updates, e.skipped_updates == 1 ? " was" : "s were");
+}
+
 void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::string& hash, const MpiSession& session,
          ProgressRing& ring) {
   if (session.size() != plan.ranks) {
@@ -104,7 +111,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                     .library = library(),
                     .link = "shared memory",
                     .host = host_name(),
-                    .note = order.empty() ? "" : text_of(staleness_of(order, plan.workers())),
+                    .note = order.empty() ? skipped_text(e) : text_of(staleness_of(order, plan.workers())),
                     .steps = std::move(e.steps),
                     .losses = std::move(losses),
                     .memory = e.memory,

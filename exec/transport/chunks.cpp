@@ -160,7 +160,7 @@ void check_call(const CollectiveCall& call, int members) {
   }
   if (call.element == Element::bytes && (call.add || reduces(call.kind))) {
     throw Error(
-        fmt::format("transport: {} of bytes, which have no sum; name f32 or bf16 elements", name_of(call.kind)));
+        fmt::format("transport: {} of bytes, which have no sum; name f32, bf16 or fp16 elements", name_of(call.kind)));
   }
   if (call.add && in_place(call.kind)) {
     throw Error(fmt::format("transport: {} has no result beside its input to add to", name_of(call.kind)));

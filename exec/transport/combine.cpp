@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/common/bf16.h"
+#include "kernels/common/float16.h"
 #include "models/base/error.h"
 
 namespace orrery {
@@ -32,6 +32,7 @@ std::int64_t width_of(Element element) {
     case Element::f32:
       return 4;
     case Element::bf16:
+    case Element::fp16:
       return 2;
     case Element::bytes:
       return 1;
@@ -45,8 +46,10 @@ void combine(Element element, Reduction reduction, const void* from, void* into,
       return combine_all<float>(reduction, from, into, elements);
     case Element::bf16:
       return combine_all<kernels::Bf16>(reduction, from, into, elements);
+    case Element::fp16:
+      return combine_all<kernels::Fp16>(reduction, from, into, elements);
     case Element::bytes:
-      throw Error("transport: bytes cannot be summed; name f32 or bf16 elements");
+      throw Error("transport: bytes cannot be summed; name f32, bf16 or fp16 elements");
   }
 }
 

@@ -34,7 +34,7 @@ inline std::set<ChannelKey> channels_of(const Plan& plan) {
 }
 
 // The type of the elements of a transfer; 16-bit values are summed in float.
-enum class Element : std::uint8_t { f32, bf16, bytes };
+enum class Element : std::uint8_t { f32, bf16, fp16, bytes };
 
 enum class Reduction : std::uint8_t { sum, maximum };
 

@@ -1,6 +1,7 @@
 #include "kernels/cpu/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "kernels/common/lanes.h"
@@ -38,6 +39,14 @@ double squared_norm(std::int64_t n, const Stored* x) {
   });
 }
 
+template <class Stored>
+bool has_infinity(std::int64_t n, const Stored* x) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(to_float(x[i]))) return true;
+  }
+  return false;
+}
+
 void bias_gradient(Matrix<const float> dy, float* dbias) {
   std::vector<double> total(dy.columns);
   for (std::int64_t r = 0; r < dy.rows; ++r) {
@@ -47,17 +56,21 @@ void bias_gradient(Matrix<const float> dy, float* dbias) {
   for (std::int64_t c = 0; c < dy.columns; ++c) dbias[c] = static_cast<float>(dbias[c] + total[c]);
 }
 
-template void accumulate(std::int64_t, const float*, float*);
-template void accumulate(std::int64_t, const float*, Bf16*);
-template void accumulate(std::int64_t, const Bf16*, float*);
-template void accumulate(std::int64_t, const Bf16*, Bf16*);
-template void cast(std::int64_t, const float*, float*);
-template void cast(std::int64_t, const float*, Bf16*);
-template void cast(std::int64_t, const Bf16*, float*);
-template void cast(std::int64_t, const Bf16*, Bf16*);
-template void fill(std::int64_t, float, float*);
-template void fill(std::int64_t, float, Bf16*);
-template double squared_norm(std::int64_t, const float*);
-template double squared_norm(std::int64_t, const Bf16*);
+// Functions of all pairs of stored types in one run: float, and one of the 16-bit formats.
+#define ORRERY_OF_PAIR(From, To)                            \
+  template void accumulate(std::int64_t, const From*, To*); \
+  template void cast(std::int64_t, const From*, To*);
+#define ORRERY_OF_TYPE(Stored)                               \
+  template void fill(std::int64_t, float, Stored*);          \
+  template double squared_norm(std::int64_t, const Stored*); \
+  template bool has_infinity(std::int64_t, const Stored*);   \
+  ORRERY_OF_PAIR(Stored, Stored)
+ORRERY_OF_TYPE(float)
+ORRERY_OF_TYPE(Bf16)
+ORRERY_OF_TYPE(Fp16)
+ORRERY_OF_PAIR(float, Bf16)
+ORRERY_OF_PAIR(Bf16, float)
+ORRERY_OF_PAIR(float, Fp16)
+ORRERY_OF_PAIR(Fp16, float)
 
 }  // namespace orrery::kernels

@@ -1,11 +1,12 @@
 #pragma once
 
-#include "kernels/common/bf16.h"
+#include "kernels/common/float16.h"
 #include "kernels/common/matrix.h"
 
 namespace orrery::kernels {
 
-// Sums, copies and conversions of flat arrays. `Stored` types are float and Bf16; arithmetic is in float.
+// Sums, copies and conversions of flat arrays. `Stored` types are float, Bf16 and Fp16; arithmetic is in
+// float.
 
 // Computes y = a + b; y may be a or b.
 void add(std::int64_t n, const float* a, const float* b, float* y);
@@ -27,6 +28,10 @@ void fill(std::int64_t n, float value, Stored* to);
 // Returns the sum of squares, computed in double.
 template <class Stored>
 double squared_norm(std::int64_t n, const Stored* x);
+
+// Returns whether any of the numbers is infinite or NaN.
+template <class Stored>
+bool has_infinity(std::int64_t n, const Stored* x);
 
 // Adds to dbias(columns) the sum of dy over its rows, which is computed in double.
 void bias_gradient(Matrix<const float> dy, float* dbias);

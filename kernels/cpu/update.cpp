@@ -106,13 +106,17 @@ void undo_update(const UpdateRule& rule, std::int64_t number, std::int64_t n, co
   copy_forward(n, weights, forward);
 }
 
-template void update(const UpdateRule&, UpdateStep, std::int64_t, const float*, float*, float*, float*, float*);
-template void update(const UpdateRule&, UpdateStep, std::int64_t, const float*, float*, float*, float*, Bf16*);
-template void update(const UpdateRule&, UpdateStep, std::int64_t, const Bf16*, float*, float*, float*, float*);
-template void update(const UpdateRule&, UpdateStep, std::int64_t, const Bf16*, float*, float*, float*, Bf16*);
-template void undo_update(const UpdateRule&, std::int64_t, std::int64_t, const float*, float*, float*, float*, float*);
-template void undo_update(const UpdateRule&, std::int64_t, std::int64_t, const float*, float*, float*, float*, Bf16*);
-template void undo_update(const UpdateRule&, std::int64_t, std::int64_t, const Bf16*, float*, float*, float*, float*);
-template void undo_update(const UpdateRule&, std::int64_t, std::int64_t, const Bf16*, float*, float*, float*, Bf16*);
+#define ORRERY_UPDATE(Gradient, Forward)                                                                            \
+  template void update(const UpdateRule&, UpdateStep, std::int64_t, const Gradient*, float*, float*, float*,        \
+                       Forward*);                                                                                   \
+  template void undo_update(const UpdateRule&, std::int64_t, std::int64_t, const Gradient*, float*, float*, float*, \
+                            Forward*);
+ORRERY_UPDATE(float, float)
+ORRERY_UPDATE(float, Bf16)
+ORRERY_UPDATE(Bf16, float)
+ORRERY_UPDATE(Bf16, Bf16)
+ORRERY_UPDATE(float, Fp16)
+ORRERY_UPDATE(Fp16, float)
+ORRERY_UPDATE(Fp16, Fp16)
 
 }  // namespace orrery::kernels

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/common/bf16.h"
+#include "kernels/common/float16.h"
 
 namespace orrery::kernels {
 

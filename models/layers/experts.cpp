@@ -91,7 +91,10 @@ static Routed route(LayerTape& layer, Id x, const ExpertSizes& s) {
     const Id dlogits = activation(layer, "router gradient", s.tokens, s.experts);
     std::vector<Id> reads = {scores, r.routing, layer.tape.gradient(r.weights)};
     if (gate.sharers > 1) reads.push_back(results.back());
-    layer.tape.emit("gate gradient", back, {.reads = reads, .writes = {dlogits}, .weight_gradients = bias});
+    BlockBuilder::Uses uses = {.reads = reads, .writes = {dlogits}, .weight_gradients = bias};
+    // The gradient of the auxiliary loss is scaled like that of the loss.
+    if (back.aux_loss > 0 && layer.context.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+    layer.tape.emit("gate gradient", back, uses);
     layer.tape.contribute(logits, dlogits);
   });
   return r;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/layers/blocks.h"
 #include "models/partition/layers_of_stages.h"
 #include "models/partition/rank_groups.h"
 #include "models/spec/one_queue.h"
@@ -22,10 +23,11 @@ PlanFacts::PlanFacts(const Spec& s)
       validates(s.software.communication.post_update_validation && s.strategy.pipeline > 1 &&
                 (s.strategy.clip > 0 || half)) {}
 
-bool PlanFacts::norm_tells_infinity() const {
-  const bool fused = spec.strategy.clip > 0 && spec.software.kernels.fused_clip;
-  return host_update() && (delayed() || behind_host(spec.strategy.offload.gradients) || fused);
+bool PlanFacts::update_multiplies() const {
+  return behind_host(spec.strategy.offload.gradients) || (spec.strategy.clip > 0 && spec.software.kernels.fused_clip);
 }
+
+bool PlanFacts::norm_tells_infinity() const { return host_update() && (delayed() || update_multiplies()); }
 
 Draft::Draft(const Spec& spec) : facts(spec), context(facts.spec, facts.row), layers_of(stage_layers(spec)) {
   std::int64_t first = 0;
@@ -71,6 +73,15 @@ const Chunk& Draft::table_chunk() const {
     if (schedule.copies > 1 && schedule.stage_of[first] == at.stage) return layout.chunks[schedule.chunk_of[first]];
   }
   return layout.chunks[0];
+}
+
+std::size_t Draft::table_entry() const {
+  const std::vector<Entry>& entries = table_chunk().entries;
+  const auto has_table = [&](const Entry& e) {
+    const std::vector<LocalParameter>& parameters = plan.blocks[e.block].parameters;
+    return !parameters.empty() && parameters.front().name == kEmbeddingTable;
+  };
+  return static_cast<std::size_t>(std::find_if(entries.begin(), entries.end(), has_table) - entries.begin());
 }
 
 std::vector<Chunk*> Draft::in_model_order() {

@@ -38,6 +38,9 @@ struct PlanFacts {
   // gradient is. This is so if no other op reads all gradients, or if the update is delayed, because the loss scale
   // must be known before the next step begins.
   bool norm_tells_infinity() const;
+  // Returns whether the host's update itself multiplies gradients by the clip coefficient and, in fp16 training,
+  // unscales them, so that no pass over the gradients comes before it.
+  bool update_multiplies() const;
   // Returns whether the weights that are gathered and reduced together are others than those of single layers.
   bool joins_units() const { return row.shards_parameters && !spec.strategy.units.by_layer(); }
   bool takes_norm() const { return spec.strategy.clip > 0 || (half && norm_tells_infinity()); }
@@ -112,6 +115,8 @@ struct Draft {
   // Returns the chunk whose embedding table other chunks of the stage may use. (In a bidirectional schedule the last
   // stage of one copy of the model is the first stage of the other.)
   const Chunk& table_chunk() const;
+  // Returns the index of the entry of table_chunk() that has the embedding table.
+  std::size_t table_entry() const;
   // Returns the chunks of the stage in the order of the model's layers. The ranks of all copies of a virtual stage
   // reduce its gradients in one collective, so all ranks must visit their chunks in this order.
   std::vector<Chunk*> in_model_order();

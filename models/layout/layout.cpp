@@ -117,7 +117,7 @@ static std::uint32_t add_rank_frame(Draft& draft) {
                              {"loss scale", scale, Category::workspace},
                              {"next squared norm", facts.delayed() ? norm : 0, Category::workspace},
                              {"fused buffer", fused, Category::buffers},
-                             {"due loss scale", facts.delayed() ? scale : 0, Category::workspace},
+                             {"due loss scale", facts.norm_tells_infinity() ? scale : 0, Category::workspace},
                              {"norm of the stages before", other, Category::workspace},
                              {"norm of all stages", other, Category::workspace}}};
   };

@@ -300,13 +300,15 @@ inline constexpr Feature kEightBit = {"strategy.precision", "eight-bit products"
 inline constexpr Feature kHalf = {"strategy.precision", "fp16",
                                   [](S s) { return s.strategy.precision == Precision::fp16; }};
 inline constexpr Feature kUnexecuted = {
-    "strategy.precision", "a precision other than fp32 and bf16",
-    [](S s) { return s.strategy.precision != Precision::fp32 && s.strategy.precision != Precision::bf16; }};
-inline constexpr Feature kHalfGradients = {"strategy.gradient_precision", "gradients other than fp32 and bf16",
-                                           [](S s) {
-                                             const Precision g = s.strategy.gradient_precision;
-                                             return g != Precision::fp32 && g != Precision::bf16;
-                                           }};
+    "strategy.precision", "a precision other than fp32, bf16 and fp16", [](S s) {
+      const Precision p = s.strategy.precision;
+      return p != Precision::fp32 && p != Precision::bf16 && p != Precision::fp16;
+    }};
+inline constexpr Feature kOtherGradients = {
+    "strategy.gradient_precision", "16-bit gradients of another format than the precision", [](S s) {
+      const Precision g = s.strategy.gradient_precision, p = s.strategy.precision;
+      return g != Precision::fp32 && g != p && !(g == Precision::bf16 && p == Precision::fp32);
+    }};
 inline constexpr Feature kNarrowStates = {"strategy.optimizer", "states narrower than fp32", [](S s) {
                                             const Optimizer& o = s.strategy.optimizer;
                                             return (o.moment_bytes != 4 && !o.eight_bit) || o.master_bytes != 4;

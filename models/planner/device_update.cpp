@@ -89,15 +89,20 @@ void DeviceUpdate::update_chunk(const Chunk& chunk, const std::vector<TaskId>& s
     std::get<Update>(update.work).validated = true;
   }
   if (s.precision == Precision::fp16) {
-    update.operands.push_back(number(kFoundInfinity, Access::read));
-    update.operands.push_back(number(kLossScale, Access::read_write));
+    if (unscales()) update.operands.push_back(number(kFoundInfinity, Access::read));
+    // The last update of a step adapts the loss scale.
+    update.operands.push_back(number(kLossScale, &chunk == &chunks_.back() ? Access::read_write : Access::read));
   }
   writer_.emit(update, frame, after);
   if (!facts_.validates) zero_gradients(draft_, writer_, chunk, {});
 }
 
-// Writes the update of all chunks. No separate kernel unscales the gradients if the update itself multiplies by the
-// clip coefficient; infinite gradients are then detected by the norm.
+// Returns whether a separate kernel unscales the gradients of fp16 training. None does if the update itself multiplies
+// by the clip coefficient; infinite gradients are then detected by the norm.
+bool DeviceUpdate::unscales() const {
+  return facts_.half && !(spec_.strategy.clip > 0 && spec_.software.kernels.fused_clip);
+}
+
 void DeviceUpdate::update() {
   std::vector<TaskId> after = after_reductions(writer_);
   if (!draft_.updates()) {
@@ -105,7 +110,7 @@ void DeviceUpdate::update() {
     return;
   }
   const bool clips = spec_.strategy.clip > 0;
-  if (facts_.half && !(clips && spec_.software.kernels.fused_clip)) unscale(after);
+  if (unscales()) unscale(after);
   if (clips) after = gradient_norm(after);
   for (const Chunk& chunk : chunks_) update_chunk(chunk, after);
 }

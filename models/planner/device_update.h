@@ -22,6 +22,7 @@ class DeviceUpdate : public StepPart {
  private:
   std::vector<TaskId> pass(const std::vector<TaskId>& summed, std::uint16_t number);
   void unscale(const std::vector<TaskId>& after);
+  bool unscales() const;
   std::vector<TaskId> gradient_norm(const std::vector<TaskId>& after);
   std::vector<TaskId> momentum(const Chunk& chunk, const std::vector<TaskId>& after);
   void update_chunk(const Chunk& chunk, const std::vector<TaskId>& summed);

@@ -45,13 +45,13 @@ void HostUpdate::update() {
 std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
   const Strategy& s = spec_.strategy;
   const bool clips = s.clip > 0;
+  const bool passes = !facts_.update_multiplies();
   if (facts_.takes_norm() && !facts_.delayed()) {
     const std::vector<TaskId> summed =
         facts_.host_gradients() ? sum_over_model(draft_, writer_, "reduce gradient norm", kSquaredNorm, false)
                                 : device_norm(draft_, writer_, kSquaredNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
   }
-  const bool passes = !behind_host(s.offload.gradients) && !(clips && spec_.software.kernels.fused_clip);
   if (passes && (clips || facts_.half)) {
     const std::vector<TaskId> multiplied = unscale(after);
     after.insert(after.end(), multiplied.begin(), multiplied.end());
@@ -93,7 +93,7 @@ void HostUpdate::update_loss_scale(const std::vector<TaskId>& after) {
            .phase = Phase::step,
            .optimizer = true,
            .operands = {number(sign, Access::read), number(kLossScale, Access::read_write)}};
-  if (facts_.delayed()) op.operands.push_back(number(kDueScale, Access::write));
+  if (facts_.delayed() || facts_.update_multiplies()) op.operands.push_back(number(kDueScale, Access::write));
   writer_.emit(op, chunks_.front().state, after);
 }
 
@@ -165,10 +165,11 @@ void HostUpdate::update_tile(std::uint32_t frame, std::int64_t first, std::int64
           kept(kMaster, kTileMaster), kept(kMoment1, kTileMoment1), kept(kMoment2, kTileMoment2),
           o.parameters == MemoryTier::host ? state(kParameterShard, Access::write) : own(kTileForward, Access::write)}};
   if (!disks) op.allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)};
-  const bool multiplies = spec_.software.kernels.fused_clip || behind_host(o.gradients);
+  const bool multiplies = facts_.update_multiplies();
   if (facts_.takes_norm() && (multiplies || (facts_.half && facts_.norm_tells_infinity())))
     op.operands.push_back(number(kSquaredNorm, Access::read));
   if (facts_.half && !facts_.norm_tells_infinity()) op.operands.push_back(number(kFoundInfinity, Access::read));
+  if (facts_.half && multiplies) op.operands.push_back(number(kDueScale, Access::read));
   writer_.emit(op, frame, after);
 }
 

@@ -91,10 +91,10 @@ Plan make_unchecked_plan(const Spec& spec) {
   StepWalk walk(draft, writer, parts);
   const Strategy& s = spec.strategy;
   for (std::int64_t place = 0, stage = 0; place < s.places(); ++place) {
-    while (s.place_of(stage + 1) <= place) ++stage;
+    while (s.first_position(stage + 1) <= place) ++stage;
     for (int c = 0; c < static_cast<int>(draft.kinds.size()); ++c) {
       enter_class(draft, c);
-      enter(draft, stage, place - s.place_of(stage));
+      enter(draft, stage, place - s.first_position(stage));
       lay_out(draft);
       walk.write_slot();
     }

@@ -10,13 +10,13 @@ namespace {
 // Throws the Error that rejects the value of a key. what: the rule of the schedule that the value breaks. why: the
 // reason, and what the user can do.
 void refuse_with(const Draft& draft, std::string_view key, std::string_view what, std::string_view why) {
-  throw Error(fmt::format("{}{}: {} {}; {}", place_of(draft.facts.spec, key), key, draft.facts.spec.strategy.schedule,
+  throw Error(fmt::format("{}{}: {} {}; {}", source_of(draft.facts.spec, key), key, draft.facts.spec.strategy.schedule,
                           what, why));
 }
 
 }  // namespace
 
-std::string place_of(const Spec& spec, std::string_view key) {
+std::string source_of(const Spec& spec, std::string_view key) {
   for (const Origin& o : spec.origins) {
     if (o.key.starts_with(key) && o.from.find(':') != std::string::npos) return o.from + ": ";
   }
@@ -31,11 +31,11 @@ void refuse_virtual_stages(const Spec& spec) {
     throw Error(
         fmt::format("{}strategy.virtual_stages: {} needs a pipeline of several stages and a schedule with chunks, "
                     "e.g. interleaved; not pipeline: {} with {}",
-                    place_of(spec, "strategy.virtual_stages"), s.virtual_stages, s.pipeline, s.schedule));
+                    source_of(spec, "strategy.virtual_stages"), s.virtual_stages, s.pipeline, s.schedule));
   }
   if (chunks > 1 && s.virtual_stages != chunks)
     throw Error(fmt::format("{}strategy.virtual_stages: {} has {} a stage, in a pipeline of several stages; not {}",
-                            place_of(spec, "strategy.virtual_stages"), s.schedule, chunks, s.virtual_stages));
+                            source_of(spec, "strategy.virtual_stages"), s.schedule, chunks, s.virtual_stages));
 }
 
 void refuse_odd_copies(const Draft& draft) {

@@ -9,7 +9,7 @@
 namespace orrery {
 
 // Returns the file and line in which a key of the spec was given, "spec.yaml:12: "; "" for a key that was not given.
-std::string place_of(const Spec& spec, std::string_view key);
+std::string source_of(const Spec& spec, std::string_view key);
 
 // Calls a function that does not know the spec, and returns its result. If the function throws an Error, the file and
 // line of the key are put before the message.
@@ -18,7 +18,7 @@ auto said_at(const Spec& spec, std::string_view key, Function function) {
   try {
     return function();
   } catch (const Error& e) {
-    throw Error(place_of(spec, key) + e.what());
+    throw Error(source_of(spec, key) + e.what());
   }
 }
 

@@ -89,7 +89,7 @@ void Units::gather_for(const Pass& pass) {
     if (std::exchange(before, entry.unit) == entry.unit) continue;
     // The weights of an output that is tied to the embedding lie in the states of the embedding's chunk.
     const std::uint32_t state_frame = plan_.frames[chunk.frames[pass.entries[i]]].state;
-    if (ahead >= 0 && phase == Phase::forward && lends_table(draft_, entry))
+    if (ahead >= 0 && phase == Phase::forward && borrows_table(draft_, entry))
       gather_unit(plan_.frames[entry.unit].previous, draft_.table_chunk().state, phase);
     if (ahead >= 0)
       gather_unit(entry.unit, state_frame, phase);
@@ -99,7 +99,7 @@ void Units::gather_for(const Pass& pass) {
   }
   const Entry& own = chunk.entries[pass.entry()];
   if (plan_.blocks[own.block].parameters.empty()) return;
-  if (phase == Phase::forward && lends_table(draft_, own)) copy_out(plan_.frames[own.unit].previous, phase);
+  if (phase == Phase::forward && borrows_table(draft_, own)) copy_out(plan_.frames[own.unit].previous, phase);
   copy_out(own.unit, phase);
 }
 

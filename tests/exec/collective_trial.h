@@ -12,7 +12,7 @@
 
 #include "exec/transport/combine.h"
 #include "exec/transport/transport.h"
-#include "kernels/common/bf16.h"
+#include "kernels/common/float16.h"
 #include "models/plan/plan.h"
 
 // Collectives to try on any number of ranks. Every rank computes the inputs of all ranks of its group, and from them

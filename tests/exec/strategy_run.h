@@ -76,6 +76,7 @@ struct Changes {
   std::int64_t steps = kSteps;  // how often the plan runs
   Watcher watcher = {};
   std::function<void(std::int64_t step, const Rank&, const Buffers&)> on_begin = {};  // called before every step
+  std::function<void(Training&)> training = {};
 };
 
 inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {}) {
@@ -92,6 +93,7 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   ExecuteOptions options;
   options.steps = changes.steps;
   options.training = training_of(spec);
+  if (changes.training) changes.training(options.training);
   options.watcher = changes.watcher;
   options.on_begin = [&](std::int64_t step, const Buffers& b, const std::vector<double>&) {
     if (changes.on_begin) changes.on_begin(step, rank, b);

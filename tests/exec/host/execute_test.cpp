@@ -107,10 +107,14 @@ TEST(Execute, ReportsItsMemory) {
 
 TEST(Execute, RefusesWhatCpuRanksCannotRun) {
   const std::pair<const char*, const char*> cases[] = {
-      {"precision: fp16",
-       "test:5: strategy.precision: a precision other than fp32 and bf16: no ranks execute it; choose fp32 or bf16"},
+      {"precision: fp16, gradient_precision: bf16",
+       "test:5: strategy.gradient_precision: 16-bit gradients of another format than the precision: ranks have one "
+       "16-bit "
+       "format; choose fp32 or the precision"},
       {"precision: fp8",
-       "test:5: strategy.precision: a precision other than fp32 and bf16: no ranks execute it; choose fp32 or bf16"},
+       "test:5: strategy.precision: a precision other than fp32, bf16 and fp16: no ranks execute it; choose fp32, bf16 "
+       "or "
+       "fp16"},
   };
   const auto refusal = [](const Spec& spec, const char* ranks = "CPU") -> std::string {
     try {
@@ -121,6 +125,9 @@ TEST(Execute, RefusesWhatCpuRanksCannotRun) {
     return "";
   };
   for (const auto& [strategy, line] : cases) EXPECT_EQ(refusal(spec_of(test::kTiny, strategy)), line);
+  EXPECT_EQ(refusal(spec_of(test::kTiny, "precision: fp16")), "");
+  EXPECT_EQ(refusal(spec_of(test::kTiny, "precision: fp16"), "GPU"),
+            "test:5: strategy.precision: fp16: GPU ranks do not execute it; choose bf16");
   EXPECT_EQ(refusal(spec_of(test::kTiny + ", positions: alibi", "global_batch: 1")),
             "test:1: model.positions: alibi: no ranks execute it; choose rope, learned or none");
   for (const char* cap : {", logit_softcap: 30", ", attention_softcap: 50"})

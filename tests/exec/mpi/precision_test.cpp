@@ -1,4 +1,5 @@
-// Training in bf16 follows training in fp32, and training lowers the loss.
+// Training in bf16 and fp16 follows training in fp32, updates with infinite gradients are skipped, and training lowers
+// the loss.
 #include "tests/exec/strategy_run.h"
 
 namespace orrery {
@@ -58,6 +59,113 @@ std::vector<Case> narrow_cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Bf16, testing::ValuesIn(narrow_cases()));
+
+// fp16 keeps 11 significant bits, eight times as fine as bf16; its limits are a quarter of bf16's, since small
+// gradients lose bits below 2^-14 in spite of the loss scale.
+class Fp16 : public testing::TestWithParam<Case> {};
+
+TEST_P(Fp16, FollowsFp32) {
+  const Spec spec = spec_of(GetParam());
+  MPI_Comm some = ranks_for(spec);
+  if (some == MPI_COMM_NULL) return;
+  const Result narrow = run(some, spec);
+  int rank = 0;
+  MPI_Comm_rank(some, &rank);
+  MPI_Comm_free(&some);
+  if (rank > 0) return;
+  const auto exact = [&](const Tensors& x) { return without_key_biases(spec.model, x, false); };
+  const Result& wide = reference_of(spec);
+  for (std::int64_t s = 0; s < kSteps; ++s) EXPECT_NEAR(narrow.losses[s] / wide.losses[s], 1, kLossLimit / 4) << s;
+  const auto [moved, of] = worst(exact(change(narrow)), exact(change(wide)));
+  EXPECT_LE(moved, kNarrowChangeLimit / 4) << of;
+}
+
+std::vector<Case> half_cases() {
+  std::vector<Case> cases;
+  for (const char* gradients : {"fp32", "fp16"}) {
+    for (const char* strategy :
+         {"data: 2, global_batch: 4", "data: 2, sharding: zero1, global_batch: 4, clip: 1",
+          "data: 2, sharding: zero3, global_batch: 4, clip: 0.5", "data: 2, sharding: fsdp, global_batch: 4, clip: 0.5",
+          "tensor: 2, pipeline: 2, data: 1, global_batch: 4, clip: 0.5",
+          "data: 2, sharding: zero1, offload: {optimizer: cpu}, global_batch: 4, clip: 0.5",
+          "data: 2, sharding: zero2, offload: {optimizer: cpu, gradients: cpu}, global_batch: 4, clip: 0.5"})
+      cases.push_back({kLlama, strategy, "adamw", "orrery", "fp16", gradients});
+    cases.push_back({kGpt, "tensor: 2, data: 2, sharding: zero1, global_batch: 4, clip: 0.5", "adamw", "megatron-core",
+                     "fp16", gradients});
+    cases.push_back(
+        {kGpt, "data: 2, sharding: zero2, global_batch: 4, clip: 0.5", "adamw", "deepspeed-2019", "fp16", gradients});
+  }
+  cases.push_back({with_experts("tiny-moe", "experts: 4, top_k: 2, feed_forward: 48, aux_loss: 0.1"),
+                   "data: 4, expert: 4, global_batch: 4, clip: 0.5", "adamw", "orrery", "fp16", "fp32"});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Fp16, testing::ValuesIn(half_cases()));
+
+// The gradients of a loss times 2^30 are infinite in fp16 until the scale has been halved often enough: those updates
+// are skipped by all ranks, whichever of them has the infinite gradient. The updates after them are those of a run that
+// skips the same.
+TEST(Fp16LossScale, SkipsUpdatesOfInfiniteGradientsOnAllRanks) {
+  constexpr std::int64_t kLong = 18;
+  for (const char* strategy :
+       {"data: 2, sharding: zero1, global_batch: 4, clip: 0.5", "pipeline: 2, data: 2, global_batch: 4",
+        "data: 2, sharding: fsdp, global_batch: 4, clip: 0.5",
+        "data: 2, sharding: zero1, offload: {optimizer: cpu}, global_batch: 4, clip: 0.5"}) {
+    const Spec spec = spec_of({kLlama, strategy, "adamw", "orrery", "fp16", "fp16"});
+    MPI_Comm some = ranks_for(spec);
+    if (some == MPI_COMM_NULL) continue;
+    std::vector<float> scales;
+    const auto note = [&](std::int64_t, const Rank& rank, const Buffers& b) {
+      scales.push_back(*reinterpret_cast<const float*>(b.state(rank.plan.classes.front().frame, kLossScale)));
+    };
+    const auto loud = [](Training& t) { t.loss_scale = 0x1p30; };
+    const Result many = run(some, spec, {.steps = kLong, .on_begin = note, .training = loud});
+    int rank = 0;
+    MPI_Comm_rank(some, &rank);
+    double mine = scales.back(), least = 0, most = 0;
+    MPI_Allreduce(&mine, &least, 1, MPI_DOUBLE, MPI_MIN, some);
+    MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, some);
+    MPI_Comm_free(&some);
+    EXPECT_EQ(least, most) << strategy;  // every rank has the same scale
+    EXPECT_EQ(scales.front(), 0x1p30F);
+    EXPECT_LT(scales.back(), 0x1p24F) << strategy;
+    if (rank > 0) continue;
+    Spec one = on_one_rank(spec);
+    one.strategy.precision = one.strategy.gradient_precision = Precision::fp16;
+    const Result alone = run(MPI_COMM_SELF, one, {.steps = kLong, .on_begin = {}, .training = loud});
+    for (std::int64_t s = 0; s < kLong; ++s) EXPECT_NEAR(many.losses[s] / alone.losses[s], 1, kLossLimit) << s;
+    EXPECT_LT(many.losses.back(), many.losses.front() - 0.1);
+  }
+}
+
+// With a scale that stays infinite, no update is made, and the weights keep their bits.
+TEST(Fp16LossScale, AnUpdateThatIsSkippedChangesNothing) {
+  const Spec spec = spec_of({kLlama, "data: 2, sharding: zero1, global_batch: 4", "adamw", "orrery", "fp16", "fp16"});
+  MPI_Comm some = ranks_for(spec);
+  if (some == MPI_COMM_NULL) return;
+  const Result result = run(some, spec, {.training = [](Training& t) { t.loss_scale = 0x1p120; }});
+  int rank = 0;
+  MPI_Comm_rank(some, &rank);
+  MPI_Comm_free(&some);
+  if (rank == 0) {
+    EXPECT_EQ(result.weights, result.initial);
+  }
+}
+
+// The scale doubles after as many good updates as the interval says.
+TEST(Fp16LossScale, DoublesAfterUpdatesWithoutInfinity) {
+  const Spec spec = spec_of({kLlama, "data: 1, global_batch: 2", "adamw", "orrery", "fp16", "fp32"});
+  MPI_Comm some = ranks_for(spec);
+  if (some == MPI_COMM_NULL) return;
+  std::vector<float> scales;
+  const auto note = [&](std::int64_t, const Rank& rank, const Buffers& b) {
+    scales.push_back(*reinterpret_cast<const float*>(b.state(rank.plan.classes.front().frame, kLossScale)));
+  };
+  const auto quick = [](Training& t) { t.loss_scale = 64, t.loss_scale_interval = 2; };
+  run(some, spec, {.steps = 5, .on_begin = note, .training = quick});
+  MPI_Comm_free(&some);
+  EXPECT_EQ(scales, (std::vector<float>{64, 64, 128, 128, 256}));
+}
 
 // Training lowers the loss. A model that knows nothing has a loss of log(250) = 5.5; one that knows how often each byte
 // of the text occurs, and nothing about the bytes before it, 2.99 (the entropy of exec/program/data/text.txt).

@@ -1,10 +1,11 @@
 #include "exec/transport/combine.h"
 
+#include <cmath>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "kernels/common/bf16.h"
+#include "kernels/common/float16.h"
 #include "models/base/error.h"
 
 namespace orrery {
@@ -33,6 +34,19 @@ TEST(Combine, Bf16SumsAreRoundedOnce) {
       EXPECT_EQ(into.bits, right.bits) << a << " + " << b;
     }
   }
+}
+
+TEST(Combine, Fp16SumsAreRoundedOnceAndMayBeInfinite) {
+  const kernels::Fp16 from = kernels::to_fp16(2049);
+  kernels::Fp16 into = kernels::to_fp16(1);
+  combine(Element::fp16, Reduction::sum, &from, &into, 1);
+  EXPECT_EQ(to_float(into), 2048);  // 2049 was rounded to 2048, 2048 + 1 is a tie
+  const kernels::Fp16 large = kernels::to_fp16(65504);
+  kernels::Fp16 sum = kernels::to_fp16(-65504);
+  combine(Element::fp16, Reduction::maximum, &large, &sum, 1);
+  EXPECT_EQ(to_float(sum), 65504);
+  combine(Element::fp16, Reduction::sum, &large, &sum, 1);
+  EXPECT_TRUE(std::isinf(to_float(sum)));
 }
 
 TEST(Combine, NothingIsTouchedBeyondTheElements) {

@@ -6,7 +6,7 @@
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
-#include "kernels/common/bf16.h"
+#include "kernels/common/float16.h"
 #include "kernels/common/matrix.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/tensor.h"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernels/common/bf16.h"
+#include "kernels/common/float16.h"
 
 namespace orrery::kernels::cuda {
 namespace {
