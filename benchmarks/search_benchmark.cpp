@@ -18,7 +18,7 @@ void search_bounds(benchmark::State& state) {
                                     "benchmark"),
                     4096);
   const Profile profile = profile_for(space.base(), "");
-  StackCosts costs(space.base(), profile);
+  ModelCostCache costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
   const auto bound_all = [&] {
     std::int64_t points = 0;

@@ -13,7 +13,7 @@ enum class Mixer : std::uint8_t { attention, recurrence, none, windowed, compres
 
 // Returns whether a layer with this mixer uses the attention that Model::compressed_attention describes, in which all
 // heads share one key.
-constexpr bool shares_keys(Mixer mixer) { return mixer >= Mixer::windowed; }
+constexpr bool uses_compressed_attention(Mixer mixer) { return mixer >= Mixer::windowed; }
 
 // A kind of layers: the mixer, and whether an MLP or experts follow it.
 struct LayerKind {

@@ -39,7 +39,7 @@ struct KernelTime {
   }
   // Returns the least time of a matrix product that moves this many bytes of operands and result. A product with few
   // rows is bound by reading its weights from memory, not by its FLOPs.
-  Seconds weights_wait(double bytes) const {
+  Seconds memory_time(double bytes) const {
     const double start = profile.generates ? generation_figures().product_start_us * kMicrosecond : 0;
     return start + bytes / bandwidth();
   }
@@ -90,7 +90,7 @@ struct KernelTime {
     const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
     // The measured rate of the products of unfused attention already includes the time of the exposed result.
     if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);
-    return std::max(best, weights_wait(bytes_of(g, eight_bit)));
+    return std::max(best, memory_time(bytes_of(g, eight_bit)));
   }
 
   // Returns the time of the products of all experts of a layer. Whether they run as one kernel per expert on several
@@ -113,7 +113,7 @@ struct KernelTime {
     const double part = !profile.generates || !is_eight_bit(op.precision) ? 1
                         : op.precision == Precision::nvfp4                ? 0.28
                                                                           : 0.5;
-    return std::max(best, weights_wait(part * cost_of(g, width).bytes));
+    return std::max(best, memory_time(part * cost_of(g, width).bytes));
   }
 
   // Returns the time of Muon's orthogonalization of all matrices; each Newton-Schulz iteration has three matrix

@@ -35,9 +35,9 @@ class Config {
 
   std::int64_t count(Keys keys, std::int64_t absent) const;
   std::int64_t count(Keys keys) const;  // returns a count; throws Error if no key has a value
-  // Returns a size that determines the complete model, so that a file must state it: throws Error if it does not. The
-  // object of a text model within a file of several models may leave it to the configuration class, since such a file
-  // states only what differs from the classes.
+  // Returns the value of a key that the file must state, such as the number of layers; throws Error if the file has
+  // none of the keys. If this object describes the text model within a file of several models, a default of the
+  // configuration class is accepted too, since such a file states only what differs from the class.
   std::int64_t size(Keys keys) const;
   bool flag(Keys keys, bool absent) const;
   double real(Keys keys, double absent) const;

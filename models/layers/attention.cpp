@@ -319,7 +319,7 @@ static Unfused unfused_parts(LayerTape& layer, const HeadSlots& heads, const Att
   u.y = activation(layer, "attention values", c.batch * part.query, part.heads * u.d);
   const std::int64_t window = windowed ? m.sliding_window->window : 0;
   u.softmax = {u.batch * u.q, u.k, false, c.spec.software.kernels.fused_softmax, Direction::forward, window};
-  u.drop = {u.batch * u.q, u.k, false, false, true, true, Direction::forward, c.inner};
+  u.drop = {u.batch * u.q, u.k, false, false, true, true, Direction::forward, c.intermediate_side};
   u.cap = {u.batch * u.q * u.k, m.attention_softcap, c.spec.software.kernels.compile, Direction::forward};
   return u;
 }

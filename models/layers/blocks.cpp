@@ -30,9 +30,9 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       sharding(r),
       grid(s.strategy.on_grid()),
       cube(s.strategy.on_cube()),
-      inner(cube   ? Side{Dimension::tensor_column, Dimension::tensor_row}
-            : grid ? outer
-                   : Side{.columns = Dimension::tensor}),
+      intermediate_side(cube   ? Side{Dimension::tensor_column, Dimension::tensor_row}
+                        : grid ? residual_side
+                               : Side{.columns = Dimension::tensor}),
       sequence(s.sequence / s.strategy.context),
       tensor(grid ? grid_side(s.strategy) : s.strategy.tensor),
       hidden(grid ? s.model.hidden / tensor : s.model.hidden),
@@ -40,7 +40,7 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       kv_copies(std::max<std::int64_t>(1, tensor / std::max<std::int64_t>(1, s.model.kv_heads))),
       sequence_parallel(s.strategy.sequence_parallel && s.strategy.tensor > 1),
       width(storage_bytes(s.strategy.precision)) {
-  share(1);
+  divide_among(1);
   if (spreads_vocabulary(s.strategy.schedule)) shared.stages = s.strategy.pipeline;
   const std::int64_t parts = tensor * (cube ? tensor : 1) * shared.stages;
   padded_vocab =
@@ -48,7 +48,7 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
   table_rows = padded_vocab / parts;
 }
 
-void BlockContext::share(std::int64_t replicas) {
+void BlockContext::divide_among(std::int64_t replicas) {
   batch = spec.strategy.micro_batch / sample_parts(spec.strategy) / replicas;
   rows = batch * sequence;
   local_rows = sequence_parallel ? rows / tensor : rows;
@@ -75,7 +75,7 @@ static bool shares_unit(const BlockContext& c) {
 
 // Returns whether the embedding block keeps its gathered table for the embedding lookups of multi-token prediction; the
 // last lookup frees the table.
-static bool lends_table(const BlockContext& c) {
+static bool keeps_table(const BlockContext& c) {
   return c.spec.model.mtp_layers > 0 && c.ends_meet && fresh_gradients(c.spec, c.sharding);
 }
 
@@ -92,7 +92,7 @@ static Id looked_up_tokens(LayerTape& b, const BlockContext& c) {
               {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
   b.tape.on_backward([&b, &c, &m, table, vocab, looked_up, tokens] {
     table_gradient(b, "embedding", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
-                   {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c) && !lends_table(c));
+                   {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c) && !keeps_table(c));
   });
   if (!m.vision || !c.sequence_parallel) return reduce_from_tensor(b, "embedding", looked_up, c.rows, m.hidden);
   // The rows of image tokens replace rows of the complete embeddings, before each tensor rank keeps only its local rows
@@ -103,7 +103,7 @@ static Id looked_up_tokens(LayerTape& b, const BlockContext& c) {
 
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "embedding", BlockRole::embedding);
-  b.tape.lends_weights = shares_unit(c) || lends_table(c);
+  b.tape.lends_weights = shares_unit(c) || keeps_table(c);
   if (c.spec.software.communication.kept_units == KeptUnits::ends) b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   b.tape.input_trains = vision_trains(m);
@@ -254,7 +254,7 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
     all = join(b, "predictions", all, hidden, 1, (1 + d) * c.local_rows * m.hidden, c.local_rows * m.hidden);
   }
   Block block = b.tape.finish(all, ops);
-  if (lends_table(c)) lend_lifetimes(c, block, ops);
+  if (keeps_table(c)) lend_lifetimes(c, block, ops);
   return block;
 }
 
@@ -324,7 +324,7 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerTape b(c, "receive", BlockRole::receive);
   b.tape.output_gradient(bytes);
   const auto x = b.tape.slot("received activation", bytes);
-  const bool onwards = c.hop > 0;
+  const bool onwards = c.stage_step > 0;
   pass_slices(b, c, "receive activation", passed_activation(c, false), {.writes = {x}},
               onwards ? LaneKind::receive_previous : LaneKind::receive_next);
   wait_on_host(b, c, "wait for activation", x, c.spec.software.communication.blocking_forwards);
@@ -339,7 +339,7 @@ Block send_block(const BlockContext& c, std::vector<Op>& ops) {
   const Bytes bytes = c.local_rows * c.stream * c.width;
   LayerTape b(c, "send", BlockRole::send);
   const auto x = b.tape.input(bytes);
-  const bool onwards = c.hop > 0;
+  const bool onwards = c.stage_step > 0;
   pass_slices(b, c, "send activation", passed_activation(c, true), {.reads = {x}},
               onwards ? LaneKind::send_next : LaneKind::send_previous);
   b.tape.on_backward([&b, &c, x, onwards, bytes] {

@@ -122,16 +122,17 @@ struct Slice {
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
   // Sets the sizes for micro-batches that `replicas` ranks of a stage divide among them.
-  void share(std::int64_t replicas);
+  void divide_among(std::int64_t replicas);
 
   const Spec& spec;
   const ShardingRow& sharding;
-  bool grid;               // whether the tensor-parallel ranks form a grid (strategy.tensor_kind)
-  bool cube;               // whether tensor ranks form a grid of three dimensions (tensor_kind 3d)
-  Side outer;              // how the residual stream is cut over the grid
-  Side inner;              // how the logits, and the activations between a layer's two products, are cut over the grid
-  std::int64_t batch = 0;  // number of sequences in a micro-batch
-  std::int64_t sequence;   // number of tokens of a sequence on this rank (sequence / context)
+  bool grid;           // whether the tensor-parallel ranks form a grid (strategy.tensor_kind)
+  bool cube;           // whether tensor ranks form a grid of three dimensions (tensor_kind 3d)
+  Side residual_side;  // how the residual stream is cut over the grid
+  // how the logits, and the activations between a layer's two products, are cut over the grid
+  Side intermediate_side;
+  std::int64_t batch = 0;                 // number of sequences in a micro-batch
+  std::int64_t sequence;                  // number of tokens of a sequence on this rank (sequence / context)
   std::int64_t ring_block = 0;            // index of the block of keys in the context ring whose attention is planned
   std::int64_t rows = 0;                  // number of tokens on this rank: batch * sequence
   std::int64_t tensor;                    // number of ranks that an activation's columns are cut over
@@ -150,7 +151,8 @@ struct BlockContext {
   // whether ends_meet holds and the stage runs other micro-batches between the embedding and the output of one
   // micro-batch
   bool ends_interleave = false;
-  std::int64_t hop = 1;       // pipeline boundary that is being built: stages by which a transfer advances, 1, -1 or 0
+  // pipeline boundary that is being built: the number of stages by which a transfer advances, 1, -1 or 0
+  std::int64_t stage_step = 1;
   std::vector<Slice> slices;  // rows that a rank exchanges with each rank across this boundary
   Duty duty = Duty::worker;   // whether these ranks are workers or have another duty
   SharedVocabulary shared;

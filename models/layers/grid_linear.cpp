@@ -123,7 +123,7 @@ static void grid_weight_gradient(LayerTape& layer, const std::string& name, cons
     const std::int64_t rows = c.table_rows * (c.cube ? c.tensor : 1);
     multiply_panels(layer, a, b, result, [&](std::int64_t k, Id tokens, Id dy, Id to, bool) {
       Embedding back = {c.rows * (c.cube ? c.tensor : 1), c.hidden, rows, false, Direction::backward, c.width};
-      back.over = c.inner.columns;
+      back.over = c.intermediate_side.columns;
       back.panel = c.cube ? -1 : k;
       layer.tape.emit(name + " gradient zero", Fill{rows * c.hidden * c.width}, {.writes = {to}});
       layer.tape.emit(name + " gradient", back, {.reads = {dy, tokens}, .updates = {to}});
@@ -154,7 +154,7 @@ static Id grid_product(LayerTape& layer, const GridLinear& l) {
 static Id with_bias(LayerTape& layer, const std::string& name, Id y, std::int64_t columns, std::int32_t bias) {
   const BlockContext& c = layer.context;
   const Id sum = activation(layer, name + " biased", c.rows, columns);
-  const Residual work = {c.rows, columns, false, true, false, true, Direction::forward, c.inner};
+  const Residual work = {c.rows, columns, false, true, false, true, Direction::forward, c.intermediate_side};
   layer.tape.emit(name + " bias", work, {.reads = {y}, .writes = {sum}, .weights = {bias}});
   layer.tape.on_backward([=, &layer, &c] {
     bias_gradient(layer, name, layer.tape.gradient(sum), c.rows, columns, bias);
@@ -211,12 +211,12 @@ Id grid_logits(LayerTape& layer, const std::string& name, Id x, const std::strin
   const Id y = activation(layer, name + " output", c.rows, columns);
   const std::optional<Dimension> stays;
   const Dimension of_weight = c.cube ? Dimension::tensor_depth : Dimension::tensor_column;
-  return grid_product(
-      layer, {.name = name,
-              .x = {name + " input", c.rows * c.hidden * c.width, c.cube ? std::optional(c.outer.rows) : stays, x, -1},
-              .w = {name + " weight", c.table_rows * c.hidden * c.width, of_weight, 0, w},
-              .y = {name + " output", c.rows * columns * c.width, Dimension::tensor_row, y, -1},
-              .gemm = {.m = c.rows * (c.cube ? c.tensor : 1), .n = columns, .k = c.hidden}});
+  return grid_product(layer, {.name = name,
+                              .x = {name + " input", c.rows * c.hidden * c.width,
+                                    c.cube ? std::optional(c.residual_side.rows) : stays, x, -1},
+                              .w = {name + " weight", c.table_rows * c.hidden * c.width, of_weight, 0, w},
+                              .y = {name + " output", c.rows * columns * c.width, Dimension::tensor_row, y, -1},
+                              .gemm = {.m = c.rows * (c.cube ? c.tensor : 1), .n = columns, .k = c.hidden}});
 }
 
 // Records an embedding lookup on a grid of tensor ranks as a product with one-hot rows (Optimus, section 3.2.3), for
@@ -226,15 +226,16 @@ Id grid_embedding(LayerTape& layer, const std::string& name, const std::string& 
   const std::int64_t rows = c.rows * (c.cube ? c.tensor : 1), vocab = c.padded_vocab / c.tensor;
   const Id tokens = layer.tape.slot("tokens", rows * 8);
   const std::int32_t weight = layer.tape.parameter(grid_table(c, table));
-  layer.tape.emit("tokens", Load{.rows = rows, .side = c.outer}, {.writes = {tokens}});
+  layer.tape.emit("tokens", Load{.rows = rows, .side = c.residual_side}, {.writes = {tokens}});
   const Id y = activation(layer, "embeddings", c.rows, c.hidden);
   const Dimension of_table = c.cube ? Dimension::tensor_depth : Dimension::tensor_column;
   const GridMatrix known = {"tokens", rows * 8, std::nullopt, tokens, -1};
   const GridMatrix own_table = {name + " table", c.table_rows * c.hidden * c.width, of_table, 0, weight};
-  const GridMatrix result = {name, c.rows * c.hidden * c.width, c.cube ? std::optional(c.outer.rows) : std::nullopt, y,
-                             -1};
+  const GridMatrix result = {name, c.rows * c.hidden * c.width,
+                             c.cube ? std::optional(c.residual_side.rows) : std::nullopt, y, -1};
   multiply_panels(layer, known, own_table, result, [&](std::int64_t k, Id a, Id b, Id to, bool first) {
-    Embedding work = {.rows = rows, .columns = c.hidden, .vocab = vocab, .over = c.inner.columns, .adds = !first};
+    Embedding work = {
+        .rows = rows, .columns = c.hidden, .vocab = vocab, .over = c.intermediate_side.columns, .adds = !first};
     work.panel = c.cube ? -1 : k;
     BlockBuilder::Uses uses = {.reads = {a, b}};
     (first ? uses.writes : uses.updates) = {to};
@@ -256,7 +257,7 @@ Id grid_norm(LayerTape& layer, const std::string& name, Id x) {
   if (layernorm && layer.model.norm_bias) weights.push_back(vector_parameter(layer, name + ".bias"));
   const Bytes moments = c.rows * (layernorm ? 8 : 4);
   const auto sum = [=, &layer, &c](const std::string& of, Id sums) {
-    layer.tape.emit(of + " sums reduce", Collective{.group = c.outer.columns, .bytes = moments, .width = 4},
+    layer.tape.emit(of + " sums reduce", Collective{.group = c.residual_side.columns, .bytes = moments, .width = 4},
                     {.updates = {sums}}, LaneKind::tensor);
   };
   const auto work = [=, &c](Direction direction, Normalize::Part part) {

@@ -56,9 +56,9 @@ static Id mixed(LayerTape& b, const BlockContext& c, std::int64_t layer, Id x) {
   const Collapsed from = branch_input(b, name, x);
   const auto normed = pre_norm(b, name, from.hidden);
   const bool biased = mixer != Mixer::recurrence && has_attention_output_bias(m);
-  const auto y = mixer == Mixer::recurrence ? recurrence(b, normed)
-                 : shares_keys(mixer)       ? compressed_attention(b, normed, mixer)
-                                            : attention(b, normed, has_window(m, layer), true);
+  const auto y = mixer == Mixer::recurrence         ? recurrence(b, normed)
+                 : uses_compressed_attention(mixer) ? compressed_attention(b, normed, mixer)
+                                                    : attention(b, normed, has_window(m, layer), true);
   return after_branch(b, name + " residual", x, from, post_norm(b, name, y), only(biased, "attention.output"));
 }
 

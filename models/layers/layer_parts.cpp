@@ -115,9 +115,9 @@ Id residual(LayerTape& layer, const std::string& name, std::optional<Id> x, Id b
   std::vector<std::int32_t> biases;
   for (const std::string& product : biased) biases.push_back(vector_parameter(layer, product + ".bias"));
   const Id y = activation(layer, name + " output", c.local_rows, c.hidden);
-  const Residual work = {c.local_rows,       c.hidden, x.has_value(),
-                         !biases.empty(),    drops,    c.spec.software.kernels.fused_residual,
-                         Direction::forward, c.outer};
+  const Residual work = {c.local_rows,       c.hidden,       x.has_value(),
+                         !biases.empty(),    drops,          c.spec.software.kernels.fused_residual,
+                         Direction::forward, c.residual_side};
   BlockBuilder::Uses uses = {.writes = {y}, .weights = biases};
   if (x) uses.reads.push_back(*x);
   uses.reads.push_back(branch);
@@ -182,7 +182,7 @@ Id dropout(LayerTape& layer, const std::string& name, Id x) {
   if (layer.model.dropout <= 0) return x;
   const Id y = activation(layer, name + " output", c.local_rows, c.hidden);
   const Id mask = layer.tape.slot("dropout mask", c.local_rows * c.hidden);
-  const Residual work = {c.local_rows, c.hidden, false, false, true, true, Direction::forward, c.outer};
+  const Residual work = {c.local_rows, c.hidden, false, false, true, true, Direction::forward, c.residual_side};
   layer.tape.emit(name, work, {.reads = {x}, .writes = {y, mask}});
   layer.tape.on_backward([=, &layer, &c] {
     Residual back = work;
@@ -228,7 +228,7 @@ Id add_learned_positions(LayerTape& layer, Id x, std::int64_t length) {
                                                     .in = c.hidden,
                                                     .cut = Cut::columns,
                                                     .partial = true,
-                                                    .over = c.outer.columns})
+                                                    .over = c.residual_side.columns})
                             : layer.tape.parameter(name, length, m.hidden, Cut::none, c.sequence_parallel);
   const Id y = activation(layer, "positioned embeddings", c.local_rows, c.hidden);
   const Embedding work = {c.local_rows, c.hidden, length, true, Direction::forward};

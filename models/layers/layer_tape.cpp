@@ -44,16 +44,17 @@ Id activation(LayerTape& layer, const std::string& name, std::int64_t row_count,
 }
 
 void tensor_all_reduce(LayerTape& layer, const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum) {
-  layer.tape.emit(name,
-                  Collective{.group = layer.context.inner.columns, .bytes = bytes, .width = width, .maximum = maximum},
-                  {.updates = {x}}, LaneKind::tensor);
+  layer.tape.emit(
+      name,
+      Collective{.group = layer.context.intermediate_side.columns, .bytes = bytes, .width = width, .maximum = maximum},
+      {.updates = {x}}, LaneKind::tensor);
 }
 
 std::int32_t vector_parameter(LayerTape& layer, const std::string& name) {
   const BlockContext& c = layer.context;
   if (!c.grid) return layer.tape.parameter(name, layer.model.hidden, 1, Cut::none, c.sequence_parallel);
   return layer.tape.parameter(
-      {.name = name, .out = c.hidden, .in = 1, .cut = Cut::rows, .partial = true, .over = c.outer.columns});
+      {.name = name, .out = c.hidden, .in = 1, .cut = Cut::rows, .partial = true, .over = c.residual_side.columns});
 }
 
 void bias_gradient(LayerTape& layer, const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,

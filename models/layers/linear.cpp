@@ -247,7 +247,7 @@ static Id gathered_again(LayerTape& layer, const std::string& name, Id local, Id
 Id column_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
                    const ColumnWeight& weight) {
   const BlockContext& c = layer.context;
-  if (c.grid) return grid_linear(layer, name, x, in / c.tensor, out, weight, c.outer, c.inner);
+  if (c.grid) return grid_linear(layer, name, x, in / c.tensor, out, weight, c.residual_side, c.intermediate_side);
   const bool sp = c.sequence_parallel;
   const std::string& n = weight.name;
   // A weight is not cut into tiles if other ranks hold some of its key/value rows too, if another group than the tensor
@@ -356,7 +356,8 @@ Id gather_rows(LayerTape& layer, const std::string& name, Id x, std::int64_t col
 Id row_parallel(LayerTape& layer, const std::string& name, Id x, std::int64_t in, std::int64_t out,
                 const std::string& weight, bool reduce, bool casts_again) {
   const BlockContext& c = layer.context;
-  if (c.grid) return grid_linear(layer, name, x, in, out / c.tensor, {.name = weight}, c.inner, c.outer);
+  if (c.grid)
+    return grid_linear(layer, name, x, in, out / c.tensor, {.name = weight}, c.intermediate_side, c.residual_side);
   const bool sp = c.sequence_parallel && reduce;
   const auto w = tiled_weight(layer, weight, out, in, Cut::columns);
   const auto adapter = adapter_of(layer, name, weight.substr(0, weight.rfind('.')), in, out, Cut::columns, 0);

@@ -10,8 +10,8 @@ bool is_adapted(const Lora& lora, const std::string& weight) {
 }
 
 // The products x A^T (down) and h B^T (up), in the form that linear layers use.
-Gemm down(const Adapter& a, Bytes width) { return {.m = a.rows, .n = a.rank, .k = a.in, .result_bytes = width}; }
-Gemm up(const Adapter& a, Bytes width) { return {.m = a.rows, .n = a.out, .k = a.rank, .result_bytes = width}; }
+Gemm down(const Adapter& a, Bytes width) { return {.m = a.rows, .n = a.lora_rank, .k = a.in, .result_bytes = width}; }
+Gemm up(const Adapter& a, Bytes width) { return {.m = a.rows, .n = a.out, .k = a.lora_rank, .result_bytes = width}; }
 
 }  // namespace
 
@@ -21,12 +21,12 @@ std::optional<Adapter> adapter_of(LayerTape& layer, const std::string& name, con
   if (!lora || !is_adapted(*lora, weight)) return std::nullopt;
   const BlockContext& c = layer.context;
   const bool over_inputs = cut == Cut::columns, cut_at_all = c.tensor > 1;
-  Adapter a = {.name = name + " adapter", .rows = c.rows, .in = in, .out = out, .rank = lora->rank};
-  a.a = layer.tape.parameter(weight + ".lora_a.weight", a.rank, in, over_inputs ? cut : Cut::none,
+  Adapter a = {.name = name + " adapter", .rows = c.rows, .in = in, .out = out, .lora_rank = lora->rank};
+  a.a = layer.tape.parameter(weight + ".lora_a.weight", a.lora_rank, in, over_inputs ? cut : Cut::none,
                              cut_at_all && !over_inputs);
-  a.b = layer.tape.parameter(weight + ".lora_b.weight", out, a.rank, over_inputs ? Cut::none : cut,
+  a.b = layer.tape.parameter(weight + ".lora_b.weight", out, a.lora_rank, over_inputs ? Cut::none : cut,
                              cut_at_all && over_inputs, kv_rows);
-  a.hidden = activation(layer, a.name + " hidden", a.rows, a.rank);
+  a.hidden = activation(layer, a.name + " hidden", a.rows, a.lora_rank);
   return a;
 }
 
@@ -39,7 +39,7 @@ void adapt(LayerTape& layer, const Adapter& a, Id x, Id y) {
 }
 
 Id hidden_gradient(LayerTape& layer, const Adapter& a, Id dy) {
-  const Id dh = activation(layer, a.name + " hidden gradient", a.rows, a.rank);
+  const Id dh = activation(layer, a.name + " hidden gradient", a.rows, a.lora_rank);
   input_gradients(layer, a.name + " up", up(a, layer.context.width), {dy}, dh, {a.b});
   return dh;
 }
@@ -47,7 +47,7 @@ Id hidden_gradient(LayerTape& layer, const Adapter& a, Id dy) {
 void adapt_input_gradient(LayerTape& layer, const Adapter& a, Id dh, Id dx) {
   const Gemm added = {.m = a.rows,
                       .n = a.in,
-                      .k = a.rank,
+                      .k = a.lora_rank,
                       .role = Gemm::Role::input_gradient,
                       .accumulate = true,
                       .result_bytes = layer.context.width};

@@ -16,9 +16,10 @@ namespace orrery {
 // parts are summed over the tensor group together with the gradients of norms.
 struct Adapter {
   std::string name;
-  std::int64_t rows = 0, in = 0, out = 0, rank = 0;  // sizes of the adapted weight on this rank; rank: the adapter's
-  std::int32_t a = -1, b = -1;                       // indices of the parameters A and B in the block
-  Id hidden{};                                       // buffer of the intermediate result x A^T
+  std::int64_t rows = 0, in = 0, out = 0;  // sizes of the adapted weight on this rank
+  std::int64_t lora_rank = 0;              // the adapter's rank: columns of its intermediate result
+  std::int32_t a = -1, b = -1;             // indices of the parameters A and B in the block
+  Id hidden{};                             // buffer of the intermediate result x A^T
 };
 
 // Adds the two weights of the adapter of the linear layer whose weight has this name; returns none if the layer has no

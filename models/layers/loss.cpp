@@ -94,12 +94,13 @@ void cross_entropy(LayerTape& layer, Id logits, std::int64_t columns, std::int64
   const Software::Kernels& kernels = c.spec.software.kernels;
   const std::int64_t predictions = 1 + layer.model.mtp_layers, parts = c.sequence_parallel ? c.tensor : 1;
   const std::int64_t rows = c.rows * std::max<std::int64_t>(1, replicas);
-  CrossEntropy work = {rows, columns, {}, kernels.fused_cross_entropy, predictions, parts, c.inner.columns};
+  CrossEntropy work = {rows, columns, {}, kernels.fused_cross_entropy, predictions, parts, c.intermediate_side.columns};
   work.narrow = work.fused && kernels.fused_loss_on != LossTensor::copy;
   const LossRows of = {.labels = layer.tape.slot("labels", rows * 8),
                        .maxima = layer.tape.slot("row maxima", rows * 4),
                        .sums = layer.tape.slot("row sums", rows * 8)};
-  layer.tape.emit("labels", Load{rows, true, 0, predictions, parts, replicas, c.inner}, {.writes = {of.labels}});
+  layer.tape.emit("labels", Load{rows, true, 0, predictions, parts, replicas, c.intermediate_side},
+                  {.writes = {of.labels}});
   work.narrow ? narrow_cross_entropy(layer, work, logits, of) : wide_cross_entropy(layer, work, logits, of);
   if (c.tensor > 1) tensor_all_reduce(layer, "loss sum reduce", of.sums, rows * 8, 4);
   work.part = CrossEntropy::Part::loss;

@@ -41,8 +41,8 @@ std::vector<std::int32_t> convolution_weights(LayerTape& layer, const Recurrence
 
 }  // namespace
 
-// Records the short convolution. If the stack's kernels keep only the projection (convolves_again), backward computes
-// the convolution's result again.
+// Adds the short convolution's forward and backward ops to the layer. Where the recurrence's kernels keep only the
+// convolution's input (convolves_again: Mamba-2), backward computes the convolution's result again.
 static Id convolve(LayerTape& layer, const Recurring& r) {
   const BlockContext& c = layer.context;
   const std::vector<std::int32_t> weights = convolution_weights(layer, r.own);

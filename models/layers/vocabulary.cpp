@@ -61,7 +61,7 @@ static void exponents(LayerTape& layer, const LogitsPart& part) {
   const BlockContext& c = layer.context;
   const std::int64_t elements = c.rows * c.table_rows;
   const auto work = [&](CrossEntropy::Part which) { return part.work(c, which, c.table_rows); };
-  layer.tape.emit("labels", Load{c.rows, true, 0, 1, 1, 0, c.inner}, {.writes = {part.labels}});
+  layer.tape.emit("labels", Load{c.rows, true, 0, 1, 1, 0, c.intermediate_side}, {.writes = {part.labels}});
   layer.tape.emit("logits to fp32", Cast{elements, c.width, 4}, {.reads = {part.logits}, .writes = {part.wide}});
   layer.tape.emit("loss maximum", work(CrossEntropy::Part::maximum),
                   {.reads = {part.wide}, .writes = {part.maxima, part.factors}});

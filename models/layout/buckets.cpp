@@ -86,7 +86,7 @@ BucketPlace bucket_of(Draft& draft, Chunk& chunk, std::size_t e, const Operand& 
   const bool owns = chunk.entries[e].owns && !table;
   Chunk& home = owns ? chunk : draft.layout.chunks[draft.table_chunk().number];
   if (home.buckets.empty()) return {};
-  const std::int32_t at = owns ? home.bucket_of[e][operand.parameter] : home.bucket_of.front().front();
+  const std::int32_t at = owns ? home.bucket_of[e][operand.parameter] : home.bucket_of[draft.table_entry()].front();
   return {&home, &home.buckets[at]};
 }
 

@@ -67,8 +67,8 @@ std::vector<Entry> entries_of(Draft& draft, std::int64_t place) {
     entries.push_back({.block = block, .layer = layer, .transfer = transfer});
   };
   const auto cross = [&](std::int64_t boundary, const char* name, auto* make, std::int64_t layer) {
-    context.hop = hop(schedule, static_cast<std::size_t>(boundary));
-    if (context.hop == 0) return;
+    context.stage_step = hop(schedule, static_cast<std::size_t>(boundary));
+    if (context.stage_step == 0) return;
     context.slices = slices_over(draft, static_cast<std::size_t>(boundary), boundary == place);
     std::string key = name;
     for (const Slice& s : context.slices) key += fmt::format(" {}.{}.{}", s.offset, s.first, s.rows);

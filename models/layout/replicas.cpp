@@ -11,7 +11,7 @@ void enter(Draft& draft, std::int64_t stage, std::int64_t replica) {
   draft.at.replica = replica;
   const Strategy& s = draft.facts.spec.strategy;
   if (s.stage_replicas.empty()) return;
-  draft.context.share(s.replicas_of(stage));
+  draft.context.divide_among(s.replicas_of(stage));
   const std::vector<Coordinates> at = coordinates(s);
   const auto own = [&](const Coordinates& c) {
     return c.pipeline == stage && c.replica == replica && (s.row_parts() == 1 || c.tensor == draft.at.rank_kind);
@@ -22,7 +22,7 @@ void enter(Draft& draft, std::int64_t stage, std::int64_t replica) {
 std::vector<Slice> slices_over(const Draft& draft, std::size_t boundary, bool upstream) {
   const BlockContext& context = draft.context;
   const Strategy& s = draft.facts.spec.strategy;
-  const std::int64_t hops = upstream ? context.hop : -context.hop;
+  const std::int64_t hops = upstream ? context.stage_step : -context.stage_step;
   if (s.stage_replicas.empty()) return {{hops, 0, context.local_rows}};
   const std::int64_t other = draft.schedule.stage_of[boundary + (upstream ? 1 : 0)], parts = s.row_parts();
   const std::int64_t ours = context.local_rows, theirs = ours * s.replicas_of(draft.at.stage) / s.replicas_of(other);

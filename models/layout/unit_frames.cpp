@@ -53,7 +53,7 @@ std::int64_t own_elements(const Draft& draft, const Chunk& chunk) {
   return sum;
 }
 
-bool lends_table(const Draft& draft, const Entry& entry) {
+bool borrows_table(const Draft& draft, const Entry& entry) {
   const bool predicts = draft.facts.spec.model.mtp_layers > 0 &&
                         draft.plan.blocks[entry.block].role == BlockRole::layer &&
                         entry.layer == draft.facts.spec.model.layers;
@@ -199,7 +199,7 @@ static void place_unit(Draft& draft, Chunk& chunk, const std::vector<std::size_t
   chunk.weights.frozen += frozen;
   chunk.weights.frozen_own += draft.shard(frozen / width, Dimension::data) * width;
   for (const std::size_t e : members) chunk.entries[e].unit = unit;
-  if (lends_table(draft, first)) plan.frames[unit].previous = draft.table_chunk().entries.front().unit;
+  if (borrows_table(draft, first)) plan.frames[unit].previous = draft.table_chunk().entries[draft.table_entry()].unit;
   if (draft.facts.row.shards_parameters) add_tile_units(draft, first);
 }
 
@@ -210,7 +210,10 @@ void place_weights(Draft& draft, Chunk& chunk) {
   }
   for (const std::vector<std::size_t>& members : unit_members(draft, chunk)) place_unit(draft, chunk, members);
   for (Entry& entry : chunk.entries) {
-    if (!entry.owns) entry.unit = draft.table_chunk().entries.front().unit;
+    if (entry.owns) continue;
+    const Entry& table = draft.table_chunk().entries[draft.table_entry()];
+    entry.unit = table.unit;
+    entry.base = table.base;
   }
 }
 

@@ -16,7 +16,7 @@ Dimension copies_of(const Draft& draft, const LocalParameter& p);
 std::int64_t own_elements(const Draft& draft, const Chunk& chunk);
 // Returns whether a block of multi-token prediction reads the embedding table that the embedding block on the same
 // stage has gathered.
-bool lends_table(const Draft& draft, const Entry& entry);
+bool borrows_table(const Draft& draft, const Entry& entry);
 // Returns whether a unit is gathered into a separate buffer, from which it is then copied to its weights. Tiles of
 // weights are gathered directly into their tensors.
 bool copies_out(const Draft& draft, const Regions& regions);

@@ -68,7 +68,7 @@ Broken model_rules(const Spec& spec) {
                   m.max_positions);
   }
   for (const LayerKind& kind : m.layer_kinds) {
-    const std::int64_t rate = shares_keys(kind.mixer) ? m.compressed_attention->rate(kind.mixer) : 0;
+    const std::int64_t rate = uses_compressed_attention(kind.mixer) ? m.compressed_attention->rate(kind.mixer) : 0;
     if (spec.sequence < rate)
       return broken("sequence", "sequence: {} is shorter than the {} tokens of a compressed key", spec.sequence, rate);
   }

@@ -158,13 +158,8 @@ Broken image_rules(const Spec& spec) {
   if (image_tokens(spec) > spec.sequence)
     return broken("sequence.images", "sequence.images: they are {} tokens, the sample has {}", image_tokens(spec),
                   spec.sequence);
-  const std::int64_t tensor = spec.strategy.tensor;
-  for (const auto& [key, value] : {std::pair("heads", v.heads), std::pair("feed_forward", v.feed_forward),
-                                   std::pair("projector", v.projector.width)}) {
-    if (value % tensor != 0)
-      return broken("tensor", "strategy.tensor: {} does not divide model.vision.{}: {}", tensor, key, value);
-  }
-  return {};
+  const std::string cut = broken_encoder_cut(v, spec.strategy.tensor);
+  return cut.empty() ? Broken{} : Broken{"tensor", cut};
 }
 
 }  // namespace orrery

@@ -89,7 +89,7 @@ double scores_cost(const Spec& spec, Mixer mixer) {
   const Model& m = spec.model;
   const double width = 2 * static_cast<double>(m.heads * m.head_dim), s = static_cast<double>(spec.sequence);
   if (mixer == Mixer::attention) return s * width;
-  return shares_keys(mixer) ? attended_pairs(m, mixer, spec.sequence) / s * width : 0;
+  return uses_compressed_attention(mixer) ? attended_pairs(m, mixer, spec.sequence) / s * width : 0;
 }
 
 // Returns the multiplications per token of the matrix products in a layer's mixer (attention or a recurrence), without
@@ -101,7 +101,7 @@ double mixer_cost(const Model& m, Mixer mixer) {
     const Recurrence& r = *m.recurrence;
     return h * static_cast<double>(r.projected() + r.values()) + 3 * static_cast<double>(r.values() * r.key_dim);
   }
-  if (shares_keys(mixer)) return shared_keys_cost(m, mixer);
+  if (uses_compressed_attention(mixer)) return shared_keys_cost(m, mixer);
   return 2 * h * static_cast<double>(m.heads * m.head_dim) + 2 * h * static_cast<double>(m.kv_heads * m.head_dim);
 }
 

@@ -108,7 +108,7 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
       rest /= axis.degree;
     }
     all[r].pipeline = stage_at[all[r].place];
-    all[r].replica = all[r].place - s.place_of(all[r].pipeline);
+    all[r].replica = all[r].place - s.first_position(all[r].pipeline);
   }
   return all;
 }

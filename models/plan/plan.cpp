@@ -78,11 +78,11 @@ std::string_view name_of(MemoryTier p) { return row_of(p).name; }
 // or else the slot whose representative is on the same pipeline stage and of the same kind.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-  std::vector<std::size_t> place_of(static_cast<std::size_t>(plan.ranks));
+  std::vector<std::size_t> position(static_cast<std::size_t>(plan.ranks));
   for (const auto group : pipeline.groups) {
-    for (std::size_t i = 0; i < group.size(); ++i) place_of[group[i]] = i;
+    for (std::size_t i = 0; i < group.size(); ++i) position[group[i]] = i;
   }
-  const auto place = [&](std::int64_t rank) { return std::pair(place_of[rank], plan.kind_of(rank)); };
+  const auto place = [&](std::int64_t rank) { return std::pair(position[rank], plan.kind_of(rank)); };
   std::map<std::pair<std::size_t, int>, std::uint32_t> slot_at;
   for (std::uint32_t s = 0; s < plan.classes.size(); ++s) slot_at[place(plan.classes[s].representative)] = s;
   std::vector<std::uint32_t> result;
@@ -124,7 +124,7 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& ope
   return f;
 }
 
-std::string place_of(const Plan& plan, TaskId t) {
+std::string describe_task(const Plan& plan, TaskId t) {
   if (t == kNone) return "start";
   const Frame& f = plan.frames[plan.tasks[t].frame];
   const Op& op = plan.op_of(t);

@@ -371,6 +371,6 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);
 
 // Returns the position of a task in the step, for messages: "B micro-batch 0 layer 79, mlp up input gradient"; "start"
 // for kNone.
-std::string place_of(const Plan& plan, TaskId t);
+std::string describe_task(const Plan& plan, TaskId t);
 
 }  // namespace orrery

@@ -138,7 +138,7 @@ class Scene {
     const std::optional<Moment> at = moments.empty() ? last(r) : moments.front();
     if (!at) return " before its first task";
     return fmt::format(" in step {} of {}, {} {}", at->step + 1, steps_, moments.empty() ? "after" : "in",
-                       place_of(plan_, at->task));
+                       describe_task(plan_, at->task));
   }
 
   std::string transfer_text(const Moment& m) const {
@@ -151,7 +151,7 @@ class Scene {
     return fmt::format("; {} of {} group {} ({}): entered by {}{}",
                        collective != nullptr ? name_of(collective->kind) : "send and receive",
                        name_of(collective != nullptr ? collective->group : Dimension::pipeline), numbers(group),
-                       place_of(plan_, m.task), names(entered),
+                       describe_task(plan_, m.task), names(entered),
                        missing.empty() ? ", all of them" : "; not by " + names(missing));
   }
 

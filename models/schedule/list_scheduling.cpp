@@ -129,7 +129,7 @@ class FilledPlay {
   }
 
   // Returns the position of a pass among the passes of a micro-batch: forward over all virtual stages, then backward.
-  std::int64_t place_of(std::size_t stage, const Action& a) const {
+  std::int64_t pass_index(std::size_t stage, const Action& a) const {
     const std::int64_t k = place_of_[stage][a.chunk];
     return a.phase == Phase::forward ? k : 2 * count_ - 1 - k;
   }
@@ -143,7 +143,7 @@ class FilledPlay {
     return stages < stages_.size() ? kUnknown : last + gap_;
   }
   std::int64_t ready(std::size_t stage, const Action& a) {
-    const std::int64_t place = place_of(stage, a);
+    const std::int64_t place = pass_index(stage, a);
     if (shares_ && place == 0) return everywhere(kWords, a.micro_batch);
     if (shares_ && place == count_)
       return everywhere(filling_.barriers == 1 ? kLogits : kLogitsGradient, a.micro_batch);
@@ -206,7 +206,7 @@ class FilledPlay {
     if (split) s.weights.push_back({Phase::weight_gradient, a.chunk, a.micro_batch});
     s.alive += forward ? 1 : split ? 0 : -1;
     begin(index, a, time, forward ? t.forward : t.input + (split ? 0 : t.weight));
-    const std::int64_t place = place_of(index, a);
+    const std::int64_t place = pass_index(index, a);
     ended(place, a.micro_batch) = s.now;
     if (shares_ && place == 0 && a.micro_batch + kWordsAhead < shape_.micro_batches)
       announce(kWords, a.micro_batch + kWordsAhead, s.now);
@@ -250,7 +250,7 @@ class FilledPlay {
   bool shares_;
   Orders orders_;
   std::vector<Stage> stages_;
-  std::vector<std::int64_t> ended_;                  // end time of each pass, by micro-batch and place_of
+  std::vector<std::int64_t> ended_;                  // end time of each pass, by micro-batch and pass_index
   std::vector<std::vector<std::int64_t>> place_of_;  // for each stage and chunk, the number of its virtual stage
   std::int64_t gap_ = 0;
   // for each vocabulary pass and micro-batch, the time from which the pass can begin

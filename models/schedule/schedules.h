@@ -90,7 +90,7 @@ enum class Searched : std::uint8_t { first, any, listed };
 
 // The idle fraction (bubble) of a step with p equal stages, m micro-batches and v chunks a stage in closed form,
 // without transfers, launches and optimizer. If `share` is null, no formula is known.
-struct BubbleForm {
+struct BubbleFormula {
   // Holds says whether the formula holds with a barrier at the end of each step, without one, or with both.
   enum class Holds : std::uint8_t { always, with_barrier, without_barrier };
 
@@ -99,7 +99,7 @@ struct BubbleForm {
   double (*share)(double p, double m, double v) = nullptr;
   std::int64_t least_rounds = 0;  // the formula holds if there are at least this number times p micro-batches
   // whether the formula holds only if the number of micro-batches is exactly least_rounds times p
-  bool of_least = false;
+  bool exactly_least = false;
   // largest number of stages for which the formula holds, as longer pipelines take longer than it says; 0: no limit
   std::int64_t most_stages = 0;
   Holds holds = Holds::always;
@@ -116,7 +116,7 @@ struct ScheduleRow {
   // number of forwards that a stage issues before its first backward, which is the number of micro-batches in flight;
   // null: no closed form is known
   std::int64_t (*in_flight)(std::int64_t stages, std::int64_t stage, std::int64_t micro_batches) = nullptr;
-  std::array<BubbleForm, 2> bubbles = {};
+  std::array<BubbleFormula, 2> bubbles = {};
   // whether the order is found by a search that uses the times of its passes (ScheduleShape::times)
   bool fits_times = false;
   // whether each chunk runs ScheduleShape::group micro-batches before the stage turns to its next chunk

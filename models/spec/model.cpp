@@ -109,7 +109,7 @@ std::string broken_compression(const Model& m) {
 std::string broken_shared_kinds(const Model& m) {
   bool shared = false, plain = m.layer_kinds.empty(), chosen = false;
   for (const LayerKind& kind : m.layer_kinds) {
-    shared = shared || shares_keys(kind.mixer);
+    shared = shared || uses_compressed_attention(kind.mixer);
     plain = plain || kind.mixer == Mixer::attention;
     chosen = chosen || kind.mixer == Mixer::compressed_sparse;
   }

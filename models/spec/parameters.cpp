@@ -166,7 +166,7 @@ static void add_mixer(List& list, const Model& m, Mixer mixer) {
   if (m.pre_norms) add_norm(list, m, name + ".norm", m.hidden);
   if (mixer == Mixer::recurrence)
     add_recurrence(list, m);
-  else if (shares_keys(mixer))
+  else if (uses_compressed_attention(mixer))
     add_compressed_attention(list, m, mixer);
   else
     m.mla ? add_latent_attention(list, m) : add_attention(list, m);

@@ -6,7 +6,7 @@
 #include "models/base/names.h"
 
 namespace orrery {
-std::int64_t Strategy::place_of(std::int64_t stage) const {
+std::int64_t Strategy::first_position(std::int64_t stage) const {
   if (stage_replicas.empty()) return stage;
   const auto end = stage_replicas.begin() + std::min<std::int64_t>(stage, std::ssize(stage_replicas));
   return std::accumulate(stage_replicas.begin(), end, std::int64_t{0});

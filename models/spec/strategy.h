@@ -199,10 +199,10 @@ struct Strategy {
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t replicas_of(std::int64_t stage) const { return stage_replicas.empty() ? 1 : stage_replicas[stage]; }
-  // place_of(stage) is the position in the pipeline group of the stage's first rank (each rank of a stage has a
-  // position); place_of(pipeline) is the number of positions, as is places().
-  std::int64_t place_of(std::int64_t stage) const;
-  std::int64_t places() const { return place_of(pipeline); }
+  // first_position(stage) is the position in the pipeline group of the stage's first rank (each rank of a stage has a
+  // position); first_position(pipeline) is the number of positions, as is places().
+  std::int64_t first_position(std::int64_t stage) const;
+  std::int64_t places() const { return first_position(pipeline); }
   // These functions are for pipeline stages that consist of several ranks (stage_replicas). row_parts: the number of
   // parts into which the tensor parallel group cuts the activations (rows: token positions) of each rank. ends_unlike:
   // whether the first and the last stage have different numbers of ranks.

@@ -1,6 +1,9 @@
 #include "models/spec/vision.h"
 
 #include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace orrery {
 namespace {
@@ -65,6 +68,16 @@ Spec encoder_spec(const Spec& spec) {
   own.strategy.sequence_parallel = false;
   own.documents.reset();
   return own;
+}
+
+std::string broken_encoder_cut(const VisionEncoder& v, std::int64_t tensor) {
+  const std::pair<const char*, std::int64_t> widths[] = {
+      {"heads", v.heads}, {"feed_forward", v.feed_forward}, {"projector", v.projector.width}};
+  for (const auto& [key, value] : widths) {
+    if (value % tensor != 0)
+      return fmt::format("strategy.tensor: {} does not divide model.vision.{}: {}", tensor, key, value);
+  }
+  return "";
 }
 
 std::vector<Parameter> vision_parameters(const Model& m) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "models/spec/spec.h"
@@ -15,6 +16,9 @@ std::int64_t image_tokens(const Spec& spec);
 // heads and MLPs but not the sequence (LLaVA in Megatron-Core: the sequence is cut only after text and images are
 // joined). spec.images must be set.
 Spec encoder_spec(const Spec& spec);
+
+// Returns why `tensor` ranks cannot cut the encoder's heads, MLPs and projectors evenly; empty if they can.
+std::string broken_encoder_cut(const VisionEncoder& v, std::int64_t tensor);
 
 // Returns the parameters of the vision encoder: patches, positions, layers and projectors; none without an encoder.
 std::vector<Parameter> vision_parameters(const Model& m);

@@ -87,7 +87,7 @@ ChakraNode ChakraWriter::node_of(TaskId task, std::int64_t rank, Pairs& pairs) c
   const Op& op = plan_.op_of(task);
   const Span& span = trace_.spans[task];
   const Cost cost = cost_of(op.work, plan_.element_bytes);
-  ChakraNode node = {.name = fmt::format("{}, {}", place_of(plan_, task), name_of(lane_of(plan_, task))),
+  ChakraNode node = {.name = fmt::format("{}, {}", describe_task(plan_, task), name_of(lane_of(plan_, task))),
                      .kind = ChakraNode::Kind::compute,
                      .start_us = whole_us(span.matched),
                      .duration_us = whole_us(span.ended - span.matched),

@@ -150,8 +150,8 @@ void find_ports(const NicFinder& nics, const Lanes& lanes, std::int64_t rank, bo
     const Mix key = folded ? mix : Mix{{nics.port_of(rank, port), 0}};
     const auto [it, fresh] = ids.try_emplace({p, key}, link_count);
     if (fresh) ++link_count;
-    links.port[p] = it->second;
-    links.on_port[p] = folded ? mix.at(slot) : 1;
+    links.link_of_port[p] = it->second;
+    links.ranks_on_port[p] = folded ? mix.at(slot) : 1;
   }
 }
 

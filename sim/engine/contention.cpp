@@ -48,7 +48,7 @@ Contention::Stretch Contention::start_transfer(std::span<const TaskId> members) 
     load(slot, t.memory);
     rank.lanes |= 1U << lane % kLanes;
     if (t.yield != 0) ++rank.yielding;
-    End& end = ends_[lane];
+    Endpoint& end = ends_[lane];
     end.task = m;
     if (on_contested_link(m)) start_flow(m, end);
     end.stretch = end.flow != kNone && share_.rate(end.flow) == 0 ? kUnsettled : end_stretch(end, rank);
@@ -85,7 +85,7 @@ bool Contention::on_contested_link(TaskId end) const {
          (t.nvlink > 0 && links.nvlink_out != kNone) || t.host;
 }
 
-void Contention::start_flow(TaskId task, End& end) {
+void Contention::start_flow(TaskId task, Endpoint& end) {
   const std::uint32_t lane = plan_.tasks[task].lane;
   const SlotLinks& links = timing_.links[lane / kLanes];
   const OpTiming& t = timing_of(task);
@@ -107,7 +107,7 @@ void Contention::start_flow(TaskId task, End& end) {
   if (nvlink > 0 && t.out) use(links.nvlink_out, nvlink, 1);
   if (nvlink > 0 && t.in) use(links.nvlink_in, nvlink, 1);
   for (std::size_t p = 0; p < kPorts; ++p) {
-    if (t.ports[p] > 0) use(links.port[p], t.ports[p], links.on_port[p]);
+    if (t.ports[p] > 0) use(links.link_of_port[p], t.ports[p], links.ranks_on_port[p]);
   }
   end.flow = share_.add_flow(std::span(uses.data(), count), busiest);
   end.limit = busiest;
@@ -119,7 +119,7 @@ Contention::Stretch Contention::compute_stretch(const Rank& rank) const {
   return product(kAlone + rank.pressure, rank.crowding());
 }
 
-Contention::Stretch Contention::end_stretch(const End& end, const Rank& rank) const {
+Contention::Stretch Contention::end_stretch(const Endpoint& end, const Rank& rank) const {
   const std::uint32_t yield = rank.compute == kNone ? 0 : timing_of(end.task).yield;
   const Stretch held = yield == 0 ? rank.crowding() : product(rank.crowding(), kAlone + yield);
   if (end.flow == kNone) return held;
@@ -144,7 +144,7 @@ TaskId Contention::lead_of(TaskId end) const {
 // Lists the transfer in this lane among transfers whose speed may have changed, if this rank now slows it more or less
 // than before. A transfer is listed once, however many of its ranks have changed.
 void Contention::list_if_changed(std::uint32_t lane) {
-  End& end = ends_[lane];
+  Endpoint& end = ends_[lane];
   const Stretch now = end_stretch(end, ranks_[lane / kLanes]);
   if (now == end.stretch) return;
   end.stretch = now;

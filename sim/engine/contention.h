@@ -74,7 +74,7 @@ class Contention {
   };
 
   // One rank's part in the transfer that runs in one of its lanes (streams), or that ran in the lane last.
-  struct End {
+  struct Endpoint {
     TaskId task = kNone;
     Stretch stretch = kAlone;  // slow-down of the transfer by this rank
     FlowId flow = kNone;
@@ -84,7 +84,7 @@ class Contention {
 
   const OpTiming& timing_of(TaskId t) const { return rows_[plan_.tasks[t].lane / kLanes][plan_.tasks[t].op]; }
   bool on_contested_link(TaskId end) const;
-  void start_flow(TaskId task, End& end);
+  void start_flow(TaskId task, Endpoint& end);
   void touch(std::uint32_t slot);
   // Adds to the share of memory bandwidth that the tasks of a rank would use. If that is more than there is, the speed
   // of all tasks of the rank changes.
@@ -97,7 +97,7 @@ class Contention {
   void press(std::uint32_t slot, std::uint32_t pressure);
   Stretch compute_stretch(const Rank& rank) const;
   Stretch transfer_stretch(TaskId lead) const;
-  Stretch end_stretch(const End& end, const Rank& rank) const;
+  Stretch end_stretch(const Endpoint& end, const Rank& rank) const;
   void list_if_changed(std::uint32_t lane);
   TaskId lead_of(TaskId end) const;
 
@@ -105,7 +105,7 @@ class Contention {
   const Timing& timing_;
   std::vector<const OpTiming*> rows_;  // for each class of ranks, the times of every op
   std::vector<Rank> ranks_;
-  std::vector<End> ends_;  // for each lane, its rank's part in the transfer that runs in the lane
+  std::vector<Endpoint> ends_;  // for each lane, its rank's part in the transfer that runs in the lane
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
   std::vector<std::uint32_t> lane_of_flow_;

@@ -21,10 +21,10 @@ class KernelQueues {
   }
 
   // Returns whether a task has to wait until the kernels launched before it have begun.
-  bool takes(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
+  bool must_queue(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
 
-  // Must be called when a kernel (a task for which takes() is true) waits only for this queue. Calls begin(task), in
-  // launch order, for this kernel if it may begin, and for the kernels behind it that may then begin too.
+  // Must be called when a kernel (a task for which must_queue() is true) waits only for this queue. Calls begin(task),
+  // in launch order, for this kernel if it may begin, and for the kernels behind it that may then begin too.
   template <typename Begin>
   void arrive(TaskId t, Begin begin) {
     const std::uint32_t slot = plan_.slot_of(t);

@@ -243,7 +243,7 @@ class Engine {
   // kernels of a rank, a kernel is held back until the kernels launched before it begin; host copies and receives are
   // not held back (KernelQueues).
   void arrive(TaskId t) {
-    if (!queues_.takes(t)) return enter(t);
+    if (!queues_.must_queue(t)) return enter(t);
     queues_.arrive(t, [&](TaskId next) {
       if (next != t) trace_.spans[next].cause = trace_.spans[t].cause;
       enter(next);

@@ -56,10 +56,10 @@ constexpr std::array<LinkId, kPorts> all_ports(LinkId link) {
 struct SlotLinks {
   LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
   std::array<std::int64_t, kDimensions> flows{};
-  // port: the link id of each port, kNone where no task of these ranks uses the port. on_port: number of ranks of this
-  // class on each port.
-  std::array<LinkId, kPorts> port = all_ports(kNone);
-  std::array<std::int64_t, kPorts> on_port{};
+  // link_of_port: the link id of each port, kNone where no task of these ranks uses the port. ranks_on_port: number of
+  // ranks of this class on each port.
+  std::array<LinkId, kPorts> link_of_port = all_ports(kNone);
+  std::array<std::int64_t, kPorts> ranks_on_port{};
 };
 
 // The time of every op of a plan, and the links that transfers share. Classes of ranks whose groups lie on nodes in the

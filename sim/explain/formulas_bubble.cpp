@@ -10,10 +10,11 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy, bool post_update_
   const ScheduleRow* row = schedule_in_table(strategy.schedule);
   const std::int64_t p = strategy.pipeline, m = strategy.micro_batches();
   if (row == nullptr || p % row->copies != 0) return std::nullopt;
-  const auto other = post_update_validation ? BubbleForm::Holds::with_barrier : BubbleForm::Holds::without_barrier;
-  for (const BubbleForm& form : row->bubbles) {
+  const auto other =
+      post_update_validation ? BubbleFormula::Holds::with_barrier : BubbleFormula::Holds::without_barrier;
+  for (const BubbleFormula& form : row->bubbles) {
     if (form.share == nullptr || form.holds == other) continue;
-    if (m < form.least_rounds * p || (form.of_least && m != form.least_rounds * p)) continue;
+    if (m < form.least_rounds * p || (form.exactly_least && m != form.least_rounds * p)) continue;
     const bool longer = form.most_stages > 0 && p > form.most_stages;
     return Bubble{
         (longer ? "at least " : "") + std::string(form.formula),

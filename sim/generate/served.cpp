@@ -36,8 +36,8 @@ ServedRow row_of(const JsonValue& item) {
                 .model = text_at(item, "model"),
                 .gpu = text_at(item, "gpu"),
                 .precision = text_at(item, "precision"),
-                .products = text_at(item, "gemm"),
-                .cache = text_at(item, "kv_cache"),
+                .gemm_precision = text_at(item, "gemm"),
+                .cache_precision = text_at(item, "kv_cache"),
                 .metric = item.at("metric").text()};
   row.tensor = count_at(item, "tensor", 1);
   row.pipeline = count_at(item, "pipeline", 1);
@@ -56,7 +56,8 @@ ServedRow row_of(const JsonValue& item) {
 
 // The precision of the matrix products under the name that a spec uses; "" if specs have no such precision.
 std::string precision_of(const ServedRow& row) {
-  const std::string& word = row.products.empty() || row.products == "fp8_block" ? row.precision : row.products;
+  const std::string& word =
+      row.gemm_precision.empty() || row.gemm_precision == "fp8_block" ? row.precision : row.gemm_precision;
   if (word == "fp4" || word == "nvfp4") return "nvfp4";
   if (word.empty() || word == "bfloat16") return "bf16";
   return word == "fp8" || word == "bf16" || word == "fp16" ? word : "";
@@ -80,7 +81,8 @@ Spec spec_of(const ServedRow& row, std::int64_t batch, std::int64_t output) {
   const std::string precision = precision_of(row), model = canonical_model(row.model);
   if (precision.empty()) throw Error(fmt::format("precision {} is not built in", row.precision));
   const bool narrow = precision == "fp8" && row.framework.starts_with("TensorRT-LLM");
-  const std::string cache = row.cache == "fp8" || (row.cache.empty() && narrow) ? ", kv_precision: fp8" : "";
+  const std::string cache =
+      row.cache_precision == "fp8" || (row.cache_precision.empty() && narrow) ? ", kv_precision: fp8" : "";
   const std::int64_t data = row.attention_data, tensor = std::max<std::int64_t>(1, row.tensor / data);
   const std::string experts =
       row.expert > 0 ? fmt::format(", expert: {}{}", row.expert, data > 1 ? ", expert_tensor: 1" : "") : "";

@@ -10,8 +10,8 @@ namespace orrery {
 // One published measurement of an inference stack: the model, the machine and the load, and the measured figure.
 // `metric` says what `value` is: the time per output token, the time to the first token, or tokens per second.
 struct ServedRow {
-  // products, cache: precision of the matrix products and of the key-value cache
-  std::string id, source, mode, framework, model, gpu, precision, products, cache;
+  // gemm_precision, cache_precision: precision of the matrix products and of the key-value cache
+  std::string id, source, mode, framework, model, gpu, precision, gemm_precision, cache_precision;
   std::int64_t gpus = 1, tensor = 1, pipeline = 1, attention_data = 1, expert = 0;
   std::int64_t input = 0, output = 0, batch = 0, concurrency = 0, requests = 0;
   std::string metric;

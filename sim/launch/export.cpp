@@ -1,9 +1,11 @@
 #include "sim/launch/export.h"
 
 #include <algorithm>
+#include <map>
 
+#include "models/load/load_spec.h"
 #include "models/load/open_spec.h"
-#include "sim/launch/settle.h"
+#include "sim/launch/launch_keys.h"
 
 namespace orrery {
 namespace {
@@ -24,6 +26,35 @@ const OptionWord* word_of(const OptionRow& row, const std::string& ours) {
   return found == row.words.end() ? nullptr : &*found;
 }
 
+// The values of a model of which the spec says nothing but sizes.
+const std::map<std::string, std::string>& plain_model() {
+  static const std::map<std::string, std::string> values = [] {
+    const Spec spec = parse_spec(
+        "{model: {name: plain, layers: 1, hidden: 8, heads: 1, feed_forward: 8, vocab: 8, moe: {experts: 1, top_k: 1, "
+        "feed_forward: 8}}, sequence: 1, cluster: {node: dgx-h100}, strategy: {global_batch: 8}}",
+        "a plain model");
+    std::map<std::string, std::string> result;
+    for (const Origin& o : spec.origins) result.emplace(o.key, o.value);
+    return result;
+  }();
+  return values;
+}
+
+// Whether a value of a built-in model or configuration file is one that a framework must be told.
+bool matters(const Origin& o) {
+  const auto plain = plain_model().find(o.key);
+  return o.key.starts_with("model.") && (plain == plain_model().end() || plain->second != o.value);
+}
+
+// The part of the model ("model.indexer") to which a key ("model.indexer.top_k") belongs if none of the part's keys was
+// said; else the key.
+std::string unsaid_part(const std::string& key, const std::vector<std::string>& said) {
+  const std::size_t dot = key.find('.', std::string_view("model.").size());
+  const std::string part = key.substr(0, dot);
+  const auto within = [&](const std::string& other) { return other.starts_with(part + "."); };
+  return dot == std::string::npos || std::ranges::any_of(said, within) ? key : part;
+}
+
 }  // namespace
 
 SpecValues values_of(const Spec& spec) {
@@ -32,15 +63,15 @@ SpecValues values_of(const Spec& spec) {
     if (o.value.empty() || o.value == "null" || o.key == "model.name") continue;
     const bool parts =
         o.key == "strategy.recompute" && o.value != "full" && o.value != "selective" && o.value != "none";
-    values.set(word_key(o.key), parts ? "[" + o.value + "]" : o.value, is_given(o) ? Said::stated : Said::assumed,
-               o.from);
+    const Said said = is_given(o) ? Said::stated : matters(o) ? Said::derived : Said::assumed;
+    values.set(word_key(o.key), parts ? "[" + o.value + "]" : o.value, said, o.from);
   }
   return values;
 }
 
 Exported export_options(SpecValues values, const Framework& framework) {
   values.set("software", std::string(framework.software), Said::assumed, "");
-  unsettle(values, framework);
+  add_launch_keys(values, framework);
   Exported out;
   std::vector<std::string> said;
   for (const OptionRow& row : framework.rows()) {
@@ -69,6 +100,13 @@ Exported export_options(SpecValues values, const Framework& framework) {
     const bool other = v.said != Said::stated || v.key.starts_with("cluster") || v.key.starts_with("launch.");
     if (!other && !has(v.key.c_str()) && std::ranges::find(implied, v.key) == implied.end())
       out.unsaid.push_back(v.key);
+  }
+  if (!has("model.layers")) return out;  // the model is code that the launch file does not describe
+  for (const SpecValue& v : values.all) {
+    if (v.said != Said::derived || !v.key.starts_with("model.") || has(v.key.c_str())) continue;
+    if (std::ranges::find(implied, v.key) != implied.end()) continue;
+    const std::string part = unsaid_part(v.key, said);
+    if (std::ranges::find(out.unsaid, part) == out.unsaid.end()) out.unsaid.push_back(part);
   }
   return out;
 }

@@ -12,8 +12,8 @@ namespace orrery {
 // All keys of a spec with their values as texts.
 SpecValues values_of(const Spec& spec);
 
-// A spec translated to a framework's options (options), and the spec's keys for which the framework has no option
-// (unsaid).
+// A spec translated to a framework's options (options), and what the framework has no option for (unsaid): keys that
+// the spec gives, and keys or parts of the model that a configuration file or built-in model gives it.
 struct Exported {
   std::vector<Setting> options;
   std::vector<std::string> unsaid;

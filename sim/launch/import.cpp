@@ -10,8 +10,8 @@
 #include "models/families/hugging_face.h"
 #include "models/spec/cluster.h"
 #include "models/spec/model.h"
+#include "sim/launch/launch_keys.h"
 #include "sim/launch/model_values.h"
-#include "sim/launch/settle.h"
 
 namespace orrery {
 namespace {
@@ -237,7 +237,7 @@ LaunchImport import_launch(const std::vector<LaunchText>& texts, std::string_vie
     if (gpus > 0) out.values.set("launch.cluster_gpus", fmt::format("{}", gpus), Said::stated, "--on");
   }
   importer.finish();
-  settle(out.values, importer.shapes(), out.remarks);
+  resolve_launch_keys(out.values, importer.shapes(), out.remarks);
   add_missing(out.values);
   if (out.remarks.size() > kMostRemarks) out.remarks.resize(kMostRemarks);
   return out;

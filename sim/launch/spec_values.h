@@ -14,7 +14,8 @@ enum class Said : unsigned char { stated, derived, assumed, missing };
 
 // A key of a spec and its value as text ("strategy.tensor", "8"), with the source ("train.sh:12
 // --tensor-model-parallel-size"). Keys that begin with "launch." are not keys of a spec: they hold quantities that
-// frameworks count differently, which settle() turns into keys of a spec, and unsettle() the other way round.
+// frameworks count differently, which resolve_launch_keys() turns into keys of a spec, and add_launch_keys() the other
+// way round.
 struct SpecValue {
   std::string key, value;
   Said said = Said::stated;

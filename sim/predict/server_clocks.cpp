@@ -202,8 +202,8 @@ class Builder {
     links.nic_out = link_of(from_.seat_of(workers_));
     links.nic_in = links.nic_out + 1;
     for (std::size_t p = 0; p < kPorts; ++p) {
-      links.port[p] = t.link_count++;
-      links.on_port[p] = beside;
+      links.link_of_port[p] = t.link_count++;
+      links.ranks_on_port[p] = beside;
     }
     for (std::int64_t w = 0; w < workers_; ++w) {
       t.row_of_slot.push_back(static_cast<std::uint32_t>(t.rows.size() - 1));

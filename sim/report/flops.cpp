@@ -87,7 +87,7 @@ double pairs_of_layers(const Spec& spec, AttentionPairs pairs, const Times& time
   std::map<std::pair<Mixer, bool>, double> by_kind;
   const auto of_layer = [&](std::int64_t layer) {
     const Mixer mixer = layer_kind(m, layer).mixer;
-    if (mixer != Mixer::attention && !shares_keys(mixer)) return 0.0;
+    if (mixer != Mixer::attention && !uses_compressed_attention(mixer)) return 0.0;
     const auto [kind, is_new] = by_kind.try_emplace({mixer, has_window(m, layer)}, 0);
     if (is_new) kind->second = pairs_of(spec, layer, pairs);
     return kind->second;

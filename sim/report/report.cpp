@@ -152,7 +152,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Costs& co
       m = {.tier_peak = m.tier_peak};
       device = 0;
     }
-    add_rank(r, {plan.classes[s].name, plan.classes[s].multiplicity, m, device, place_of(plan, m.peak_task)});
+    add_rank(r, {plan.classes[s].name, plan.classes[s].multiplicity, m, device, describe_task(plan, m.peak_task)});
     if (m.out_of_memory || device > r.capacity) r.fits = false;
     r.device_calls = std::max(r.device_calls, m.device_calls);
   }

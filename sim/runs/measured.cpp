@@ -120,7 +120,7 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
     rank.memory.peak_reserved = rank.memory.update_reserved = m.peak_reserved;
     rank.memory.at_peak = m.at_peak;
     rank.memory.peak_task = m.peak_task == kNone ? kNone : plan.classes[s].begin + m.peak_task;
-    rank.at = place_of(plan, rank.memory.peak_task);
+    rank.at = describe_task(plan, rank.memory.peak_task);
     add_rank(report, rank);
     report.capacity = s == 0 ? m.capacity : std::min(report.capacity, m.capacity);
   }

@@ -9,26 +9,27 @@
 
 namespace orrery {
 
-const StackCost& stack_of(LayoutCosts& costs, std::string_view recompute, StackKind kind, bool splits, bool leaves) {
-  const StackCost*& found = costs.stacks[{recompute, kind, splits, leaves}];
+const ModelCost& stack_of(LayoutCosts& costs, std::string_view recompute, ShardingClass kind, bool splits,
+                          bool leaves) {
+  const ModelCost*& found = costs.stacks[{recompute, kind, splits, leaves}];
   if (found != nullptr) return *found;
   const RankLayout& l = costs.layout;
-  StackKey key{.tensor = l.tensor,
-               .context = l.context,
-               .expert = l.expert,
-               .expert_tensor = l.expert_tensor,
-               .micro_batch = l.micro_batch,
-               .data = kind.sharding == Sharding::none || l.data == 1 ? 1 : 2,
-               .sequence = costs.own_tokens,
-               .context_kind = std::string(l.context_kind),
-               .recompute = std::string(recompute),
-               .sharding = kind.sharding,
-               .sequence_parallel = l.sequence_parallel,
-               .overlap_tensor = l.overlap_tensor,
-               .overlap_expert = l.overlap_expert,
-               .splits_backward = splits,
-               .host_gradients = kind.host_gradients,
-               .leaves = leaves};
+  ModelCostKey key{.tensor = l.tensor,
+                   .context = l.context,
+                   .expert = l.expert,
+                   .expert_tensor = l.expert_tensor,
+                   .micro_batch = l.micro_batch,
+                   .data = kind.sharding == Sharding::none || l.data == 1 ? 1 : 2,
+                   .sequence = costs.own_tokens,
+                   .context_kind = std::string(l.context_kind),
+                   .recompute = std::string(recompute),
+                   .sharding = kind.sharding,
+                   .sequence_parallel = l.sequence_parallel,
+                   .overlap_tensor = l.overlap_tensor,
+                   .overlap_expert = l.overlap_expert,
+                   .splits_backward = splits,
+                   .host_gradients = kind.host_gradients,
+                   .leaves = leaves};
   if (costs.cache.space.base().model.moe) {
     const std::int64_t inner = l.tensor * l.context, experts = l.expert * l.expert_tensor;
     const std::int64_t least = experts / std::gcd(experts, inner);
@@ -62,31 +63,31 @@ const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell) {
   return it->second;
 }
 
-StackKind stack_kind(const Spec& base, Sharding sharding) {
+ShardingClass sharding_class(const Spec& base, Sharding sharding) {
   const ShardingRow& row = row_of(sharding);
   return {unit_gradients(base, row) || row.shards_parameters ? bounding(row) : Sharding::none};
 }
 
-StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan) {
+ShardingClass sharding_class(const Spec& base, const MemoryPlan& memory_plan) {
   Offload away;
   set_offload(away, memory_plan.offload);
-  if (away.gradients == MemoryTier::device) return stack_kind(base, memory_plan.sharding);
+  if (away.gradients == MemoryTier::device) return sharding_class(base, memory_plan.sharding);
   return {with_host_gradients(row_of(memory_plan.sharding)), true};
 }
 
 bool reduces_units(const Spec& base, const MemoryPlan& memory_plan) {
-  return stack_kind(base, memory_plan).host_gradients || unit_gradients(base, row_of(memory_plan.sharding));
+  return sharding_class(base, memory_plan).host_gradients || unit_gradients(base, row_of(memory_plan.sharding));
 }
 
 // Lists the classes of shardings (ZeRO stages) with which a layer costs the same. A class with gradients on the host is
 // listed only where that changes the cost of a layer: where the device does not reduce gradients unit by unit (as FSDP
 // does), or where no other rank shares the gradients.
-std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout) {
-  std::vector<StackKind> result;
+std::vector<ShardingClass> sharding_classes(const Space& space, const RankLayout& layout) {
+  std::vector<ShardingClass> result;
   for (const ShardingRow& row : sharding_rows()) {
     if (!row.bounds.empty() || row.master || row.servers) continue;
     const Sharding sharding = sharding_of(row);
-    const bool own = stack_kind(space.base(), sharding).sharding == sharding, alone = layout.replicas() == 1;
+    const bool own = sharding_class(space.base(), sharding).sharding == sharding, alone = layout.replicas() == 1;
     if (own) result.push_back({sharding});
     if ((!own || alone) && (alone || sharding != Sharding::none) && space.offloads_gradients())
       result.push_back({sharding, true});

@@ -48,11 +48,11 @@ struct ReplicaGroup {
 
 // A class of shardings (ZeRO stages) with which a layer costs the same: one sharding that stands for the class, and
 // whether gradients are on the host.
-struct StackKind {
+struct ShardingClass {
   Sharding sharding = Sharding::none;
   bool host_gradients = false;
 
-  auto operator<=>(const StackKind&) const = default;
+  auto operator<=>(const ShardingClass&) const = default;
 };
 
 // Figures that hold for all strategies that differ only in recomputation, offloaded activations, overlaps and order of
@@ -66,12 +66,12 @@ struct GroupTime {
 // Costs that strategies with different parallel degrees have in common, computed once and kept. Each thread has a cache
 // of its own. The cache changes no result.
 struct BoundCache {
-  BoundCache(const Space& searched, const Profile& measured, StackCosts& shared)
+  BoundCache(const Space& searched, const Profile& measured, ModelCostCache& shared)
       : space(searched), profile(measured), stacks(shared) {}
 
   const Space& space;
   const Profile& profile;
-  StackCosts& stacks;  // costs of blocks, which all threads share
+  ModelCostCache& stacks;  // costs of blocks, which all threads share
   KnownOrders orders;
   // Cuts of the model into virtual stages, by (number of stages, number of virtual stages on each stage).
   std::map<std::pair<std::int64_t, std::int64_t>, ModelCut> cuts;
@@ -92,8 +92,8 @@ struct LayoutCosts {
   BoundCache& cache;
   RankLayout layout;
   std::int64_t own_tokens = 0;  // rough_bound() counts attention among this many tokens only; 0: among all
-  std::map<std::tuple<std::string_view, StackKind, bool, bool>, const StackCost*> stacks;
-  std::map<std::tuple<std::string_view, std::int64_t, StackKind>, GroupTime> groups;
+  std::map<std::tuple<std::string_view, ShardingClass, bool, bool>, const ModelCost*> stacks;
+  std::map<std::tuple<std::string_view, std::int64_t, ShardingClass>, GroupTime> groups;
   std::array<std::optional<Picoseconds>, 2> sends;  // time of a send: [0] between nodes, [1] within a node
   std::optional<std::int64_t> tensor_channels;      // number of NCCL channels of the tensor group
   // Bytes of NCCL's buffers, by size of the shard group and number of copies of the model.
@@ -103,16 +103,16 @@ struct LayoutCosts {
 // The costs of the model's blocks (layers, embedding, output). recompute: the parts of a layer that run again in
 // backward; splits: whether the schedule splits backward into input and weight gradients; leaves: whether to find the
 // bytes of activations that can be offloaded (BlockCost::leaves).
-const StackCost& stack_of(LayoutCosts& costs, std::string_view recompute, StackKind kind, bool splits,
+const ModelCost& stack_of(LayoutCosts& costs, std::string_view recompute, ShardingClass kind, bool splits,
                           bool leaves = false);
 const ModelCut& cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages);
 const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell);
 
-StackKind stack_kind(const Spec& base, Sharding sharding);
-StackKind stack_kind(const Spec& base, const MemoryPlan& memory_plan);
+ShardingClass sharding_class(const Spec& base, Sharding sharding);
+ShardingClass sharding_class(const Spec& base, const MemoryPlan& memory_plan);
 // Lists the classes of shardings (ZeRO stages) with which a layer costs the same, of the shardings that strategies with
 // these parallel degrees may have.
-std::vector<StackKind> stack_kinds(const Space& space, const RankLayout& layout);
+std::vector<ShardingClass> sharding_classes(const Space& space, const RankLayout& layout);
 // Whether gradients are reduced unit by unit (a unit: the parameters of an FSDP unit, or of a layer under ZeRO-3).
 bool reduces_units(const Spec& base, const MemoryPlan& memory_plan);
 

@@ -93,7 +93,8 @@ void add_kept(const CellWork& work, StageWork& stage, const AddedChunk& c, Chunk
   const std::int64_t gone = c.first + c.away, both = std::min(c.middle, gone);
   if (c.away > 0) chunk.left = again.leaves[both] - again.leaves[c.first] + plain.leaves[gone] - plain.leaves[both];
   chunk.kept = std::max<Bytes>(0, kept - chunk.left);
-  if (c.is_first) chunk.kept += work.plain->embedding.kept;
+  // Recomputation of layers may recompute those of a vision encoder too.
+  if (c.is_first) chunk.kept += std::min(work.again->embedding.kept, work.plain->embedding.kept);
   stage.head_kept = c.is_last ? work.again->head.kept : 0;
   stage.head_forward = c.is_last ? work.again->head.forward_extra : 0;
   stage.head_backward = c.is_last ? work.again->head.backward_extra : 0;
@@ -185,7 +186,7 @@ void find_ways(CellWork& work) {
 bool is_possible(LayoutCosts& costs, const MemoryPlan& memory_plan) {
   if (cut_of(costs.cache, costs.layout.pipeline, memory_plan.virtual_stages).layers.empty()) return false;
   const bool splits = find_schedule(memory_plan.schedule).splits;
-  const StackKind kind = stack_kind(costs.cache.space.base(), memory_plan);
+  const ShardingClass kind = sharding_class(costs.cache.space.base(), memory_plan);
   return stack_of(costs, "none", kind, splits).possible &&
          stack_of(costs, memory_plan.recompute, kind, splits).possible;
 }
@@ -197,7 +198,7 @@ std::int64_t most_again(const MemoryPlan& memory_plan, std::int64_t layers) {
 CellWork cell_work(LayoutCosts& costs, const MemoryPlan& memory_plan) {
   const Spec& base = costs.cache.space.base();
   const ScheduleRow& row = find_schedule(memory_plan.schedule);
-  const StackKind kind = stack_kind(base, memory_plan);
+  const ShardingClass kind = sharding_class(base, memory_plan);
   const bool leaves = memory_plan.activations != "none";
   CellWork work{.cell = cell_of(costs.layout, memory_plan)};
   work.cut = &cut_of(costs.cache, costs.layout.pipeline, memory_plan.virtual_stages);

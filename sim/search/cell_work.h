@@ -39,7 +39,7 @@ struct CellWork {
   const ModelCut* cut = nullptr;  // the cut of the model into virtual stages
   const PlacedChunks* placed = nullptr;
   // Costs of the model's blocks without recomputation (plain), and with it (again).
-  const StackCost *plain = nullptr, *again = nullptr;
+  const ModelCost *plain = nullptr, *again = nullptr;
   // Whether virtual stage k is on stage k modulo the number of stages, as in interleaved 1F1B
   // (ChunkPlacement::in_turn).
   bool in_turn = true;

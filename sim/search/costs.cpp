@@ -80,14 +80,14 @@ class Probe {
     issue_ = nullptr;
   }
 
-  StackCost cost(const Spec& whole) const {
-    StackCost result;
+  ModelCost cost(const Spec& whole) const {
+    ModelCost result;
     std::map<LayerKey, BlockCost> kinds;
     std::map<std::uint32_t, BlockCost> blocks = by_frame();
     for (const auto& [frame, block] : blocks) {
       const std::int32_t layer = plan_.frames[frame].layer;
       if (layer < 0) {
-        result.embedding = block;
+        add(result.embedding, block);  // a vision encoder's blocks come before the embedding, on the same stage
       } else if (layer >= spec_.model.layers) {
         add(result.head, block);
       } else {
@@ -323,7 +323,8 @@ class Probe {
     a.trails = std::max(a.trails, b.trails);
     a.forward_extra = std::min(a.forward_extra, b.forward_extra);
   }
-  // Adds the cost of one block of the model's head (norm, logits, loss) to the cost of the head's blocks before it.
+  // Adds the cost of one block of the model's head (norm, logits, loss), or of those before its first layer, to the
+  // cost of the blocks before it.
   static void add(BlockCost& a, const BlockCost& b) {
     a.forward += b.forward;
     a.backward += b.backward;
@@ -378,8 +379,8 @@ std::map<LayerKey, Bytes> bytes_that_leave(Spec spec) {
 
 }  // namespace
 
-StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key) {
-  StackCost result;
+ModelCost stack_cost(const Spec& base, const Profile& profile, const ModelCostKey& key) {
+  ModelCost result;
   try {
     const Spec spec = probe_spec(base, key);
     check(spec);

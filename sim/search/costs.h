@@ -53,8 +53,8 @@ struct BlockCost {
   Picoseconds trails = 0;
   std::shared_ptr<const OrderTimes> order_times;  // durations of ops; set if the schedule splits backward
   Bytes kept = 0, backward_extra = 0, forward_extra = 0;
-  // The part of `kept` that is copied to the host where activations are offloaded; found only where StackKey::leaves is
-  // set.
+  // The part of `kept` that is copied to the host where activations are offloaded; found only where
+  // ModelCostKey::leaves is set.
   Bytes leaves = 0;
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
 };
@@ -67,8 +67,8 @@ struct LayerSums {
   std::vector<std::int64_t> elements, expert_elements, eight_bit_elements;
 };
 
-// Costs of all blocks of a model with given parallel degrees (StackKey).
-struct StackCost {
+// Costs of all blocks of a model with given parallel degrees (ModelCostKey).
+struct ModelCost {
   // Whether the model can run with these parallel degrees: they break no rule, and the planner supports them.
   bool possible = true;
   // head: the blocks after the last layer (final norm, logits and loss)
@@ -78,11 +78,11 @@ struct StackCost {
 };
 
 // Computes the prefix sums over layers (cost.sums) from the costs of the layers (cost.layers).
-void add_up(StackCost& cost);
+void add_up(ModelCost& cost);
 
 // Everything on which the costs of blocks depend. Ranks are in the order "tp-cp-dp-pp", which puts each tensor, context
 // and expert group on as few nodes as possible: no other order of ranks makes the groups' transfers faster.
-struct StackKey {
+struct ModelCostKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
   // Number of data-parallel ranks, as far as the cost of a layer depends on it: 1 if there is one; 2 if there are more;
   // larger only if the expert-parallel group needs more.
@@ -95,26 +95,26 @@ struct StackKey {
   // offloaded (BlockCost::leaves).
   bool host_gradients = false, leaves = false;
 
-  std::strong_ordering operator<=>(const StackKey&) const = default;
+  std::strong_ordering operator<=>(const ModelCostKey&) const = default;
 };
 
 // Finds the costs of blocks by simulating a plan of one stage and one micro-batch that has every type of layer. Left
 // out are issue times, data-parallel transfers, and whatever might make this small plan break a rule that the complete
 // strategy obeys: stragglers, activations on the host, and a host optimizer where states are unsharded. All of these
 // only add time, so that the costs are lower bounds.
-StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key);
+ModelCost stack_cost(const Spec& base, const Profile& profile, const ModelCostKey& key);
 
 // Computes costs of blocks (layers, embedding, output) when asked for, and keeps them. Several threads may use it.
-class StackCosts {
+class ModelCostCache {
  public:
-  StackCosts(const Spec& base, const Profile& profile) : base_(base), profile_(profile) {}
-  const StackCost& of(const StackKey& key);
+  ModelCostCache(const Spec& base, const Profile& profile) : base_(base), profile_(profile) {}
+  const ModelCost& of(const ModelCostKey& key);
 
  private:
   const Spec& base_;
   const Profile& profile_;
   std::mutex mutex_;
-  std::map<StackKey, StackCost> known_;
+  std::map<ModelCostKey, ModelCost> known_;
 };
 
 }  // namespace orrery

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/search/played.h"
+#include "sim/search/schedule_bound.h"
 
 namespace orrery {
 namespace {
@@ -27,26 +27,27 @@ std::vector<SearchNode> SearchOpener::parts_of(BoundCache& cache, const SearchNo
     case SearchLevel::cell:
       return points_of(costs, node, tally);
     case SearchLevel::point:
-      return played(costs, node, tally);
+      return bound_by_schedule(costs, node, tally);
     case SearchLevel::replayed:
       break;
   }
   return {};
 }
 
-std::vector<SearchNode> SearchOpener::played(LayoutCosts& costs, SearchNode node, Tally tally) const {
+std::vector<SearchNode> SearchOpener::bound_by_schedule(LayoutCosts& costs, SearchNode node, Tally tally) const {
   const CellBounds cell = cell_bounds(costs, node.what);
   node.level = SearchLevel::replayed;
   const bool room = make_room(costs, cell, node, true);
   node.value = std::max(node.value, value_of(node.bound));
   if (node.value > tally.limit) return {};
-  return room ? std::vector{node} : without_room(cell.work, node, tally);
+  return room ? std::vector{node} : with_offload_instead(cell.work, node, tally);
 }
 
 // The strategies to try instead of a strategy that does not fit in memory: the same strategy with offloaded
 // activations. The search adds these here because its lists leave out offloaded activations wherever the memory bound
-// says that the strategy fits without (may_stay()).
-std::vector<SearchNode> SearchOpener::without_room(const CellWork& cell, const SearchNode& point, Tally tally) const {
+// says that the strategy fits without (defers_offload()).
+std::vector<SearchNode> SearchOpener::with_offload_instead(const CellWork& cell, const SearchNode& point,
+                                                           Tally tally) const {
   ++tally.counts.without_room;
   if (options_.objective != SearchObjective::time || !frees_memory(cell)) return {};
   return with_activations_away(point);
@@ -54,10 +55,10 @@ std::vector<SearchNode> SearchOpener::without_room(const CellWork& cell, const S
 
 // Computes the lower bounds of one strategy and returns whether the strategy fits in GPU memory. Where the number of
 // layers with offloaded activations is left open, raises it until the strategy fits. plays: whether to use
-// played_bound().
+// schedule_bound().
 bool SearchOpener::make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const {
   const auto bound = [&](const CellBounds& bounded) {
-    point.bound = plays ? played_bound(costs, bounded, point.features) : bound_of(costs, bounded, point.features);
+    point.bound = plays ? schedule_bound(costs, bounded, point.features) : bound_of(costs, bounded, point.features);
   };
   bound(cell);
   while (point.bound.memory > room_ && point.bound.memory < kNoRoom) {
@@ -213,8 +214,8 @@ std::size_t SearchOpener::first_with_room(LayoutCosts& costs, const std::vector<
 
 // Whether the search leaves out a memory plan with offloaded activations at first, because the same plan without
 // offload fits by its memory bound. If a simulation then shows that the plan without offload does not fit,
-// without_room() adds the plan with offload.
-bool SearchOpener::may_stay(LayoutCosts& costs, MemoryPlan cell) const {
+// with_offload_instead() adds the plan with offload.
+bool SearchOpener::defers_offload(LayoutCosts& costs, MemoryPlan cell) const {
   if (!space_.keeps_activations()) return false;
   cell.activations = "none";
   cell.activation_layers = -1;
@@ -237,7 +238,7 @@ void SearchOpener::add_cell(LayoutCosts& costs, const SearchNode& node, const st
   next.cell = static_cast<std::int32_t>(i);
   next.what = cells[i];
   next.as_needed = cells[i].activation_layers == kAsNeeded;
-  if (next.as_needed && time && may_stay(costs, next.what)) return;
+  if (next.as_needed && time && defers_offload(costs, next.what)) return;
   if (next.as_needed && !time) return add_each_number(costs, next, tally, result);
   if (next.as_needed) next.what.activation_layers = layers_needed(costs, next.what);
   const CellBounds cell = cell_bounds(costs, next.what);
@@ -298,7 +299,7 @@ std::vector<SearchNode> SearchOpener::points_of(LayoutCosts& costs, const Search
     next.value = std::max(node.value, value_of(next.bound));
     ++tally.counts.bounded;
     if (next.value > tally.limit) continue;
-    const std::vector<SearchNode> found = room ? std::vector{next} : without_room(cell.work, next, tally);
+    const std::vector<SearchNode> found = room ? std::vector{next} : with_offload_instead(cell.work, next, tally);
     result.insert(result.end(), found.begin(), found.end());
   }
   return result;

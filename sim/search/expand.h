@@ -56,14 +56,14 @@ class SearchOpener {
   std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
   std::int64_t layers_needed(LayoutCosts& costs, MemoryPlan cell) const;
   bool make_room(LayoutCosts& costs, const CellBounds& cell, SearchNode& point, bool plays) const;
-  std::vector<SearchNode> played(LayoutCosts& costs, SearchNode node, Tally tally) const;
-  std::vector<SearchNode> without_room(const CellWork& cell, const SearchNode& point, Tally tally) const;
+  std::vector<SearchNode> bound_by_schedule(LayoutCosts& costs, SearchNode node, Tally tally) const;
+  std::vector<SearchNode> with_offload_instead(const CellWork& cell, const SearchNode& point, Tally tally) const;
   std::vector<SearchNode> without_rough(LayoutCosts& costs, SearchNode node) const;
   std::vector<SearchNode> groups_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const;
   std::vector<SearchNode> cells_of(LayoutCosts& costs, const SearchNode& node, Tally tally) const;
   std::size_t first_with_room(LayoutCosts& costs, const std::vector<MemoryPlan>& cells, std::size_t c, std::size_t end,
                               Tally tally) const;
-  bool may_stay(LayoutCosts& costs, MemoryPlan cell) const;
+  bool defers_offload(LayoutCosts& costs, MemoryPlan cell) const;
   void add_cell(LayoutCosts& costs, const SearchNode& node, const std::vector<MemoryPlan>& cells, std::size_t c,
                 Tally tally, std::vector<SearchNode>& result) const;
   Picoseconds least_of_points(LayoutCosts& costs, const CellBounds& cell) const;

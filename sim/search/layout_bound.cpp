@@ -11,7 +11,7 @@ namespace {
 
 // The compute time of all blocks of the model for one micro-batch. Where forward and backward passes overlap op by op
 // (`woven`), only the time of kernels is certain to be needed.
-Picoseconds work_of(const StackCost& cost, bool woven) {
+Picoseconds work_of(const ModelCost& cost, bool woven) {
   Picoseconds all = 0;
   const auto add = [&](const BlockCost& block) {
     for (const PassCost* pass : {&block.forward, &block.backward, &block.weight})
@@ -25,7 +25,7 @@ Picoseconds work_of(const StackCost& cost, bool woven) {
 
 // The least time in which a micro-batch's forward passes through one layer, plus the time in which its gradient passes
 // back through the layer.
-Picoseconds way_through(const StackCost& cost, bool splits) {
+Picoseconds way_through(const ModelCost& cost, bool splits) {
   const auto way_of = [&](const BlockCost& layer) {
     return layer.forward.to_result() + (splits ? 0 : layer.backward.to_result() - layer.early);
   };
@@ -55,6 +55,7 @@ std::int64_t layers_ahead(BoundCache& cache, std::int64_t pipeline, bool two) {
 // long as at least 256 remain and the tensor ranks divide them.
 std::int64_t own_tokens_of(const Spec& base, const RankLayout& l) {
   constexpr std::int64_t kShort = 256;
+  if (base.images) return base.sequence;  // a shorter sequence has no room for the images' tokens
   std::int64_t own = base.sequence / l.context;
   while (own % 2 == 0 && own / 2 >= kShort && own / 2 % l.tensor == 0) own /= 2;
   return own;
@@ -69,12 +70,12 @@ Picoseconds layout_bound(LayoutCosts& costs) {
   const RankLayout& layout = costs.layout;
   const Space& space = costs.cache.space;
   std::optional<Picoseconds> least;
-  for (const StackKind kind : stack_kinds(space, layout)) {
+  for (const ShardingClass kind : sharding_classes(space, layout)) {
     for (const bool splits : {false, true}) {
       if (splits && (layout.pipeline == 1 || !space.splits())) continue;
-      const StackCost& cost = stack_of(costs, "none", kind, splits);
+      const ModelCost& cost = stack_of(costs, "none", kind, splits);
       if (!cost.possible) continue;
-      const std::int64_t ahead = layers_ahead(costs.cache, layout.pipeline, splits || kind == StackKind{});
+      const std::int64_t ahead = layers_ahead(costs.cache, layout.pipeline, splits || kind == ShardingClass{});
       const Picoseconds idle = way_through(cost, splits) * ahead / layout.pipeline;
       const Picoseconds time = work_of(cost, splits) / layout.pipeline * layout.micro_batches + idle;
       least = std::min(least.value_or(time), time);
@@ -99,11 +100,11 @@ Picoseconds rough_bound(BoundCache& cache, const RankLayout& layout) {
   return layout_bound(costs);
 }
 
-// All shardings with which a layer costs the same (one StackKind) share one bound, since their step times differ only
-// by the optimizer update. The bound leaves out the update unless the host makes it.
+// All shardings with which a layer costs the same (one ShardingClass) share one bound, since their step times differ
+// only by the optimizer update. The bound leaves out the update unless the host makes it.
 Picoseconds group_bound(LayoutCosts& costs, const MemoryPlan& group) {
   const Space& space = costs.cache.space;
-  const StackKind kind = stack_kind(space.base(), group);
+  const ShardingClass kind = sharding_class(space.base(), group);
   const auto [it, fresh] = costs.groups.try_emplace({group.schedule, group.virtual_stages, kind});
   GroupTime& known = it->second;
   if (fresh) {

@@ -18,7 +18,7 @@ namespace orrery {
 //   group         strategies that differ only in recomputation, offloaded activations, overlaps and order of ranks
 //   cell          strategies with one memory plan, and with later plans of the group that recompute more layers
 //   point         one strategy
-//   replayed      one strategy whose bound comes from timing the passes of its schedule in order (played_bound)
+//   replayed      one strategy whose bound comes from timing the passes of its schedule in order (schedule_bound)
 enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, replayed };
 
 // A node of the search tree: a set of strategies, with its position in the order in which the space lists strategies.

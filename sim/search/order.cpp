@@ -38,10 +38,10 @@ void count_alive(KnownOrder& order) {
   }
 }
 
-class Player {
+class ScheduleTimer {
  public:
-  Player(const KnownOrder& order, const std::vector<VirtualStage>& costs, const std::vector<Picoseconds>& hops,
-         bool waits)
+  ScheduleTimer(const KnownOrder& order, const std::vector<VirtualStage>& costs, const std::vector<Picoseconds>& hops,
+                bool waits)
       : order_(order),
         schedule_(order.schedule),
         costs_(costs),
@@ -211,7 +211,7 @@ const KnownOrder* KnownOrders::of(std::string_view schedule, const ScheduleShape
 
 std::vector<Picoseconds> play(const KnownOrder& order, const std::vector<VirtualStage>& costs,
                               const std::vector<Picoseconds>& hops, bool waits) {
-  return Player(order, costs, hops, waits).run();
+  return ScheduleTimer(order, costs, hops, waits).run();
 }
 
 }  // namespace orrery

@@ -31,7 +31,7 @@ static std::int64_t layers_to_look_at(const Spec& spec) {
   return needed;
 }
 
-Spec probe_spec(const Spec& base, const StackKey& key) {
+Spec probe_spec(const Spec& base, const ModelCostKey& key) {
   Spec spec = base;
   spec.origins.clear();
   spec.cluster.failures.reset();

@@ -13,6 +13,6 @@ LayerKey kind_of(const Spec& spec, std::int64_t layer);
 
 // A spec of one stage and one micro-batch that has every type of layer of the model of `base`, with the parallel
 // degrees of `key`.
-Spec probe_spec(const Spec& base, const StackKey& key);
+Spec probe_spec(const Spec& base, const ModelCostKey& key);
 
 }  // namespace orrery

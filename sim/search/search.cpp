@@ -16,7 +16,7 @@
 #include "sim/print/text.h"
 #include "sim/search/expand.h"
 #include "sim/search/node.h"
-#include "sim/search/played.h"
+#include "sim/search/schedule_bound.h"
 #include "sim/search/seed.h"
 
 namespace orrery {
@@ -424,7 +424,7 @@ class Search {
   const Space& space_;
   const Profile& profile_;
   const SearchOptions& options_;
-  StackCosts costs_;
+  ModelCostCache costs_;
   std::vector<RankLayout> layouts_;
   SearchWorkers workers_;
   Bytes room_ = 0;

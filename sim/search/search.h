@@ -77,8 +77,9 @@ struct SearchResult {
   // Whether it is proven that no strategy is better than the best found by more than `gap`.
   bool proven = false;
 
-  // The share of the best by which a strategy that was not simulated may still be better. 0 if SearchOptions::within is
-  // 0 and the search ended by itself; where the user stopped the search, what the bounds leave open.
+  // The optimality gap: how much better than the best strategy found a strategy that was not simulated may still be, as
+  // a fraction of the best one's time or memory. It is 0 if SearchOptions::within is 0 and the search ended by itself;
+  // if the user stopped the search, it follows from the lower bounds of the strategies not yet simulated.
   double gap = 1;
   Bytes least_memory = 0;  // if no strategy fits, the least memory bound of any strategy
 

@@ -138,7 +138,7 @@ std::vector<SearchNode> one_of_each_site(const std::vector<RankLayout>& layouts,
 namespace {
 
 // Splits a node of the search tree, then the part with the least bound, and so on, down to one strategy with its
-// played_bound().
+// schedule_bound().
 std::optional<SearchNode> down_from(const SearchOpener& opener, BoundCache& cache, SearchNode node,
                                     std::int64_t limit) {
   SearchCounts counts;

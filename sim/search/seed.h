@@ -56,8 +56,8 @@ struct LookedAt {
 };
 
 // Finds the most likely strategy of each RankLayout: of the strategies with a plain schedule, sharding over all
-// replicas, and states kept as `where.states` says, one with a low played_bound() that fits in `room`. The most likely
-// come first; RankLayouts without such a strategy are left out. caches: one for each thread of the workers.
+// replicas, and states kept as `where.states` says, one with a low schedule_bound() that fits in `room`. The most
+// likely come first; RankLayouts without such a strategy are left out. caches: one for each thread of the workers.
 std::vector<Likely> most_likely(const LookedAt& where, SearchWorkers& workers,
                                 const std::vector<std::unique_ptr<BoundCache>>& caches,
                                 const std::vector<Likely>& layouts);

@@ -15,35 +15,12 @@
 #include "models/schedule/schedules.h"
 #include "models/spec/sequence.h"
 #include "models/spec/sharding.h"
-#include "sim/parallel/large_pages.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 6> kOrders = {"tp-cp-dp-pp", "tp-cp-pp-dp", "tp-dp-cp-pp",
                                                      "tp-dp-pp-cp", "tp-pp-cp-dp", "tp-pp-dp-cp"};
-
-std::vector<std::int64_t> divisors(std::int64_t n) {
-  std::vector<std::int64_t> small, large;
-  for (std::int64_t i = 1; i * i <= n; ++i) {
-    if (n % i != 0) continue;
-    small.push_back(i);
-    if (i != n / i) large.push_back(n / i);
-  }
-  small.insert(small.end(), large.rbegin(), large.rend());
-  return small;
-}
-
-// The values to try for an on/off switch (axis): on and off, as far as the spec allows both. If the switch makes no
-// difference (useful: false), only one value: the spec's, or `habit` if the spec gives none.
-std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
-  if (!useful) return {axis.open ? habit : axis.values.front()};
-  std::vector<bool> values;
-  for (const bool v : {true, false}) {
-    if (axis.admits(v)) values.push_back(v);
-  }
-  return values;
-}
 
 }  // namespace
 
@@ -58,88 +35,6 @@ Space::Space(OpenSpec open, std::int64_t gpus)
   find_offloads();
   if (!batch_given_)
     throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
-}
-
-bool Space::can_cut(const RankLayout& l) const {
-  Strategy s = base_.strategy;
-  s.tensor = l.tensor;
-  s.context = l.context;
-  set_context_kind(s, l.context_kind);
-  return broken_cut(s, base_.model, base_.sequence).empty();
-}
-
-std::vector<RankLayout> Space::layouts() const {
-  // Models with experts on thousands of GPUs have millions of RankLayouts: counting first, memory is allocated once.
-  std::size_t count = 0;
-  each_layout([&](const RankLayout&) { ++count; });
-  std::vector<RankLayout> result;
-  result.reserve(count);
-  ask_for_large_pages(result.data(), count * sizeof(RankLayout));
-  each_layout([&](const RankLayout& l) { result.push_back(l); });
-  return result;
-}
-
-// Lists RankLayouts that obey the rules of models/load/check.cpp; stack_cost() checks the rules about the model.
-template <class Take>
-void Space::each_layout(const Take& take) const {
-  const Model& m = base_.model;
-  const bool moe = m.moe.has_value();
-  std::vector<std::int64_t> batches;  // micro-batch sizes that divide a replica's share of the batch
-  const auto with_batch = [&](RankLayout l) {
-    const std::int64_t of_replica = base_.strategy.global_batch / l.data;
-    for (const std::int64_t b : batches) {
-      l.micro_batch = b;
-      l.micro_batches = of_replica / b;
-      take(l);
-    }
-  };
-  const auto with_overlap = [&](RankLayout l) {
-    const bool shared = moe && m.moe->shared_feed_forward > 0;
-    for (const bool sequence : both(sequence_parallel_, l.tensor > 1, false)) {
-      if (sequence && base_.sequence / l.context % l.tensor != 0) continue;
-      l.sequence_parallel = sequence;
-      for (const bool tensor : both(overlap_tensor_, l.tensor > 1 && sequence, false)) {
-        l.overlap_tensor = tensor;
-        for (const bool expert : both(overlap_expert_, shared, false)) {
-          l.overlap_expert = expert;
-          with_batch(l);
-        }
-      }
-    }
-  };
-  const auto with_experts = [&](RankLayout l) {
-    for (const std::int64_t e : moe ? divisors(m.moe->experts) : std::vector<std::int64_t>{1}) {
-      for (const std::int64_t t : moe ? divisors(l.tensor) : std::vector<std::int64_t>{1}) {
-        l.expert = e;
-        l.expert_tensor = t;
-        const bool fits = l.tensor * l.replicas() % (e * t) == 0;
-        if (fits && expert_.admits(e) && expert_tensor_.admits(t)) with_overlap(l);
-      }
-    }
-  };
-  for (const std::int64_t t : divisors(gpus_)) {
-    if (!tensor_.admits(t) || m.heads % t != 0) continue;
-    for (const std::int64_t c : divisors(gpus_ / t)) {
-      if (!context_.admits(c) || base_.sequence % c != 0) continue;
-      for (const std::int64_t p : divisors(gpus_ / t / c)) {
-        const std::int64_t d = gpus_ / t / c / p;
-        if (!pipeline_.admits(p) || p > m.layers + 2 || !data_.admits(d)) continue;
-        RankLayout l{.tensor = t, .context = c, .pipeline = p, .data = d};
-        if (base_.strategy.global_batch % d != 0) continue;
-        batches = divisors(base_.strategy.global_batch / d);
-        std::erase_if(batches, [&](std::int64_t b) {
-          return !micro_batch_.admits(b) || base_.strategy.global_batch / d / b > kMostLayerPasses / m.layers;
-        });
-        std::vector<std::string_view> kinds{"ring"};
-        if (c > 1) kinds.assign(kContextKinds.begin(), kContextKinds.end());
-        if (c > 1 && !context_kind_.open) kinds.assign(context_kind_.values.begin(), context_kind_.values.end());
-        for (const std::string_view kind : kinds) {
-          l.context_kind = kind;
-          if (can_cut(l)) with_experts(l);
-        }
-      }
-    }
-  }
 }
 
 const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t virtual_stages) const {

@@ -53,6 +53,29 @@ struct Choices {
   }
 };
 
+// Returns the divisors of n, the smallest first.
+inline std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t i = 1; i * i <= n; ++i) {
+    if (n % i != 0) continue;
+    small.push_back(i);
+    if (i != n / i) large.push_back(n / i);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+// The values to try for an on/off switch (axis): on and off, as far as the spec allows both. If the switch makes no
+// difference (useful: false), only one value: the spec's, or `habit` if the spec gives none.
+inline std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
+  if (!useful) return {axis.open ? habit : axis.values.front()};
+  std::vector<bool> values;
+  for (const bool v : {true, false}) {
+    if (axis.admits(v)) values.push_back(v);
+  }
+  return values;
+}
+
 // The first part of a strategy: the parallel degrees, and the size of a micro-batch. A strategy has two more parts,
 // MemoryPlan and Features; choices and costs of each part depend only on the parts before it.
 struct RankLayout {
@@ -164,6 +187,12 @@ class Space {
  private:
   template <class Take>
   void each_layout(const Take& take) const;
+  template <class Take>
+  void each_mesh(const Take& take) const;
+  template <class Take>
+  void each_placement_of_experts(RankLayout layout, const Take& take) const;
+  template <class Take>
+  void each_overlap(RankLayout layout, const Take& take) const;
   void take_given(const Origin& origin);
   void take_range(const SearchRange& range);
   bool can_cut(const RankLayout& layout) const;

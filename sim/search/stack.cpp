@@ -14,7 +14,7 @@ PassCost& PassCost::operator+=(const PassCost& other) {
   return *this;
 }
 
-void add_up(StackCost& cost) {
+void add_up(ModelCost& cost) {
   LayerSums& sums = cost.sums;
   PassCost forward, backward, weight;
   Bytes kept = 0, leaves = 0;
@@ -43,13 +43,13 @@ void add_up(StackCost& cost) {
   }
 }
 
-const StackCost& StackCosts::of(const StackKey& key) {
+const ModelCost& ModelCostCache::of(const ModelCostKey& key) {
   {
     const std::lock_guard lock(mutex_);
     const auto it = known_.find(key);
     if (it != known_.end()) return it->second;
   }
-  StackCost cost = stack_cost(base_, profile_, key);
+  ModelCost cost = stack_cost(base_, profile_, key);
   const std::lock_guard lock(mutex_);
   return known_.try_emplace(key, std::move(cost)).first->second;
 }

@@ -70,6 +70,21 @@ inline SmallSpace small_space(std::uint64_t seed, const std::string& more = "") 
   return s;
 }
 
+// The same with images that an encoder reads.
+inline SmallSpace seeing_space(std::uint64_t seed) {
+  SmallSpace s = small_space(seed);
+  const auto replace = [&](std::string_view word, const std::string& by) {
+    s.text.replace(s.text.find(word), word.size(), by);
+  };
+  replace("name: small,", fmt::format("name: small, vision: {{layers: {}, hidden: {}, heads: 16, feed_forward: 4096}},",
+                                      seed % 3 + 1, seed % 2 == 0 ? 512 : 2048));
+  const std::size_t at = s.text.find("sequence: ") + 10, end = s.text.find('\n', at);
+  s.text.replace(
+      at, end - at,
+      fmt::format("{{length: {}, images: {{count: {}, patches: 1024}}}}", s.text.substr(at, end - at), seed % 2 + 1));
+  return s;
+}
+
 // A small model on eight GPUs with contexts, experts and offload open, every one of them in many strategies.
 inline SmallSpace wide_space(std::uint64_t seed) {
   Draw random{seed};

@@ -122,14 +122,14 @@ class PlanDetails : public DetailSource {
     if (span.matched > span.entered) {
       const TaskId last = last_to_enter(plan, step_->prediction.trace, plan.tasks[t].match);
       d.emplace_back("waited", fmt::format("{} for {}: {}", picosecond_text(span.matched - span.entered),
-                                           plan.classes[plan.slot_of(last)].name, place_of(plan, last)));
+                                           plan.classes[plan.slot_of(last)].name, describe_task(plan, last)));
     }
     d.emplace_back("ended", picosecond_text(span.ended));
     if (span.cause == kNone) {
       d.emplace_back("began when", "its host had launched it");
     } else {
       d.emplace_back("began when", fmt::format("{} had ended: {}", plan.classes[plan.slot_of(span.cause)].name,
-                                               place_of(plan, span.cause)));
+                                               describe_task(plan, span.cause)));
     }
   }
 

@@ -68,7 +68,7 @@ class ChromeReader {
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
   // for each thread, the events whose ends are not read yet
   std::unordered_map<std::uint64_t, std::vector<Open>> open_;
-  std::unordered_map<std::uint64_t, Flow> flows_;  // for each id of an arrow, its start
+  std::unordered_map<std::uint64_t, Flow> flows_;  // for each arrow's id, the thread and time at which it starts
   // For each thread, whether place_rank() has read the thread's group of ranks.
   std::vector<bool> placed_;
   std::uint64_t last_thread_key_ = 0;

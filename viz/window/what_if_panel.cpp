@@ -62,7 +62,7 @@ void Scatter::show_points(const std::vector<Tried>* points) {
 
 QRectF Scatter::plot() const { return {kLeft, 10.0, width() - kLeft - 10.0, height() - 56.0}; }
 
-QPointF Scatter::place_of(const Tried& t) const {
+QPointF Scatter::screen_point(const Tried& t) const {
   const QRectF r = plot();
   const double x = t.step_s / most(*points_, step_of), y = static_cast<double>(t.memory) / most(*points_, memory_value);
   return {r.left() + x * r.width(), r.bottom() - y * r.height()};
@@ -72,7 +72,7 @@ int Scatter::nearest(const QPoint& at) const {
   int best = -1;
   double distance = kNear;
   for (std::size_t i = 0; points_ != nullptr && i < points_->size(); ++i) {
-    const QPointF d = place_of((*points_)[i]) - at;
+    const QPointF d = screen_point((*points_)[i]) - at;
     if (!(*points_)[i].error.empty() || std::hypot(d.x(), d.y()) > distance) continue;
     distance = std::hypot(d.x(), d.y());
     best = static_cast<int>(i);
@@ -107,7 +107,7 @@ void Scatter::paintEvent(QPaintEvent*) {
     const double radius = 3 + 5 * std::sqrt(t.gpu_hours / hours);
     painter.setPen(QPen(t.fits ? colour_of(Kind::forward) : colours::kLimit, 1.5));
     painter.setBrush(t.fits ? QBrush(colour_of(Kind::backward)) : QBrush(Qt::NoBrush));
-    painter.drawEllipse(place_of(t), radius, radius);
+    painter.drawEllipse(screen_point(t), radius, radius);
   }
 }
 

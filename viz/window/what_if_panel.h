@@ -36,7 +36,7 @@ class Scatter : public QWidget {
  private:
   QRectF plot() const;
   void paint_axes(QPainter& painter) const;
-  QPointF place_of(const Tried& t) const;
+  QPointF screen_point(const Tried& t) const;
   const std::vector<Tried>* points_ = nullptr;
 };
 

@@ -138,7 +138,7 @@ TEST(ContextAttention, TransfersRunUnderAttention) {
     if (!std::holds_alternative<FlashAttention>(op.work) || op.phase != Phase::forward) continue;
     for (const TaskId d : plan.dependencies_of(t)) {
       const bool newest = d == last_transfer && std::get<FlashAttention>(op.work).hops < 3;
-      EXPECT_FALSE(newest) << place_of(plan, t);
+      EXPECT_FALSE(newest) << describe_task(plan, t);
       waits += plan.op_of(d).lane == LaneKind::context ? 1 : 0;
     }
   }

@@ -66,6 +66,25 @@ TEST(VisionBlocks, StandBeforeTheEmbeddingOfTheFirstStage) {
   for (const Frame& f : plan.frames) EXPECT_FALSE(f.slot == 1 && plan.blocks[f.block].role == v);
 }
 
+// A tied output reads the embedding's table, which is not the first weight of its chunk: the patches are.
+TEST(VisionBlocks, StandBeforeATableThatTheOutputShares) {
+  for (const char* sharding : {"none", "zero1", "zero3", "fsdp"}) {
+    const Spec spec =
+        test::seeing(fmt::format("sharding: {}, data: 2, global_batch: 2", sharding), "tied_embeddings: true");
+    const Plan plan = make_plan(spec);
+    EXPECT_EQ(weights_of_all(plan), all_parameters(spec)) << sharding;
+    const Frame *table = nullptr, *output = nullptr;
+    for (const Frame& f : plan.frames) {
+      if (plan.blocks[f.block].role == BlockRole::embedding) table = &f;
+      if (plan.blocks[f.block].role == BlockRole::output) output = &f;
+    }
+    ASSERT_TRUE(table != nullptr && output != nullptr);
+    EXPECT_GT(table->base, 0) << sharding;
+    EXPECT_EQ(output->base, table->base) << sharding;
+    EXPECT_EQ(output->unit, table->unit) << sharding;
+  }
+}
+
 Bytes copied_images(const Plan& plan, const std::string& name) {
   Bytes elements = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) {

@@ -29,7 +29,7 @@ TEST(StageReplicas, CountTheRanksOfAPipeline) {
   const Spec spec = read("pipeline: 2, stage_replicas: [3, 1], schedule: dapple, micro_batch: 3, global_batch: 12");
   EXPECT_EQ(spec.strategy.data, 1);
   EXPECT_EQ(spec.strategy.places(), 4);
-  EXPECT_EQ(spec.strategy.place_of(1), 3);
+  EXPECT_EQ(spec.strategy.first_position(1), 3);
   EXPECT_EQ(spec.strategy.micro_batches(), 4);
   EXPECT_EQ(read("pipeline: 2, stage_replicas: [1, 1], micro_batch: 1, global_batch: 8").strategy.data, 2);
 }

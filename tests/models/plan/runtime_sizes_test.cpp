@@ -54,7 +54,7 @@ TEST(RuntimeSizes, PlannedOnesChangeNothing) {
     ASSERT_TRUE(has_runtime_sizes(plan));
     ASSERT_EQ(same.task_count(), plan.task_count());
     for (TaskId t = 0; t < plan.task_count(); ++t) {
-      EXPECT_EQ(work_of(same, t), work_of(plan, t)) << place_of(plan, t);
+      EXPECT_EQ(work_of(same, t), work_of(plan, t)) << describe_task(plan, t);
       EXPECT_EQ(same.op_of(t).work.index(), plan.op_of(t).work.index());
     }
     for (std::size_t f = 0; f < plan.frames.size(); ++f) {
@@ -73,12 +73,12 @@ TEST(RuntimeSizes, AllWorkAndBuffersFollowThem) {
     int sized = 0;
     for (TaskId t = 0; t < plan.task_count(); ++t) {
       if (plan.op_of(t).runtime_size < 0) {
-        EXPECT_EQ(work_of(twice, t), work_of(plan, t)) << place_of(plan, t);
+        EXPECT_EQ(work_of(twice, t), work_of(plan, t)) << describe_task(plan, t);
         continue;
       }
       ++sized;
-      EXPECT_GT(work_of(twice, t), 1.3 * work_of(plan, t)) << place_of(plan, t);
-      EXPECT_LE(work_of(twice, t), 2 * work_of(plan, t)) << place_of(plan, t);
+      EXPECT_GT(work_of(twice, t), 1.3 * work_of(plan, t)) << describe_task(plan, t);
+      EXPECT_LE(work_of(twice, t), 2 * work_of(plan, t)) << describe_task(plan, t);
     }
     EXPECT_GT(sized, 0);
     for (std::size_t f = 0; f < plan.frames.size(); ++f) {
@@ -107,11 +107,11 @@ TEST(RuntimeSizes, EveryFrameHasItsOwn) {
     const bool first = f.layer == 0 && f.micro_batch == 0;
     const double before = work_of(plan, t), now = work_of(uneven, t);
     if (const auto* product = std::get_if<GroupedGemm>(&uneven.op_of(t).work)) {
-      EXPECT_EQ(product->rows, !first ? all : f.slot == 0 ? 0 : 2 * all) << place_of(plan, t);
+      EXPECT_EQ(product->rows, !first ? all : f.slot == 0 ? 0 : 2 * all) << describe_task(plan, t);
       none += product->rows == 0 ? 1 : 0;
     }
     if (!moves(plan.op_of(t))) continue;
-    EXPECT_EQ(now, first ? 2 * before : before) << place_of(plan, t);
+    EXPECT_EQ(now, first ? 2 * before : before) << describe_task(plan, t);
     most += now > before ? 1 : 0;
   }
   EXPECT_EQ(none, 6);      // two products, each with two gradients

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "sim/predict/predict.h"
-#include "sim/search/played.h"
+#include "sim/search/schedule_bound.h"
 #include "sim/search/search.h"
 #include "tests/sim/small_space.h"
 
@@ -29,7 +29,7 @@ void compare(std::uint64_t seed, const SmallSpace& small, const std::vector<Logg
   const Space space = space_of(small);
   Profile profile = profile_for(space.base(), "");
   profile.nccl = logged;
-  StackCosts costs(space.base(), profile);
+  ModelCostCache costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
   const std::vector<Point> points = points_of(space);
   Draw random{seed + 1000};
@@ -47,7 +47,7 @@ void compare(std::uint64_t seed, const SmallSpace& small, const std::vector<Logg
     ASSERT_TRUE(is_possible(layout_costs, point.cell)) << space.text_of(point) << small.text;
     const CellBounds parts = cell_bounds(layout_costs, point.cell);
     const Bound cell = bound_of(parts), whole = bound_of(layout_costs, parts, point.features),
-                played = played_bound(layout_costs, parts, point.features);
+                played = schedule_bound(layout_costs, parts, point.features);
     const Picoseconds group = group_bound(layout_costs, point.cell);
     const std::string what = fmt::format("seed {} {}\n{}", seed, space.text_of(point), small.text);
     EXPECT_LE(layout, step) << what;
@@ -75,6 +75,12 @@ TEST(SearchBounds, AreBelowWhatIsSimulated) {
   EXPECT_LT(counts.refused, counts.compared / 4);
 }
 
+TEST(SearchBounds, AreBelowWithImages) {
+  Comparison counts;
+  for (std::uint64_t seed = 1; seed <= 15; ++seed) compare(seed, test::seeing_space(seed), {}, counts);
+  EXPECT_GT(counts.compared, 150U);
+}
+
 // Few micro-batches, and stages of one chunk or of many: a micro-batch comes sooner to the first of many. Ends that
 // weigh as much as several layers make the cuts unlike.
 TEST(SearchBounds, AreBelowWhateverTheNumberOfChunks) {
@@ -91,7 +97,7 @@ TEST(SearchBounds, AreBelowWhateverTheNumberOfChunks) {
           8};
       const Space space = space_of(small);
       const Profile profile = profile_for(space.base(), "");
-      StackCosts costs(space.base(), profile);
+      ModelCostCache costs(space.base(), profile);
       BoundCache cache(space, profile, costs);
       const std::vector<Point> points = points_of(space);
       std::int64_t most = 0;
@@ -129,7 +135,7 @@ TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const Space space = space_of(seed % 2 == 0 ? small_space(seed) : test::split_space(seed));
     const Profile profile = profile_for(space.base(), "");
-    StackCosts costs(space.base(), profile);
+    ModelCostCache costs(space.base(), profile);
     BoundCache cache(space, profile, costs);
     for (const RankLayout& layout : space.layouts()) {
       LayoutCosts layout_costs(cache, layout);

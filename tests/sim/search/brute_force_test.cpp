@@ -136,6 +136,21 @@ TEST(Search, FindsWhatTryingAllFinds) {
 }
 
 // Wider spaces: with contexts, experts and offload open.
+TEST(Search, FindsWhatTryingAllFindsWithImages) {
+  const std::size_t count = spaces_to_try(6);
+  std::size_t spaces = 0;
+  for (std::uint64_t seed = 1; seed < 10 * count && spaces < count; ++seed) {
+    const SmallSpace small = test::seeing_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty() || points.size() > 120) continue;
+    for (const Point& point : points) EXPECT_EQ(point.layout.context, 1);
+    expect_the_best(small, space, points, {spaces});
+    ++spaces;
+  }
+  EXPECT_EQ(spaces, count);
+}
+
 TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
   const std::size_t count = spaces_to_try(10);
   std::size_t spaces = 0, context = 0, experts = 0, offload = 0;
@@ -278,7 +293,7 @@ TEST(Search, FindsWhatTryingAllFindsWhereFeaturesTakeTheLastRoom) {
   const Space space = space_of(small);
   const std::vector<Point> points = points_of(space);
   const Profile profile = profile_for(space.base(), "");
-  StackCosts costs(space.base(), profile);
+  ModelCostCache costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
   const Point& point = points.front();
   ASSERT_FALSE(is_away(point.cell));

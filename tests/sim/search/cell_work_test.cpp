@@ -33,7 +33,7 @@ struct WholeWork {
 TEST(SearchCellWork, StagesAddUpToTheModel) {
   const Space space = stages_only();
   const Profile profile = profile_for(space.base(), "");
-  StackCosts stacks(space.base(), profile);
+  ModelCostCache stacks(space.base(), profile);
   BoundCache cache(space, profile, stacks);
   std::vector<WholeWork> all;
   for (const RankLayout& layout : space.layouts()) {

@@ -14,7 +14,7 @@ void for_each_cell(const F& f) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     const Space space = space_of(small_space(seed));
     const Profile profile = profile_for(space.base(), "");
-    StackCosts stacks(space.base(), profile);
+    ModelCostCache stacks(space.base(), profile);
     BoundCache cache(space, profile, stacks);
     for (const RankLayout& layout : space.layouts()) {
       LayoutCosts costs(cache, layout);

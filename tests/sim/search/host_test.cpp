@@ -18,7 +18,7 @@ TEST(SearchHost, BoundsAreBelowWithOffload) {
     const test::SmallSpace small = test::offload_space(seed);
     const Space space = test::space_of(small);
     const Profile profile = profile_for(space.base(), "");
-    StackCosts costs(space.base(), profile);
+    ModelCostCache costs(space.base(), profile);
     BoundCache cache(space, profile, costs);
     const std::vector<Point> points = test::points_of(space);
     test::Draw random{seed + 1000};

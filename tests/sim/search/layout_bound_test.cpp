@@ -11,7 +11,7 @@ namespace {
 void expect_rough_ones_below(const std::string& spec, std::size_t least) {
   const Space space(parse_open_spec(spec, "t.yaml"), 32);
   const Profile profile = profile_for(space.base(), "");
-  StackCosts costs(space.base(), profile);
+  ModelCostCache costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
   std::size_t compared = 0;
   for (const RankLayout& layout : space.layouts()) {

@@ -38,7 +38,7 @@ struct Looked {
 
   Space space;
   Profile profile;
-  StackCosts costs;
+  ModelCostCache costs;
   std::vector<RankLayout> layouts;
   SearchOptions options;
   std::vector<std::unique_ptr<BoundCache>> caches;

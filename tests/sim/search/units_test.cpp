@@ -18,7 +18,7 @@ std::size_t compare_with_steps(const std::string& keys, double least) {
       parse_open_spec("model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 512}\n" + keys, "t.yaml"),
       4096);
   const Profile profile = profile_for(space.base(), "");
-  StackCosts costs(space.base(), profile);
+  ModelCostCache costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
   std::size_t compared = 0;
   for (const RankLayout& layout : space.layouts()) {

@@ -8,7 +8,7 @@ namespace orrery {
 // take.
 
 // The lower bound of one strategy, found by timing the passes of its schedule in order.
-Bound played_bound(LayoutCosts& costs, const CellBounds& cell, const Features& features);
+Bound schedule_bound(LayoutCosts& costs, const CellBounds& cell, const Features& features);
 
 // Strategies that differ only in the layers that are recomputed (SearchFamily) have the same forward, event by event,
 // until the first stage s begins a backward, at a time t. Once one such strategy has been simulated, t is known, and

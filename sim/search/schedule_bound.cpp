@@ -1,4 +1,4 @@
-#include "sim/search/played.h"
+#include "sim/search/schedule_bound.h"
 
 #include <algorithm>
 
@@ -84,7 +84,7 @@ WorkLeft work_left(const CellWork& work, const KnownOrder& order, std::int64_t p
 
 }  // namespace
 
-Bound played_bound(LayoutCosts& costs, const CellBounds& cell, const Features& f) {
+Bound schedule_bound(LayoutCosts& costs, const CellBounds& cell, const Features& f) {
   const CellWork& work = cell.work;
   const PointTime point = point_time(costs, work, cell.time, f);
   Bound bound = bound_of(costs, cell, point);

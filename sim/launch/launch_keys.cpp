@@ -1,4 +1,4 @@
-#include "sim/launch/settle.h"
+#include "sim/launch/launch_keys.h"
 
 #include <algorithm>
 
@@ -345,7 +345,7 @@ void unsettle_recompute(SpecValues& v, const Add& add) {
 
 }  // namespace
 
-void settle(SpecValues& values, bool shapes, Remarks& remarks) {
+void resolve_launch_keys(SpecValues& values, bool shapes, Remarks& remarks) {
   settle_model(values, remarks);
   settle_shapes(values, shapes);
   settle_experts(values, shapes, remarks);
@@ -358,7 +358,7 @@ void settle(SpecValues& values, bool shapes, Remarks& remarks) {
   settle_batch(values, remarks);
 }
 
-void unsettle(SpecValues& v, const Framework& framework) {
+void add_launch_keys(SpecValues& v, const Framework& framework) {
   const std::vector<OptionRow> rows = framework.rows();
   const auto asks = [&](std::string_view key) {
     return std::ranges::any_of(rows, [&](const OptionRow& r) { return r.key == key && !r.older; });

@@ -13,9 +13,9 @@ namespace orrery {
 // launch.* keys: nodes times GPUs of a node, accumulated micro-batches, layers of a virtual stage, shards and replicas,
 // recomputed modules, named models. Contradictions and unusable values are added to remarks. shapes: whether an MLP
 // width that the file leaves out follows Megatron-LM's rule (feed_forward is four times hidden).
-void settle(SpecValues& values, bool shapes, std::vector<std::string>& remarks);
+void resolve_launch_keys(SpecValues& values, bool shapes, std::vector<std::string>& remarks);
 
-// The reverse of settle(): adds those launch.* keys that occur in the framework's tables of options.
-void unsettle(SpecValues& values, const Framework& framework);
+// The reverse of resolve_launch_keys(): adds those launch.* keys that occur in the framework's tables of options.
+void add_launch_keys(SpecValues& values, const Framework& framework);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-#include "sim/launch/settle.h"
+#include "sim/launch/launch_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -15,13 +15,13 @@ SpecValues values(const Given& given) {
 SpecValues settled(const Given& given, bool shapes = false) {
   SpecValues v = values(given);
   std::vector<std::string> remarks;
-  settle(v, shapes, remarks);
+  resolve_launch_keys(v, shapes, remarks);
   return v;
 }
 std::string remarks_of(const Given& given) {
   SpecValues v = values(given);
   std::vector<std::string> remarks;
-  settle(v, false, remarks);
+  resolve_launch_keys(v, false, remarks);
   std::string out;
   for (const std::string& r : remarks) out += r + "\n";
   return out;
@@ -100,7 +100,7 @@ TEST(Settle, NoLaunchKeysAreLeft) {
     SpecValues v;
     v.set(row.key, "3", Said::stated, "x:1");
     std::vector<std::string> remarks;
-    settle(v, true, remarks);
+    resolve_launch_keys(v, true, remarks);
     EXPECT_EQ(v.find(row.key), nullptr) << row.key;
   }
 }
@@ -111,8 +111,8 @@ TEST(Settle, HugeNumbersDoNotOverflow) {
     SpecValues v;
     for (const OptionRow& row : f->rows()) v.set(row.key, huge, Said::stated, "x:1");
     std::vector<std::string> remarks;
-    settle(v, true, remarks);
-    unsettle(v, *f);
+    resolve_launch_keys(v, true, remarks);
+    add_launch_keys(v, *f);
   }
 }
 

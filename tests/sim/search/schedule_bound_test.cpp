@@ -1,4 +1,4 @@
-#include "sim/search/played.h"
+#include "sim/search/schedule_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ constexpr std::string_view kLadders =
 int expect_shared_forwards(const std::string& text) {
   const Space space(parse_open_spec(text, "t.yaml"), 16);
   const Profile profile = profile_for(space.base(), "");
-  StackCosts costs(space.base(), profile);
+  ModelCostCache costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
   std::map<std::tuple<std::int64_t, std::string_view, std::int64_t, Sharding, bool>, ForwardPart> first;
   int shared = 0;
@@ -77,7 +77,7 @@ TEST(SearchPlayed, TheForwardOfOneBoundsWhatLiesElsewhere) {
   text.replace(text.find("search: {"), std::string::npos, open);
   const Space space(parse_open_spec(text, "t.yaml"), 16);
   const Profile profile = profile_for(space.base(), "");
-  StackCosts costs(space.base(), profile);
+  ModelCostCache costs(space.base(), profile);
   BoundCache cache(space, profile, costs);
   std::map<std::tuple<std::int64_t, Sharding, bool>, ForwardPart> stays;
   int compared = 0;
