@@ -19,6 +19,7 @@ constexpr SpecKey kClusterKeys[] = {
     {"oversubscription", "larger jobs share the network's upper links", "{above_gpus: 3072, ratio: 7}"},
     {"host", "memory of a node's host", "{dram_GiB: 2048, dram_GBps: 400}"},
     {"nvme", "disks of a node", "{TB: 30, read_GBps: 25, write_GBps: 20}"},
+    {"storage", "storage that all nodes share", "{TB: 1000, read_GBps: 400, write_GBps: 200}"},
     {"pcie", "GPUs and their PCIe switches", "{gpus_per_switch: 2}"},
     {"power_kW", "power of a node", "10.2"},
     {"stragglers", "ranks whose compute is slow, by name or by share", "[{rank: 5, slowdown: 1.2}]",
@@ -80,10 +81,8 @@ void read_host(const SpecSection& cluster, Cluster& c, std::string_view from) {
   c.host = host;
 }
 
-void read_store(const SpecSection& cluster, Cluster& c, MemoryTier tier, std::string_view from) {
-  const std::string_view name = row_of(tier).name;
+void read_store(const SpecSection& cluster, std::string_view name, std::optional<Store>& store, std::string_view from) {
   const SpecNode* node = cluster.find(name);
-  std::optional<Store>& store = c.stores[index_of(tier)];
   if (node == nullptr && !store) return;
   if (!store) store.emplace();
   const SpecSection section(cluster.reader(), node, fmt::format("cluster.{}", name), kStoreKeys);
@@ -178,8 +177,9 @@ Cluster read_cluster(SpecReader& reader, const SpecNode* node) {
   section.take("power_kW", c.power_kW, from);
   read_wiring(section, c, from);
   for (const MemoryTier tier : kTiersBeyond) {
-    if (behind_host(tier)) read_store(section, c, tier, from);
+    if (behind_host(tier)) read_store(section, row_of(tier).name, c.stores[index_of(tier)], from);
   }
+  read_store(section, "storage", c.storage, from);
   read_troubles(section, c);
   return c;
 }

@@ -295,6 +295,7 @@ inline constexpr Pair kPairs[] = {
     {&kNf4, kAlone, "no ranks execute them", "choose weights: precision", Limit::ranks},
     {&kNarrowed, kAlone, "no ranks execute it", kOut, Limit::ranks},
     {&kFrozenWeights, kAlone, "GPU ranks do not execute them", kOut, Limit::gpu_ranks},
+    {&kCheckpoints, kAlone, "no ranks write them", kOut, Limit::ranks},
     {&kGenerates, kAlone, "no ranks execute it yet", "choose workload: train", Limit::ranks},
     {&kDocuments, kAlone, "GPU ranks do not execute them", kOut, Limit::gpu_ranks},
     {&kLion, kAlone, "GPU ranks do not execute it", "choose adamw", Limit::gpu_ranks},

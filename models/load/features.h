@@ -297,13 +297,14 @@ inline constexpr Feature kLion = {"strategy.optimizer", "lion",
                                   [](S s) { return s.strategy.optimizer.kind == OptimizerKind::lion; }};
 inline constexpr Feature kEightBit = {"strategy.precision", "eight-bit products",
                                       [](S s) { return is_eight_bit(s.strategy.precision); }};
+inline constexpr Feature kCheckpoints = {"strategy.checkpoint", "checkpoint",
+                                         [](S s) { return s.strategy.checkpoint.has_value(); }};
 inline constexpr Feature kHalf = {"strategy.precision", "fp16",
                                   [](S s) { return s.strategy.precision == Precision::fp16; }};
-inline constexpr Feature kUnexecuted = {
-    "strategy.precision", "a precision other than fp32, bf16 and fp16", [](S s) {
-      const Precision p = s.strategy.precision;
-      return p != Precision::fp32 && p != Precision::bf16 && p != Precision::fp16;
-    }};
+inline constexpr Feature kUnexecuted = {"strategy.precision", "a precision other than fp32, bf16 and fp16", [](S s) {
+                                          const Precision p = s.strategy.precision;
+                                          return p != Precision::fp32 && p != Precision::bf16 && p != Precision::fp16;
+                                        }};
 inline constexpr Feature kOtherGradients = {
     "strategy.gradient_precision", "16-bit gradients of another format than the precision", [](S s) {
       const Precision g = s.strategy.gradient_precision, p = s.strategy.precision;

@@ -136,6 +136,7 @@ void plan_replicas(const SpecSection& section, Spec& spec);
 void read_optimizer(const SpecSection& strategy, Optimizer& o);
 void read_units(const SpecSection& strategy, const Spec& spec, Strategy& s);
 void read_frozen(const SpecSection& model, Model& m);
+void read_checkpoint(const SpecSection& strategy, Strategy& s);  // strategy.checkpoint
 // Reads the section `sequence`: a length, or a length and the documents that samples are packed from.
 void read_sequence(SpecReader& reader, const SpecNode* node, Spec& spec);
 // These functions read model.vision and sequence.images. settle_images() removes the model's vision encoder, and adds a
@@ -180,6 +181,7 @@ Broken unit_rules(const Spec& spec);        // checks the rules of strategy.unit
 Broken frozen_rules(const Spec& spec);      // checks the rules of frozen weights (frozen.cpp)
 Broken document_rules(const Spec& spec);    // checks the rules of packed samples (documents.cpp)
 Broken image_rules(const Spec& spec);       // checks the rules of images and their encoder (vision.cpp)
+Broken checkpoint_rules(const Spec& spec);  // checks the rules of strategy.checkpoint (checkpoint.cpp)
 Broken generation_rules(const Spec& spec);  // checks the rules of text generation (generation.cpp)
 Broken rank_order_rules(const Spec& spec);  // checks the rules of strategy.rank_order
 

@@ -74,6 +74,7 @@ constexpr SpecKey kStrategyKeys[] = {
     {"attention", "kernel of attention", "unfused", "flash | unfused"},
     {"overlap", "communication that runs under compute", "{tensor: true}"},
     {"offload", "states and activations that lie on the host or on disks", "{optimizer: cpu}"},
+    {"checkpoint", "weights and optimizer states written for a restart", "{every: 500, to: storage}"},
 };
 constexpr std::string_view kTensorKinds[] = {"1d", "2d", "2.5d", "3d"};
 constexpr SpecKey kScheduleKeys[] = {
@@ -258,6 +259,7 @@ void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   section.take("prefetch_units", s.prefetch_units);
   section.take("units_in_flight", s.units_in_flight);
   read_units(section, spec, s);
+  read_checkpoint(section, s);
 }
 
 Precision gradient_habit(const Software& software, Precision p) {

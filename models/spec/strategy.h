@@ -129,6 +129,15 @@ struct ParameterServer {
   std::int64_t snapshot_every = 0;  // number of steps between snapshots; 0 = never
 };
 
+// Checkpoints of weights and optimizer states, from which a run goes on after a failure.
+struct Checkpoint {
+  std::int64_t every = 0;   // number of steps between checkpoints
+  bool to_storage = false;  // whether they go to the storage that all nodes share, else to the disks of each node
+  // whether training goes on once all states are copied to the hosts, which write them beside it; else it waits for the
+  // writing
+  bool asynchronous = true;
+};
+
 // A bucket size in MiB that no model's gradients exceed: all gradients are reduced together.
 inline constexpr double kOneBucket_MiB = 1e9;
 
@@ -195,6 +204,7 @@ struct Strategy {
   Attention attention = Attention::flash;
   Overlap overlap;
   Offload offload;
+  std::optional<Checkpoint> checkpoint;
 
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }

@@ -1,5 +1,7 @@
 #include "sim/advice/run_cost.h"
 
+#include "sim/report/checkpoint.h"
+
 namespace orrery {
 namespace {
 
@@ -25,6 +27,11 @@ RunCost run_cost(const Spec& spec, double tokens, double tokens_per_s, Seconds s
   const std::int64_t nodes = ceil_div(spec.gpus, c.gpus_per_node);
   const Price* price = prices.find(c.gpu.id);
   RunCost cost{.failures = failure_plan(c, nodes, checkpoint_bytes(spec), step)};
+  if (spec.strategy.checkpoint) {
+    const auto bytes = static_cast<Bytes>(checkpoint_bytes(spec));
+    cost.failures.checkpoint = checkpoint_cost(spec, bytes, bytes / spec.gpus, step).stall;
+    cost.failures.interval = static_cast<double>(spec.strategy.checkpoint->every) * step;
+  }
   cost.goodput = goodput(cost.failures);
   cost.purchase_usd = purchase_usd(spec, prices);
   const double an_hour = price != nullptr ? price->cloud.value_or(0) * static_cast<double>(spec.gpus) : 0;

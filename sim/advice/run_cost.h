@@ -4,7 +4,7 @@
 
 #include "models/spec/spec.h"
 #include "sim/advice/prices.h"
-#include "sim/explain/goodput.h"
+#include "sim/report/goodput.h"
 
 namespace orrery {
 

@@ -327,10 +327,20 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   return r;
 }
 
+static void add_checkpoint(Report& r, const Spec& spec, const Plan& plan) {
+  r.checkpoint = checkpoint_cost(spec, plan, r.step_time_s);
+  const Bytes has = spec.cluster.host ? spec.cluster.host->dram_bytes : 0;
+  if (has > 0 && r.checkpoint->host_bytes > has)
+    r.remarks.push_back(fmt::format("checkpoint: the copy of a node needs {:.4g} GiB of its host's {:.4g} GiB",
+                                    static_cast<double>(r.checkpoint->host_bytes) / (1 << 30),
+                                    static_cast<double>(has) / (1 << 30)));
+}
+
 Report make_report(const Spec& spec, const Plan& plan, const Costs& costs, const Trace& trace, const Profile& profile) {
   Report r = make_report(spec, plan, trace, costs.notes, replayed_memory(spec, plan, costs, trace, profile));
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
+  if (spec.strategy.checkpoint) add_checkpoint(r, spec, plan);
   const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();
   const Picoseconds more = before - period_of(plan, trace).length();
   if (plan.steps > 1 && more != 0)

@@ -13,6 +13,7 @@
 #include "models/trace/trace.h"
 #include "sim/cost/costs.h"
 #include "sim/memory/replay.h"
+#include "sim/report/checkpoint.h"
 
 namespace orrery {
 
@@ -111,8 +112,9 @@ struct Report {
     std::int64_t ranks_simulated = 0, ranks = 0;
     double wall_s = 0;
   } simulation;
-  std::vector<double> losses;        // loss of each step of an executed run, mean over the batch
-  std::vector<std::string> remarks;  // remarks on replaced inputs of the spec (remarks.h)
+  std::optional<CheckpointCost> checkpoint;  // set if the strategy writes checkpoints
+  std::vector<double> losses;                // loss of each step of an executed run, mean over the batch
+  std::vector<std::string> remarks;          // remarks on replaced inputs of the spec (remarks.h)
 
   // A text on what limits the step: the largest parts of its time, "compute 61 %, exposed tensor 21 %, bubble 9 %".
   std::string limit;

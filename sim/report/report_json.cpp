@@ -100,6 +100,11 @@ std::string to_json(const Report& r) {
                {"remarks", r.remarks},
                {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
                {"simulation", simulation_json(r)}};
+  if (r.checkpoint)
+    root["checkpoint"] = {{"bytes", r.checkpoint->bytes},           {"node_bytes", r.checkpoint->of_node},
+                          {"copies_s", r.checkpoint->copies},       {"writing_s", r.checkpoint->writing},
+                          {"stall_s", r.checkpoint->stall},         {"host_bytes", r.checkpoint->host_bytes},
+                          {"step_share", r.checkpoint->step_share}, {"run_share", r.checkpoint->run_share}};
   if (r.roll_back_s > 0) root["roll_back_s"] = r.roll_back_s;
   if (!r.weights.empty()) root["weights"] = weights_json(r.weights);
   if (!r.losses.empty()) root["losses"] = r.losses;

@@ -273,6 +273,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   if (!report.weights.empty()) text += weights_table(report, style) + '\n';
   if (!report.losses.empty()) text += loss_text(report) + '\n';
   text += roll_back_text(report);
+  if (report.checkpoint) text += checkpoint_text(spec, *report.checkpoint, kIndent);
   for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
   return text + fmt::format("{}limited by {}\n", kIndent, report.limit);
 }

@@ -202,6 +202,7 @@ const std::vector<Values>& ways_of(const Feature& f) {
       {&kClip, {{{"strategy.clip", "1"}}}},
       {&kEightBit, {{{"strategy.precision", "fp8"}}}},
       {&kHalf, {{{"strategy.precision", "fp16"}}}},
+      {&kCheckpoints, {{{"strategy.checkpoint", "{every: 100}"}, {"cluster.nvme", "{write_GBps: 10}"}}}},
       {&kUnexecuted, {{{"strategy.precision", "fp8"}}}},
       {&kOtherGradients, {{{"strategy.gradient_precision", "fp16"}}}},
       {&kNarrowStates, {{{"strategy.optimizer.moments", "bf16"}}}},

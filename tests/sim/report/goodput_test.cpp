@@ -1,4 +1,4 @@
-#include "sim/explain/goodput.h"
+#include "sim/report/goodput.h"
 #include "models/load/load_spec.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,10 @@
-#include "sim/explain/goodput.h"
+#include "sim/report/goodput.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "models/spec/vision.h"
+#include "sim/report/checkpoint.h"
 
 namespace orrery {
 
@@ -37,12 +38,8 @@ FailurePlan failure_plan(const Cluster& cluster, std::int64_t nodes, double chec
 }
 
 double checkpoint_bytes(const Spec& spec) {
-  const Optimizer& o = spec.strategy.optimizer;
-  const Bytes width = storage_bytes(spec.strategy.precision);
-  const Bytes master = width < o.master_bytes ? o.master_bytes : 0;
-  const Bytes moments = o.moments() * o.moment_bytes;
   return static_cast<double>(parameter_count(spec.model, spec.sequence) + vision_parameter_count(spec.model)) *
-         static_cast<double>(width + master + moments);
+         static_cast<double>(checkpoint_width(spec));
 }
 
 }  // namespace orrery
