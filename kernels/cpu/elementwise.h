@@ -5,8 +5,7 @@
 
 namespace orrery::kernels {
 
-// Sums, copies and conversions of flat arrays. `Stored` types are float, Bf16 and Fp16; arithmetic is in
-// float.
+// Sums, copies and conversions of flat arrays. `Stored` types are float, Bf16 and Fp16; arithmetic is in float.
 
 // Computes y = a + b; y may be a or b.
 void add(std::int64_t n, const float* a, const float* b, float* y);

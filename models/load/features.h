@@ -306,7 +306,7 @@ inline constexpr Feature kUnexecuted = {"strategy.precision", "a precision other
                                           return p != Precision::fp32 && p != Precision::bf16 && p != Precision::fp16;
                                         }};
 inline constexpr Feature kOtherGradients = {
-    "strategy.gradient_precision", "16-bit gradients of another format than the precision", [](S s) {
+    "strategy.gradient_precision", "gradients of a format other than fp32 and the precision", [](S s) {
       const Precision g = s.strategy.gradient_precision, p = s.strategy.precision;
       return g != Precision::fp32 && g != p && !(g == Precision::bf16 && p == Precision::fp32);
     }};

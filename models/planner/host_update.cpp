@@ -56,7 +56,10 @@ std::vector<TaskId> HostUpdate::clip(std::vector<TaskId> after) {
     const std::vector<TaskId> multiplied = unscale(after);
     after.insert(after.end(), multiplied.begin(), multiplied.end());
   }
-  if (facts_.half && !facts_.delayed()) update_loss_scale(after);
+  if (facts_.half && !facts_.delayed()) {
+    update_loss_scale(after);
+    after.push_back(writer_.last_of(LaneKind::compute));
+  }
   return after;
 }
 

@@ -15,7 +15,7 @@ Outcome export_command(const ExportOptions& options) {
   std::vector<std::string> head = {fmt::format("{} of {}, by orrery export", framework.about, options.spec)};
   std::string log;
   for (const std::string& key : exported.unsaid) {
-    head.push_back(fmt::format("not said: {}: {} has no option for it", key, framework.about));
+    head.push_back(fmt::format("not said: {}: orrery knows no option of {} for it", key, framework.about));
     log += head.back() + "\n";
   }
   const std::string text = launch_text(exported, framework.syntax, head);

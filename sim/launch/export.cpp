@@ -102,11 +102,18 @@ Exported export_options(SpecValues values, const Framework& framework) {
       out.unsaid.push_back(v.key);
   }
   if (!has("model.layers")) return out;  // the model is code that the launch file does not describe
+  // Frameworks without an option for it divide the width by the heads; latent attention has widths of its own.
+  const std::int64_t heads = values.number_or("model.heads", 1);
+  const bool divided = values.number_or("model.head_dim", 0) * heads == values.number_or("model.hidden", 0);
+  if (divided || values.find("model.mla.kv_lora_rank") != nullptr) implied.emplace_back("model.head_dim");
+  const auto names_part = [&](const std::string& part) {
+    return std::ranges::any_of(out.unsaid, [&](const std::string& key) { return key.starts_with(part + "."); });
+  };
   for (const SpecValue& v : values.all) {
     if (v.said != Said::derived || !v.key.starts_with("model.") || has(v.key.c_str())) continue;
     if (std::ranges::find(implied, v.key) != implied.end()) continue;
     const std::string part = unsaid_part(v.key, said);
-    if (std::ranges::find(out.unsaid, part) == out.unsaid.end()) out.unsaid.push_back(part);
+    if (std::ranges::find(out.unsaid, part) == out.unsaid.end() && !names_part(part)) out.unsaid.push_back(part);
   }
   return out;
 }

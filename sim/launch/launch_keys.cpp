@@ -32,7 +32,7 @@ std::string product_text(std::int64_t a, std::int64_t b, std::int64_t c = 1) {
   return fits ? fmt::format("{}", result) : "";
 }
 
-void settle_gpus(SpecValues& v, Remarks& remarks) {
+void resolve_gpus(SpecValues& v, Remarks& remarks) {
   const SpecValue nodes = v.take("launch.nodes"), each = v.take("launch.gpus_per_node");
   const SpecValue cluster = v.take("launch.cluster_gpus");
   v.take("launch.machines");
@@ -44,7 +44,7 @@ void settle_gpus(SpecValues& v, Remarks& remarks) {
       return remarks.push_back(fmt::format("{}: {} is no number of GPUs", each.from, each.value));
     v.fill("gpus", total, Said::derived, fmt::format("{}: {} of each of {} nodes", each.from, gpus, count));
   } else if (!nodes.key.empty() && cluster.key.empty()) {
-    // Keeps the number of nodes, which is useless without the number of GPUs per node, so that settle_batch() reports
+    // Keeps the number of nodes, which is useless without the number of GPUs per node, so that resolve_batch() reports
     // that the latter is missing.
     v.set("launch.nodes", nodes.value, nodes.said, nodes.from);
   }
@@ -55,7 +55,7 @@ void settle_gpus(SpecValues& v, Remarks& remarks) {
         fmt::format("{}: {} GPUs are more than the {} of --on", v.find("gpus")->from, v.text("gpus"), cluster.value));
 }
 
-void settle_shards(SpecValues& v) {
+void resolve_shards(SpecValues& v) {
   const SpecValue replicate = v.take("launch.replicate"), shard = v.take("launch.shard");
   if (shard.key.empty() && replicate.key.empty()) return;
   const SpecValues parts{{replicate, shard}};
@@ -73,7 +73,7 @@ void settle_shards(SpecValues& v) {
 
 // Translates torchtitan's local batch: the sequences of one data-parallel rank in a step, which a pipeline cuts into
 // micro-batches.
-void settle_local_batch(SpecValues& v) {
+void resolve_local_batch(SpecValues& v) {
   const SpecValue local = v.take("launch.local_batch"), micro = v.take("launch.pipeline_micro_batch");
   if (local.key.empty()) return;
   const bool pipelined = v.number_or("strategy.pipeline", 1) > 1;
@@ -88,7 +88,7 @@ void settle_local_batch(SpecValues& v) {
            Said::derived, fmt::format("{} x {} data ranks", local.from, data));
 }
 
-void settle_accumulation(SpecValues& v, Remarks& remarks) {
+void resolve_accumulation(SpecValues& v, Remarks& remarks) {
   const SpecValue steps = v.take("launch.accumulation");
   if (steps.key.empty()) return;
   const std::int64_t n = SpecValues{{steps}}.number_or("launch.accumulation", 0),
@@ -119,7 +119,7 @@ std::int64_t layers_of(const SpecValues& v) {
   return name == nullptr ? v.number_or("model.layers", 0) : find_model(name->value).layers;
 }
 
-void settle_stages(SpecValues& v, Remarks& remarks) {
+void resolve_stages(SpecValues& v, Remarks& remarks) {
   const SpecValue each = v.take("launch.layers_per_virtual_stage");
   const std::int64_t layers = layers_of(v), stage = SpecValues{{each}}.number_or("launch.layers_per_virtual_stage", 0);
   const std::int64_t pipeline = v.number_or("strategy.pipeline", 1);
@@ -139,7 +139,7 @@ constexpr OptionWord kModules[] = {
     {"core_attn", "attention"},    {"layernorm", "norm"}, {"mlp", "mlp"},
     {"moe_act", "moe_activation"}, {"moe", "moe"},        {"mla_up_proj", "mla_up_proj"}};
 
-void settle_recompute(SpecValues& v, Remarks& remarks) {
+void resolve_recompute(SpecValues& v, Remarks& remarks) {
   const SpecValue method = v.take("launch.recompute_method"), layers = v.take("launch.recompute_num_layers"),
                   modules = v.take("launch.recompute_modules");
   const std::string how = v.text("strategy.recompute");
@@ -170,7 +170,7 @@ void settle_recompute(SpecValues& v, Remarks& remarks) {
 
 // Translates the option that says which layers have experts: "([0]*3+[1]*58)" means that the first three layers have
 // none and the next 58 have, "2" that every second layer has.
-void settle_experts(SpecValues& v, bool shapes, Remarks& remarks) {
+void resolve_experts(SpecValues& v, bool shapes, Remarks& remarks) {
   const SpecValue freq = v.take("launch.moe_layer_freq");
   if (!freq.key.empty()) {
     const std::string& text = freq.value;
@@ -194,7 +194,7 @@ void settle_experts(SpecValues& v, bool shapes, Remarks& remarks) {
 
 // Sets the width of an MLP where a Megatron-LM file gives none: 4 x the hidden size or, for a gated MLP, two thirds of
 // that, rounded down to a multiple of 64.
-void settle_shapes(SpecValues& v, bool shapes) {
+void resolve_shapes(SpecValues& v, bool shapes) {
   const SpecValue positions = v.take("launch.max_positions");
   if (!positions.key.empty() && v.text("model.positions") == "learned")
     v.fill("model.max_positions", positions.value, Said::stated, positions.from);
@@ -225,7 +225,7 @@ constexpr ModelFlavor kFlavors[] = {{"llama3", "8B", "llama-3.1-8b"},
                                     {"qwen3", "14B", "qwen3-14b"},
                                     {"qwen3", "32B", "qwen3-32b"}};
 
-void settle_model(SpecValues& v, Remarks& remarks) {
+void resolve_model(SpecValues& v, Remarks& remarks) {
   const SpecValue name = v.take("launch.model_name"), flavor = v.take("launch.model_flavor");
   v.take("launch.compile");
   for (const char* key : {"launch.offloaded_layers", "launch.grouped", "launch.latent"}) v.take(key);
@@ -239,7 +239,7 @@ void settle_model(SpecValues& v, Remarks& remarks) {
                   flavor.from, name.value, flavor.value));
 }
 
-void settle_batch(SpecValues& v, Remarks& remarks) {
+void resolve_batch(SpecValues& v, Remarks& remarks) {
   const SpecValue schedule = v.take("launch.batch_schedule"), nodes = v.take("launch.nodes");
   if (!nodes.key.empty() && v.find("gpus") == nullptr)
     remarks.push_back(
@@ -266,7 +266,7 @@ void settle_batch(SpecValues& v, Remarks& remarks) {
 
 // Adds FSDP's number of shards and of replicas, for frameworks whose options express the sharding by these two degrees.
 template <class Add>
-void unsettle_shards(SpecValues& v, std::int64_t data, const Add& add) {
+void add_shards(SpecValues& v, std::int64_t data, const Add& add) {
   const std::string sharding = v.text("strategy.sharding");
   const bool whole = sharding == "none" && v.number_or("strategy.context", 1) == 1, hybrid = sharding == "hsdp";
   const std::int64_t group = hybrid ? v.number_or("strategy.shard_group", 0) : whole ? 1 : data;
@@ -283,7 +283,7 @@ void unsettle_shards(SpecValues& v, std::int64_t data, const Add& add) {
 
 // Adds the numbers of nodes, GPUs per node and micro-batches, in the way in which launchers and frameworks count them.
 template <class Add>
-void unsettle_counts(SpecValues& v, const Add& add) {
+void add_counts(SpecValues& v, const Add& add) {
   const std::int64_t gpus = v.number_or("gpus", 0), each = v.number_or("cluster.gpus_per_node", 8);
   const bool whole = each > 0 && gpus % each == 0;
   if (gpus > 0) add("launch.nodes", fmt::format("{}", whole ? gpus / each : 1));
@@ -296,12 +296,12 @@ void unsettle_counts(SpecValues& v, const Add& add) {
   if (pipelined && batch) add("launch.local_batch", fmt::format("{}", global / data));
   if (pipelined && batch) add("launch.pipeline_micro_batch", fmt::format("{}", micro));
   if (!pipelined && micro > 0) add("launch.local_batch", fmt::format("{}", micro));
-  unsettle_shards(v, data, add);
+  add_shards(v, data, add);
 }
 
 // Adds the options that frameworks need for a model besides its shapes.
 template <class Add>
-void unsettle_model(SpecValues& v, const Add& add) {
+void add_model(SpecValues& v, const Add& add) {
   const std::int64_t layers = v.number_or("model.layers", 0), heads = v.number_or("model.heads", 0);
   const std::int64_t first = v.number_or("model.moe.first_layer", 0), every = v.number_or("model.moe.every", 1);
   if (v.text("model.mtp_layers") == "0") v.take("model.mtp_layers");
@@ -322,7 +322,7 @@ void unsettle_model(SpecValues& v, const Add& add) {
 
 // Translates the recomputed parts of a layer to Megatron-LM's module names.
 template <class Add>
-void unsettle_recompute(SpecValues& v, const Add& add) {
+void add_recompute(SpecValues& v, const Add& add) {
   if (v.find("strategy.recompute_layers") != nullptr && v.text("strategy.recompute") == "full") {
     add("launch.recompute_method", "block");
     add("launch.recompute_num_layers", v.text("strategy.recompute_layers"));
@@ -346,16 +346,16 @@ void unsettle_recompute(SpecValues& v, const Add& add) {
 }  // namespace
 
 void resolve_launch_keys(SpecValues& values, bool shapes, Remarks& remarks) {
-  settle_model(values, remarks);
-  settle_shapes(values, shapes);
-  settle_experts(values, shapes, remarks);
-  settle_stages(values, remarks);
-  settle_gpus(values, remarks);
-  settle_shards(values);
-  settle_local_batch(values);
-  settle_accumulation(values, remarks);
-  settle_recompute(values, remarks);
-  settle_batch(values, remarks);
+  resolve_model(values, remarks);
+  resolve_shapes(values, shapes);
+  resolve_experts(values, shapes, remarks);
+  resolve_stages(values, remarks);
+  resolve_gpus(values, remarks);
+  resolve_shards(values);
+  resolve_local_batch(values);
+  resolve_accumulation(values, remarks);
+  resolve_recompute(values, remarks);
+  resolve_batch(values, remarks);
 }
 
 void add_launch_keys(SpecValues& v, const Framework& framework) {
@@ -368,9 +368,9 @@ void add_launch_keys(SpecValues& v, const Framework& framework) {
     v.set(key, value, Said::derived, "");
     return true;
   };
-  unsettle_counts(v, add);
-  unsettle_model(v, add);
-  unsettle_recompute(v, add);
+  add_counts(v, add);
+  add_model(v, add);
+  add_recompute(v, add);
   constexpr std::int64_t kMost = 1'000'000;
   const std::int64_t layers = v.number_or("model.layers", 0), chunks = v.number_or("strategy.virtual_stages", 1);
   const std::int64_t stages = std::min(v.number_or("strategy.pipeline", 1), kMost) * std::min(chunks, kMost);

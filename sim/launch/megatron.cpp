@@ -124,6 +124,7 @@ constexpr OptionRow kModelRows[] = {
     {"moe_router_enable_expert_bias", "model.moe.correction_bias", kFlag},
     {"moe_router_num_groups", "model.moe.expert_groups"},
     {"moe_router_group_topk", "model.moe.top_groups"},
+    {"moe_shared_expert_gate", "model.moe.shared_gate", kFlag},
     {"moe_router_force_load_balancing", "model.moe.imbalance", kBalanced},
     {"moe_token_dispatcher_type", "", kDispatchers},
     {"multi_latent_attention", "launch.latent", kFlag},

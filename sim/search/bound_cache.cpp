@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-const ModelCost& stack_of(LayoutCosts& costs, std::string_view recompute, ShardingClass kind, bool splits,
-                          bool leaves) {
+const ModelCost& model_cost_of(LayoutCosts& costs, std::string_view recompute, ShardingClass kind, bool splits,
+                               bool leaves) {
   const ModelCost*& found = costs.stacks[{recompute, kind, splits, leaves}];
   if (found != nullptr) return *found;
   const RankLayout& l = costs.layout;

@@ -103,8 +103,8 @@ struct LayoutCosts {
 // The costs of the model's blocks (layers, embedding, output). recompute: the parts of a layer that run again in
 // backward; splits: whether the schedule splits backward into input and weight gradients; leaves: whether to find the
 // bytes of activations that can be offloaded (BlockCost::leaves).
-const ModelCost& stack_of(LayoutCosts& costs, std::string_view recompute, ShardingClass kind, bool splits,
-                          bool leaves = false);
+const ModelCost& model_cost_of(LayoutCosts& costs, std::string_view recompute, ShardingClass kind, bool splits,
+                               bool leaves = false);
 const ModelCut& cut_of(BoundCache& cache, std::int64_t pipeline, std::int64_t virtual_stages);
 const PlacedChunks& chunks_of(BoundCache& cache, const SearchCell& cell);
 

@@ -187,8 +187,8 @@ bool is_possible(LayoutCosts& costs, const MemoryPlan& memory_plan) {
   if (cut_of(costs.cache, costs.layout.pipeline, memory_plan.virtual_stages).layers.empty()) return false;
   const bool splits = find_schedule(memory_plan.schedule).splits;
   const ShardingClass kind = sharding_class(costs.cache.space.base(), memory_plan);
-  return stack_of(costs, "none", kind, splits).possible &&
-         stack_of(costs, memory_plan.recompute, kind, splits).possible;
+  return model_cost_of(costs, "none", kind, splits).possible &&
+         model_cost_of(costs, memory_plan.recompute, kind, splits).possible;
 }
 
 std::int64_t most_again(const MemoryPlan& memory_plan, std::int64_t layers) {
@@ -203,9 +203,9 @@ CellWork cell_work(LayoutCosts& costs, const MemoryPlan& memory_plan) {
   CellWork work{.cell = cell_of(costs.layout, memory_plan)};
   work.cut = &cut_of(costs.cache, costs.layout.pipeline, memory_plan.virtual_stages);
   work.placed = &chunks_of(costs.cache, work.cell);
-  work.plain = &stack_of(costs, "none", kind, row.splits, leaves);
-  work.again =
-      memory_plan.recompute == "none" ? work.plain : &stack_of(costs, memory_plan.recompute, kind, row.splits, leaves);
+  work.plain = &model_cost_of(costs, "none", kind, row.splits, leaves);
+  work.again = memory_plan.recompute == "none" ? work.plain
+                                               : &model_cost_of(costs, memory_plan.recompute, kind, row.splits, leaves);
   work.in_turn = row.placement == ChunkPlacement::in_turn;
   work.splits = row.splits;
   work.woven = row.weaving == Weaving::always;

@@ -379,7 +379,7 @@ std::map<LayerKey, Bytes> bytes_that_leave(Spec spec) {
 
 }  // namespace
 
-ModelCost stack_cost(const Spec& base, const Profile& profile, const ModelCostKey& key) {
+ModelCost model_cost(const Spec& base, const Profile& profile, const ModelCostKey& key) {
   ModelCost result;
   try {
     const Spec spec = probe_spec(base, key);

@@ -102,7 +102,7 @@ struct ModelCostKey {
 // out are issue times, data-parallel transfers, and whatever might make this small plan break a rule that the complete
 // strategy obeys: stragglers, activations on the host, and a host optimizer where states are unsharded. All of these
 // only add time, so that the costs are lower bounds.
-ModelCost stack_cost(const Spec& base, const Profile& profile, const ModelCostKey& key);
+ModelCost model_cost(const Spec& base, const Profile& profile, const ModelCostKey& key);
 
 // Computes costs of blocks (layers, embedding, output) when asked for, and keeps them. Several threads may use it.
 class ModelCostCache {

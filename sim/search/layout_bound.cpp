@@ -73,7 +73,7 @@ Picoseconds layout_bound(LayoutCosts& costs) {
   for (const ShardingClass kind : sharding_classes(space, layout)) {
     for (const bool splits : {false, true}) {
       if (splits && (layout.pipeline == 1 || !space.splits())) continue;
-      const ModelCost& cost = stack_of(costs, "none", kind, splits);
+      const ModelCost& cost = model_cost_of(costs, "none", kind, splits);
       if (!cost.possible) continue;
       const std::int64_t ahead = layers_ahead(costs.cache, layout.pipeline, splits || kind == ShardingClass{});
       const Picoseconds idle = way_through(cost, splits) * ahead / layout.pipeline;

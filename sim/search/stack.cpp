@@ -49,7 +49,7 @@ const ModelCost& ModelCostCache::of(const ModelCostKey& key) {
     const auto it = known_.find(key);
     if (it != known_.end()) return it->second;
   }
-  ModelCost cost = stack_cost(base_, profile_, key);
+  ModelCost cost = model_cost(base_, profile_, key);
   const std::lock_guard lock(mutex_);
   return known_.try_emplace(key, std::move(cost)).first->second;
 }

@@ -34,9 +34,9 @@ void add_layers(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const 
 void add_ends(UnitTimes& times, BoundCache& cache, ReplicaGroup& group, const CellWork& work, const StageWork& stage) {
   const Strategy& s = cache.space.base().strategy;
   const bool gathers = row_of(work.cell.memory_plan.sharding).shards_parameters, table = stage.first_place == 0;
-  const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
-  // The units of a vision encoder, before the embedding, may be smaller than a layer.
+  // No bounds are known with a vision encoder, whose units come before the embedding and may be smaller than a layer.
   if (table && cache.space.base().images) return;
+  const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   const std::int64_t layer = stage.weights.layer_elements / stage.layers;
   const std::int64_t outer = table ? std::min(layer, work.plain->embedding.elements) : layer;
   if (gathers) times.before = transfer_time(cache, group, CollectiveKind::all_gather, outer * width);

@@ -76,12 +76,15 @@ inline SmallSpace seeing_space(std::uint64_t seed) {
   const auto replace = [&](std::string_view word, const std::string& by) {
     s.text.replace(s.text.find(word), word.size(), by);
   };
-  replace("name: small,", fmt::format("name: small, vision: {{layers: {}, hidden: {}, heads: 16, feed_forward: 4096}},",
-                                      seed % 3 + 1, seed % 2 == 0 ? 512 : 2048));
+  constexpr const char* kKinds[] = {"", ", merge: 2, projectors: 2, rotary: true", ", window: 64, full_layers: [0]",
+                                    ", merge: 2, gated: true, norm: rmsnorm"};
+  replace("name: small,",
+          fmt::format("name: small, vision: {{layers: {}, hidden: {}, heads: 16, feed_forward: 4096{}}},", seed % 3 + 2,
+                      seed % 2 == 0 ? 512 : 2048, kKinds[seed % std::size(kKinds)]));
   const std::size_t at = s.text.find("sequence: ") + 10, end = s.text.find('\n', at);
   s.text.replace(
       at, end - at,
-      fmt::format("{{length: {}, images: {{count: {}, patches: 1024}}}}", s.text.substr(at, end - at), seed % 2 + 1));
+      fmt::format("{{length: {}, images: {{count: {}, patches: 512}}}}", s.text.substr(at, end - at), seed % 2 + 1));
   return s;
 }
 

@@ -108,7 +108,7 @@ TEST(Execute, ReportsItsMemory) {
 TEST(Execute, RefusesWhatCpuRanksCannotRun) {
   const std::pair<const char*, const char*> cases[] = {
       {"precision: fp16, gradient_precision: bf16",
-       "test:5: strategy.gradient_precision: 16-bit gradients of another format than the precision: ranks have one "
+       "test:5: strategy.gradient_precision: gradients of a format other than fp32 and the precision: ranks have one "
        "16-bit "
        "format; choose fp32 or the precision"},
       {"precision: fp8",

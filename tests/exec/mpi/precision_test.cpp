@@ -1,5 +1,6 @@
 // Training in bf16 and fp16 follows training in fp32, updates with infinite gradients are skipped, and training lowers
 // the loss.
+#include "models/layers/blocks.h"
 #include "tests/exec/strategy_run.h"
 
 namespace orrery {
@@ -102,9 +103,40 @@ std::vector<Case> half_cases() {
 
 INSTANTIATE_TEST_SUITE_P(All, Fp16, testing::ValuesIn(half_cases()));
 
-// The gradients of a loss times 2^30 are infinite in fp16 until the scale has been halved often enough: those updates
-// are skipped by all ranks, whichever of them has the infinite gradient. The updates after them are those of a run that
-// skips the same.
+// SGD steps as far as its gradients say, unlike AdamW, whose steps do not depend on their scale: gradients must be
+// unscaled, and before they are clipped. The scale doubles every second step, so that a gradient divided by the scale
+// of another step differs too.
+class ScaledSgd : public testing::TestWithParam<const char*> {};
+
+TEST_P(ScaledSgd, FollowsFp32) {
+  constexpr std::int64_t kLong = 6;
+  for (const char* clip : {"0", "0.5"}) {
+    const Spec spec = spec_of(
+        {kLlama, fmt::format("{}, global_batch: 4, clip: {}", GetParam(), clip), "sgd", "orrery", "fp16", "fp16"});
+    MPI_Comm some = ranks_for(spec);
+    if (some == MPI_COMM_NULL) continue;
+    const auto quick = [](Training& t) { t.loss_scale = 64, t.loss_scale_interval = 2; };
+    const Result narrow = run(some, spec, {.steps = kLong, .training = quick});
+    int rank = 0;
+    MPI_Comm_rank(some, &rank);
+    MPI_Comm_free(&some);
+    if (rank > 0) continue;
+    const Result wide = run(MPI_COMM_SELF, on_one_rank(spec), {.steps = kLong});
+    for (std::int64_t s = 0; s < kLong; ++s) EXPECT_NEAR(narrow.losses[s] / wide.losses[s], 1, kLossLimit / 4) << clip;
+    const auto exact = [&](const Tensors& x) { return without_key_biases(spec.model, x, false); };
+    const auto [moved, of] = worst(exact(change(narrow)), exact(change(wide)));
+    EXPECT_LE(moved, kNarrowChangeLimit / 4) << of << ", clip " << clip;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScaledSgd,
+                         testing::Values("data: 2, sharding: zero1", "data: 2, sharding: fsdp",
+                                         "tensor: 2, pipeline: 2, data: 1",
+                                         "data: 2, sharding: zero1, offload: {optimizer: cpu}",
+                                         "data: 2, sharding: zero2, offload: {optimizer: cpu, gradients: cpu}"));
+
+// The gradients of a loss times 2^30 are infinite in fp16 until the scale has been halved often enough: all ranks skip
+// those updates. The updates after them are those of one rank that skips the same.
 TEST(Fp16LossScale, SkipsUpdatesOfInfiniteGradientsOnAllRanks) {
   constexpr std::int64_t kLong = 18;
   for (const char* strategy :

@@ -111,14 +111,22 @@ TEST(ExportOfASpec, DegreesAndWhatCannotBeSaid) {
 
 // Parts of a built-in model for which Megatron has no option are named too; they were left out in silence.
 TEST(ExportOfASpec, NamesPartsOfABuiltInModelThatCannotBeSaid) {
-  const auto unsaid = [](const char* model) {
+  const auto unsaid = [](const char* model, const char* framework = "megatron") {
     const Spec spec = parse_spec(fmt::format("{{model: {}, sequence: 4096, cluster: {{node: dgx-h100}}, software: "
                                              "megatron-core, strategy: {{global_batch: 8}}}}",
                                              model),
                                  "spec.yaml");
-    return export_options(values_of(spec), find_framework("megatron")).unsaid;
+    return export_options(values_of(spec), find_framework(framework)).unsaid;
   };
-  EXPECT_EQ(unsaid("llama-3.1-8b"), std::vector<std::string>{});
+  for (const char* framework : {"megatron", "nanotron"})
+    EXPECT_EQ(unsaid("llama-3.1-8b", framework), std::vector<std::string>{}) << framework;
+  EXPECT_EQ(unsaid("qwen3-0.6b", "nanotron").front(), "model.head_dim");  // twice the width over the heads
+  EXPECT_EQ(std::ranges::count(unsaid("deepseek-v3", "nanotron"), "model.head_dim"), 0);
+  const std::vector<std::string> seeing = unsaid(
+      "{base: llama-3.1-8b, vision: {layers: 2, hidden: 64, heads: 4, "
+      "feed_forward: 64}}");
+  EXPECT_EQ(std::ranges::count(seeing, "model.vision.layers"), 1);
+  EXPECT_EQ(std::ranges::count(seeing, "model.vision"), 0);
   const std::vector<std::string> of_v4 = unsaid("deepseek-v4-flash");
   for (const char* part : {"model.compressed_attention", "model.hyper_connections", "model.layer_kinds"})
     EXPECT_EQ(std::ranges::count(of_v4, part), 1) << part;

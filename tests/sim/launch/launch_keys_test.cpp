@@ -27,7 +27,7 @@ std::string remarks_of(const Given& given) {
   return out;
 }
 
-TEST(Settle, GpusStagesAndBatches) {
+TEST(LaunchKeys, GpusStagesAndBatches) {
   EXPECT_EQ(settled({{"launch.nodes", "4"}, {"launch.gpus_per_node", "8"}}).number("gpus"), 32);
   EXPECT_EQ(settled({{"launch.layers_per_virtual_stage", "5"}, {"model.layers", "60"}, {"strategy.pipeline", "4"}})
                 .number("strategy.virtual_stages"),
@@ -47,7 +47,7 @@ TEST(Settle, GpusStagesAndBatches) {
   EXPECT_EQ(settled({{"launch.local_batch", "8"}, {"strategy.pipeline", "2"}}).number("strategy.micro_batch"), 1);
 }
 
-TEST(Settle, ShardsAndReplicas) {
+TEST(LaunchKeys, ShardsAndReplicas) {
   EXPECT_EQ(settled({{"launch.shard", "-1"}}).text("strategy.sharding"), "fsdp");
   EXPECT_EQ(settled({{"launch.shard", "1"}, {"launch.replicate", "4"}}).text("strategy.sharding"), "none");
   const SpecValues hybrid = settled({{"launch.shard", "8"}, {"launch.replicate", "4"}});
@@ -57,7 +57,7 @@ TEST(Settle, ShardsAndReplicas) {
 }
 
 // Megatron-LM's arguments.py: 4 x hidden; with a gate int(4 hidden x 2/3 / 64) x 64. 4096: 10880.
-TEST(Settle, ShapesThatFollow) {
+TEST(LaunchKeys, ShapesThatFollow) {
   EXPECT_EQ(settled({{"model.hidden", "6144"}}, true).number("model.feed_forward"), 24576);
   EXPECT_EQ(settled({{"model.hidden", "4096"}, {"model.gated", "true"}}, true).number("model.feed_forward"), 10880);
   EXPECT_EQ(settled({{"model.hidden", "6144"}}).find("model.feed_forward"), nullptr);
@@ -65,7 +65,7 @@ TEST(Settle, ShapesThatFollow) {
   EXPECT_EQ(settled({{"launch.moe_layer_freq", "2"}}).number("model.moe.every"), 2);
 }
 
-TEST(Settle, ContradictionsAreSaid) {
+TEST(LaunchKeys, ContradictionsAreSaid) {
   EXPECT_NE(remarks_of({{"gpus", "8"}, {"strategy.tensor", "8"}, {"strategy.pipeline", "16"}})
                 .find("8 GPUs cannot hold tensor 8 x pipeline 16"),
             std::string::npos);
@@ -84,7 +84,7 @@ TEST(Settle, ContradictionsAreSaid) {
   EXPECT_EQ(remarks_of({{"gpus", "128"}, {"strategy.tensor", "8"}, {"strategy.pipeline", "16"}}), "");
 }
 
-TEST(Settle, RecomputedModules) {
+TEST(LaunchKeys, RecomputedModules) {
   const Given given = {{"strategy.recompute", "selective"}, {"launch.recompute_modules", "core_attn mlp"}};
   EXPECT_EQ(settled(given).text("strategy.recompute"), "[attention, mlp]");
   EXPECT_EQ(
@@ -94,7 +94,7 @@ TEST(Settle, RecomputedModules) {
       8);
 }
 
-TEST(Settle, NoLaunchKeysAreLeft) {
+TEST(LaunchKeys, NoLaunchKeysAreLeft) {
   for (const OptionRow& row : megatron().rows()) {
     if (!row.key.starts_with("launch.")) continue;
     SpecValues v;
@@ -105,7 +105,7 @@ TEST(Settle, NoLaunchKeysAreLeft) {
   }
 }
 
-TEST(Settle, HugeNumbersDoNotOverflow) {
+TEST(LaunchKeys, HugeNumbersDoNotOverflow) {
   const std::string huge = "9223372036854775807";
   for (const Framework* f : {&megatron(), &torchtitan(), &nanotron(), &deepspeed(), &accelerate()}) {
     SpecValues v;

@@ -54,12 +54,12 @@ int expect_shared_forwards(const std::string& text) {
 }
 
 // Recomputation in backward changes nothing before it, so that one forward bounds the time of all members of a family.
-TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
+TEST(ScheduleBound, TheForwardOfOneBoundsWhatDiffersInBackward) {
   EXPECT_GT(expect_shared_forwards(std::string(kLadders)), 100);
 }
 
 // A schedule that runs every forward first does so without a pipeline too.
-TEST(SearchPlayed, OneStageOfAScheduleThatRunsAllForwardsFirstIsBounded) {
+TEST(ScheduleBound, OneStageOfAScheduleThatRunsAllForwardsFirstIsBounded) {
   std::string text(kLadders);
   const auto set = [&](std::string_view old, std::string_view now) { text.replace(text.find(old), old.size(), now); };
   set("[1f1b, gpipe, interleaved, zb-h1]", "[gpipe]");
@@ -68,7 +68,7 @@ TEST(SearchPlayed, OneStageOfAScheduleThatRunsAllForwardsFirstIsBounded) {
 }
 
 // Offloaded activations and states make no forward shorter: the forward of a strategy without offloading bounds them.
-TEST(SearchPlayed, TheForwardOfOneBoundsWhatLiesElsewhere) {
+TEST(ScheduleBound, TheForwardOfOneBoundsWhatLiesElsewhere) {
   std::string text(kLadders);
   const std::string open =
       "search: {pipeline: [1, 2], virtual_stages: [1], schedule: [1f1b], sharding: [zero1, fsdp], offload: [none, "
