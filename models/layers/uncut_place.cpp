@@ -58,7 +58,8 @@ UncutPlace uncut_place(const Model& model, const LocalParameter& p,
     std::int64_t before = 0, uncut_before = (experts.index * matrices + e) * place.expert_rows;
     for (std::size_t s = 0; s < sections.size(); ++s) {
       std::vector<UncutRows> cropped;
-      add_cropped(cropped, {static_cast<std::int64_t>(s), before, uncut_before + sections[s].uncut_first, sections[s].rows},
+      add_cropped(cropped,
+                  {static_cast<std::int64_t>(s), before, uncut_before + sections[s].uncut_first, sections[s].rows},
                   first, rows);
       for (UncutRows& run : cropped) {
         run.local += e * rows;

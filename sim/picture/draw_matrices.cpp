@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-constexpr double kHiddenSide = 84;               // pixels of a side as long as the hidden states are wide
-constexpr double kLeastSide = 20, kMostSide = 168, kMostStack = 400;
+constexpr double kHiddenSide = 84;  // pixels of a side as long as the hidden states are wide
+constexpr double kLeastSide = 26, kMostSide = 168, kMostStack = 400;
 constexpr double kStripHeight = 7, kStripGap = 3;
 constexpr TextStyle kNameStyle = {.size = 12, .bold = true};
 constexpr TextStyle kShapeStyle = {.size = 10, .fill = "#555555"};
@@ -99,16 +99,22 @@ std::string own_text(const MatrixCut& cut) {
   if (std::ranges::all_of(cut.parts, [&](const HeldPart& p) { return p.holders.size() == cut.holders.size(); }))
     return fmt::format("whole on each of {}", cut.holders.size());
   const std::int64_t experts = cut.experts == 0 ? 0 : cut.across ? in / cut.in : out / cut.out;
-  if (experts > 0) return fmt::format("{} expert{} on each of {}", experts, experts == 1 ? "" : "s", cut.holders.size());
+  if (experts > 0)
+    return fmt::format("{} expert{} on each of {}", experts, experts == 1 ? "" : "s", cut.holders.size());
   return fmt::format("{} x {} on each of {}", out, in, cut.holders.size());
 }
 
-Drawing draw_matrix(const MatrixCut& cut, double hidden) {
+std::string sharers_text(const MatrixCut& cut) {
+  return fmt::format("{} over {} data ranks", cut.shares_weights ? "sharded" : "optimizer", cut.sharers);
+}
+
+// says_sharers: whether a line below the matrix says how many data ranks share its states.
+Drawing draw_matrix(const MatrixCut& cut, double hidden, bool says_sharers) {
   const bool stacked = cut.experts > 0;
   const double width = stacked && cut.across ? side_pixels(cut.columns, hidden, kMostStack)
                                              : side_pixels(cut.columns, hidden, kMostSide);
-  const double height = stacked && !cut.across ? side_pixels(cut.rows, hidden, kMostStack / 2)
-                                               : side_pixels(cut.rows, hidden, kMostSide);
+  const double height =
+      stacked && !cut.across ? side_pixels(cut.rows, hidden, kMostStack / 2) : side_pixels(cut.rows, hidden, kMostSide);
   Drawing d;
   d.open({{"class", "matrix"},
           {"data-name", cut.name},
@@ -116,8 +122,7 @@ Drawing draw_matrix(const MatrixCut& cut, double hidden) {
           {"data-columns", fmt::format("{}", cut.columns)}});
   std::vector<std::string> below = {shape_text(cut) + (cut.frozen ? ", frozen" : "")};
   if (const std::string own = own_text(cut); !own.empty()) below.push_back(own);
-  if (cut.sharers > 1)
-    below.push_back(fmt::format("{} over {} data ranks", cut.shares_weights ? "sharded" : "optimizer", cut.sharers));
+  if (says_sharers && cut.sharers > 1) below.push_back(sharers_text(cut));
   const double top = kNameStyle.size + 6;
   d.rect({0, top, width, height}, {{"class", "whole"}, {"fill", "none"}, {"stroke", "none"}});
   d.text(0, kNameStyle.size, cut.name, kNameStyle);
@@ -158,9 +163,13 @@ Drawing draw_matrices(const MatrixPanel& panel, double hidden) {
   constexpr double kRoom = kPictureWidth - 40, kGap = 22;
   std::vector<Drawing> matrices;
   matrices.reserve(panel.matrices.size());
-  for (const MatrixCut& cut : panel.matrices) matrices.push_back(draw_matrix(cut, hidden));
+  const bool alike = std::ranges::all_of(
+      panel.matrices, [&](const MatrixCut& cut) { return cut.sharers == panel.matrices.front().sharers; });
+  for (const MatrixCut& cut : panel.matrices) matrices.push_back(draw_matrix(cut, hidden, !alike));
   std::vector<std::string> lines;
   if (!panel.about.empty()) lines.push_back(panel.about);
+  if (alike && !panel.matrices.empty() && panel.matrices.front().sharers > 1)
+    lines.push_back(sharers_text(panel.matrices.front()));
   if (panel.vectors > 0)
     lines.push_back(fmt::format("and {} vector{} (norms, biases) of {} numbers on a rank", panel.vectors,
                                 panel.vectors == 1 ? "" : "s", panel.vector_elements));

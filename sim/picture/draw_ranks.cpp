@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kCellWidth = 132, kRankGap = 15, kStageLabel = 54, kBar = 5;
+constexpr double kCellWidth = 132, kRankGap = 15, kStageLabel = 62, kBar = 5;
 constexpr TextStyle kRankStyle = {.size = 11, .bold = true}, kRankLine = {.size = 9.5};
 constexpr double kLineHeight = 12.5;
 constexpr std::size_t kMostChunkLines = 4;
@@ -27,25 +27,45 @@ std::string tiers_text(const std::map<MemoryTier, Bytes>& bytes) {
   std::string text;
   for (const auto& [tier, count] : bytes) {
     text += fmt::format("{}{}", text.empty() ? "" : " + ", memory_text(as_figure(count)));
-    if (tier != MemoryTier::device) text += fmt::format(" {}", row_of(tier).about);
+    if (tier != MemoryTier::device) text += fmt::format(" on {}", row_of(tier).about);
   }
   return text;
 }
 
+// Returns the parts of the model in all chunks of a rank, as texts that each begin a line: "chunk 0: layers 0-3". The
+// parts in many chunks are one text: "8 chunks, layers embedding; 15; 31; ...".
+std::vector<std::string> chunk_lines(const Holding& holding) {
+  std::vector<std::string> lines;
+  if (holding.chunks.size() <= kMostChunkLines) {
+    for (const HeldChunk& chunk : holding.chunks) lines.push_back(chunk_line(holding, chunk));
+    return lines;
+  }
+  std::string text = fmt::format("{} chunks, layers", holding.chunks.size());
+  for (const HeldChunk& chunk : holding.chunks) {
+    const bool layers_alone = !chunk.vision && !chunk.embedding && !chunk.prediction && !chunk.output;
+    text += fmt::format(" {};", layers_alone && !chunk.layers.empty() ? ranges_text(chunk.layers) : chunk_text(chunk));
+  }
+  text.pop_back();
+  lines.push_back(text);
+  return lines;
+}
+
 // Returns the lines of a rank's cell, each no wider than the cell.
 std::vector<std::string> cell_lines(const Holding& holding) {
+  constexpr double kLineWidth = kCellWidth - 4 * kBar;
   std::vector<std::string> lines;
-  const std::size_t shown = holding.chunks.size() > kMostChunkLines ? kMostChunkLines - 1 : holding.chunks.size();
-  for (std::size_t i = 0; i < shown; ++i) {
-    for (const std::string& line :
-         wrapped(chunk_line(holding, holding.chunks[i]), kCellWidth - 4 * kBar, kRankLine)) {
-      if (lines.size() < kMostChunkLines) lines.push_back(line);
-    }
+  for (const std::string& text : chunk_lines(holding)) {
+    for (const std::string& line : wrapped(text, kLineWidth, kRankLine)) lines.push_back(line);
   }
-  if (shown < holding.chunks.size()) lines.push_back(fmt::format("and {} chunks more", holding.chunks.size() - shown));
-  lines.push_back("weights " + tiers_text(holding.parameters));
-  lines.push_back("gradients " + tiers_text(holding.gradients));
-  lines.push_back("optimizer " + tiers_text(holding.optimizer));
+  if (lines.size() > kMostChunkLines) {
+    lines.resize(kMostChunkLines);
+    lines.back() = fitted(lines.back() + " \u2026", kLineWidth, kRankLine);
+  }
+  for (const std::string& states :
+       {"weights " + tiers_text(holding.parameters), "gradients " + tiers_text(holding.gradients),
+        "optimizer " + tiers_text(holding.optimizer)}) {
+    for (const std::string& line : wrapped(states, kLineWidth, kRankLine)) lines.push_back(line);
+  }
   return lines;
 }
 
@@ -121,8 +141,7 @@ Drawing draw_ranks(const Spec& spec, const RankGrid& grid, const std::vector<Hol
   cells.extend(cells.width() + size.gap / 2 + 1, cells.height() + size.gap / 2 + 1);
   Drawing d;
   constexpr TextStyle kStage = {.size = 11, .bold = true, .fill = "#444444"};
-  for (const GridStage& stage : grid.stages)
-    d.text(0, size.top({0, stage.line}) + kStage.size + 3, stage.name, kStage);
+  for (const GridStage& stage : grid.stages) d.text(0, size.top({0, stage.line}) + kStage.size + 3, stage.name, kStage);
   d.add(cells, kStageLabel, 0);
   return d;
 }

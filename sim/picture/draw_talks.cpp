@@ -1,5 +1,6 @@
 // Draws groups of ranks and what they move.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -68,29 +69,31 @@ void draw_group(Drawing& d, const ShownGroup& group, Dimension dimension, const 
   d.close();
 }
 
-// Draws the pairs of ranks of the first shown pipeline that send to each other, as arcs left of the grid or, between
-// ranks of other columns, as straight lines.
-void draw_arcs(Drawing& d, const ShownGroup& group, const DimensionTalk& talk, const CellSize& size) {
-  std::map<std::int64_t, GridPlace> at;
-  for (const GridRank& r : group.members) at[r.rank->rank] = r.at;
-  for (const auto& [from, to] : talk.pairs) {
-    if (!at.contains(from) || !at.contains(to)) continue;
-    const GridPlace a = at.at(from), b = at.at(to);
-    const double down = b.line > a.line ? 2 : -2;  // an arrow down and one up lie beside each other
-    const double x1 = size.left(a), x2 = size.left(b), y1 = size.top(a) + size.height / 2 + down,
-                 y2 = size.top(b) + size.height / 2 + down;
-    const double bulge = std::min(kArcRoom - 8, 10 + 0.22 * std::abs(y2 - y1)) * 4 / 3;
-    const std::string_view colour = b.line > a.line ? "#1d3557" : "#b23a48";
-    d.path(fmt::format("M{} {}C{} {} {} {} {} {}", pixels(x1), pixels(y1), pixels(x1 - bulge), pixels(y1),
-                       pixels(x2 - bulge), pixels(y2), pixels(x2), pixels(y2)),
-           {{"class", "arc"},
-            {"data-pair", fmt::format("{} {}", from, to)},
-            {"fill", "none"},
-            {"stroke", std::string(colour)},
-            {"stroke-width", "1.2"}});
-    d.path(fmt::format("M{} {}L{} {}L{} {}Z", pixels(x2), pixels(y2), pixels(x2 - 5), pixels(y2 - 2.5), pixels(x2 - 5),
-                       pixels(y2 + 2.5)),
-           {{"fill", std::string(colour)}});
+// Draws an arrow from one line of the grid to another, left of the first column. A downward arrow ends a little lower
+// than an upward one, so that the two lie beside each other.
+void draw_arrow(Drawing& d, std::pair<std::int64_t, std::int64_t> stages, std::int64_t from, std::int64_t to,
+                const CellSize& size) {
+  const double x = size.left({0, from}), shift = to > from ? 2.5 : -2.5;
+  const double y1 = size.top({0, from}) + size.height / 2 + shift, y2 = size.top({0, to}) + size.height / 2 + shift;
+  // A cubic curve reaches three quarters of the distance of its inner points.
+  const double inner = x - 3 - std::min(kArcRoom - 8, 10 + 0.22 * std::abs(y2 - y1)) * 4 / 3;
+  const std::string colour = to > from ? "#1d3557" : "#b23a48";
+  d.open({{"class", "arrow"}, {"data-stages", fmt::format("{} {}", stages.first, stages.second)}});
+  d.path(fmt::format("M{0} {2}C{1} {2} {1} {3} {0} {3}", pixels(x - 3), pixels(inner), pixels(y1), pixels(y2)),
+         {{"fill", "none"}, {"stroke", colour}, {"stroke-width", "1.2"}});
+  d.path(fmt::format("M{} {}l-5 -2.5l0 5Z", pixels(x - 2), pixels(y2)), {{"fill", colour}});
+  d.close();
+}
+
+// Draws an arrow for each pair of shown stages that send to each other.
+void draw_arrows(Drawing& d, const RankGrid& grid, const DimensionTalk& talk, const CellSize& size) {
+  std::map<std::int64_t, std::int64_t> line_of;  // for each shown stage, its first line
+  for (const GridRank& r : grid.ranks) {
+    if (!r.rank->server) line_of.try_emplace(r.rank->at.pipeline, r.at.line);
+  }
+  for (const auto& pair : talk.pairs) {
+    if (line_of.contains(pair.first) && line_of.contains(pair.second))
+      draw_arrow(d, pair, line_of.at(pair.first), line_of.at(pair.second), size);
   }
 }
 
@@ -101,18 +104,18 @@ std::vector<std::string> talk_lines(const DimensionTalk& talk, const std::vector
     shown = std::max(shown, g.members.size());
     all = std::max(all, g.all);
   }
-  lines.push_back(shown < all ? fmt::format("groups of {} ranks, of which {} are shown", all, shown)
-                              : fmt::format("groups of {} ranks", all));
+  lines.push_back(shown < all
+                      ? fmt::format("groups of {} ranks, of which {} {} shown", all, shown, shown == 1 ? "is" : "are")
+                      : fmt::format("groups of {} ranks", all));
   const std::size_t most = talk.talks.size() > kMostTalkLines ? kMostTalkLines - 1 : talk.talks.size();
   for (std::size_t i = 0; i < most; ++i) {
     const Talk& t = talk.talks[i];
     const std::string link = t.link.empty() ? "" : " over " + t.link;
-    lines.push_back(fmt::format("{}: {}{}, {} call{}", t.kind, volume_text(t.bytes), link, t.count,
-                                t.count == 1 ? "" : "s"));
+    lines.push_back(
+        fmt::format("{}: {}{}, {} call{}", t.kind, volume_text(t.bytes), link, t.count, t.count == 1 ? "" : "s"));
   }
   if (most < talk.talks.size()) lines.push_back(fmt::format("and {} kinds more", talk.talks.size() - most));
-  if (!talk.pairs.empty())
-    lines.emplace_back("arrows: one pipeline's stages that send to each other, blue onwards, red back");
+  if (!talk.pairs.empty()) lines.emplace_back("arrows: stages that send to each other, blue onwards, red back");
   return lines;
 }
 
@@ -133,7 +136,7 @@ Drawing draw_talk(const Plan& plan, const RankGrid& grid, const DimensionTalk& t
   for (const GridRank& r : grid.ranks) {
     if (!drawn.contains(r.rank->rank)) draw_small_rank(cells, r, size, "#eeeeee");
   }
-  if (!groups.empty() && !talk.pairs.empty()) draw_arcs(cells, groups.front(), talk, size);
+  draw_arrows(cells, grid, talk, size);
   cells.extend(cells.width() + 3, cells.height() + 3);
   Drawing content;
   content.add(cells, talk.pairs.empty() ? 0 : kArcRoom, 0);

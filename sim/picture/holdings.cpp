@@ -27,8 +27,8 @@ HeldChunk& chunk_at(Holding& holding, std::int32_t number) {
 // transfers, are parts of none.
 void add_block(HeldChunk& chunk, const Frame& frame, const Block& block) {
   if (block.parameters.empty()) return;
-  const bool predicts = std::ranges::any_of(
-      block.parameters, [](const LocalParameter& p) { return p.name.starts_with("prediction"); });
+  const bool predicts =
+      std::ranges::any_of(block.parameters, [](const LocalParameter& p) { return p.name.starts_with("prediction"); });
   if (block.role == BlockRole::layer && !predicts) chunk.layers.push_back(frame.layer);
   chunk.prediction = chunk.prediction || predicts;
   chunk.vision = chunk.vision || block.role == BlockRole::vision;
@@ -82,8 +82,7 @@ std::string chunk_text(const HeldChunk& chunk) {
   };
   add(chunk.vision, "vision encoder");
   add(chunk.embedding, "embedding");
-  add(!chunk.layers.empty(),
-      fmt::format("layer{} {}", chunk.layers.size() > 1 ? "s" : "", ranges_text(chunk.layers)));
+  add(!chunk.layers.empty(), fmt::format("layer{} {}", chunk.layers.size() > 1 ? "s" : "", ranges_text(chunk.layers)));
   add(chunk.prediction, "prediction");
   add(chunk.output, "head");
   return text.empty() ? "no layers" : text;

@@ -17,12 +17,12 @@ struct HeldChunk {
   std::int32_t chunk = 0;
   bool vision = false, embedding = false, output = false;  // whether it has the vision encoder, the embedding, the head
   bool prediction = false;                                 // whether it has the modules for multi-token prediction
-  std::vector<std::int32_t> layers = {};                        // numbers of layers, ascending
+  std::vector<std::int32_t> layers = {};                   // numbers of layers, ascending
 };
 
-// What a rank of one class holds between steps: its chunks, and the bytes of parameters (older versions of weights
-// included), gradients and optimizer states that the plan's buffers have, in every memory tier. The bytes of a category
-// are by_tier[tier] of `parameters`, `gradients` and `optimizer`.
+// The states that a rank of one class holds between steps: its chunks, and the bytes of parameters (older versions of
+// weights included), gradients and optimizer states that the plan's buffers have, in every memory tier. The bytes of a
+// category are by_tier[tier] of `parameters`, `gradients` and `optimizer`.
 struct Holding {
   std::vector<HeldChunk> chunks;
   std::map<MemoryTier, Bytes> parameters, gradients, optimizer;

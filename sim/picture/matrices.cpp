@@ -68,7 +68,8 @@ std::vector<std::string> section_names(const Model& m, const LocalParameter& p, 
 std::string short_name(std::string name, const std::string& section) {
   for (const std::string_view prefix : {"attention.", "mlp.", "moe.", "recurrence."})
     if (name.starts_with(prefix)) name.erase(0, prefix.size());
-  for (std::size_t at = name.find(".weight"); at != std::string::npos; at = name.find(".weight")) name.erase(at, 7);
+  constexpr std::string_view kSuffix = ".weight";
+  if (name.ends_with(kSuffix)) name.erase(name.size() - kSuffix.size());
   if (section.empty()) return name;
   for (const std::string_view packed : {"qkv", "up"}) {
     const std::size_t at = name.rfind(packed);
@@ -185,8 +186,7 @@ class MatrixCutter {
     const bool frozen = weight.tiles.front().frozen;
     const auto [at, fresh] = pieces_.try_emplace({weight.state, frozen});
     const std::int64_t rank = plan_.classes[weight.slot].representative;
-    if (fresh)
-      at->second = frozen ? frozen_pieces_of(plan_, weight.state, rank) : pieces_of(plan_, weight.state, rank);
+    if (fresh) at->second = frozen ? frozen_pieces_of(plan_, weight.state, rank) : pieces_of(plan_, weight.state, rank);
     return at->second;
   }
 
@@ -225,8 +225,8 @@ class MatrixCutter {
     for (std::int64_t at = begin; at < end && cut.shares.size() <= kMostShares;) {
       const std::int64_t member = (at - piece.first) / each;
       const std::int64_t until = std::min(end, piece.first + (member + 1) * each);
-      const bool grows = !cut.shares.empty() && cut.shares.back().member == member &&
-                         cut.shares.back().end == fraction(at);
+      const bool grows =
+          !cut.shares.empty() && cut.shares.back().member == member && cut.shares.back().end == fraction(at);
       if (grows)
         cut.shares.back().end = fraction(until);
       else

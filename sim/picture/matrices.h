@@ -29,9 +29,9 @@ struct Share {
   double begin = 0, end = 0;
 };
 
-// One matrix of a layer, cut over the ranks of one replica of the model. Experts' matrices are drawn as one matrix, with
-// the experts side by side (`across`) or one below the other, so that (rows, columns) is its size as drawn and (out, in)
-// that of one expert's matrix. Without experts the two are the same.
+// One matrix of a layer, cut over the ranks of one replica of the model. Experts' matrices are drawn as one matrix,
+// with the experts side by side (`across`) or one below the other, so that (rows, columns) is its size as drawn and
+// (out, in) that of one expert's matrix. Without experts the two are the same.
 struct MatrixCut {
   std::string name;
   std::int64_t out = 0, in = 0, experts = 0;

@@ -72,7 +72,7 @@ void add_swatches(std::vector<Drawing>& to, std::string_view letter, std::int64_
     if (count > kMost && i == kMost - 2) i = count - 1;
     const std::string name = fmt::format("{}{}", letter, i);
     to.push_back(swatch(colour_of(static_cast<std::size_t>(i), static_cast<std::size_t>(count)),
-                        i == 0            ? fmt::format("{}: {} 0", name, what)
+                        i == 0                            ? fmt::format("{}: {} 0", name, what)
                         : i + 1 == count && count > kMost ? "... " + name
                                                           : name));
   }
@@ -95,13 +95,15 @@ void add_legend(Column& page, const Spec& spec, const Plan& plan) {
   items.push_back(swatch("#e4e4e4", "whole on each rank of the group"));
   page.add(in_rows(items, kPictureWidth, 16), 10);
   std::string words =
-      "A rank's place: t tensor, c context, d data, e expert rank, r replica of a stage. Matrices are (outputs x inputs), "
+      "A rank's place: t tensor, c context, d data, e expert rank, r replica of a stage. Matrices are (outputs x "
+      "inputs), "
       "as weights are stored; pixels of a side grow with the square root of its length. A part in several colours lies "
       "on each of these ranks.";
   const ShardingRow& row = row_of(s.sharding);
   if (row.shards_optimizer)
     words += fmt::format(
-        " The strip below a matrix is one rank's part of it, in the order of its buffer, with a colour for each data rank "
+        " The strip below a matrix is one rank's part of it, in the order of its buffer, with a colour for each data "
+        "rank "
         "that keeps a share ({} shares {}); a grey strip has too many to draw.",
         row.name, shared_states(row));
   if (s.on_grid()) words += fmt::format(" Tensor ranks form a grid ({}) of side {}.", s.tensor_kind, grid_side(s));
@@ -139,8 +141,8 @@ std::string picture(const Spec& spec, const Plan& plan, const Report& report) {
   page.paragraph("Bytes that a rank keeps between steps, as the plan's buffers have them. Frames are nodes.", 4);
   page.add(draw_ranks(spec, grid, holdings_of(plan)), 10);
   page.heading("Who talks to whom", kSectionGap);
-  page.paragraph("Ranks of one colour are a group. Bytes and calls are those of one rank in a step, as a mean over all ranks.",
-                 4);
+  page.paragraph(
+      "Ranks of one colour are a group. Bytes and calls are those of one rank in a step, as a mean over all ranks.", 4);
   add_talk_panels(page, spec, plan, report, grid);
   return svg_file(page.drawing(), fmt::format("{}: how its training is cut", spec.model.name), kMargin);
 }

@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// Where a picture's grid of ranks has a rank: its column and its line. Stages follow each other from the top, each
+// The column and the line of a rank in a picture's grid of ranks. Stages follow each other from the top, each
 // beginning a new line; a stage of many ranks has several lines.
 struct GridPlace {
   std::int64_t column = 0, line = 0;

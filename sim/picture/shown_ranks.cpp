@@ -51,7 +51,8 @@ std::string left_out_text(const Strategy& s, const KeptRanks& kept, std::int64_t
   if (shown == all) return "";
   std::string text = fmt::format("{} of {} ranks are shown", shown, all);
   const auto add = [&](std::int64_t count, std::int64_t of, std::string_view what) {
-    if (count < of) text += fmt::format("{} {} of {} {}", text.find(':') == std::string::npos ? ":" : ",", count, of, what);
+    if (count < of)
+      text += fmt::format("{} {} of {} {}", text.find(':') == std::string::npos ? ":" : ",", count, of, what);
   };
   add(kept.data, s.data, "data-parallel replicas");
   add(kept.context, s.context, "context ranks");

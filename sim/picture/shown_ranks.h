@@ -15,8 +15,8 @@ inline constexpr std::int64_t kMostShown = 64;
 
 // A rank that a picture shows. slot: index of its class in the plan. node: number of the machine it runs on. tensor:
 // number of the rank among the ranks that hold parts of the same matrices, and `tensors` the number of these. expert:
-// number of the rank among the ranks that hold different experts. server: whether it is a parameter server, which has no
-// coordinates.
+// number of the rank among the ranks that hold different experts. server: whether it is a parameter server, which has
+// no coordinates.
 struct ShownRank {
   std::int64_t rank = 0;
   Coordinates at = {};

@@ -141,8 +141,8 @@ void Drawing::text(double x, double y, std::string_view words, const TextStyle& 
   Attributes attributes = {{"font-size", pixels(style.size)}, {"fill", std::string(style.fill)}};
   if (style.bold) attributes.emplace_back("font-weight", "bold");
   if (style.anchor != "start") attributes.emplace_back("text-anchor", std::string(style.anchor));
-  elements_ += fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", pixels(x), pixels(y), written(attributes),
-                           xml_text(words));
+  elements_ +=
+      fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", pixels(x), pixels(y), written(attributes), xml_text(words));
   const double width = text_width(words, style);
   extend(style.anchor == "end" ? x : style.anchor == "middle" ? x + width / 2 : x + width, y + 0.3 * style.size);
 }
@@ -152,8 +152,7 @@ void Drawing::path(std::string_view commands, const Attributes& attributes) {
 }
 
 void Drawing::add(const Drawing& other, double x, double y) {
-  elements_ +=
-      fmt::format("<g transform=\"translate({} {})\">\n{}</g>\n", pixels(x), pixels(y), other.elements_);
+  elements_ += fmt::format("<g transform=\"translate({} {})\">\n{}</g>\n", pixels(x), pixels(y), other.elements_);
   extend(x + other.width_, y + other.height_);
 }
 

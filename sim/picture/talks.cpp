@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// What the ranks of a group have in common, by Dimension.
+// Texts on the ranks of a group, by Dimension: the property that they have in common.
 constexpr std::array<std::string_view, kDimensions> kAbout = {
     "ranks that hold parts of the same matrices",
     "ranks that hold parts of the same sequences",
@@ -86,22 +86,22 @@ std::vector<std::set<std::int64_t>> offsets_of(const Plan& plan) {
   return offsets;
 }
 
+// Returns the stages that send to each other in the first pipeline group; the other groups are like it.
 std::vector<std::pair<std::int64_t, std::int64_t>> pairs_of(const Plan& plan) {
   const std::vector<std::set<std::int64_t>> offsets = offsets_of(plan);
   const std::vector<std::uint32_t> slots = slots_of_ranks(plan);
-  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
-  for (const auto group : plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)].groups) {
-    const auto n = static_cast<std::int64_t>(group.size());
-    for (std::int64_t i = 0; i < n; ++i) {
-      const std::int32_t from = group[static_cast<std::size_t>(i)];
-      for (const std::int64_t offset : offsets[slots[static_cast<std::size_t>(from)]]) {
-        const std::int64_t to = ((i + offset) % n + n) % n;
-        if (to != i) pairs.emplace_back(from, group[static_cast<std::size_t>(to)]);
-      }
+  const auto group = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)].groups.front();
+  const auto n = static_cast<std::int64_t>(group.size());
+  const auto slot = [&](std::int64_t i) { return slots[static_cast<std::size_t>(group[static_cast<std::size_t>(i)])]; };
+  std::set<std::pair<std::int64_t, std::int64_t>> pairs;
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (const std::int64_t offset : offsets[slot(i)]) {
+      const std::int64_t to = ((i + offset) % n + n) % n;
+      const std::pair stages(plan.classes[slot(i)].stage, plan.classes[slot(to)].stage);
+      if (stages.first != stages.second) pairs.insert(stages);
     }
   }
-  std::ranges::sort(pairs);
-  return pairs;
+  return {pairs.begin(), pairs.end()};
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ struct Talk {
   std::int64_t count = 0;
 };
 
-// What the groups of one dimension move in a step. about: what the ranks of a group have in common. pairs: for
-// transfers between pipeline stages, each pair of ranks (sender, receiver), ascending.
+// The transfers of the groups of one dimension in a step. about: a text on what the ranks of a group share. pairs: for
+// transfers between pipeline stages, each pair of stages (sender, receiver), ascending.
 struct DimensionTalk {
   Dimension dimension = Dimension::tensor;
   std::string_view about;

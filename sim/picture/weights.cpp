@@ -40,7 +40,7 @@ bool has_weights_of(const Block& block, std::string_view prefix) {
 std::string title_of(const Model& m, const Frame& frame, const Block& block, const std::string& name) {
   const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
   if (block.role == BlockRole::vision)
-    return begins("embedding") ? "Vision encoder: patches"
+    return begins("embedding")   ? "Vision encoder: patches"
            : begins("projector") ? "Vision encoder: projector"
                                  : "Vision encoder: layer";
   if (begins("prediction")) return "Multi-token prediction";

@@ -25,9 +25,9 @@ struct PlanWeight {
 // Weights of one kind that several layers have: attention, an MLP, experts, or a part of the model outside the layers.
 struct WeightKind {
   std::string title = "";
-  bool vision = false;               // whether the weights belong to the vision encoder
+  bool vision = false;                    // whether the weights belong to the vision encoder
   std::vector<std::int32_t> layers = {};  // numbers of the layers, or of prediction modules; empty outside layers
-  std::int64_t count = 0;            // number of layers, or of blocks outside layers, with such weights
+  std::int64_t count = 0;                 // number of layers, or of blocks outside layers, with such weights
   std::vector<PlanWeight> weights = {};   // the weights of the first of them
 };
 
