@@ -18,7 +18,7 @@ constexpr double kMargin = 20, kPanelGap = 14, kSectionGap = 26;
 constexpr std::int64_t kMostColumns = 8;
 
 // A drawing whose parts are put one below the other.
-class Column {
+class PageColumn {
  public:
   void add(const Drawing& part, double gap) {
     drawing_.add(part, 0, drawing_.height() == 0 ? 0 : drawing_.height() + gap);
@@ -44,7 +44,7 @@ class Column {
 };
 
 // Adds the lines of the title: model and cluster, strategy, batch.
-void add_title(Column& page, const Spec& spec) {
+void add_title(PageColumn& page, const Spec& spec) {
   const std::string text = title(spec, {});
   std::size_t begin = 0;
   for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
@@ -84,7 +84,7 @@ std::string shared_states(const ShardingRow& row) {
                      row.shards_gradients ? "gradients and " : "");
 }
 
-void add_legend(Column& page, const Spec& spec, const Plan& plan) {
+void add_legend(PageColumn& page, const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   std::vector<Drawing> items;
   const auto size_of = [&](Dimension d) { return position_in(plan, d, 0).size; };
@@ -110,14 +110,14 @@ void add_legend(Column& page, const Spec& spec, const Plan& plan) {
   page.paragraph(words, 4);
 }
 
-void add_matrix_panels(Column& page, const Spec& spec, const Plan& plan) {
+void add_matrix_panels(PageColumn& page, const Spec& spec, const Plan& plan) {
   std::vector<Drawing> panels;
   for (const MatrixPanel& panel : matrix_panels(spec, plan))
     panels.push_back(draw_matrices(panel, static_cast<double>(spec.model.hidden)));
   page.add(in_rows(panels, kPictureWidth, kPanelGap), 8);
 }
 
-void add_talk_panels(Column& page, const Spec& spec, const Plan& plan, const Report& report, const RankGrid& grid) {
+void add_talk_panels(PageColumn& page, const Spec& spec, const Plan& plan, const Report& report, const RankGrid& grid) {
   constexpr double kTalkWidth = (kPictureWidth - 2 * kPanelGap) / 3;
   std::vector<Drawing> panels;
   for (const DimensionTalk& talk : talks_of(spec, plan, report))
@@ -129,7 +129,7 @@ void add_talk_panels(Column& page, const Spec& spec, const Plan& plan, const Rep
 }  // namespace
 
 std::string picture(const Spec& spec, const Plan& plan, const Report& report) {
-  Column page;
+  PageColumn page;
   add_title(page, spec);
   add_legend(page, spec, plan);
   page.heading("How matrices are cut", kSectionGap);

@@ -36,8 +36,9 @@ TEST(UncutPlace, PartsOfATensorGroupAreTheWeight) {
             rows += run.rows;
             for (std::int64_t r = 0; r < run.rows; ++r) {
               ++holders[run.uncut + r];
-              if (p.cut != Cut::columns)
+              if (p.cut != Cut::columns) {
                 EXPECT_EQ(run.uncut + r, uncut_index(spec.model, p, run.local + r, seat.index, seat.size));
+              }
             }
           }
           EXPECT_EQ(rows, p.out);

@@ -121,7 +121,7 @@ TEST(Matrices, GridsCutBothWays) {
 TEST(Matrices, ExpertsLieOnExpertRanks) {
   const std::string moe =
       "name: moe, layers: 2, hidden: 64, heads: 8, head_dim: 8, feed_forward: 256, vocab: 256, moe: {experts: 8, "
-      "top_k: 2}";
+      "top_k: 2, feed_forward: 64}";
   const Spec spec = test::spec_of(moe, "data: 4, expert: 4, global_batch: 4");
   const std::map<std::string, MatrixCut> experts = matrices_of(spec, "Experts");
   const MatrixCut& up = experts.at("experts.up");

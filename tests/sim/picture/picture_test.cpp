@@ -31,7 +31,7 @@ TEST(Picture, DrawsEveryKindOfLayout) {
   const std::string grid = "layers: 2, hidden: 64, heads: 8, vocab: 256, feed_forward: 128, gated: false";
   const std::string moe =
       "name: moe, layers: 4, hidden: 64, heads: 8, head_dim: 8, feed_forward: 256, vocab: 256, moe: {experts: 8, "
-      "top_k: 2}";
+      "top_k: 2, feed_forward: 64}";
   for (const auto& [model, strategy] : std::vector<std::pair<std::string, std::string>>{
            {test::kSmall, "tensor: 2, pipeline: 2, data: 2, global_batch: 4"},
            {test::kSmall, "data: 16, sharding: fsdp, global_batch: 16"},
@@ -50,7 +50,7 @@ TEST(Picture, DrawsEveryKindOfLayout) {
            {"deepseek-v2-lite", "pipeline: 3, data: 64, expert: 64, sharding: zero1, global_batch: 192"},
            {"deepseek-v4-flash", "data: 64, expert: 64, sharding: zero3, global_batch: 64"}}) {
     SCOPED_TRACE(strategy);
-    expect_right(test::spec_of(model, strategy));
+    expect_right(test::spec_of(model, strategy, 256));
   }
   expect_right(test::seeing("tensor: 2, pipeline: 2, data: 2, global_batch: 4"));
 }

@@ -11,7 +11,7 @@ namespace orrery {
 namespace {
 
 ShownRanks shown_of(const std::string& strategy, const std::string& model = test::kSmall) {
-  const Spec spec = test::spec_of(model, strategy);
+  const Spec spec = test::spec_of(model, strategy, 128);
   return shown_ranks(spec, make_plan(spec));
 }
 

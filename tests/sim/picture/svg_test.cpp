@@ -28,7 +28,9 @@ TEST(Svg, FittedTextIsNoWiderThanItsRoom) {
     for (const bool bold : {false, true}) {
       const TextStyle style = {.size = 10, .bold = bold};
       const std::string text = fitted(words, width, style);
-      if (width >= 20) EXPECT_LE(text_width(text, style), width);
+      if (width >= 20) {
+        EXPECT_LE(text_width(text, style), width);
+      }
       EXPECT_EQ(text == words, text_width(words, style) <= width);
     }
   }
@@ -82,7 +84,9 @@ TEST(Svg, DrawingsGrowAndNest) {
   std::vector<std::pair<double, double>> corners;
   for (const test::SvgElement& e : elements) {
     if (e.tag == "rect" && e.parent > 0) corners.emplace_back(e.x + e.figure("x"), e.y + e.figure("y"));
-    if (e.attributes.contains("class")) EXPECT_EQ(e.attribute("class"), "a \"quoted\" one");
+    if (e.attributes.contains("class")) {
+      EXPECT_EQ(e.attribute("class"), "a \"quoted\" one");
+    }
   }
   const std::vector<std::pair<double, double>> expected = {{16, 18}, {51, 18}, {16, 64}};
   EXPECT_EQ(corners, expected);

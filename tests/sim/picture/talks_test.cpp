@@ -49,7 +49,9 @@ TEST(Talks, LinksHaveTheirNames) {
   EXPECT_EQ(talks[0].dimension, Dimension::tensor);
   EXPECT_EQ(talks[0].talks[0].link, "NVLink");
   for (const DimensionTalk& talk : talks) {
-    if (talk.dimension == Dimension::data) EXPECT_EQ(talk.talks[0].link, "InfiniBand");
+    if (talk.dimension == Dimension::data) {
+      EXPECT_EQ(talk.talks[0].link, "InfiniBand");
+    }
   }
 }
 

@@ -22,7 +22,7 @@ TEST(Weights, EveryKindOfLayersIsOne) {
             (Titles{"Embedding and head", "Attention", "MLP"}));
   EXPECT_EQ(titles_of(test::spec_of("deepseek-v2-lite", "data: 2, expert: 2, global_batch: 2")),
             (Titles{"Embedding and head", "Latent attention", "MLP", "Experts"}));
-  EXPECT_EQ(titles_of(test::spec_of("deepseek-v4-flash", "pipeline: 4, data: 2, expert: 2, global_batch: 8")),
+  EXPECT_EQ(titles_of(test::spec_of("deepseek-v4-flash", "pipeline: 4, data: 2, expert: 2, global_batch: 8", 1024)),
             (Titles{"Embedding and head", "Window attention", "Compressed sparse attention",
                     "Heavily compressed attention", "Experts", "Experts", "Multi-token prediction"}));
   EXPECT_EQ(titles_of(test::seeing("global_batch: 1")),
