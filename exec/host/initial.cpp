@@ -8,6 +8,7 @@
 #include "kernels/common/float16.h"
 #include "kernels/common/philox.h"
 #include "models/layers/blocks.h"
+#include "models/layers/uncut_place.h"
 
 namespace orrery {
 namespace {
@@ -20,44 +21,8 @@ std::uint64_t hash_of(const std::string& name) {
   return hash;
 }
 
-// This rank's index in the group of ranks over which a weight is cut, and the group's size.
-const GroupPosition& seat_of(const Rank& rank, const LocalParameter& p) {
-  return rank.position_in(p.experts > 0 ? Dimension::expert_tensor : p.over);
-}
-
-// Returns the part of a weight that a group of tensor_depth holds together: the ranks of a tensor-parallel grid that
-// differ only in their depth.
-LocalParameter over_depth(const Rank& rank, LocalParameter p) {
-  if (p.cut_in_depth) p.out *= rank.position_in(Dimension::tensor_depth).size;
-  return p;
-}
-
-UncutShape shape_in_grid(const Rank& rank, const LocalParameter& p) {
-  const UncutShape rows = uncut_shape(rank.spec.model, over_depth(rank, p), rank.position_in(p.over).size);
-  return {rows.out, p.in * rank.position_in(*p.columns_over).size};
-}
-
-// Returns the row-major offset in the uncut weight of element (row, column) of this rank's part, for a weight that a
-// tensor-parallel grid cuts by rows and by columns.
-std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row, std::int64_t column) {
-  const GroupPosition &rows = rank.position_in(p.over), &columns = rank.position_in(*p.columns_over);
-  if (p.cut_in_depth) row += rank.position_in(Dimension::tensor_depth).index * p.out;
-  row = uncut_index(rank.spec.model, over_depth(rank, p), row, rows.index, rows.size);
-  return row * p.in * columns.size + columns.index * p.in + column;
-}
-
-// Converts the index of an element of this rank's part of a weight to the element's row-major offset in the uncut
-// weight.
-std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
-  const GroupPosition& seat = seat_of(rank, p);
-  const Model& m = rank.spec.model;
-  if (p.columns_over) return in_grid(rank, p, element / p.in, element % p.in);
-  const auto [one, expert, row] = expert_row(p, element / p.in);
-  const std::int64_t column = element % p.in;
-  const UncutShape shape = uncut_shape(m, one, seat.size);
-  const std::int64_t before = (rank.position_in(Dimension::expert).index * p.experts + expert) * shape.out * shape.in;
-  if (one.cut == Cut::columns) return before + row * shape.in + uncut_index(m, one, column, seat.index, seat.size);
-  return before + uncut_index(m, one, row, seat.index, seat.size) * p.in + column;
+UncutPlace place_of(const Rank& rank, const LocalParameter& p) {
+  return uncut_place(rank.spec.model, p, [&](Dimension d) { return rank.position_in(d); });
 }
 
 // Tables from which the row-major offset, in the uncut weight, of each element of this rank's part is computed. However
@@ -67,22 +32,17 @@ struct UncutPlaces {
 
   UncutPlaces() = default;
   UncutPlaces(const Rank& rank, const LocalParameter& p) {
-    for (std::int64_t r = 0; r < p.out; ++r) rows.push_back(uncut_place(rank, p, r * p.in));
-    for (std::int64_t c = 0; c < p.in; ++c) columns.push_back(uncut_place(rank, p, c) - rows[0]);
+    const UncutPlace place = place_of(rank, p);
+    for (const UncutRows& run : place.rows) {
+      for (std::int64_t r = 0; r < run.rows; ++r) rows.push_back((run.uncut + r) * place.whole.in + place.column);
+    }
+    for (std::int64_t c = 0; c < p.in; ++c) columns.push_back(c);
   }
   std::int64_t of(std::int64_t element) const {
     const auto in = static_cast<std::int64_t>(columns.size());
     return rows[element / in] + columns[element % in];
   }
 };
-
-UncutShape whole_shape(const Rank& rank, const LocalParameter& p) {
-  if (p.columns_over) return shape_in_grid(rank, p);
-  const LocalParameter one = expert_row(p, 0).one;
-  UncutShape shape = uncut_shape(rank.spec.model, one, seat_of(rank, p).size);
-  if (p.experts > 0) shape.out *= p.experts * rank.position_in(Dimension::expert).size;
-  return shape;
-}
 
 void store(std::byte* to, Bytes width, kernels::Format16 format, std::int64_t element, float value) {
   kernels::with_type(width, format, [&](auto* type) {
@@ -233,7 +193,7 @@ std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers&
     for_owned(
         rank, state,
         [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t shard, std::int64_t chunk) {
-          const UncutShape shape = whole_shape(rank, p.local);
+          const UncutShape shape = place_of(rank, p.local).whole;
           OwnedValues& v = result[p.name];
           v.shape = {shape.out, shape.in};
           std::vector<std::byte> stored(static_cast<std::size_t>(n * width));

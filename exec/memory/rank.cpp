@@ -17,9 +17,7 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(
   context = at.context;
   parts = rank_parts(s.strategy, s.sequence, context);
   for (std::size_t d = 0; d < plan.dimensions.size(); ++d) {
-    const auto& members = group(static_cast<Dimension>(d));
-    const auto place = std::find(members.begin(), members.end(), static_cast<std::int32_t>(n));
-    positions.push_back({place - members.begin(), static_cast<std::int64_t>(members.size())});
+    positions.push_back(orrery::position_in(plan, static_cast<Dimension>(d), n));
   }
   states = states_of(plan, 0);
   for (const std::uint32_t state : states) {

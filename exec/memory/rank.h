@@ -6,16 +6,12 @@
 
 #include "kernels/common/float16.h"
 #include "models/layers/placement.h"
+#include "models/layers/uncut_place.h"
 #include "models/plan/plan.h"
 #include "models/spec/sequence.h"
 #include "models/spec/spec.h"
 
 namespace orrery {
-
-// Index of a rank in one of its groups (tensor, data, pipeline, ...), and the group's size.
-struct GroupPosition {
-  std::int64_t index = 0, size = 1;
-};
 
 // One rank of a job: the spec, the rank's own plan, and its index in each group. Constant during a run.
 struct Rank {

@@ -80,36 +80,13 @@ class Cutter {
   void add(std::int64_t first, std::int64_t elements, std::uint32_t unit, std::int64_t member, std::int64_t members) {
     const std::int64_t size = ceil_div(elements, members);
     const std::int64_t begin = std::min(member * size, elements), end = std::min(begin + size, elements);
-    pieces.push_back({first, elements, first + begin, end - begin, shard_, unit});
+    pieces.push_back({first, elements, first + begin, end - begin, shard_, unit, members});
     shard_ += size;
   }
 
   const Plan& plan_;
   std::int64_t rank_, shard_ = 0;
 };
-
-// A section of a weight's rows that one rank holds, with its position in the uncut weight: the rows of q, k or v (cut
-// by heads), of the gate or up projection (each a half of the matrix), or a section from LocalParameter::sections.
-struct Section {
-  std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
-};
-
-std::vector<Section> sections_of(const Model& m, const LocalParameter& p, std::int64_t rank, std::int64_t ranks) {
-  if (p.cut == Cut::halves)
-    return {{p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}, {p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}};
-  if (p.cut == Cut::sections) {
-    std::vector<Section> sections;
-    for (const std::int64_t rows : p.sections) sections.push_back({rows, rows * ranks, rows * rank});
-    return sections;
-  }
-  if (p.cut != Cut::heads) return {{p.out, p.out * ranks, p.out * rank}};
-  const std::int64_t d = m.head_dim, q = m.heads / ranks * d;
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / ranks);
-  const std::int64_t kv_first = rank * m.kv_heads / ranks * d;
-  const Section queries = {q, m.heads * d, rank * q}, kv = {kv_heads * d, m.kv_heads * d, kv_first};
-  if (m.attention_gate) return {queries, queries, kv, kv};  // the gate is cut over ranks as the queries are
-  return {queries, kv, kv};
-}
 
 }  // namespace
 
@@ -191,12 +168,29 @@ ExpertRow expert_row(const LocalParameter& p, std::int64_t index) {
   return {r.one, index / r.one.out, index % r.one.out};
 }
 
+std::vector<SectionRows> section_rows(const Model& m, const LocalParameter& p, std::int64_t rank, std::int64_t ranks) {
+  if (p.cut == Cut::halves)
+    return {{p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}, {p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}};
+  if (p.cut == Cut::sections) {
+    std::vector<SectionRows> sections;
+    for (const std::int64_t rows : p.sections) sections.push_back({rows, rows * ranks, rows * rank});
+    return sections;
+  }
+  if (p.cut == Cut::none || p.cut == Cut::columns) return {{p.out, p.out, 0}};
+  if (p.cut != Cut::heads) return {{p.out, p.out * ranks, p.out * rank}};
+  const std::int64_t d = m.head_dim, q = m.heads / ranks * d;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / ranks);
+  const std::int64_t kv_first = rank * m.kv_heads / ranks * d;
+  const SectionRows queries = {q, m.heads * d, rank * q}, kv = {kv_heads * d, m.kv_heads * d, kv_first};
+  if (m.attention_gate) return {queries, queries, kv, kv};  // the gate is cut over ranks as the queries are
+  return {queries, kv, kv};
+}
+
 std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64_t index, std::int64_t rank,
                          std::int64_t ranks) {
-  if (p.cut == Cut::none) return index;
   if (p.cut == Cut::columns) return rank * p.in + index;
   std::int64_t before = 0, uncut_before = 0;
-  for (const Section& part : sections_of(model, p, rank, ranks)) {
+  for (const SectionRows& part : section_rows(model, p, rank, ranks)) {
     if (index < before + part.rows) return uncut_before + part.uncut_first + index - before;
     before += part.rows;
     uncut_before += part.uncut_rows;
@@ -205,10 +199,9 @@ std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64
 }
 
 UncutShape uncut_shape(const Model& model, const LocalParameter& p, std::int64_t ranks) {
-  if (p.cut == Cut::none) return {p.out, p.in};
   if (p.cut == Cut::columns) return {p.out, p.in * ranks};
   std::int64_t out = 0;
-  for (const Section& part : sections_of(model, p, 0, ranks)) out += part.uncut_rows;
+  for (const SectionRows& part : section_rows(model, p, 0, ranks)) out += part.uncut_rows;
   return {out, p.in};
 }
 

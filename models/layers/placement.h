@@ -29,6 +29,7 @@ struct Piece {
   std::int64_t owned_first = 0, owned = 0;
   std::int64_t shard_first = 0;
   std::uint32_t unit = kNone;  // id of the unit frame, if the piece is a part of a unit; kNone if the piece is a bucket
+  std::int64_t ranks = 1;      // number of ranks over which the range is cut (n above)
 };
 
 // Returns whether the ranks of this class update weights: replicas of torch's DataParallel and workers of a parameter
@@ -62,6 +63,16 @@ struct ExpertRow {
   std::int64_t expert = 0, row = 0;
 };
 ExpertRow expert_row(const LocalParameter& p, std::int64_t index);
+
+// A section of a weight's rows that one rank holds, with its position in the uncut weight: the rows of q, k or v (cut
+// by heads), of the gate or up projection (each a half of the matrix), or a section from LocalParameter::sections. A
+// weight that is cut in another way is one section.
+struct SectionRows {
+  std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
+};
+// Returns the sections of tensor rank `rank` of `ranks`, in the order of its rows.
+std::vector<SectionRows> section_rows(const Model& model, const LocalParameter& p, std::int64_t rank,
+                                      std::int64_t ranks);
 
 // The numbers of outputs and inputs of a weight before it is cut over ranks.
 struct UncutShape {

@@ -97,11 +97,13 @@ struct CompareOptions {
 Outcome compare_command(const CompareOptions& options, const Common& common);
 
 // orrery explain: explains a prediction. First comes what decides the step; with `all`, or where the output is no
-// terminal, then every value with its origin, the formulas, and similar published steps.
+// terminal, then every value with its origin, the formulas, and similar published steps. picture: path of an SVG file
+// to write, which draws the layout (sim/picture/picture.h); "" = none.
 struct ExplainOptions {
   std::string spec;
   std::vector<std::string> overrides;
   std::string profile;
+  std::string picture;
   bool all = false;
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "models/base/error.h"
+#include "models/base/output_file.h"
 #include "models/cost/nccl/topology.h"
 #include "models/layers/blocks.h"
 #include "models/load/load_spec.h"
@@ -14,6 +17,7 @@
 #include "sim/cli/commands.h"
 #include "sim/explain/formulas.h"
 #include "sim/explain/techniques.h"
+#include "sim/picture/picture.h"
 #include "sim/predict/predict.h"
 #include "sim/print/table.h"
 #include "sim/report/critical_path.h"
@@ -353,11 +357,28 @@ std::string counts_text(const Spec& spec) {
       kIndented, given, static_cast<std::ptrdiff_t>(spec.origins.size()) - given);
 }
 
+// Opens the file of the picture, so that a bad name is found before anything is simulated; nothing without a picture.
+// A file that cannot be made is bad input here, as the name is all that the user gave.
+std::optional<OutputFile> open_picture(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  check_picture_name(path);
+  try {
+    return OutputFile(path);
+  } catch (const Error& e) {
+    throw Error(e.what());
+  }
+}
+
 }  // namespace
 
 Outcome explain_command(const ExplainOptions& options, const Common& common) {
+  std::optional<OutputFile> file = open_picture(options.picture);
   const Spec spec = load_spec(options.spec, options.overrides);
   const Prediction p = predict(spec, false, options.profile);
+  if (file) {
+    file->write(picture(spec, p.plan, p.report));
+    file->commit();
+  }
   const Style& style = common.style;
   const std::string text = title(spec, style) + parameters_text(spec) + deciding_text(spec, p, common);
   return {text + (options.all || style.columns == 0 ? rest_text(spec, p, style) : counts_text(spec))};

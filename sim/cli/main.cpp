@@ -187,6 +187,9 @@ void add_explain(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("explain", "every value and its origin, and the formulas behind the prediction");
   specs(c.add_option("SPEC", o.explain.spec, "what to train, on what, and how (YAML or JSON)"))->required();
   c.add_flag("--all", o.explain.all, "show every value and formula too, not only what decides the step");
+  c.add_option("--picture", o.explain.picture,
+               "draw how matrices are cut over ranks, what each rank holds, and who talks to whom (.svg)")
+      ->type_name("FILE");
   add_shared(c, o.explain.overrides, o.explain.profile);
   c.footer("example: orrery explain examples/llama-3.1-8b-fsdp.yaml");
 }

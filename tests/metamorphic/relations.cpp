@@ -16,7 +16,8 @@ constexpr Relation kRelations[] = {{"sane", sane, 1},
                                    {"flops", flops, .4},
                                    {"volumes", volumes_by_form, .4},
                                    {"formulas", formulas, .25},
-                                   {"traced", traced, .12}};
+                                   {"traced", traced, .12},
+                                   {"pictured", pictured, .3}};
 
 }  // namespace
 

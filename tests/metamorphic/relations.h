@@ -35,6 +35,8 @@ void volumes_by_form(Checks& checks, const Subject& subject);
 void formulas(Checks& checks, const Subject& subject);
 // The trace's file (traced.cpp).
 void traced(Checks& checks, const Subject& subject);
+// The picture of the plan (pictured.cpp).
+void pictured(Checks& checks, const Subject& subject);
 
 // Checks that need no random specs (closed_forms.cpp, closed_traffic.cpp).
 void bubbles(Checks& checks);

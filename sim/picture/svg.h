@@ -1,0 +1,81 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orrery {
+
+// A rectangle in pixels, with its upper left corner.
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;
+};
+
+// How a line of text is drawn: height of its letters in pixels, colour, and which point of the line is given (start,
+// middle or end).
+struct TextStyle {
+  double size = 11;
+  bool bold = false;
+  std::string_view anchor = "start";
+  std::string_view fill = "#222222";
+};
+
+// Attributes of an SVG element besides its geometry: {{"fill", "#ffffff"}, {"class", "part"}}. Values may be any text.
+using Attributes = std::vector<std::pair<std::string_view, std::string>>;
+
+// Returns a text as XML holds it: with &, <, > and quotes written as entities, and with '?' in place of control
+// characters and of bytes that are not UTF-8.
+std::string xml_text(std::string_view text);
+
+// Returns an upper bound of the width of a text in pixels, for the sans-serif fonts of browsers: the widths of letters
+// in DejaVu Sans, which are larger than those in Arial, Helvetica and Liberation Sans.
+double text_width(std::string_view text, const TextStyle& style);
+
+// Returns the text, or as many of its first letters as are no wider than `width` pixels together with an ellipsis.
+std::string fitted(std::string_view text, double width, const TextStyle& style);
+
+// Returns the text as lines of at most `width` pixels each, broken at spaces.
+std::vector<std::string> wrapped(std::string_view text, double width, const TextStyle& style);
+
+// A part of a picture as SVG elements, in coordinates of its own, and its extent from (0, 0), which grows with every
+// element. Numbers have two decimals, so that the same picture is the same bytes everywhere.
+class Drawing {
+ public:
+  void rect(const Box& box, const Attributes& attributes);
+  // Draws a line of text; y is its baseline.
+  void text(double x, double y, std::string_view words, const TextStyle& style = {});
+  // Draws a path of SVG's path commands; the extent does not change.
+  void path(std::string_view commands, const Attributes& attributes);
+  // Adds another drawing, moved to (x, y).
+  void add(const Drawing& other, double x, double y);
+  // Opens a group of elements with these attributes (<g>), or ends the last one.
+  void open(const Attributes& attributes);
+  void close();
+  // Adds the text that a viewer shows when the pointer is over the group that was opened last.
+  void hint(std::string_view words);
+  // Extends the drawing to at least this size.
+  void extend(double width, double height);
+
+  double width() const { return width_; }
+  double height() const { return height_; }
+  const std::string& elements() const { return elements_; }
+
+ private:
+  std::string elements_;
+  double width_ = 0, height_ = 0;
+};
+
+// Returns drawings side by side in rows of at most `width` pixels, each row as high as its highest drawing.
+Drawing in_rows(const std::vector<Drawing>& drawings, double width, double gap);
+
+// Returns a complete SVG file with one drawing on white ground, `margin` pixels from each side.
+std::string svg_file(const Drawing& drawing, std::string_view title, double margin);
+
+// Returns a number with two decimals, without zeros at the end: "12.5".
+std::string pixels(double value);
+
+// Returns the colour, as "#rrggbb", of number i of n things that a picture tells apart: light enough for dark letters.
+std::string colour_of(std::size_t i, std::size_t n);
+
+}  // namespace orrery
