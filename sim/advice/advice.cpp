@@ -7,6 +7,7 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/report/critical_path.h"
 
@@ -118,7 +119,7 @@ std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile)
   const auto add = [&](const char* what, const Spec& other, std::optional<double> along) {
     try {
       check(other);
-      const Report report = predict(other, profile).report;
+      const Report report = predict_report(other, profile);
       result.push_back({what, 1 - p.report.tokens_per_s / report.tokens_per_s, report.memory.fits, along});
     } catch (const Error&) {  // the spec's rules forbid this change, so it is left out
     }
@@ -137,7 +138,7 @@ std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile)
 }
 
 std::string text_of(const Sensitivity& s) {
-  std::string text = fmt::format("{:>5.1f} %  {}", 100 * s.faster, s.what);
+  std::string text = fmt::format("{:.1f} %  {}", 100 * s.faster, s.what);
   if (s.slope) text += fmt::format(" ({:.1f} % for the first 10 %)", 100 * std::max(0.0, *s.slope));
   return text + (s.fits ? "" : ", which does not fit");
 }
@@ -165,7 +166,7 @@ std::vector<Section> advice_sections(const Advice& a) {
     section.title = title;
     for (const Effect& e : list) {
       if (e.refused.empty())
-        section.lines.push_back(names ? fmt::format("  {}; {}", e.technique.name, text_of(e)) : "  " + text_of(e));
+        section.lines.push_back(names ? fmt::format("{}; {}", e.technique.name, text_of(e)) : text_of(e));
     }
   };
   add(sections[1], "what each part of it is worth", a.parts, true);
@@ -175,9 +176,13 @@ std::vector<Section> advice_sections(const Advice& a) {
 
 std::string advice_text(const Advice& a, const Style& style) {
   std::string text;
-  for (const Section& section : advice_sections(a)) {
-    if (!section.lines.empty()) text += fmt::format("\n{}\n", heading("  " + section.title, style));
-    for (const std::string& line : section.lines) text += fmt::format("  {}\n", line);
+  const std::vector<Section> sections = advice_sections(a);
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    constexpr std::size_t kPercent = 7;  // columns of a share of up to three digits: "100.0 %"
+    if (!sections[i].lines.empty()) text += fmt::format("\n{}\n", heading("  " + sections[i].title, style));
+    for (const std::string& line : sections[i].lines)
+      text += fmt::format("  {:>{}}{}\n", i == 0 ? line.substr(0, line.find('%') + 1) : "", i == 0 ? kPercent : 2,
+                          i == 0 ? line.substr(line.find('%') + 1) : line);
   }
   return text;
 }

@@ -25,7 +25,7 @@ struct Sensitivity {
 
 // The effects of twice each rate of the machine that the spec uses, and of twice the batch, the most helpful first.
 std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile);
-// An effect as a line: " 42.7 %  twice the matrix rate (7.6 % for the first 10 %)".
+// An effect as a line: "42.7 %  twice the matrix rate (7.6 % for the first 10 %)".
 std::string text_of(const Sensitivity& sensitivity);
 // The same, the change first: "twice the matrix rate: 42.7 % less time a token (7.6 % for the first 10 % more)".
 std::string lever_text(const Sensitivity& sensitivity);

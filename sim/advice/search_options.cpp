@@ -276,7 +276,7 @@ std::string page_of_findings(const Findings& f, const SearchCommandOptions& o, c
   if (f.best == nullptr && !shown.result.best.empty())
     page.remarks.push_back(fmt::format("No machine is within the limits; the first: {}", shown.machine.excluded));
   if (f.rival) page.remarks.push_back(text_of(*f.rival, shown));
-  if (!shown.result.best.empty()) page.remarks.push_back("To predict it again: " + repeat_text_of(shown, o));
+  if (!shown.result.best.empty()) page.repeat = repeat_text_of(shown, o);
   return search_page(page, {o.text, o.overrides, {}, common.command, common.version});
 }
 

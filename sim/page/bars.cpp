@@ -10,20 +10,14 @@
 #include "sim/page/svg.h"
 
 namespace orrery {
-namespace {
-
-constexpr double kPageWidth = 1000;
-
-}  // namespace
-
 std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view label) {
   constexpr double kTall = 44, kGap = 6, kLetters = 13;
-  Drawing d(kPageWidth, kTall);
+  Drawing d(kChartUnits, kTall);
   std::vector<LegendEntry> legend;
   double sum = 0, x = 0;
   for (const BarPart& p : parts) sum += p.share;
   for (const BarPart& p : parts) {
-    const double width = sum > 0 ? p.share / sum * kPageWidth : 0;
+    const double width = sum > 0 ? p.share / sum * kChartUnits : 0;
     const std::string percent = percent_text(p.share);
     d.rectangle(x, 0, width, kTall, p.colour, fmt::format("{}: {}, {}", p.name, p.figure, percent));
     const std::string_view ink = ink_on(p.colour);
@@ -38,12 +32,12 @@ std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view labe
 }
 
 std::string bar_chart(const std::vector<Bar>& bars, const Scale& scale, std::string_view label) {
-  constexpr double kRow = 30, kThick = 18, kNames = 290, kFigures = 170, kAxis = 34;
+  constexpr double kRow = 30, kThick = 18, kNames = 250, kFigures = 165, kAxis = 34;
   const double height = kRow * static_cast<double>(bars.size()) + kAxis;
-  PageAxis axis{0, 0, false, kNames, kPageWidth - kFigures};
+  PageAxis axis{0, 0, false, kNames, kChartUnits - kFigures};
   for (const Bar& b : bars) axis.last = std::max({axis.last, b.value / scale.size, b.high / scale.size});
   if (axis.last <= 0) return "";
-  Drawing d(kPageWidth, height);
+  Drawing d(kChartUnits, height);
   for (const double tick : ticks(axis)) {
     d.line(axis.at(tick), 0, axis.at(tick), height - kAxis + 4, kLineColour);
     d.text(axis.at(tick), height - kAxis + 20, tick_text(tick), Anchor::middle, 12, 0, kFaintColour);
@@ -66,7 +60,7 @@ std::string bar_chart(const std::vector<Bar>& bars, const Scale& scale, std::str
       for (const double x : {low, high}) d.line(x, middle - 5, x, middle + 5, "#20242c", 1.5);
       last = std::max(last, high);
     }
-    d.text(last + 8, middle + 4.5, b.figure, Anchor::start, 13, kPageWidth - last - 8);
+    d.text(last + 8, middle + 4.5, b.figure, Anchor::start, 13, kChartUnits - last - 8);
     y += kRow;
   }
   return d.svg(label);

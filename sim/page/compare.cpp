@@ -13,7 +13,6 @@
 #include "sim/page/summary.h"
 #include "sim/page/words.h"
 #include "sim/print/text.h"
-#include "sim/report/report_text.h"
 
 namespace orrery {
 namespace {
@@ -75,26 +74,25 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differing(const st
   return result;
 }
 
-std::string figures_markup(const std::vector<ComparedSpec>& specs) {
-  std::string rows;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].report == nullptr) continue;
-    const Report& r = *specs[i].report;
-    const auto place = [&](std::string_view name) { return fmt::format("{}.report.{}", i, name); };
-    const auto peak = static_cast<double>(r.memory.peak_device);
-    const bool known = r.step_time_low_s < r.step_time_high_s;
-    rows += element("tr", element("td", escaped(specs[i].name)) +
-                              element("td", figure(place("step_time_s"), r.step_time_s, time_text(r.step_time_s)), "class=\"n\"") +
-                              element("td", known ? escaped(time_text(r.step_time_low_s) + " to " + time_text(r.step_time_high_s)) : "-", "class=\"n\"") +
-                              element("td", figure(place("tokens_per_s"), r.tokens_per_s, grouped(r.tokens_per_s)), "class=\"n\"") +
-                              element("td", figure(place("memory.peak_device_bytes"), peak, memory_text(peak)), "class=\"n\"") +
-                              element("td", r.memory.fits ? "fits" : escaped("does not fit: " + lack_text(r.memory))) +
-                              element("td", escaped(r.limit))) +
-            '\n';
+// The comparison with the intervals and the limits of each spec; step times have their exact values.
+std::string specs_markup(const ComparePage& page) {
+  Table t = page.table;
+  t.columns.push_back({"8 of 10 lie in", "", Align::left});
+  t.columns.push_back({"limited by", "", Align::left});
+  const auto step = static_cast<std::size_t>(
+      std::find_if(t.columns.begin(), t.columns.end(), [](const Column& c) { return c.name == "step"; }) - t.columns.begin());
+  for (std::size_t i = 0; i < t.rows.size() && i < page.specs.size(); ++i) {
+    const Report* r = page.specs[i].report;
+    t.rows[i].resize(t.columns.size() - 2);
+    const bool known = r != nullptr && r->step_time_low_s < r->step_time_high_s;
+    t.rows[i].push_back(known ? time_text(r->step_time_low_s) + " to " + time_text(r->step_time_high_s) : "-");
+    t.rows[i].push_back(r != nullptr ? r->limit : "-");
   }
-  const std::string head = "<tr><th>spec</th><th class=\"n\">step</th><th class=\"n\">8 of 10</th><th class=\"n\">tokens/s</th>"
-                           "<th class=\"n\">memory of a GPU</th><th>fits</th><th>limited by</th></tr>";
-  return "<div class=\"wide\">" + element("table", element("thead", head) + '\n' + element("tbody", rows)) + "</div>\n";
+  return table_markup(t, {}, [&](std::size_t row, std::size_t column) {
+    const Report* r = row < page.specs.size() ? page.specs[row].report : nullptr;
+    if (r == nullptr || column != step) return std::string();
+    return figure(fmt::format("{}.report.step_time_s", row), r->step_time_s, t.rows[row][column]);
+  });
 }
 
 // The fastest spec that fits, as cards; a warning where none does.
@@ -133,7 +131,7 @@ Table differences(const std::vector<ComparedSpec>& specs) {
 
 std::string compare_page(const ComparePage& page) {
   std::string body = best_part(page.specs) + bars_part(page.specs);
-  body += part("All specs", table_markup(page.table) + figures_markup(page.specs));
+  body += part("All specs", specs_markup(page));
   const Table differ = differences(page.specs);
   std::string content = differ.rows.empty() ? paragraph("The specs have the same values.") : table_markup(differ);
   body += part("What differs between them", content);

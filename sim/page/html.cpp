@@ -1,6 +1,7 @@
 #include "sim/page/html.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -101,14 +102,16 @@ std::string figure(std::string_view id, double value, std::string_view text) {
   return element("data", escaped(text), fmt::format("id=\"{}\" value=\"{}\"", escaped(id), value));
 }
 
-std::string table_markup(const Table& table, const std::vector<std::string>& swatches) {
+std::string table_markup(const Table& table, const std::vector<std::string>& swatches,
+                         const CellMarkup& cell) {
   if (table.rows.empty()) return "";
   std::string rows;
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     std::string cells;
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       const bool there = i < table.rows[r].size();
-      std::string content = there ? escaped(table.rows[r][i]) : "";
+      std::string content = cell ? cell(r, i) : "";
+      if (content.empty() && there) content = escaped(table.rows[r][i]);
       if (i == 0 && r < swatches.size() && !swatches[r].empty())
         content = fmt::format("<i class=\"swatch\" style=\"background:{}\"></i>{}", swatches[r], content);
       cells += element("td", content, table.columns[i].align == Align::right ? "class=\"n\"" : "");
@@ -130,7 +133,9 @@ std::string lines_markup(const std::vector<std::string>& lines) {
 
 std::string section_markup(const Section& section) {
   if (section.is_empty()) return "";
-  return part(section.title, lines_markup(section.lines) + table_markup(section.table) + lines_markup(section.after));
+  std::string title = section.title;  // headings of a terminal begin with small letters
+  if (!title.empty()) title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+  return part(title, lines_markup(section.lines) + table_markup(section.table) + lines_markup(section.after));
 }
 
 std::string part(std::string_view title, std::string_view content, std::string_view attributes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +28,10 @@ std::string figure(std::string_view id, double value, std::string_view text);
 
 // A table with a header. swatches: for each row a colour that is shown before the first cell, "" for none; may be
 // shorter than the rows. "" for a table without rows.
-std::string table_markup(const Table& table, const std::vector<std::string>& swatches = {});
+// cell: gives markup for a cell (row, column) in the place of its text, "" for the text.
+using CellMarkup = std::function<std::string(std::size_t row, std::size_t column)>;
+std::string table_markup(const Table& table, const std::vector<std::string>& swatches = {},
+                         const CellMarkup& cell = {});
 
 // Lines of text as markup: each line a paragraph; a line that begins with two blanks or more is indented.
 std::string lines_markup(const std::vector<std::string>& lines);

@@ -17,7 +17,7 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kSlots = 450;  // slots of time of the chart
-constexpr double kChartWidth = 1000, kChartHeight = 400, kChartLeft = 64, kChartTop = 18, kChartBottom = 54;
+constexpr double kChartHeight = 370, kChartLeft = 64, kChartTop = 18, kChartBottom = 54;
 
 using Sums = std::array<Bytes, kCategories>;
 
@@ -76,11 +76,11 @@ std::string memory_chart(const MemoryChart& chart) {
     peak = std::max(peak, sum_of(s));
   }
   const double top = 1.08 * static_cast<double>(std::max({peak, chart.held, chart.capacity})) / kGiB;
-  const PageAxis x{0, kSlots, false, kChartLeft, kChartWidth - 10};
+  const PageAxis x{0, kSlots, false, kChartLeft, kChartUnits - 10};
   const PageAxis y{0, top, false, kChartHeight - kChartBottom, kChartTop};
   const Scale unit = time_scale(seconds(chart.length));
   const PageAxis time{0, seconds(chart.length) / unit.size, false, x.begin, x.end};
-  Drawing d(kChartWidth, kChartHeight);
+  Drawing d(kChartUnits, kChartHeight);
   for (const double tick : ticks(y)) {
     d.line(x.begin, y.at(tick), x.end, y.at(tick), kLineColour);
     d.text(x.begin - 8, y.at(tick) + 4, tick_text(tick), Anchor::end, 12, 0, kFaintColour);

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kPlotWidth = 1000, kPlotLeft = 74, kPlotTop = 26, kPlotBottom = 50;
+constexpr double kPlotLeft = 74, kPlotTop = 26, kPlotBottom = 50;
 constexpr std::string_view kShapes[] = {"●", "■", "▲", "◆"};
 constexpr std::size_t kColoursOfSeries = 8;
 
@@ -21,6 +21,7 @@ constexpr std::size_t kColoursOfSeries = 8;
 struct Plotted {
   std::vector<const ScatterPoint*> points;
   PageAxis x, y;
+  bool shows_limit = false;
 };
 
 void widen(PageAxis& axis) {
@@ -45,16 +46,19 @@ Plotted plotted(const Scatter& s) {
     p.y.first = std::min(p.y.first, point.y);
     p.y.last = std::max(p.y.last, point.y);
   }
-  p.x.last = std::max(p.x.last, s.x_limit);
+  // A limit that is far away would press all points to the left edge.
+  constexpr double kFar = 3;
+  p.shows_limit = s.x_limit > 0 && s.x_limit < kFar * p.x.last;
+  if (p.shows_limit) p.x.last = std::max(p.x.last, s.x_limit);
   if (s.equal) {
     p.x.first = p.y.first = std::min(p.x.first, p.y.first);
     p.x.last = p.y.last = std::max(p.x.last, p.y.last);
   }
   widen(p.x);
   widen(p.y);
-  const double side = s.equal ? 600 : 360;
+  const double side = s.equal ? 540 : 340;
   p.x.begin = kPlotLeft;
-  p.x.end = s.equal ? kPlotLeft + side : kPlotWidth - 20;
+  p.x.end = s.equal ? kPlotLeft + side : kChartUnits - 20;
   p.y.begin = kPlotTop + side;
   p.y.end = kPlotTop;
   return p;
@@ -87,10 +91,10 @@ void draw_diagonal(Drawing& d, const PageAxis& x, const PageAxis& y) {
 std::string scatter_markup(const Scatter& s, std::string_view caption) {
   const Plotted p = plotted(s);
   if (p.points.empty()) return "";
-  Drawing d(kPlotWidth, p.y.begin + kPlotBottom);
+  Drawing d(kChartUnits, p.y.begin + kPlotBottom);
   draw_axes(d, p, s);
   if (s.equal) draw_diagonal(d, p.x, p.y);
-  if (s.x_limit > 0) {
+  if (p.shows_limit) {
     d.line(p.x.at(s.x_limit), p.y.begin, p.x.at(s.x_limit), p.y.end, kLimitColour, 2);
     d.text(p.x.at(s.x_limit) - 6, p.y.end + 14, s.x_limit_name, Anchor::end, 13, 0, kLimitColour);
   }

@@ -15,8 +15,8 @@ struct ScatterPoint {
 };
 
 // A scatter plot. Points whose coordinates a logarithmic plot cannot show (zero or less) are left out. equal: whether
-// both axes have the same range, with a line where x = y and dashes 10 % above and below it; x_limit: a line at that x,
-// 0 for none.
+// both axes have the same range, with a line where x = y and dashes 10 % above and below it; x_limit: a line at that x
+// unless it is far beyond all points, 0 for none.
 struct Scatter {
   std::string x_name, y_name;
   std::vector<std::string> series;

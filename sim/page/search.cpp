@@ -29,14 +29,18 @@ std::string number_of_row(std::size_t i) { return fmt::format("{}", i + 1); }
 
 // Step time over memory of the rows of the front, or of the strategies found where there is none.
 Scatter time_over_memory(const SearchPage& p) {
-  Scatter s{.x_name = "memory of the fullest GPU, GiB", .y_name = "step time, s"};
+  double slowest = 0;
+  for (const FrontRow& r : p.front) slowest = std::max(slowest, r.step_s);
+  for (const Found& f : p.result.best) slowest = std::max(slowest, f.report.step_time_s);
+  const Scale scale = time_scale(slowest);
+  Scatter s{.x_name = "memory of the fullest GPU, GiB", .y_name = fmt::format("step time, {}", scale.unit)};
   for (std::size_t i = 0; i < p.front.size(); ++i) {
     const FrontRow& r = p.front[i];
-    s.points.push_back({static_cast<double>(r.memory) / kGiBytes, r.step_s, 0, r.strategy, number_of_row(i)});
+    s.points.push_back({static_cast<double>(r.memory) / kGiBytes, r.step_s / scale.size, 0, r.strategy, number_of_row(i)});
   }
   for (std::size_t i = 0; i < p.result.best.size() && p.front.empty(); ++i) {
     const Found& f = p.result.best[i];
-    s.points.push_back({static_cast<double>(f.report.memory.peak_device) / kGiBytes, f.report.step_time_s, 0,
+    s.points.push_back({static_cast<double>(f.report.memory.peak_device) / kGiBytes, f.report.step_time_s / scale.size, 0,
                         p.space.text_of(f.point), number_of_row(i)});
   }
   s.x_limit = p.result.best.empty() ? 0 : static_cast<double>(p.result.best.front().report.memory.capacity) / kGiBytes;
@@ -104,7 +108,8 @@ std::string strategies_part(const SearchPage& p) {
     bars.push_back({p.space.text_of(f.point), r.step_time_s, r.step_time_low_s, r.step_time_high_s, with_unit(r.step_time_s, scale), {{r.step_time_s, std::string(kForwardColour)}}});
   }
   std::string content = table_markup(numbered_strategies(p));
-  content += chart_markup(bar_chart(bars, scale, "step times of the strategies"), "", "Step time. Whiskers: in 8 of 10 cases a measured step lies there.");
+  if (bars.size() > 1)
+    content += chart_markup(bar_chart(bars, scale, "step times of the strategies"), "", "Step time. Whiskers: in 8 of 10 cases a measured step lies there.");
   const std::vector<std::string> why = why_lines(p.space, p.result);
   if (!why.empty()) content += element("h3", "Why the others are slower") + '\n' + lines_markup(why);
   return part("The best strategies", content);
@@ -119,7 +124,9 @@ std::string found_part(const SearchPage& p) {
   content += step_cards(best.report, "strategies.0.report.") + time_bar(best.report);
   content += paragraph("The best: " + p.space.text_of(best.point)) + lines_markup(strategy_words(spec));
   content += element("h3", "How sure it is") + '\n' + lines_markup(proof_lines(p.space, r)) + paragraph(counts_line(r));
-  return part("Summary", content + lines_markup(p.remarks));
+  content += lines_markup(p.remarks);
+  if (!p.repeat.empty()) content += folded("the command that predicts it again", element("pre", escaped(p.repeat)) + '\n', true);
+  return part("Summary", content);
 }
 
 }  // namespace
@@ -132,7 +139,8 @@ std::string search_page(const SearchPage& p, const SpecNotes& notes) {
   if (!p.result.best.empty()) body += strategies_part(p) + trade_part(p);
   for (const Section& section : p.advice) body += section_markup(section);
   body += machine_part(spec, {}) + spec_part(spec, notes);
-  return document({"The best strategy for " + title_words(spec), {search_title(p.space)}, notes.command, notes.version, body});
+  const std::string under = fmt::format("{} sequences of {} tokens a step", grouped(static_cast<double>(spec.strategy.global_batch)), grouped(static_cast<double>(spec.sequence)));
+  return document({"The best strategy for " + title_words(spec), {under}, notes.command, notes.version, body});
 }
 
 std::string largest_page(const std::string& title, const Spec& spec, const Report* report,

@@ -15,7 +15,7 @@ namespace orrery {
 // What the page of `orrery search` shows. space, result: of the machine that was chosen; machines: tables of all
 // machines and the run on them, empty where one was asked for; priced: for each machine what a million tokens cost there
 // and how many seconds they take, where several machines were asked for; front: the Pareto front, empty without
-// --pareto; remarks: further lines.
+// --pareto; remarks: further lines; repeat: the command that predicts the best again, "" for none.
 struct SearchPage {
   const Space& space;
   const SearchResult& result;
@@ -24,6 +24,7 @@ struct SearchPage {
   std::vector<FrontRow> front;
   bool front_cut = false;
   std::vector<std::string> remarks;
+  std::string repeat;
 };
 std::string search_page(const SearchPage& page, const SpecNotes& notes);
 

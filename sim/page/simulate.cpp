@@ -47,7 +47,7 @@ std::string attribution_part(const Report& r) {
   if (!r.communication.empty())
     content += element("h3", "Transfers of a step") + '\n' + table_markup(communication_table(r)) + paragraph(exposed_note(r), "class=\"note\"");
   if (!r.weights.empty()) content += table_markup(weights_table(r));
-  return part("Where the time goes", content);
+  return part("Where the time goes", content, "class=\"sheet\"");
 }
 
 // What the fullest rank holds at its peak, as a table: category, bytes and share; the largest buffers below.
@@ -100,7 +100,7 @@ std::vector<std::string> under_title(const Spec& spec) {
 
 std::string simulate_page(const Spec& spec, const Prediction& p, const StepAdvice& advice, const SpecNotes& notes) {
   std::string body = summary_part(spec, p.report, advice) + attribution_part(p.report);
-  body += part("Timeline", timeline_markup(p.plan, p.trace), "class=\"sheet\"");
+  body += part("Timeline", timeline_markup(p.plan, p.trace));
   body += memory_part(spec, p) + machine_part(spec, advice.prices) + defaults_part(spec, notes) + spec_part(spec, notes);
   return document({title_words(spec), under_title(spec), notes.command, notes.version, body});
 }

@@ -73,23 +73,21 @@ std::string time_bar(const Report& r) {
 
 std::string time_markup(const Report& r, std::string_view prefix) {
   const Scale scale = time_scale(r.step_time_s);
-  std::string rows;
+  Table t{{{"kind of time", "", Align::left},
+           {"time", std::string(scale.unit)},
+           {"share", "%"},
+           {"what it is", "", Align::left}},
+          {}};
+  std::vector<std::string> swatches, figures;
   for (int k = 0; k < kTimeKinds; ++k) {
     const auto kind = static_cast<TimeKind>(k);
     const double share = r.step_time_s > 0 ? r.time_s[k] / r.step_time_s : 0;
     if (share < kSmallestShare) continue;
-    const std::string swatch = fmt::format("<i class=\"swatch\" style=\"background:{}\"></i>", colour_of(kind));
-    const std::string id = fmt::format("{}time_s.{}", prefix, name_of(kind));
-    rows += element("tr", element("td", swatch + escaped(words_of(name_of(kind)))) +
-                              element("td", figure(id, r.time_s[k], number(r.time_s[k], scale)), "class=\"n\"") +
-                              element("td", fmt::format("{:.1f}", 100 * share), "class=\"n\"") +
-                              element("td", escaped(meaning_of(kind)))) +
-            '\n';
+    t.rows.push_back({words_of(name_of(kind)), "", fmt::format("{:.1f}", 100 * share), std::string(meaning_of(kind))});
+    figures.push_back(figure(fmt::format("{}time_s.{}", prefix, name_of(kind)), r.time_s[k], number(r.time_s[k], scale)));
+    swatches.emplace_back(colour_of(kind));
   }
-  const std::string head =
-      element("tr", element("th", "kind of time") + element("th", "time" + element("small", scale.unit), "class=\"n\"") +
-                        element("th", "share<small>%</small>", "class=\"n\"") + element("th", "what it is"));
-  return "<div class=\"wide\">" + element("table", element("thead", head) + '\n' + element("tbody", rows)) + "</div>\n";
+  return table_markup(t, swatches, [&](std::size_t row, std::size_t column) { return column == 1 ? figures[row] : ""; });
 }
 
 std::string numbered(const std::vector<std::string>& lines) {

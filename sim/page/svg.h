@@ -5,6 +5,9 @@
 
 namespace orrery {
 
+// The width of a chart, in the units of its drawing: letters of 13 units are readable where the page is printed.
+inline constexpr double kChartUnits = 880;
+
 enum class Anchor : unsigned char { start, middle, end };
 
 // A drawing as inline SVG, in units of which the page's width has `width`. Coordinates are rounded to a tenth.

@@ -18,8 +18,8 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kMostClasses = 24;       // classes of ranks that are drawn
-constexpr std::int64_t kMostCells = 26'000;    // slots of all rows together, which bounds the size of the page
-constexpr double kTimelineWidth = 1000, kTimelineLeft = 190, kTimelineTop = 8;
+constexpr std::int64_t kMostCells = 40'000;    // slots of all rows together, which bounds the size of the page
+constexpr double kTimelineLeft = 206, kTimelineTop = 8;
 constexpr double kComputeRow = 18, kTransferRow = 10, kRowGap = 2, kClassGap = 9;
 
 // What a row of the timeline shows: compute, or the transfers of one kind.
@@ -123,10 +123,13 @@ void fill(std::vector<TimelineRow>& rows, const Plan& plan, const Trace& trace, 
   }
 }
 
-// How a slot is drawn: the kind of work that takes most of it, and how much of it is busy, in quarters.
+// How dark slots are drawn that are busy for hardly any time, a quarter, half, three quarters, or all of it.
+constexpr std::array<double, 5> kOpacities = {0.12, 0.3, 0.55, 0.8, 1};
+
+// How a slot is drawn: the kind of work that takes most of it, and how much of it is busy.
 struct Look {
   std::size_t work = 0;
-  int quarters = 0;  // 0: not drawn
+  int level = 0;  // 1 + index in kOpacities; 0: not drawn
   auto operator<=>(const Look&) const = default;
 };
 
@@ -135,7 +138,7 @@ Look look_of(const Cell& cell, Picoseconds width) {
   for (const Picoseconds part : cell) busy += part;
   const auto most = static_cast<std::size_t>(std::max_element(cell.begin(), cell.end()) - cell.begin());
   const double share = static_cast<double>(busy) / static_cast<double>(width);
-  return {most, share < 0.04 ? 0 : std::clamp(static_cast<int>(4 * share + 0.5), 1, 4)};
+  return {most, share < 0.002 ? 0 : std::clamp(static_cast<int>(4 * share + 0.5), 0, 4) + 1};
 }
 
 // The drawn slots of a row as one path for each look, in slots across and one unit high.
@@ -145,7 +148,7 @@ std::map<Look, std::string> paths_of(const TimelineRow& row, Picoseconds width) 
     const Look look = look_of(row.cells[begin], width);
     std::size_t end = begin + 1;
     while (end < row.cells.size() && look_of(row.cells[end], width) == look) ++end;
-    if (look.quarters > 0) paths[look] += fmt::format("M{} 0h{}v1H{}z", begin, end - begin, begin);
+    if (look.level > 0) paths[look] += fmt::format("M{} 0h{}v1H{}z", begin, end - begin, begin);
     begin = end;
   }
   return paths;
@@ -169,9 +172,9 @@ class Chart {
   std::string markup() const {
     double height = kTimelineTop;
     for (std::size_t i = 0; i < rows_.size(); ++i) height += height_of(rows_[i]) + gap_before(i);
-    Drawing d(kTimelineWidth, height + 46);
+    Drawing d(kChartUnits, height + 46);
     const Scale unit = time_scale(seconds(period_.length()));
-    const PageAxis time{0, seconds(period_.length()) / unit.size, false, kTimelineLeft, kTimelineWidth - 8};
+    const PageAxis time{0, seconds(period_.length()) / unit.size, false, kTimelineLeft, kChartUnits - 8};
     double y = kTimelineTop;
     std::map<std::pair<std::size_t, Work>, std::string> legend;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
@@ -180,7 +183,7 @@ class Chart {
       y += height_of(rows_[i]);
     }
     for (const double tick : ticks(time, 8)) {
-      d.line(time.at(tick), kTimelineTop, time.at(tick), y + 5, "#9aa1ad", 0.5);
+      d.line(time.at(tick), kTimelineTop, time.at(tick), y + 5, "#b9bfc9", 0.5);
       d.text(time.at(tick), y + 18, tick_text(tick), Anchor::middle, 12, 0, kFaintColour);
     }
     d.text((time.begin + time.end) / 2, y + 38, fmt::format("time of the step, {}", unit.unit), Anchor::middle);
@@ -210,7 +213,7 @@ class Chart {
       const auto work = static_cast<Work>(look.work);
       const std::string colour(colour_of_work(work, row.kind));
       d.path(path, fmt::format("fill=\"{}\" fill-opacity=\"{}\" transform=\"translate({} {}) scale({:.5f} {})\"", colour,
-                               0.25 * look.quarters, coordinate(time.begin), coordinate(y), scale, coordinate(height)));
+                               kOpacities[look.level - 1], coordinate(time.begin), coordinate(y), scale, coordinate(height)));
       legend.try_emplace({work == Work::transfer ? static_cast<std::size_t>(row.kind) : 0, work}, colour);
     }
   }

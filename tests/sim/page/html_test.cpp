@@ -35,6 +35,8 @@ TEST(Html, ATableHasAHeadAndARowForEachRow) {
   EXPECT_TRUE(has(markup, "background:#123456\"></i>a&lt;b"));
   EXPECT_EQ(count(markup, "swatch"), 1);
   EXPECT_EQ(table_markup({{{"name"}}, {}}), "");
+  const auto cell = [](std::size_t row, std::size_t column) { return row == 1 && column == 1 ? "<b>x</b>" : ""; };
+  EXPECT_TRUE(has(table_markup(t, {}, cell), "<td>short</td><td class=\"n\"><b>x</b></td>"));
   EXPECT_FALSE(has(table_markup({{{}, {}}, {{"a", "b"}}}), "<thead>"));
 }
 
@@ -49,6 +51,7 @@ TEST(Html, ASectionIsATitleLinesAndATable) {
   EXPECT_TRUE(has(markup, "<p class=\"in\">deeper</p>"));
   EXPECT_LT(markup.find("first"), markup.find("<table>"));
   EXPECT_LT(markup.find("<table>"), markup.find("after"));
+  EXPECT_TRUE(has(section_markup({"small letter", {"line"}, {}, {}}), "<h2>Small letter</h2>"));
   EXPECT_EQ(section_markup({"Title alone", {}, {}, {}}), "");
 }
 

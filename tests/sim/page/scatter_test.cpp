@@ -28,7 +28,7 @@ TEST(Scatter, EqualAxesHaveOneScale) {
   const std::size_t at = markup.find("cx=\"");
   ASSERT_NE(at, std::string::npos);
   const double x = std::stod(markup.substr(at + 4)), y = std::stod(markup.substr(markup.find("cy=\"", at) + 4));
-  EXPECT_NEAR(x - 74, 626 - y, 0.11);
+  EXPECT_NEAR(x - 74, 566 - y, 0.11);
 }
 
 TEST(Scatter, OneSeriesNeedsNoLegendAndALimitIsNamed) {
@@ -40,6 +40,8 @@ TEST(Scatter, OneSeriesNeedsNoLegendAndALimitIsNamed) {
   EXPECT_FALSE(has(markup, "<li>"));
   EXPECT_TRUE(has(markup, "the GPU has 80 GiB"));
   EXPECT_EQ(scatter_markup({}, "nothing"), "");
+  s.x_limit = 400;
+  EXPECT_FALSE(has(scatter_markup(s, ""), "the GPU has"));
 }
 
 // More series than colours: the ninth has the first's colour and another shape.
