@@ -7,6 +7,7 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
+#include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/report/critical_path.h"
 
@@ -76,36 +77,23 @@ std::optional<double> slope(const Prediction& p, const std::vector<TaskId>& path
   return saved / kPicosecondsPerSecond / p.report.step_time_s;
 }
 
-std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile, const SearchResult& r,
-                                       const Space& space) {
-  const Prediction p = predict(spec, profile);
-  const std::vector<TaskId> path = critical_path(p.plan, p.trace);
-  std::vector<Sensitivity> result;
-  const auto add = [&](const char* what, const Spec& other, std::optional<double> along) {
-    try {
-      check(other);
-      const Report report = predict(other, profile).report;
-      result.push_back({what, 1 - p.report.tokens_per_s / report.tokens_per_s, report.memory.fits, along});
-    } catch (const Error&) {  // the spec's rules forbid this change, so it is left out
-    }
-  };
-  for (const Rate& rate : kRates) {
-    if (!has(spec, rate)) continue;
-    Spec other = spec;
-    rate.raise(other, 2);
-    add(rate.what, other, slope(p, path, spec, rate));
-  }
-  Spec larger = spec;
-  larger.strategy.global_batch *= 2;
-  add("twice the batch", larger, std::nullopt);
-  if (r.roomier && r.roomier->report.step_time_s < p.report.step_time_s) {
+void sort_by_gain(std::vector<Sensitivity>& list) {
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Sensitivity& a, const Sensitivity& b) { return a.faster > b.faster; });
+}
+
+// The changes that may make the best strategy of a search faster, more memory among them.
+std::vector<Sensitivity> sensitivities_of(const Spec& spec, const Profile& profile, const SearchResult& r,
+                                          const Space& space) {
+  std::vector<Sensitivity> result = sensitivities(spec, profile);
+  const Report& best = r.best.front().report;
+  if (r.roomier && r.roomier->report.step_time_s < best.step_time_s) {
     const MemoryReport& m = r.roomier->report.memory;
     result.push_back({fmt::format("{} of memory a GPU: {}", memory_text(static_cast<double>(m.peak_device)),
                                   space.text_of(r.roomier->point)),
-                      1 - r.roomier->report.step_time_s / p.report.step_time_s, true, std::nullopt});
+                      1 - r.roomier->report.step_time_s / best.step_time_s, true, std::nullopt});
   }
-  std::stable_sort(result.begin(), result.end(),
-                   [](const Sensitivity& a, const Sensitivity& b) { return a.faster > b.faster; });
+  sort_by_gain(result);
   return result;
 }
 
@@ -124,34 +112,78 @@ ordered_json json_of(const std::vector<Effect>& effects) {
 
 }  // namespace
 
+std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile) {
+  const Prediction p = predict(spec, profile);
+  const std::vector<TaskId> path = critical_path(p.plan, p.trace);
+  std::vector<Sensitivity> result;
+  const auto add = [&](const char* what, const Spec& other, std::optional<double> along) {
+    try {
+      check(other);
+      const Report report = predict_report(other, profile);
+      result.push_back({what, 1 - p.report.tokens_per_s / report.tokens_per_s, report.memory.fits, along});
+    } catch (const Error&) {  // the spec's rules forbid this change, so it is left out
+    }
+  };
+  for (const auto& rate : kRates) {
+    if (!has(spec, rate)) continue;
+    Spec other = spec;
+    rate.raise(other, 2);
+    add(rate.what, other, slope(p, path, spec, rate));
+  }
+  Spec larger = spec;
+  larger.strategy.global_batch *= 2;
+  add("twice the batch", larger, std::nullopt);
+  sort_by_gain(result);
+  return result;
+}
+
+std::string text_of(const Sensitivity& s) {
+  std::string text = fmt::format("{:.1f} %  {}", 100 * s.faster, s.what);
+  if (s.slope) text += fmt::format(" ({:.1f} % for the first 10 %)", 100 * std::max(0.0, *s.slope));
+  return text + (s.fits ? "" : ", which does not fit");
+}
+
+std::string lever_text(const Sensitivity& s) {
+  std::string text = fmt::format("{}: {:.1f} % less time a token", s.what, 100 * s.faster);
+  if (s.slope) text += fmt::format(" ({:.1f} % for the first 10 % more)", 100 * std::max(0.0, *s.slope));
+  return text + (s.fits ? "" : ", but does not fit");
+}
+
 Advice advice(const Space& space, const Profile& profile, const SearchResult& r, unsigned threads) {
   const Spec spec = space.spec_of(r.best.front().point);
   const Report& report = r.best.front().report;
   std::vector<Technique> used = techniques(spec);
   used.erase(std::remove_if(used.begin(), used.end(), [](const Technique& t) { return !t.used; }), used.end());
-  return {sensitivities(spec, profile, r, space), effects(profile, report, std::move(used), threads),
+  return {sensitivities_of(spec, profile, r, space), effects(profile, report, std::move(used), threads),
           effects(profile, report, situations(spec), threads)};
+}
+
+std::vector<Section> advice_sections(const Advice& a) {
+  std::vector<Section> sections(3);
+  sections[0].title = "what would make the best faster";
+  for (const Sensitivity& s : a.helps) sections[0].lines.push_back(text_of(s));
+  const auto add = [&](Section& section, const char* title, const std::vector<Effect>& list, bool names) {
+    section.title = title;
+    for (const Effect& e : list) {
+      if (e.refused.empty())
+        section.lines.push_back(names ? fmt::format("{}; {}", e.technique.name, text_of(e)) : text_of(e));
+    }
+  };
+  add(sections[1], "what each part of it is worth", a.parts, true);
+  add(sections[2], "in other situations, beside the best", a.situations, false);
+  return sections;
 }
 
 std::string advice_text(const Advice& a, const Style& style) {
   std::string text;
-  if (!a.helps.empty()) text += fmt::format("\n{}\n", heading("  what would make the best faster", style));
-  for (const Sensitivity& s : a.helps) {
-    text += fmt::format("  {:>5.1f} %  {}", 100 * s.faster, s.what);
-    if (s.slope) text += fmt::format(" ({:.1f} % for the first 10 %)", 100 * std::max(0.0, *s.slope));
-    text += s.fits ? "\n" : ", which does not fit\n";
+  const std::vector<Section> sections = advice_sections(a);
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    constexpr std::size_t kPercent = 7;  // columns of a share of up to three digits: "100.0 %"
+    if (!sections[i].lines.empty()) text += fmt::format("\n{}\n", heading("  " + sections[i].title, style));
+    for (const std::string& line : sections[i].lines)
+      text += fmt::format("  {:>{}}{}\n", i == 0 ? line.substr(0, line.find('%') + 1) : "", i == 0 ? kPercent : 2,
+                          i == 0 ? line.substr(line.find('%') + 1) : line);
   }
-  const auto add = [&](const char* title, const std::vector<Effect>& list, bool names) {
-    std::string lines;
-    for (const Effect& e : list) {
-      if (e.refused.empty())
-        lines +=
-            names ? fmt::format("    {}; {}\n", e.technique.name, text_of(e)) : fmt::format("    {}\n", text_of(e));
-    }
-    if (!lines.empty()) text += fmt::format("\n{}\n{}", heading(title, style), lines);
-  };
-  add("  what each part of it is worth", a.parts, true);
-  add("  in other situations, beside the best", a.situations, false);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/explain/techniques.h"
+#include "sim/print/section.h"
 #include "sim/print/text.h"
 #include "sim/search/search.h"
 
@@ -22,6 +23,13 @@ struct Sensitivity {
   std::optional<double> slope{};
 };
 
+// The effects of twice each rate of the machine that the spec uses, and of twice the batch, the most helpful first.
+std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile);
+// An effect as a line: "42.7 %  twice the matrix rate (7.6 % for the first 10 %)".
+std::string text_of(const Sensitivity& sensitivity);
+// The same, the change first: "twice the matrix rate: 42.7 % less time a token (7.6 % for the first 10 % more)".
+std::string lever_text(const Sensitivity& sensitivity);
+
 // Advice about the best strategy of a search, from simulations of that strategy with single changes.
 struct Advice {
   std::vector<Sensitivity> helps;  // changes that may make the step faster, the most helpful first
@@ -30,6 +38,8 @@ struct Advice {
 };
 Advice advice(const Space& space, const Profile& profile, const SearchResult& result, unsigned threads);
 
+// The advice as sections with a line for each change.
+std::vector<Section> advice_sections(const Advice& advice);
 // The advice as a text. A sample:
 //   what would make the best faster
 //    42.7 %  twice the matrix rate (7.6 % for the first 10 %)

@@ -114,8 +114,7 @@ std::vector<FittingChange> fitting_changes(const SpecText& text, const Overrides
   return std::move(tries.found);
 }
 
-std::string fitting_text(const std::vector<FittingChange>& changes, double step_s, const Style& style) {
-  if (changes.empty()) return "";
+Table fitting_table(const std::vector<FittingChange>& changes, double step_s) {
   Table table{.columns = {{"change", "", Align::left}, {"step", ""}, {"", ""}, {"fullest GPU", ""}}, .rows = {}};
   for (const FittingChange& c : changes) {
     std::string set;
@@ -123,7 +122,13 @@ std::string fitting_text(const std::vector<FittingChange>& changes, double step_
     table.rows.push_back({set, time_text(c.step_s), fmt::format("{:+.1f} %", 100 * (c.step_s / step_s - 1)),
                           memory_text(static_cast<double>(c.peak))});
   }
-  return heading("the smallest changes that fit", style) + "\n" + print(table, "  ", style.columns);
+  return table;
+}
+
+std::string fitting_text(const std::vector<FittingChange>& changes, double step_s, const Style& style) {
+  if (changes.empty()) return "";
+  return heading("the smallest changes that fit", style) + "\n" +
+         print(fitting_table(changes, step_s), "  ", style.columns);
 }
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/load/load_spec.h"
+#include "sim/print/table.h"
 #include "sim/print/text.h"
 
 namespace orrery {
@@ -22,7 +23,8 @@ std::vector<FittingChange> fitting_changes(const SpecText& text, const std::vect
                                            const std::string& profile);
 
 // A table of the changes with their step times, compared with the time of the step that does not fit (step_s, in
-// seconds); "" if there are no changes.
+// seconds); as text "" if there are no changes.
+Table fitting_table(const std::vector<FittingChange>& changes, double step_s);
 std::string fitting_text(const std::vector<FittingChange>& changes, double step_s, const Style& style);
 
 }  // namespace orrery

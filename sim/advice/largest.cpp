@@ -4,12 +4,14 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
 #include "models/base/names.h"
 #include "sim/advice/save_found.h"
 #include "sim/advice/targets.h"
+#include "sim/page/search.h"
 #include "sim/parallel/peers.h"
 #include "sim/predict/predict.h"
 #include "sim/search/report.h"
@@ -50,6 +52,8 @@ class Finder {
     }
     return largest_;
   }
+
+  const Spec& spec() const { return spec_; }  // the spec whose size is searched for
 
  private:
   std::vector<Row> candidates() const {
@@ -130,24 +134,46 @@ class Finder {
 
 }  // namespace
 
-Outcome largest_command(const SearchCommandOptions& o, const Common& common) {
-  Largest found = Finder(o, common).run();
-  const bool whole = found.value > 0 && !found.stopped;
-  if (common.json) {
-    nlohmann::ordered_json j = {
-        {"schema", "orrery.search/1"}, {"maximize", o.maximize}, {"value", found.value}, {"proven", whole}};
-    if (found.value > 0) j["name"] = found.strategy;
-    if (found.value > 0) j["report"] = nlohmann::ordered_json::parse(to_json(found.report));
-    return {j.dump(2) + '\n', whole ? 0 : 1};
-  }
-  if (found.value == 0 && found.stopped) return {"interrupted before anything was found that fits\n", 1};
-  if (found.value == 0) return {fmt::format("{}: no size fits\n", o.maximize), 1};
-  return {fmt::format("{} {} that fits: {}\n  {}: {} of {} per GPU, step {}\n{}",
-                      whole ? "largest" : "interrupted: the largest so far", o.maximize, found.value, found.strategy,
+namespace {
+
+std::string json_of(const Largest& found, const SearchCommandOptions& o, bool whole) {
+  nlohmann::ordered_json j = {
+      {"schema", "orrery.search/1"}, {"maximize", o.maximize}, {"value", found.value}, {"proven", whole}};
+  if (found.value > 0) j["name"] = found.strategy;
+  if (found.value > 0) j["report"] = nlohmann::ordered_json::parse(to_json(found.report));
+  return j.dump(2) + '\n';
+}
+
+// The result in lines; the first is the title of its page.
+std::vector<std::string> lines_of(const Largest& found, const SearchCommandOptions& o, bool whole) {
+  if (found.value == 0 && found.stopped) return {"interrupted before anything was found that fits"};
+  if (found.value == 0) return {fmt::format("{}: no size fits", o.maximize)};
+  return {fmt::format("{} {} that fits: {}", whole ? "largest" : "interrupted: the largest so far", o.maximize,
+                      found.value),
+          fmt::format("  {}: {} of {} per GPU, step {}", found.strategy,
                       memory_text(static_cast<double>(found.report.memory.peak_device)),
                       memory_text(static_cast<double>(found.report.memory.capacity)),
-                      time_text(found.report.step_time_s), how_to_repeat(o, found.repeat, common.style)),
-          whole ? 0 : 1};
+                      time_text(found.report.step_time_s))};
+}
+
+}  // namespace
+
+Outcome largest_command(const SearchCommandOptions& o, const Common& common) {
+  Finder finder(o, common);
+  const Largest found = finder.run();
+  const bool whole = found.value > 0 && !found.stopped;
+  const std::vector<std::string> lines = lines_of(found, o, whole);
+  Outcome outcome{"", whole ? 0 : 1};
+  if (common.json) {
+    outcome.text = json_of(found, o, whole);
+  } else {
+    outcome.text = fmt::format("{}\n", fmt::join(lines, "\n"));
+    if (found.value > 0) outcome.text += how_to_repeat(o, found.repeat, common.style);
+  }
+  if (common.page)
+    outcome.page = largest_page(lines.front(), finder.spec(), found.value > 0 ? &found.report : nullptr, lines,
+                                {o.text, o.overrides, {}, common.command, common.version});
+  return outcome;
 }
 
 }  // namespace orrery

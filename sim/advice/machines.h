@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/advice/run_cost.h"
+#include "sim/print/section.h"
 #include "sim/print/text.h"
 #include "sim/search/search.h"
 
@@ -38,6 +39,13 @@ std::string machine_name(const Cluster& cluster);
 
 // Seconds of training between two checkpoints, as given by the user or else chosen so that the least time is lost.
 double saves_every(const Machine& machine);
+
+// A price as a line: "price of a100-sxm-80gb: 1.30 $ a GPU and hour (0.80 to 3.00), uncertain; SOURCE".
+std::string price_line(const Price& price);
+
+// The machines, and the training run on each of them: a table with a row for every machine, the second with notes below
+// it.
+std::vector<Section> machines_sections(const std::vector<Machine>& machines, const PriceList& prices);
 
 // Tables with a row for every machine, and below them the reasons why some machines cannot be chosen. A sample is in
 // docs/guide.md, "Which strategy, and which machine".

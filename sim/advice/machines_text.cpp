@@ -27,42 +27,33 @@ std::string figure(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
 
-std::string price_text(const Price& p) {
-  std::string text = fmt::format("  price of {}: ", p.gpu);
-  text += p.cloud ? fmt::format("{:.2f} $ a GPU and hour", *p.cloud) : "no rent known";
-  if (p.cloud_low && p.cloud_high) text += fmt::format(" ({:.2f} to {:.2f})", *p.cloud_low, *p.cloud_high);
-  if (p.purchase) text += fmt::format(", {} $ a node of {}", money(p.purchase), p.purchase_gpus);
-  if (p.uncertain) text += ", uncertain";
-  return text + (p.source.empty() ? "" : "; " + p.source) + '\n';
-}
-
 // The notes below the table of machines: figures that the table leaves out, and the prices on which it is based.
-std::string notes_text(const std::vector<Machine>& machines, const PriceList& prices) {
-  std::string text;
+std::vector<std::string> price_notes(const std::vector<Machine>& machines, const PriceList& prices) {
+  std::vector<std::string> lines;
   std::vector<std::string_view> told;
   for (const Machine& m : machines) {
     if (m.price && std::find(told.begin(), told.end(), m.price->gpu) == told.end()) {
       told.push_back(m.price->gpu);
-      text += price_text(*m.price);
+      lines.push_back(price_line(*m.price));
     }
-    if (!m.excluded.empty()) text += fmt::format("  {} x {}: {}\n", m.gpus, m.name, m.excluded);
+    if (!m.excluded.empty()) lines.push_back(fmt::format("{} x {}: {}", m.gpus, m.name, m.excluded));
   }
   const auto lacks = [&](auto member) {
     return std::any_of(machines.begin(), machines.end(), [&](const Machine& m) {
       return !m.strategy.empty() && m.cost.failures.between_failures > 0 && !(m.cost.failures.*member);
     });
   };
-  if (lacks(&FailurePlan::restart)) text += "  <=: a restart's time is not known (cluster.failures.restart_s)\n";
-  if (lacks(&FailurePlan::checkpoint)) text += "  <=: a checkpoint's time is not known (cluster.nvme)\n";
-  text +=
-      fmt::format("  prices of {}, rented by the GPU hour; they vary several times between providers\n", prices.date);
+  if (lacks(&FailurePlan::restart)) lines.push_back("<=: a restart's time is not known (cluster.failures.restart_s)");
+  if (lacks(&FailurePlan::checkpoint)) lines.push_back("<=: a checkpoint's time is not known (cluster.nvme)");
+  lines.push_back(
+      fmt::format("prices of {}, rented by the GPU hour; they vary several times between providers", prices.date));
   if (prices.usd_per_kWh > 0 && prices.write_off_years > 0)
-    text += fmt::format(
-        "  owned: the nodes' price written off over {:.3g} years (--write-off) while the run lasts, and their "
+    lines.push_back(fmt::format(
+        "owned: the nodes' price written off over {:.3g} years (--write-off) while the run lasts, and their "
         "electricity"
-        " at {:.3g} $/kWh (--energy-price); cooling, buildings and switches are not in it\n",
-        prices.write_off_years, prices.usd_per_kWh);
-  return text;
+        " at {:.3g} $/kWh (--energy-price); cooling, buildings and switches are not in it",
+        prices.write_off_years, prices.usd_per_kWh));
+  return lines;
 }
 
 std::string reached_text(const Machine& m) {
@@ -79,7 +70,7 @@ std::vector<std::string> and_after(std::vector<std::string> row, const std::vect
   return row;
 }
 
-std::string steps_table(const std::vector<Machine>& machines, const Style& style) {
+Table steps_table(const std::vector<Machine>& machines) {
   double slowest = 0;
   for (const Machine& m : machines) slowest = std::max(slowest, m.step_s);
   const Scale time = time_scale(slowest), bytes = memory_scale(1 << 30);
@@ -105,10 +96,10 @@ std::string steps_table(const std::vector<Machine>& machines, const Style& style
                                fmt::format("{:.1f}", m.tokens_per_s / 1000), fmt::format("{:.1f}", 100 * m.mfu),
                                number(static_cast<double>(m.memory), bytes), reached_text(m), m.strategy}));
   }
-  return print(t, "  ", style.columns);
+  return t;
 }
 
-std::string runs_table(const std::vector<Machine>& machines, const Style& style) {
+Table runs_table(const std::vector<Machine>& machines) {
   Table t{{{"machine", "", Align::left},
            {"GPUs", ""},
            {"fails", "every h"},
@@ -138,14 +129,28 @@ std::string runs_table(const std::vector<Machine>& machines, const Style& style)
                                money(m.cost.cloud_usd), money(m.cost.usd_per_Mtoken), money(m.cost.purchase_usd),
                                money(m.cost.owned_usd), power, figure(m.cost.energy_MWh, 0)}));
   }
-  return print(t, "  ", style.columns);
+  return t;
 }
 
 }  // namespace
 
+std::string price_line(const Price& p) {
+  std::string text = fmt::format("price of {}: ", p.gpu);
+  text += p.cloud ? fmt::format("{:.2f} $ a GPU and hour", *p.cloud) : "no rent known";
+  if (p.cloud_low && p.cloud_high) text += fmt::format(" ({:.2f} to {:.2f})", *p.cloud_low, *p.cloud_high);
+  if (p.purchase) text += fmt::format(", {} $ a node of {}", money(p.purchase), p.purchase_gpus);
+  if (p.uncertain) text += ", uncertain";
+  return text + (p.source.empty() ? "" : "; " + p.source);
+}
+
+std::vector<Section> machines_sections(const std::vector<Machine>& machines, const PriceList& prices) {
+  return {{"machines", {}, steps_table(machines), {}},
+          {"the run on them", {}, runs_table(machines), price_notes(machines, prices)}};
+}
+
 std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style) {
-  return heading("machines", style) + '\n' + steps_table(machines, style) + '\n' + heading("the run on them", style) +
-         '\n' + runs_table(machines, style) + notes_text(machines, prices);
+  const std::vector<Section> sections = machines_sections(machines, prices);
+  return text_of(sections[0], style) + '\n' + text_of(sections[1], style);
 }
 
 }  // namespace orrery

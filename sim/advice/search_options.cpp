@@ -14,6 +14,7 @@
 #include "sim/advice/machines.h"
 #include "sim/advice/save_found.h"
 #include "sim/advice/targets.h"
+#include "sim/page/search.h"
 #include "sim/parallel/peers.h"
 #include "sim/predict/predict.h"
 #include "sim/report/difference.h"
@@ -249,6 +250,36 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   return text;
 }
 
+// What a million tokens cost and how long they take on each machine with a known price, for a page's plot.
+std::vector<ScatterPoint> priced(const Findings& f) {
+  std::vector<ScatterPoint> points;
+  for (std::size_t i = 0; i < f.cases.size(); ++i) {
+    const Machine& m = f.cases[i].machine;
+    if (!m.strategy.empty() && m.cost.usd_per_Mtoken)
+      points.push_back({*m.cost.usd_per_Mtoken, 1e6 / (m.tokens_per_s * m.cost.goodput), 0,
+                        fmt::format("{} x {}: {}", m.gpus, m.name, m.strategy), fmt::format("{} x {}", m.gpus, m.name)});
+  }
+  return points;
+}
+
+std::string page_of_findings(const Findings& f, const SearchCommandOptions& o, const PriceList& prices,
+                             const Common& common) {
+  const SearchCase& shown = f.shown();
+  SearchPage page{*shown.space, shown.result};
+  if (f.cases.size() > 1 || o.tokens > 0) page.machines = machines_sections(f.machines(), prices);
+  if (f.advice) page.advice = advice_sections(*f.advice);
+  page.priced = priced(f);
+  page.front = f.front;
+  page.front_cut = f.front_cut;
+  if (const std::vector<std::string> names = f.not_searched(); !names.empty())
+    page.remarks.push_back(fmt::format("Stopped before these machines were searched: {}", fmt::join(names, ", ")));
+  if (f.best == nullptr && !shown.result.best.empty())
+    page.remarks.push_back(fmt::format("No machine is within the limits; the first: {}", shown.machine.excluded));
+  if (f.rival) page.remarks.push_back(text_of(*f.rival, shown));
+  if (!shown.result.best.empty()) page.repeat = repeat_text_of(shown, o);
+  return search_page(page, {o.text, o.overrides, {}, common.command, common.version});
+}
+
 std::string log_of(const Findings& f, const SearchCommandOptions& o, const Common& common) {
   double s = 0;
   for (const SearchCase& c : f.cases) s += c.result.wall_s;
@@ -319,7 +350,7 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
   const bool proven = !stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
   // All processes compute the advice, because any one of them may be the only one left to print it.
-  if (proven && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
+  if (proven && (!o.csv || common.page)) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
   f.rival = rival_of(shown, o);
   for (const SearchCase& c : f.cases) {
     if (o.pareto && proven && c.machine.excluded.empty() && !add_to_front(c, o, common, f.front)) f.front_cut = true;
@@ -328,10 +359,16 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
   if (!shown.result.best.empty()) save_found(o, *shown.space, shown.result.best.front().point);
   const int status = proven ? 0 : 1;
   const std::string log = log_of(f, o, common);
-  if (common.json) return {json_of(f), status, log};
   const bool machines = f.cases.size() > 1 || o.tokens > 0;
-  if (o.csv) return {machines ? machines_csv(f.machines()) : search_csv(*shown.space, shown.result), status, log};
-  return {text_of(f, o, prices, common.style), status, log};
+  Outcome outcome{"", status, log};
+  if (common.json)
+    outcome.text = json_of(f);
+  else if (o.csv)
+    outcome.text = machines ? machines_csv(f.machines()) : search_csv(*shown.space, shown.result);
+  else
+    outcome.text = text_of(f, o, prices, common.style);
+  if (common.page) outcome.page = page_of_findings(f, o, prices, common);
+  return outcome;
 }
 
 }  // namespace orrery

@@ -14,6 +14,7 @@
 #include "sim/advice/machines.h"
 #include "sim/advice/run_cost.h"
 #include "sim/cli/commands.h"
+#include "sim/page/compare.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/print/table.h"
@@ -37,6 +38,7 @@ struct Case {
   std::vector<std::string> values;       // values of the varied keys, in the order of the keys
   std::vector<std::string> overrides;
   std::string name;
+  std::vector<Origin> origins;  // all values of the spec
   std::optional<Report> report;
   std::optional<RunCost> cost;  // time and cost of a training run of --tokens tokens
   std::exception_ptr failure;
@@ -103,6 +105,7 @@ std::vector<Case> make_cases(const CompareOptions& options, const std::vector<Ax
 void predict_case(Case& c, const CompareOptions& options, const PriceList& prices) {
   try {
     const Spec spec = c.text ? parse_spec(c.text->text, c.text->path, c.overrides) : load_spec(c.spec, c.overrides);
+    c.origins = spec.origins;
     c.report = predict_report(spec, profile_for(spec, options.profile));
     c.cost = run_cost(spec, options.tokens, c.report->tokens_per_s, c.report->step_time_s, prices);
   } catch (const Error& error) {
@@ -219,8 +222,7 @@ std::string csv_text(const std::vector<Case>& cases, const std::vector<Axis>& ax
   return text;
 }
 
-std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names, bool run,
-                       const Style& style) {
+Table table_of(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names, bool run) {
   double time = 0, memory = 0;
   for (const Case& c : cases) {
     if (!c.report) continue;
@@ -253,7 +255,14 @@ std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& 
     row.insert(row.end(), rest.begin(), rest.end());
     t.rows.push_back(row);
   }
-  return print(t, "", style.columns);
+  return t;
+}
+
+std::string page_of_cases(const std::vector<Case>& cases, const Table& table, const Common& common) {
+  ComparePage page{.table = table, .command = common.command, .version = common.version};
+  for (const Case& c : cases)
+    page.specs.push_back({c.name, c.report ? &*c.report : nullptr, c.reason, c.origins});
+  return compare_page(page);
 }
 
 }  // namespace
@@ -265,8 +274,12 @@ Outcome compare_command(const CompareOptions& options, const Common& common) {
   predict_all(cases, options, common);
   throw_failures(cases, !axes.empty());
   const bool names = axes.empty() || options.specs.size() > 1;
-  if (common.json) return {to_json(cases)};
-  return {options.csv ? csv_text(cases, axes) : table_text(cases, axes, names, options.tokens > 0, common.style)};
+  const Table table = table_of(cases, axes, names, options.tokens > 0);
+  Outcome outcome{common.json   ? to_json(cases)
+                  : options.csv ? csv_text(cases, axes)
+                                : print(table, "", common.style.columns)};
+  if (common.page) outcome.page = page_of_cases(cases, table, common);
+  return outcome;
 }
 
 }  // namespace orrery

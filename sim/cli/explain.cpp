@@ -17,9 +17,10 @@
 #include "sim/cli/commands.h"
 #include "sim/explain/formulas.h"
 #include "sim/explain/techniques.h"
+#include "sim/page/explain.h"
 #include "sim/picture/picture.h"
 #include "sim/predict/predict.h"
-#include "sim/print/table.h"
+#include "sim/print/section.h"
 #include "sim/report/critical_path.h"
 #include "sim/report/report_text.h"
 #include "sim/report/validated_rows.h"
@@ -27,7 +28,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kIndented = "  ";
 constexpr std::size_t kCriticalRows = 10;
 constexpr std::size_t kValidatedRows = 5;
 
@@ -39,7 +39,7 @@ std::string_view idle(const Spec& spec, const std::string& key) {
   return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
 }
 
-std::string origins(const Spec& spec, const Style& style) {
+Section origins(const Spec& spec) {
   Table t;
   t.columns = {{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}};
   for (const Origin& o : spec.origins) {
@@ -51,7 +51,7 @@ std::string origins(const Spec& spec, const Style& style) {
     if (!o.asked.empty()) from += fmt::format(" ({})", o.asked);
     t.rows.push_back({o.key, value.empty() ? "-" : value, from + std::string(idle(spec, o.key))});
   }
-  return print(t, kIndented, style.columns);
+  return {"Values and where they come from", {}, t, {}};
 }
 
 // The formula of a rank's model states (parameters, gradients, optimizer) with numbers instead of symbols: "2·2.18e+09
@@ -67,7 +67,7 @@ std::string with_numbers(const StateFormula& f, double elements) {
 // A text about offloaded states: the memory tiers that hold them, and the bytes that a rank copies in a step.
 std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula& f) {
   const Offload& o = spec.strategy.offload;
-  std::string text(kIndented);
+  std::string text;
   for (const auto& [name, device] : {std::pair("parameters", o.parameters), std::pair("gradients", o.gradients),
                                      std::pair("optimizer", o.optimizer), std::pair("activations", o.activations)})
     text += fmt::format("{}: {}; ", name, name_of(device));
@@ -80,7 +80,7 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
   text += "copied in a step by a rank:";
   for (const auto& [way, bytes] : copied)
     text += fmt::format(" {} to {} {}", name_of(way.first), name_of(way.second), volume_text(as_double(bytes)));
-  return text + '\n';
+  return text;
 }
 
 // A text about the snapshots that parameter servers write for a restart, which hold weights and optimizer states.
@@ -90,30 +90,30 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
   const StateFormula f = of_slot(state_formula(spec, p.plan), p.plan, p.plan.classes.size() - 1);
   const double bytes = static_cast<double>(f.parameters + f.optimizer) *
                        as_double(elements_of(p.plan, p.plan.classes.size() - 1)) / as_double(p.plan.servers);
-  return fmt::format("{}every {} steps each server writes {:.3f} GB ({}Ψ/S); a lost rank costs the steps since then\n",
-                     kIndented, servers->snapshot_every, bytes / 1e9, f.parameters + f.optimizer);
+  return fmt::format("every {} steps each server writes {:.3f} GB ({}Ψ/S); a lost rank costs the steps since then",
+                     servers->snapshot_every, bytes / 1e9, f.parameters + f.optimizer);
 }
 
-std::string states(const Spec& spec, const Prediction& p, const Style& style) {
+Section states(const Spec& spec, const Prediction& p) {
   // Dimensions in which some weights are sharded in another way than most: those of experts and of token embeddings.
   constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};
   const StateFormula f = of_slot(state_formula(spec, p.plan), p.plan, 0);
   const double largest = as_double(p.report.memory.peak);
   const Scale scale = memory_scale(largest);
   const std::string unit(scale.unit);
-  std::string text = heading(fmt::format("Model states per rank: {} bytes", text_of(f)), style);
-  text +=
-      fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndented,
-                  term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
-                  term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
+  Section section{.title = fmt::format("Model states per rank: {} bytes", text_of(f))};
+  section.lines.push_back(fmt::format("parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards",
+                                      term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
+                                      term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s",
+                                      f.shards == 1 ? "s" : ""));
   for (const auto& [of, copies] :
        {std::pair{"experts", kOthers[0]}, {"the embedding table at both ends", kOthers[1]}}) {
     if (copies == Dimension::embedding ? elements_of(p.plan, 0, copies) > 0 : spec.model.moe.has_value())
-      text += fmt::format("{}of {}: N = {}\n", kIndented, of, state_formula(spec, p.plan, copies).shards);
+      section.lines.push_back(fmt::format("of {}: N = {}", of, state_formula(spec, p.plan, copies).shards));
   }
-  if (spec.strategy.offload.any()) text += offloaded(spec, p, f);
-  text += snapshots(spec, p);
-  Table t;
+  if (spec.strategy.offload.any()) section.lines.push_back(offloaded(spec, p, f));
+  if (const std::string line = snapshots(spec, p); !line.empty()) section.lines.push_back(line);
+  Table& t = section.table;
   t.columns = {{"rank class", "", Align::left}, {"ranks"},         {"Ψ"},
                {"in numbers", "", Align::left}, {"formula", unit}, {"plan", unit},
                {"activations", unit},           {"peak", unit}};
@@ -141,12 +141,11 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
                       number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
                       number(as_double(m.peak), scale)});
   }
-  return text + print(t, kIndented, style.columns);
+  return section;
 }
 
-std::string volume_text(const Spec& spec, const Prediction& p, const Style& style) {
+Section traffic(const Spec& spec, const Prediction& p) {
   const std::vector<Volume> list = volumes(spec, p.plan, p.report);
-  if (list.empty()) return "";
   Table t;
   t.columns = {{"group", "", Align::left},
                {"formula", "", Align::left},
@@ -157,7 +156,7 @@ std::string volume_text(const Spec& spec, const Prediction& p, const Style& styl
     t.rows.push_back(
         {v.what, v.formula, v.numbers, fmt::format("{:.3f}", v.bytes / 1e9), fmt::format("{:.3f}", v.simulated / 1e9)});
   }
-  return '\n' + heading("Bytes that leave a GPU per step", style) + '\n' + print(t, kIndented, style.columns);
+  return {"Bytes that leave a GPU per step", {}, t, {}};
 }
 
 std::string route_text(const Route& route) {
@@ -168,7 +167,7 @@ std::string route_text(const Route& route) {
 
 // A table of the links over which groups communicate: for each dimension, the link between the first two members of
 // rank 0's group, with its bandwidth without protocol overhead.
-std::string routes_text(const Spec& spec, const Prediction& p, const Style& style) {
+Section routes(const Spec& spec, const Prediction& p) {
   Table t;
   t.columns = {{"group", "", Align::left},
                {"ranks"},
@@ -183,58 +182,57 @@ std::string routes_text(const Spec& spec, const Prediction& p, const Style& styl
     t.rows.push_back({std::string(name_of(static_cast<Dimension>(d))), fmt::format("{}", group.size()), route_text(way),
                       fmt::format("{:.1f}", way.GBps), fmt::format("{:.1f}", seconds(way.latency) * 1e6)});
   }
-  if (t.rows.empty()) return "";
-  return '\n' + heading("Where groups lie", style) + '\n' + print(t, kIndented, style.columns);
+  return {"Where groups lie", {}, t, {}};
 }
 
-std::string bubble_text(const Spec& spec, const Report& report, const Style& style) {
+Section bubble(const Spec& spec, const Report& report) {
   const Strategy& s = spec.strategy;
-  if (s.pipeline == 1) return "";
-  std::string text = '\n' + heading("Pipeline bubble", style) + '\n' + std::string(kIndented);
+  Section section{.title = "Pipeline bubble"};
+  if (s.pipeline == 1) return section;
+  std::string line;
   if (const std::optional<Bubble> b = bubble_formula(s, spec.software.communication.post_update_validation)) {
-    text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
-                        s.pipeline, s.micro_batches(), s.virtual_stages);
+    line = fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
+                       s.pipeline, s.micro_batches(), s.virtual_stages);
   }
-  text += fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
-  text += roll_back_text(report);
+  section.lines.push_back(line + fmt::format("simulated {}", percent_text(report.bubble_fraction)));
+  if (const std::string roll_back = roll_back_line(report); !roll_back.empty()) section.lines.push_back(roll_back);
   for (const WeightRow& w : report.weights) {
-    text += fmt::format("{}{}: {} version{} of its weights, gradients of weights {} update{} old\n", kIndented, w.name,
-                        w.versions, w.versions == 1 ? "" : "s", w.staleness, w.staleness == 1 ? "" : "s");
+    section.lines.push_back(fmt::format("{}: {} version{} of its weights, gradients of weights {} update{} old", w.name,
+                                        w.versions, w.versions == 1 ? "" : "s", w.staleness,
+                                        w.staleness == 1 ? "" : "s"));
   }
-  return text;
+  return section;
 }
 
 // A text on whether a step's gradient depends on how the batch is cut into micro-batches. The gradient depends on it
 // only if the model computes something over several samples, as the routers of experts do; norms are computed over one
 // token.
-std::string coupling_text(const Spec& spec, const Style& style) {
-  if (spec.strategy.micro_batches() == 1) return "";
-  std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';
+Section coupling(const Spec& spec) {
+  Section section{.title = "What micro-batches have in common"};
+  if (spec.strategy.micro_batches() == 1) return section;
   const std::string& schedule = spec.strategy.schedule;
   const Updates updates = schedule == "file" ? Updates::flush : find_schedule(schedule).updates;
-  if (updates == Updates::every_micro_batch)
-    return text + fmt::format(
-                      "{}no weights: every micro-batch updates them, so their number and size change what is "
-                      "learnt\n",
-                      kIndented);
+  if (updates == Updates::every_micro_batch) {
+    section.lines = {"no weights: every micro-batch updates them, so their number and size change what is learnt"};
+    return section;
+  }
   if (const auto& moe = spec.model.moe; moe && (moe->aux_loss > 0 || moe->capacity_factor)) {
-    text += fmt::format("{}routers ", kIndented);
-    if (moe->aux_loss > 0) text += "balance experts' load over the tokens of a micro-batch (auxiliary loss)";
+    std::string line = "routers ";
+    if (moe->aux_loss > 0) line += "balance experts' load over the tokens of a micro-batch (auxiliary loss)";
     if (moe->capacity_factor)
-      text += fmt::format("{}drop tokens over capacity among those of a rank", moe->aux_loss > 0 ? " and " : "");
-    text += ": the gradient is another where micro-batches have another size\n";
+      line += fmt::format("{}drop tokens over capacity among those of a rank", moe->aux_loss > 0 ? " and " : "");
+    section.lines = {line + ": the gradient is another where micro-batches have another size"};
   } else {
-    text += fmt::format(
-        "{}no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size\n",
-        kIndented);
+    section.lines = {
+        "no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size"};
   }
   if (updates == Updates::every_step)
-    text += fmt::format("{}all meet the same weights, which are not the newest\n", kIndented);
-  return text;
+    section.lines.emplace_back("all meet the same weights, which are not the newest");
+  return section;
 }
 
 // A text on the critical path of the step: the kinds of ops on it, those with most time first.
-std::string critical_text(const Prediction& p, const Style& style) {
+Section critical(const Prediction& p) {
   std::map<std::string, Picoseconds> by_name;
   Picoseconds busy = 0, before = 0, late = 0;
   for (const TaskId t : critical_path(p.plan, p.trace)) {
@@ -257,7 +255,7 @@ std::string critical_text(const Prediction& p, const Style& style) {
     const double share = as_double(rows[i].first) / as_double(busy + late);
     t.rows.push_back({rows[i].second, number(seconds(rows[i].first), scale), fmt::format("{:.1f}", 100 * share)});
   }
-  return '\n' + heading("Critical path", style) + '\n' + print(t, kIndented, style.columns);
+  return {"Critical path", {}, t, {}};
 }
 
 // A text on the bytes and exposed time of a technique's transfers: "; here 378.2 GB a step leave a GPU, 0.80 s of it
@@ -275,25 +273,24 @@ std::string spent_text(const Report& report, const std::string& group) {
 
 // A text on techniques: what those in use save and cost, what the step would be without each, and what others would
 // change.
-std::string advice_text(const Spec& spec, const Prediction& p, const Common& common) {
-  std::string used, others;
-  for (const Effect& e : effects(p.profile, p.report, techniques(spec), common.threads)) {
+Section technique_effects(const Spec& spec, const Prediction& p, unsigned threads) {
+  Section section{.title = "What each technique saves and costs here, by simulation without it"};
+  for (const Effect& e : effects(p.profile, p.report, techniques(spec), threads)) {
     const Technique& t = e.technique;
     if (t.used)
-      used += fmt::format("{0}{1}\n{0}  saves: {2}\n{0}  costs: {3}{5}\n{0}  {4}\n", kIndented, t.name, t.saves,
-                          t.costs, text_of(e), spent_text(p.report, t.group));
+      section.lines.insert(section.lines.end(),
+                           {t.name, "  saves: " + t.saves, fmt::format("  costs: {}{}", t.costs, spent_text(p.report, t.group)),
+                            "  " + text_of(e)});
     else if (e.refused.empty())
-      others += fmt::format("{}  {}\n", kIndented, text_of(e));
+      section.after.push_back("  " + text_of(e));
   }
-  std::string text = '\n' +
-                     heading("What each technique saves and costs here, by simulation without it", common.style) +
-                     '\n' + (used.empty() ? fmt::format("{}none is in use\n", kIndented) : used);
-  if (!others.empty()) text += fmt::format("{}not in use\n{}", kIndented, others);
-  return text;
+  if (section.lines.empty()) section.lines = {"none is in use"};
+  if (!section.after.empty()) section.after.insert(section.after.begin(), "not in use");
+  return section;
 }
 
 // A table of published steps that are similar to this step, with the errors of their predictions.
-std::string validated_text(const Spec& spec, const Style& style) {
+Section validated(const Spec& spec) {
   Table t;
   t.columns = {{"published row", "", Align::left},
                {"GPU", "", Align::left},
@@ -311,8 +308,7 @@ std::string validated_text(const Spec& spec, const Style& style) {
     t.rows.push_back({r.id, r.gpu, r.software, r.model, fmt::format("{}", r.gpus), layout,
                       fmt::format("{}", r.sequence), fmt::format("{:+.1f}", 100 * r.error)});
   }
-  return '\n' + heading("Nearest validated rows: predicted over measured step time", style) + '\n' +
-         print(t, kIndented, style.columns);
+  return {"Nearest validated rows: predicted over measured step time", {}, t, {}};
 }
 
 std::string parameters_text(const Spec& spec) {
@@ -326,35 +322,47 @@ std::string parameters_text(const Spec& spec) {
   for (std::int64_t i = 0; i < m.layers; ++i) layers += count(layer_parameters(m, i));
   const std::string encoder =
       m.vision ? fmt::format(", and a vision encoder of {}", count_text(as_double(vision_parameter_count(m)))) : "";
-  return fmt::format("{}{} parameters: {} layers {}, embedding {}, head {}{}\n", kIndented,
+  return fmt::format("{} parameters: {} layers {}, embedding {}, head {}{}",
                      grouped(as_double(parameter_count(m, spec.sequence))), m.layers, count_text(layers),
                      count_text(count(embedding_parameters(m, spec.sequence))), count_text(count(head_parameters(m))),
                      encoder);
 }
 
-}  // namespace
-
-namespace {
-
-// A text on what decides the step time: what limits the step, its critical path, and what each technique does for it.
-std::string deciding_text(const Spec& spec, const Prediction& p, const Common& common) {
-  return fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", common.style), kIndented,
-                     time_text(p.report.step_time_s), p.report.limit) +
-         critical_text(p, common.style) + advice_text(spec, p, common);
+// What decides the step time: what limits the step, its critical path, and what each technique does for it.
+std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned threads) {
+  return {{"What limits the step", {fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit)}, {}, {}},
+          critical(p),
+          technique_effects(spec, p, threads)};
 }
 
-std::string rest_text(const Spec& spec, const Prediction& p, const Style& style) {
-  return '\n' + heading("Values and where they come from", style) + '\n' + origins(spec, style) + '\n' +
-         states(spec, p, style) + volume_text(spec, p, style) + routes_text(spec, p, style) +
-         bubble_text(spec, p.report, style) + coupling_text(spec, style) + validated_text(spec, style);
+std::vector<Section> rest(const Spec& spec, const Prediction& p) {
+  return {origins(spec),          states(spec, p), traffic(spec, p), routes(spec, p),
+          bubble(spec, p.report), coupling(spec),  validated(spec)};
+}
+
+std::string text_of(const std::vector<Section>& sections, const Style& style) {
+  std::string text;
+  for (const Section& section : sections) {
+    if (!section.is_empty()) text += '\n' + text_of(section, style);
+  }
+  return text;
 }
 
 std::string counts_text(const Spec& spec) {
   const auto given = std::ranges::count_if(spec.origins, is_given);
   return fmt::format(
-      "\n{}--all shows the rest: {} values that are given and {} that are not, formulas of memory, traffic and "
+      "\n  --all shows the rest: {} values that are given and {} that are not, formulas of memory, traffic and "
       "bubble, where groups lie, published steps like this one\n",
-      kIndented, given, static_cast<std::ptrdiff_t>(spec.origins.size()) - given);
+      given, static_cast<std::ptrdiff_t>(spec.origins.size()) - given);
+}
+
+// The page has all sections but the origins of values, which stand beside the spec.
+std::string page_of_sections(const Spec& spec, const SpecText& text, const Report& report,
+                             const std::vector<Section>& first, const std::vector<Section>& others,
+                             const ExplainOptions& options, const Common& common) {
+  std::vector<Section> sections = first;
+  sections.insert(sections.end(), others.begin() + 1, others.end());
+  return explain_page(spec, report, sections, {text, options.overrides, {}, common.command, common.version});
 }
 
 // Opens the file of the picture, so that a bad name is found before anything is simulated; nothing without a picture.
@@ -372,16 +380,22 @@ std::optional<OutputFile> open_picture(const std::string& path) {
 }  // namespace
 
 Outcome explain_command(const ExplainOptions& options, const Common& common) {
-  std::optional<OutputFile> file = open_picture(options.picture);
-  const Spec spec = load_spec(options.spec, options.overrides);
+  std::optional<OutputFile> drawing = open_picture(options.picture);
+  const SpecText file = read_spec_text(options.spec);
+  const Spec spec = parse_spec(file.text, file.path, options.overrides);
   const Prediction p = predict(spec, false, options.profile);
-  if (file) {
-    file->write(picture(spec, p.plan, p.report));
-    file->commit();
+  if (drawing) {
+    drawing->write(picture(spec, p.plan, p.report));
+    drawing->commit();
   }
   const Style& style = common.style;
-  const std::string text = title(spec, style) + parameters_text(spec) + deciding_text(spec, p, common);
-  return {text + (options.all || style.columns == 0 ? rest_text(spec, p, style) : counts_text(spec))};
+  const bool all = options.all || style.columns == 0;
+  const std::vector<Section> first = deciding(spec, p, common.threads);
+  const std::vector<Section> others = all || common.page ? rest(spec, p) : std::vector<Section>{};
+  Outcome outcome{title(spec, style) + fmt::format("  {}\n", parameters_text(spec)) + text_of(first, style)};
+  outcome.text += all ? text_of(others, style) : counts_text(spec);
+  if (common.page) outcome.page = page_of_sections(spec, file, p.report, first, others, options, common);
+  return outcome;
 }
 
 }  // namespace orrery

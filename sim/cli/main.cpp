@@ -14,6 +14,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -30,6 +31,7 @@
 #include "sim/cli/heartbeat.h"
 #include "sim/cli/manual.h"
 #include "sim/cli/option_figures.h"
+#include "sim/cli/page_file.h"
 #include "sim/parallel/peers.h"
 #include "sim/print/fold.h"
 #include "sim/runs/launch.h"
@@ -57,6 +59,8 @@ struct Options {
   orrery::TraceOptions trace;
   std::string list, shell, page = "orrery", manual_folder;
   bool json = false, markdown = false, quiet = false;
+  std::optional<std::string> html;  // path of the page to write
+  std::string command;              // the command line, for the page
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
@@ -68,6 +72,12 @@ void add_repeated(CLI::App& app, const std::string& name, std::vector<std::strin
 void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string& profile) {
   add_repeated(app, "--set", overrides, "override a key of the spec, e.g. --set strategy.tensor=4; may be repeated");
   app.add_option("--profile", profile, "kernel times measured by calibrate, instead of the built-in ones")
+      ->type_name("FILE");
+}
+
+// Adds the option --html to a command that makes a page.
+void add_page(CLI::App& app, Options& o) {
+  app.add_option("--html", o.html, "write the result as one page to read and to print, without scripts")
       ->type_name("FILE");
 }
 
@@ -103,6 +113,7 @@ void add_simulate(CLI::App& app, Options& o) {
   c.add_option("--save", o.simulate.save, "write the spec as it was simulated")->type_name("FILE");
   add_shared(c, o.simulate.overrides, o.simulate.profile);
   c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/2)");
+  add_page(c, o);
   c.add_option("--trace", o.simulate.trace, "write the timeline for Perfetto or chrome://tracing (.json, .json.gz)")
       ->type_name("FILE");
   c.add_flag("--timeline", o.simulate.timeline, "draw the step in letters, a line per class of ranks");
@@ -128,6 +139,7 @@ void add_compare(CLI::App& app, Options& o) {
   add_prices(c, o.compare.prices);
   c.add_flag("--json", o.json, "print a list of {name, report or error}");
   c.add_flag("--csv", o.compare.csv, "print the table for a spreadsheet, with plain figures");
+  add_page(c, o);
   c.footer("example: orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3");
 }
 
@@ -161,6 +173,7 @@ void add_search(CLI::App& app, Options& o) {
              "the best in ever less memory too; of several machines the front over time, cost and memory");
   c.add_flag("--json", o.json, "print the result as JSON (schema orrery.search/1)");
   c.add_flag("--csv", s.csv, "print a row of each strategy, or of each machine");
+  add_page(c, o);
   c.add_option("--save", s.save, "write the best strategy as a spec")->type_name("FILE");
   c.footer(
       "examples: orrery search examples/search-gpt3-175b.yaml\n"
@@ -190,6 +203,7 @@ void add_explain(CLI::App& app, Options& o) {
   c.add_option("--picture", o.explain.picture,
                "draw how matrices are cut over ranks, what each rank holds, and who talks to whom (.svg)")
       ->type_name("FILE");
+  add_page(c, o);
   add_shared(c, o.explain.overrides, o.explain.profile);
   c.footer("example: orrery explain examples/llama-3.1-8b-fsdp.yaml");
 }
@@ -279,6 +293,7 @@ void add_validate(CLI::App& app, Options& o) {
            1e6);
   c.add_option("--out", o.validate.out, "keep the ranks' files and the reports in this folder")->type_name("FOLDER");
   c.add_flag("--json", o.json, "print a list with both reports and the errors of every spec");
+  add_page(c, o);
   c.footer(
       "examples: orrery validate examples/cpu-small.yaml --profile machine.json\n"
       "          orrery validate --published benchmarks/offload_papers.json --scatter published.svg");
@@ -419,6 +434,9 @@ orrery::Common common_of(const Options& o) {
   common.style.colour = common.style.bars && (no_color == nullptr || *no_color == '\0');
   common.threads = o.threads;
   common.json = o.json;
+  common.page = o.html.has_value();
+  common.command = o.command;
+  common.version = orrery::version_line("orrery");
   const bool shown = !o.quiet && is_terminal(STDERR_FILENO);
   common.progress = [shown](std::string_view line) {
     if (shown) std::fputs(fmt::format("\r\x1b[K{}", line).c_str(), stderr);
@@ -499,15 +517,18 @@ int fail(std::string_view what, int status) {
 
 int run_command_line(int argc, char** argv) {
   Options options;
+  options.command = orrery::command_words(argc, argv);
   std::unique_ptr<orrery::Peers> peers;
   CLI::App app("A clockwork model of a training cluster.", "orrery");
   set_up(app, options);
   try {
     app.parse(argc, argv);
     check_extras(app);
+    orrery::PageFile page(options.html);
     const orrery::Outcome outcome = run(app, options, peers);
     const auto say = [&] {
       common_of(options).progress("");
+      page.write(outcome.page);
       const bool data = options.json || options.compare.csv || options.search.csv || options.markdown;
       const bool whole = data || outcome.verbatim;
       write_out(orrery::fold(orrery::printable_lines(outcome.text), whole ? 0 : common_of(options).style.columns));

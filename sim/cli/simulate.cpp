@@ -7,12 +7,17 @@
 #include "models/base/names.h"
 #include "models/load/load_spec.h"
 #include "models/spec/recipes.h"
+#include "sim/advice/advice.h"
 #include "sim/advice/first_answer.h"
 #include "sim/advice/fitting.h"
+#include "sim/advice/machines.h"
+#include "sim/advice/run_cost.h"
 #include "sim/advice/save_spec.h"
 #include "sim/cli/commands.h"
+#include "sim/explain/techniques.h"
 #include "sim/export/chrome_trace.h"
 #include "sim/generate/generate.h"
+#include "sim/page/simulate.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/report/gantt.h"
@@ -61,30 +66,71 @@ std::string chosen_text(const FirstAnswer& made, const Style& style) {
   return text + "\n";
 }
 
-}  // namespace
+SpecNotes spec_notes(const FirstAnswer& made, const SimulateOptions& options, const Common& common) {
+  return {made.spec, options.overrides, made.chosen, common.command, common.version};
+}
 
-Outcome simulate_command(const SimulateOptions& options, const Common& common) {
-  const FirstAnswer made = spec_of(options, common);
-  const Spec spec = parse_spec(made.spec.text, made.spec.path, options.overrides);
-  if (!options.save.empty()) save(options.save, made, options.overrides);
+Outcome generate(const Spec& spec, const FirstAnswer& made, const SimulateOptions& options, const Common& common) {
+  Outcome outcome;
+  const GenerationReport report = predict_generation(spec, profile_for(spec, options.profile));
+  if (options.require_fit && !report.memory.fits()) outcome.status = kDoesNotFit;
+  outcome.text = common.json ? to_json(spec, report) : generation_text(spec, report, common.style);
+  if (common.page) outcome.page = generation_page(spec, report, spec_notes(made, options, common));
+  return outcome;
+}
+
+std::vector<std::string> price_lines(const Spec& spec, const Report& report) {
+  const PriceList prices = load_prices({});
+  const Price* price = prices.find(spec.cluster.gpu.id);
+  if (price == nullptr) return {};
+  std::vector<std::string> lines = {price_line(*price)};
+  if (price->cloud)
+    lines.push_back(fmt::format("rent of these GPUs: {} $ an hour",
+                                grouped(*price->cloud * static_cast<double>(spec.gpus))));
+  if (const RunCost cost = run_cost(spec, 0, report.tokens_per_s, report.step_time_s, prices); cost.usd_per_Mtoken)
+    lines.push_back(fmt::format("rent of a million tokens: {:.3g} $, failures of nodes included", *cost.usd_per_Mtoken));
+  lines.push_back(fmt::format("prices of {}; they vary several times between providers", prices.date));
+  return lines;
+}
+
+// What the page says of changes: of each technique that the step uses or could use, and of each rate of the machine, the
+// effect of changing it alone is simulated.
+StepAdvice advice_on(const Spec& spec, const Prediction& p, const Common& common) {
+  constexpr std::size_t kShown = 3;
+  constexpr double kWorthNaming = 0.002;  // share of the time of a token that a change must save
+  StepAdvice advice;
+  common.progress("simulating changes for the page");
+  std::vector<Effect> changes = effects(p.profile, p.report, techniques(spec), common.threads);
+  std::erase_if(changes, [](const Effect& e) { return !e.refused.empty(); });
+  advice.tried = changes.size();
+  std::erase_if(changes, [](const Effect& e) { return !e.fits || e.slower > -kWorthNaming; });
+  std::stable_sort(changes.begin(), changes.end(), [](const Effect& a, const Effect& b) { return a.slower < b.slower; });
+  for (std::size_t i = 0; i < std::min(kShown, changes.size()); ++i) {
+    const Technique& t = changes[i].technique;
+    advice.strategy.push_back(t.used ? fmt::format("{}, {}", t.name, text_of(changes[i])) : text_of(changes[i]));
+  }
+  for (const Sensitivity& s : sensitivities(spec, p.profile)) {
+    if (advice.machine.size() < kShown && s.faster > kWorthNaming) advice.machine.push_back(lever_text(s));
+  }
+  advice.prices = price_lines(spec, p.report);
+  return advice;
+}
+
+Outcome train(const Spec& spec, const FirstAnswer& made, const SimulateOptions& options, const Common& common) {
   const bool draws = options.timeline && !common.json;
   Outcome outcome;
-  if (spec.generation) {
-    const GenerationReport report = predict_generation(spec, profile_for(spec, options.profile));
-    if (options.require_fit && !report.memory.fits()) outcome.status = kDoesNotFit;
-    outcome.text = common.json ? to_json(spec, report) : generation_text(spec, report, common.style);
-    return outcome;
-  }
+  std::vector<FittingChange> fitting;
   const auto say = [&](const Report& report) {
     if (options.require_fit && !report.memory.fits) outcome.status = kDoesNotFit;
     outcome.text =
         common.json ? to_json(report) : chosen_text(made, common.style) + report_text(spec, report, common.style);
-    if (common.json || report.memory.fits) return;
+    if (report.memory.fits || (common.json && !common.page)) return;
     common.progress("looking for changes that fit");
-    const auto changes = fitting_changes(made.spec, options.overrides, options.profile);
-    if (!changes.empty()) outcome.text += "\n" + fitting_text(changes, report.step_time_s, common.style);
+    fitting = fitting_changes(made.spec, options.overrides, options.profile);
+    if (!fitting.empty() && !common.json)
+      outcome.text += "\n" + fitting_text(fitting, report.step_time_s, common.style);
   };
-  if (options.trace.empty() && !draws && !options.unfold) {
+  if (options.trace.empty() && !draws && !options.unfold && !common.page) {
     say(predict_report(spec, profile_for(spec, options.profile)));
     return outcome;
   }
@@ -94,7 +140,21 @@ Outcome simulate_command(const SimulateOptions& options, const Common& common) {
                        {.device = spec.cluster.gpu.name, .steps = p.plan.steps == 1 ? spec.steps : 1});
   say(p.report);
   if (draws) outcome.text += "\n" + gantt(p.plan, p.trace, gantt_columns(p.plan, common.style.columns));
+  if (common.page) {
+    StepAdvice advice = advice_on(spec, p, common);
+    advice.fitting = fitting_table(fitting, p.report.step_time_s);
+    outcome.page = simulate_page(spec, p, advice, spec_notes(made, options, common));
+  }
   return outcome;
+}
+
+}  // namespace
+
+Outcome simulate_command(const SimulateOptions& options, const Common& common) {
+  const FirstAnswer made = spec_of(options, common);
+  const Spec spec = parse_spec(made.spec.text, made.spec.path, options.overrides);
+  if (!options.save.empty()) save(options.save, made, options.overrides);
+  return spec.generation ? generate(spec, made, options, common) : train(spec, made, options, common);
 }
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 #include "models/load/load_spec.h"
 #include "models/trace/trace_file.h"
 #include "sim/cli/commands.h"
+#include "sim/page/validate.h"
 #include "sim/runs/job.h"
 #include "sim/runs/launch.h"
 #include "sim/runs/measured_loads.h"
@@ -99,6 +100,43 @@ struct Rows {
   }
 };
 
+// A plot of predicted over measured values, with a point for each named pair.
+PagePlot plot_of(const std::string& title, const std::string& unit) {
+  PagePlot plot{title, {.x_name = "measured, " + unit, .y_name = "predicted, " + unit},
+                "The line is where prediction and measurement agree, the dashes are 10 % off."};
+  plot.scatter.logarithmic = plot.scatter.equal = true;
+  return plot;
+}
+
+std::string steps_page(const std::vector<Validation>& all, const Common& common) {
+  PagePlot steps = plot_of("Step time", "s"), memory = plot_of("Peak memory", "GiB");
+  ValidatePage page{.title = "Predicted against measured", .command = common.command, .version = common.version};
+  page.sections.push_back(validation_section(all));
+  constexpr double kGiBytes = 1073741824.0;
+  for (const Validation& v : all) {
+    if (!v.failure.empty()) continue;
+    steps.scatter.points.push_back({v.measured.step_time_s, v.predicted.step_time_s, 0, v.name, v.name});
+    memory.scatter.points.push_back({static_cast<double>(v.measured.memory.peak) / kGiBytes,
+                                     static_cast<double>(v.predicted.memory.peak) / kGiBytes, 0, v.name, v.name});
+    for (Section& section : validation_sections(v)) page.sections.push_back(std::move(section));
+  }
+  page.plots = {steps, memory};
+  return validate_page(page);
+}
+
+std::string composed_page(const std::vector<Composed>& all, const Common& common) {
+  PagePlot compute = plot_of("Compute time of a rank", "s");
+  for (const Composed& c : all) {
+    for (const ComposedRank& r : c.ranks)
+      compute.scatter.points.push_back({r.measured, r.predicted, 0, c.name + ", " + r.name, ""});
+  }
+  return validate_page({.title = "Predicted against measured, ranks one by one",
+                        .plots = {compute},
+                        .sections = {composed_section(all)},
+                        .command = common.command,
+                        .version = common.version});
+}
+
 Outcome validate_steps(const ValidateOptions& options, const Common& common) {
   Rows<Validation> all;
   all.run(options, common, "validation.json", [&](const Ran& ran) {
@@ -112,6 +150,7 @@ Outcome validate_steps(const ValidateOptions& options, const Common& common) {
     if (!(std::abs(v.step_error) <= options.tolerance) && outcome.status == 0) outcome.status = kOutOfTolerance;
   }
   outcome.text = common.json ? to_json(all.rows) : outcome.text + validation_table(all.rows, common.style);
+  if (common.page) outcome.page = steps_page(all.rows, common);
   return outcome;
 }
 
@@ -120,6 +159,7 @@ Outcome validate_composed(const ValidateOptions& options, const Common& common) 
   all.run(options, common, "composed.json",
           [](const Ran& ran) { return compare_composed(ran.job.spec, ran.prediction, ran.runs); });
   Outcome outcome{common.json ? to_json(all.rows) : composed_table(all.rows, common.style), all.status};
+  if (common.page) outcome.page = composed_page(all.rows, common);
   for (const Composed& c : all.rows) {
     if (!(worst_compute_error(c) <= options.tolerance) && outcome.status == 0) outcome.status = kOutOfTolerance;
   }

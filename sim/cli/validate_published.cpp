@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "models/base/output_file.h"
 #include "sim/cli/commands.h"
 #include "sim/generate/served.h"
+#include "sim/page/validate.h"
 #include "sim/published/fit.h"
 #include "sim/published/predict.h"
 
@@ -71,6 +73,18 @@ void save(const std::string& path, const std::string& text) {
   file.commit();
 }
 
+// The sections of a page: errors of sources come first, the long table of steps and what lies beside them last.
+std::vector<Section> summaries_first(std::vector<Section> sections) {
+  constexpr std::ptrdiff_t kOfRows = 3;
+  std::rotate(sections.begin(), sections.begin() + kOfRows, sections.end());
+  return sections;
+}
+
+std::string rows_line(const std::vector<PublishedCase>& cases) {
+  const auto predicted = std::ranges::count_if(cases, [](const PublishedCase& c) { return c.reason.empty(); });
+  return fmt::format("{} published measurements, of which {} are predicted", cases.size(), predicted);
+}
+
 }  // namespace
 
 // All output is printed at the end, so that no half-written files remain if the user stops the command.
@@ -89,8 +103,19 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   save(options.rows, validated_rows_json(validated_rows(cases)));
   const std::string picture = std::filesystem::path(options.scatter).filename().string();
   save(options.page, published_page(cases, options.leave_one_out ? &fit : nullptr, picture));
-  if (common.json) return {options.leave_one_out ? refit_json(fit) : published_json(cases)};
-  return {published_text(cases, common.style) + (options.leave_one_out ? '\n' + refit_text(fit) : "")};
+  Outcome outcome;
+  if (common.json)
+    outcome.text = options.leave_one_out ? refit_json(fit) : published_json(cases);
+  else
+    outcome.text = published_text(cases, common.style) + (options.leave_one_out ? '\n' + refit_text(fit) : "");
+  if (common.page)
+    outcome.page = validate_page({.title = "Published steps, predicted against measured",
+                                  .under = {rows_line(cases)},
+                                  .plots = published_plots(cases),
+                                  .sections = summaries_first(published_sections(cases)),
+                                  .command = common.command,
+                                  .version = common.version});
+  return outcome;
 }
 
 // Predicts measured inference: compares predictions with the figures in the files of measured inference.
@@ -104,7 +129,14 @@ Outcome validate_served_command(const ValidateOptions& options, const Common& co
     common.progress(fmt::format("{} of {}: {}", i + 1, rows.size(), rows[i].id));
     cases[i] = predict_served(rows[i]);
   });
-  return {.text = common.json ? served_json(cases) : served_text(cases, common.style)};
+  Outcome outcome{common.json ? served_json(cases) : served_text(cases, common.style)};
+  if (common.page)
+    outcome.page = validate_page({.title = "Measured inference, predicted against measured",
+                                  .plots = served_plots(cases),
+                                  .sections = served_sections(cases),
+                                  .command = common.command,
+                                  .version = common.version});
+  return outcome;
 }
 
 }  // namespace orrery

@@ -1,4 +1,7 @@
 // `orrery validate --recipes`: compares predictions for the built-in recipes with the published figures.
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -7,9 +10,10 @@
 #include "models/spec/sharding.h"
 #include "models/spec/spec.h"
 #include "sim/cli/commands.h"
+#include "sim/page/validate.h"
 #include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
-#include "sim/print/table.h"
+#include "sim/print/section.h"
 #include "sim/report/report_text.h"
 
 namespace orrery {
@@ -74,16 +78,9 @@ std::string to_json(const std::vector<Row>& rows) {
   return list.dump(2) + '\n';
 }
 
-}  // namespace
-
-Outcome validate_recipes_command(const Common& common) {
-  std::vector<Row> rows;
-  for (const std::string_view name : recipe_names()) {
-    common.progress(fmt::format("{}: predicting", name));
-    rows.push_back(row_of(name));
-  }
-  if (common.json) return {to_json(rows)};
-  Table t{{{"recipe", "", Align::left},
+Section section_of(const std::vector<Row>& rows) {
+  Section section{.title = "Recipes"};
+  section.table = {{{"recipe", "", Align::left},
            {"GPUs"},
            {"layout", "", Align::left},
            {"memory", "GiB"},
@@ -92,17 +89,59 @@ Outcome validate_recipes_command(const Common& common) {
            {"published"},
            {"error", "%"}},
           {}};
-  std::string sources;
   for (const Row& r : rows) {
     const MemoryReport& m = r.report.memory;
-    t.rows.push_back({r.recipe.name, fmt::format("{}", r.spec.gpus), layout_text(r.spec.strategy),
-                      fmt::format("{:.1f}", static_cast<double>(m.peak_device) / 1073741824.0), m.fits ? "yes" : "NO",
-                      figure_text(r.recipe.figure, r.predicted), figure_text(r.recipe.figure, r.recipe.value),
-                      fmt::format("{:+.1f}", 100 * r.error())});
-    sources += fmt::format("{}: {}; published: {}{}\n", r.recipe.name, r.recipe.source, r.recipe.figure_source,
-                           r.recipe.machine.empty() ? "" : ", on " + r.recipe.machine);
+    section.table.rows.push_back(
+        {r.recipe.name, fmt::format("{}", r.spec.gpus), layout_text(r.spec.strategy),
+         fmt::format("{:.1f}", static_cast<double>(m.peak_device) / 1073741824.0), m.fits ? "yes" : "NO",
+         figure_text(r.recipe.figure, r.predicted), figure_text(r.recipe.figure, r.recipe.value),
+         fmt::format("{:+.1f}", 100 * r.error())});
+    section.after.push_back(fmt::format("{}: {}; published: {}{}", r.recipe.name, r.recipe.source,
+                                        r.recipe.figure_source,
+                                        r.recipe.machine.empty() ? "" : ", on " + r.recipe.machine));
   }
-  return {print(t, "", common.style.columns) + '\n' + sources};
+  return section;
+}
+
+// A plot for each kind of figure that recipes were published with.
+std::string page_of_recipes(const std::vector<Row>& rows, const Section& section, const Common& common) {
+  std::map<std::string, PagePlot> plots;
+  for (const Row& r : rows) {
+    std::string figure = r.recipe.figure;
+    std::replace(figure.begin(), figure.end(), '_', ' ');
+    PagePlot& plot = plots[figure];
+    plot.title = figure;
+    plot.caption = "The line is where prediction and publication agree, the dashes are 10 % off.";
+    plot.scatter.x_name = "published " + figure;
+    plot.scatter.y_name = "predicted " + figure;
+    plot.scatter.logarithmic = plot.scatter.equal = true;
+    plot.scatter.points.push_back({r.recipe.value, r.predicted, 0, r.recipe.name, r.recipe.name});
+  }
+  ValidatePage page{.title = "Recipes, predicted beside what was published of them", .sections = {section}};
+  for (const auto& [figure, plot] : plots) page.plots.push_back(plot);
+  page.command = common.command;
+  page.version = common.version;
+  return validate_page(page);
+}
+
+}  // namespace
+
+Outcome validate_recipes_command(const Common& common) {
+  std::vector<Row> rows;
+  for (const std::string_view name : recipe_names()) {
+    common.progress(fmt::format("{}: predicting", name));
+    rows.push_back(row_of(name));
+  }
+  const Section section = section_of(rows);
+  Outcome outcome;
+  if (common.json) {
+    outcome.text = to_json(rows);
+  } else {
+    outcome.text = print(section.table, "", common.style.columns) + '\n';
+    for (const std::string& line : section.after) outcome.text += line + '\n';
+  }
+  if (common.page) outcome.page = page_of_recipes(rows, section, common);
+  return outcome;
 }
 
 }  // namespace orrery

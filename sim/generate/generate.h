@@ -6,6 +6,7 @@
 
 #include "models/cost/profile.h"
 #include "models/spec/spec.h"
+#include "sim/print/table.h"
 #include "sim/print/text.h"
 #include "sim/report/report.h"
 
@@ -49,5 +50,7 @@ GenerationReport predict_generation(const Spec& spec, Profile profile, const std
 // JSON of schema orrery.generation/1, and a table for people.
 std::string to_json(const Spec& spec, const GenerationReport& report);
 std::string generation_text(const Spec& spec, const GenerationReport& report, const Style& style);
+// The passes, with the shares of their times of each kind that takes a hundredth or more.
+Table passes_table(const GenerationReport& report);
 
 }  // namespace orrery

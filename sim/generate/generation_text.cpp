@@ -37,7 +37,8 @@ std::string memory_line(const GenerationReport& r, const Style& style) {
                  style);
 }
 
-// The passes, with the shares of their times of each kind that takes a hundredth or more.
+}  // namespace
+
 Table passes_table(const GenerationReport& r) {
   Table table{{{"pass", "", Align::left},
                {"tokens a", "sequence"},
@@ -64,8 +65,6 @@ Table passes_table(const GenerationReport& r) {
   if (r.decode.size() > 1) add("decode, last", r.decode.back());
   return table;
 }
-
-}  // namespace
 
 std::string to_json(const Spec& spec, const GenerationReport& r) {
   const Generation& g = *spec.generation;

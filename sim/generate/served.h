@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/print/section.h"
 #include "sim/print/text.h"
 
 namespace orrery {
@@ -37,7 +38,8 @@ std::vector<ServedRow> read_served(const std::string& path);
 ServedCase predict_served(const ServedRow& row);
 
 // The table of errors by figure, stack and GPU, with the reasons for rows that were not predicted and how often each
-// occurs; and the same as JSON, which also has every row.
+// occurs, as sections and as text; and the same as JSON, which also has every row.
+std::vector<Section> served_sections(const std::vector<ServedCase>& cases);
 std::string served_text(const std::vector<ServedCase>& cases, const Style& style);
 std::string served_json(const std::vector<ServedCase>& cases);
 

@@ -68,13 +68,19 @@ Table error_table(const Groups& groups, std::vector<Column> columns) {
 
 }  // namespace
 
-std::string served_text(const std::vector<ServedCase>& cases, const Style& style) {
+std::vector<Section> served_sections(const std::vector<ServedCase>& cases) {
   const Column figure{"figure", "", Align::left}, stack{"stack", "", Align::left}, gpu{"GPU", "", Align::left};
-  std::string text = print(error_table(grouped(cases, true), {figure, stack, gpu}), "", style.columns);
-  text += "\n" + print(error_table(grouped(cases, false), {figure}), "", style.columns);
-  const std::map<std::string, int> reasons = refusals(cases);
-  if (!reasons.empty()) text += "\nnot predicted\n";
-  for (const auto& [reason, count] : reasons) text += fmt::format("  {:>5}  {}\n", count, reason);
+  Section refused{.title = "not predicted"};
+  for (const auto& [reason, count] : refusals(cases)) refused.lines.push_back(fmt::format("{:>5}  {}", count, reason));
+  return {{"Errors by stack and GPU", {}, error_table(grouped(cases, true), {figure, stack, gpu}), {}},
+          {"Errors of all rows", {}, error_table(grouped(cases, false), {figure}), {}},
+          refused};
+}
+
+std::string served_text(const std::vector<ServedCase>& cases, const Style& style) {
+  const std::vector<Section> sections = served_sections(cases);
+  std::string text = print(sections[0].table, "", style.columns) + "\n" + print(sections[1].table, "", style.columns);
+  if (!sections[2].is_empty()) text += '\n' + text_of(sections[2], style);
   return text;
 }
 

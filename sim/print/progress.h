@@ -18,6 +18,7 @@ struct Outcome {
   // For a calibration: how much measurements scatter, as quartile distance over median, averaged by time.
   double spread = 0;
   bool verbatim = false;  // whether the text is read by a program, so that its lines are not folded
+  std::string page{};     // the page of --html, if one was asked for
 };
 using Progress = std::function<void(std::string_view)>;
 
@@ -27,6 +28,10 @@ struct Common {
   unsigned threads = 1;
   bool json = false;
   Progress progress;
+  // Whether the command also makes a page (--html), and what the page says of its origin: the command line and the
+  // version of the program.
+  bool page = false;
+  std::string command{}, version{};
 };
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/print/section.h"
 #include "sim/print/text.h"
 #include "sim/report/interval.h"
 #include "sim/report/report.h"
@@ -118,6 +119,8 @@ std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases);
 // were.
 std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases);
 
+// The result as sections: a table of the steps, tables of errors, and how often intervals and memory were right.
+std::vector<Section> published_sections(const std::vector<PublishedCase>& cases);
 std::string published_text(const std::vector<PublishedCase>& cases, const Style& style = {});
 std::string published_json(const std::vector<PublishedCase>& cases);
 std::string scatter_svg(const std::vector<PublishedCase>& cases);

@@ -42,28 +42,26 @@ void add_rows(Table& t, const PublishedCase& c) {
     add(c.row.id, c.step_time_s, c.row.step_time_s, true);
 }
 
-std::string rows_text(const std::vector<PublishedCase>& cases, bool doubtful, const Style& style) {
+Table rows_table(const std::vector<PublishedCase>& cases, bool doubtful) {
   Table t;
   t.columns = {{"row", "", Align::left}, {"step", "predicted"}, {"", "measured"}, {"error", "%"},
                {"memory", "predicted"},  {"GiB", "measured"},   {"error", "%"},   {"limited by", "", Align::left}};
   for (const PublishedCase& c : cases) {
     if (c.reason.empty() && c.row.doubtful.empty() != doubtful) add_rows(t, c);
   }
-  return t.rows.empty() ? "" : print(t, "", style.columns) + '\n';
+  return t;
 }
 
-std::string unsupported_text(const std::vector<PublishedCase>& cases, const Style& style) {
+Table unsupported_table(const std::vector<PublishedCase>& cases) {
   Table t;
   t.columns = {{"not supported", "", Align::left}, {"why", "", Align::left}};
   for (const PublishedCase& c : cases) {
     if (!c.reason.empty()) t.rows.push_back({c.row.id, c.reason});
   }
-  return t.rows.empty() ? "" : print(t, "", style.columns) + '\n';
+  return t;
 }
 
-std::string summary_text(const std::string& title, const std::vector<ErrorSummary>& list, bool null_model,
-                         const Style& style) {
-  if (list.empty()) return "";
+Table summary_table(const std::string& title, const std::vector<ErrorSummary>& list, bool null_model) {
   Table t;
   t.columns = {{title, "", Align::left},
                {"rows", ""},
@@ -78,10 +76,10 @@ std::string summary_text(const std::string& title, const std::vector<ErrorSummar
                       percent(s.p90), percent(s.worst)});
     if (null_model) t.rows.back().push_back(percent(s.null_mean));
   }
-  return print(t, "", style.columns) + '\n';
+  return t;
 }
 
-std::string bubbles_text(const std::vector<PublishedCase>& cases, const Style& style) {
+Table bubbles_table(const std::vector<PublishedCase>& cases) {
   Table t;
   t.columns = {{"bubble, without launches and transfers", "", Align::left},
                {"predicted", "%"},
@@ -92,10 +90,10 @@ std::string bubbles_text(const std::vector<PublishedCase>& cases, const Style& s
     t.rows.push_back({c.row.id, percent(c.bubble_fraction), percent(*c.row.bubble_fraction),
                       signed_percent(c.bubble_fraction - *c.row.bubble_fraction)});
   }
-  return t.rows.empty() ? "" : print(t, "", style.columns) + '\n';
+  return t;
 }
 
-std::string regret_text(const std::vector<PublishedCase>& cases, const Style& style) {
+Table regret_table(const std::vector<PublishedCase>& cases) {
   Table t;
   t.columns = {{"picking the fastest layout", "", Align::left},
                {"grids", ""},
@@ -105,12 +103,12 @@ std::string regret_text(const std::vector<PublishedCase>& cases, const Style& st
   for (const GridRegret& r : regrets(cases)) {
     t.rows.push_back({r.source, fmt::format("{}", r.grids), percent(r.mean), percent(r.worst), percent(r.right)});
   }
-  return t.rows.empty() ? "" : print(t, "", style.columns) + '\n';
+  return t;
 }
 
-// A line on how often it was predicted rightly whether a step fits in memory: for published steps that ran out of
+// Lines on how often it was predicted rightly whether a step fits in memory: for published steps that ran out of
 // memory, and for those that did not.
-std::string fit_text(const std::vector<PublishedCase>& cases) {
+std::vector<std::string> fit_lines(const std::vector<PublishedCase>& cases) {
   int called = 0, missed = 0, wrong = 0, ran = 0;
   for (const PublishedCase& c : cases) {
     if (!c.reason.empty()) continue;
@@ -122,10 +120,9 @@ std::string fit_text(const std::vector<PublishedCase>& cases) {
     }
   }
   const Coverage in = coverage(cases);
-  return fmt::format(
-      "80 % interval: {} of {} measured steps in it, doubtful ones included\n"
-      "out of memory: {} of {} rows called so; {} of {} rows that ran called so too\n",
-      in.inside, in.rows, called, called + missed, wrong, ran);
+  return {fmt::format("80 % interval: {} of {} measured steps in it, doubtful ones included", in.inside, in.rows),
+          fmt::format("out of memory: {} of {} rows called so; {} of {} rows that ran called so too", called,
+                      called + missed, wrong, ran)};
 }
 
 nlohmann::ordered_json row_json(const PublishedCase& c) {
@@ -174,20 +171,34 @@ nlohmann::ordered_json summary_json(const char* key, const std::vector<ErrorSumm
 
 }  // namespace
 
+std::vector<Section> published_sections(const std::vector<PublishedCase>& cases) {
+  const auto errors = [&](Judged what, bool doubtful) { return summarize(misses(cases, what, doubtful)); };
+  const auto techniques = summarize_by_technique(misses(cases, Judged::step, false));
+  return {{"Steps", {}, rows_table(cases, false), {}},
+          {"Doubtful rows", {}, rows_table(cases, true), {}},
+          {"Not supported", {}, unsupported_table(cases), {}},
+          {"Errors of the step time", {}, summary_table("step time", errors(Judged::step, false), true), {}},
+          {"Errors of single layers", {}, summary_table("layer time", errors(Judged::layer, false), false), {}},
+          {"Errors of the peak memory", {}, summary_table("peak memory", errors(Judged::memory, false), false), {}},
+          {"Errors by what steps use", {}, summary_table("step time of rows with", techniques, true), {}},
+          {"Pipeline bubbles", {}, bubbles_table(cases), {}},
+          {"Errors of bubbles", {}, summary_table("bubble, points of 100", errors(Judged::bubble, false), false), {}},
+          {"Doubtful step times", {}, summary_table("doubtful: step time", errors(Judged::step, true), true), {}},
+          {"Doubtful memory", {}, summary_table("doubtful: peak memory", errors(Judged::memory, true), false), {}},
+          {"Choice of the fastest layout", {}, regret_table(cases), {}},
+          {"Intervals, and what fits", fit_lines(cases), {}, {}}};
+}
+
 std::string published_text(const std::vector<PublishedCase>& cases, const Style& style) {
-  std::string text = rows_text(cases, false, style);
-  if (const std::string rows = rows_text(cases, true, style); !rows.empty()) text += "doubtful rows\n" + rows;
-  text += unsupported_text(cases, style);
-  text += summary_text("step time", summarize(misses(cases, Judged::step, false)), true, style);
-  text += summary_text("layer time", summarize(misses(cases, Judged::layer, false)), false, style);
-  text += summary_text("peak memory", summarize(misses(cases, Judged::memory, false)), false, style);
-  text +=
-      summary_text("step time of rows with", summarize_by_technique(misses(cases, Judged::step, false)), true, style);
-  text += bubbles_text(cases, style);
-  text += summary_text("bubble, points of 100", summarize(misses(cases, Judged::bubble, false)), false, style);
-  text += summary_text("doubtful: step time", summarize(misses(cases, Judged::step, true)), true, style);
-  text += summary_text("doubtful: peak memory", summarize(misses(cases, Judged::memory, true)), false, style);
-  return text + regret_text(cases, style) + fit_text(cases);
+  std::string text;
+  const std::vector<Section> sections = published_sections(cases);
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    const Section& s = sections[i];
+    if (i == 1 && !s.table.rows.empty()) text += "doubtful rows\n";
+    if (!s.table.rows.empty()) text += print(s.table, "", style.columns) + '\n';
+    for (const std::string& line : s.lines) text += line + '\n';
+  }
+  return text;
 }
 
 std::string published_json(const std::vector<PublishedCase>& cases) {

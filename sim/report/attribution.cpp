@@ -5,44 +5,6 @@
 namespace orrery {
 namespace {
 
-TimeKind exposed_kind(LaneKind lane) {
-  switch (lane) {
-    case LaneKind::tensor:
-      return TimeKind::exposed_tensor;
-    case LaneKind::context:
-      return TimeKind::exposed_context;
-    case LaneKind::expert:
-      return TimeKind::exposed_expert;
-    case LaneKind::send_next:
-    case LaneKind::receive_previous:
-    case LaneKind::send_previous:
-    case LaneKind::receive_next:
-    case LaneKind::send_partner:
-    case LaneKind::receive_partner:
-    case LaneKind::embedding:
-    case LaneKind::token_embeddings:
-    case LaneKind::hidden_states:
-    case LaneKind::vocabulary_sums:
-    case LaneKind::hidden_gradients:
-      return TimeKind::exposed_pipeline;
-    case LaneKind::data_reduce:
-    case LaneKind::expert_reduce:
-    case LaneKind::data_gather:
-    case LaneKind::replicate:
-    case LaneKind::model:
-      return TimeKind::exposed_data;
-    case LaneKind::d2h:
-    case LaneKind::h2d:
-    case LaneKind::cpu:
-    case LaneKind::nvme_read:
-    case LaneKind::nvme_write:
-      return TimeKind::offload;
-    case LaneKind::compute:
-      break;
-  }
-  return TimeKind::other;
-}
-
 TimeKind busy_kind(const Op& op) {
   return op.optimizer ? TimeKind::optimizer : op.recompute ? TimeKind::recompute : TimeKind::compute;
 }
@@ -181,6 +143,44 @@ class Walker {
 };
 
 }  // namespace
+
+TimeKind exposed_kind(LaneKind lane) {
+  switch (lane) {
+    case LaneKind::tensor:
+      return TimeKind::exposed_tensor;
+    case LaneKind::context:
+      return TimeKind::exposed_context;
+    case LaneKind::expert:
+      return TimeKind::exposed_expert;
+    case LaneKind::send_next:
+    case LaneKind::receive_previous:
+    case LaneKind::send_previous:
+    case LaneKind::receive_next:
+    case LaneKind::send_partner:
+    case LaneKind::receive_partner:
+    case LaneKind::embedding:
+    case LaneKind::token_embeddings:
+    case LaneKind::hidden_states:
+    case LaneKind::vocabulary_sums:
+    case LaneKind::hidden_gradients:
+      return TimeKind::exposed_pipeline;
+    case LaneKind::data_reduce:
+    case LaneKind::expert_reduce:
+    case LaneKind::data_gather:
+    case LaneKind::replicate:
+    case LaneKind::model:
+      return TimeKind::exposed_data;
+    case LaneKind::d2h:
+    case LaneKind::h2d:
+    case LaneKind::cpu:
+    case LaneKind::nvme_read:
+    case LaneKind::nvme_write:
+      return TimeKind::offload;
+    case LaneKind::compute:
+      break;
+  }
+  return TimeKind::other;
+}
 
 Attribution attribute(const Plan& plan, const Trace& trace) { return Walker(plan, trace).run(); }
 

@@ -25,4 +25,7 @@ struct Attribution {
 // imbalance (same stage).
 Attribution attribute(const Plan& plan, const Trace& trace);
 
+// The kind of time that waiting for work of a lane is; `other` for the compute lane.
+TimeKind exposed_kind(LaneKind lane);
+
 }  // namespace orrery

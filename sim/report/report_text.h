@@ -22,7 +22,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
 
 // Returns a line "setting an update right takes 0.32 s more of a step (4.1 %)" about rolling back an update; "" if the
 // software does not validate updates afterwards.
-std::string roll_back_text(const Report& report);
+std::string roll_back_line(const Report& report);
 
 // Returns the names of the memory that a step which does not fit lacks, and how much of it is lacking if that is known:
 // "22.52 GiB over", "fragmented", "host memory 310.0 GiB over", "disks 1.20 TiB over".

@@ -19,20 +19,63 @@ using nlohmann::ordered_json;
 
 double above(const Report& best, const Report& other) { return other.step_time_s / best.step_time_s - 1; }
 
-std::string counts_text(const SearchResult& r) {
+// The assumption on which the proof that a strategy is the best rests, in addition to the lower bounds; "" where there
+// is none.
+std::string_view assumption(const Space& space) {
+  return space.leaves_device() ? "copies to the host and back by themselves make no step shorter" : "";
+}
+
+}  // namespace
+
+std::string search_title(const Space& space) {
+  const Spec& spec = space.base();
+  return fmt::format("{} on {} x {}, {} sequences of {} tokens a step", spec.model.name,
+                     grouped(static_cast<double>(space.gpus())), spec.cluster.gpu.name,
+                     grouped(static_cast<double>(spec.strategy.global_batch)), spec.sequence);
+}
+
+std::string counts_line(const SearchResult& r) {
   const SearchCounts& c = r.counts;
   if (c.points < c.simulated)
-    return fmt::format("  stopped before all strategies were counted; {} simulated ({} did not fit, {} refused)\n",
+    return fmt::format("stopped before all strategies were counted; {} simulated ({} did not fit, {} refused)",
                        c.simulated, c.did_not_fit, c.refused);
   return fmt::format(
-      "  {} strategies: {} {} ({} bounded one by one, the others in groups; {} of those have no room);"
-      " {} simulated ({} given up as slower, {} did not fit, {} refused)\n",
+      "{} strategies: {} {} ({} bounded one by one, the others in groups; {} of those have no room);"
+      " {} simulated ({} given up as slower, {} did not fit, {} refused)",
       grouped(static_cast<double>(c.points)), grouped(static_cast<double>(c.points - c.simulated)),
       r.proven ? "left out by bounds" : "not simulated", grouped(static_cast<double>(c.bounded)),
       grouped(static_cast<double>(c.without_room)), c.simulated, c.late, c.did_not_fit, c.refused);
 }
 
-Table strategies(const Space& space, const SearchResult& r) {
+std::string nothing_line(const SearchResult& r) {
+  return r.proven ? fmt::format("nothing fits: the leanest strategy needs at least {} per GPU",
+                                memory_text(static_cast<double>(r.least_memory)))
+                  : "interrupted before anything was found that fits";
+}
+
+std::vector<std::string> proof_lines(const Space& space, const SearchResult& r) {
+  std::vector<std::string> lines;
+  const std::string_view assumed = assumption(space);
+  const std::string provided = assumed.empty() ? "" : fmt::format(", if {}", assumed);
+  if (!r.contradiction.empty())
+    lines.push_back(fmt::format(
+        "not proven: a lower bound is above what was simulated ({}); please report this spec", r.contradiction));
+  else if (!r.proven)
+    lines.push_back(fmt::format(
+        "interrupted: the best so far, not proven; no strategy can be more than {:.1f} % better", 100 * r.gap));
+  else if (r.gap == 0)
+    lines.push_back(fmt::format(
+        "the best is proven: every strategy that was not simulated has a bound that is no better{}", provided));
+  else
+    lines.push_back(fmt::format(
+        "proven within {:.4g} %: no strategy that was not simulated can be that much better than the best{}",
+        100 * r.gap, provided));
+  const std::vector<std::string_view> others = space.left_out();
+  if (!others.empty()) lines.push_back(fmt::format("not among them: {}", fmt::join(others, ", ")));
+  return lines;
+}
+
+Table strategies_table(const Space& space, const SearchResult& r) {
   double time = 0, memory = 0;
   for (const Found& f : r.best) {
     time = std::max(time, f.report.step_time_s);
@@ -61,66 +104,32 @@ Table strategies(const Space& space, const SearchResult& r) {
   return t;
 }
 
-// The assumption on which the proof that a strategy is the best rests, in addition to the lower bounds; "" where there
-// is none.
-std::string_view assumption(const Space& space) {
-  return space.leaves_device() ? "copies to the host and back by themselves make no step shorter" : "";
-}
-
-std::string proof_text(const Space& space, const SearchResult& r) {
-  std::string text;
-  const std::string_view assumed = assumption(space);
-  const std::string provided = assumed.empty() ? "" : fmt::format(", if {}", assumed);
-  if (!r.contradiction.empty())
-    text = fmt::format("  not proven: a lower bound is above what was simulated ({}); please report this spec\n",
-                       r.contradiction);
-  else if (!r.proven)
-    text = fmt::format("  interrupted: the best so far, not proven; no strategy can be more than {:.1f} % better\n",
-                       100 * r.gap);
-  else if (r.gap == 0)
-    text = fmt::format("  the best is proven: every strategy that was not simulated has a bound that is no better{}\n",
-                       provided);
-  else
-    text = fmt::format(
-        "  proven within {:.4g} %: no strategy that was not simulated can be that much better than the best{}\n",
-        100 * r.gap, provided);
-  const std::vector<std::string_view> others = space.left_out();
-  if (others.empty()) return text;
-  return text + fmt::format("  not among them: {}\n", fmt::join(others, ", "));
-}
-
-std::string why_text(const Space& space, const SearchResult& r) {
-  std::string text;
+std::vector<std::string> why_lines(const Space& space, const SearchResult& r) {
+  std::vector<std::string> lines;
   for (std::size_t i = 1; i < r.best.size(); ++i) {
     std::vector<std::string> parts;
     for (const Loss& loss : losses(r.best[0].report, r.best[i].report)) parts.push_back(text_of(loss));
-    text += fmt::format("  {:+.1f} %  {}: {}\n", 100 * above(r.best[0].report, r.best[i].report),
-                        space.text_of(r.best[i].point),
-                        parts.empty() ? "no single cause" : fmt::format("{}", fmt::join(parts, "; ")));
+    lines.push_back(fmt::format("{:+.1f} %  {}: {}", 100 * above(r.best[0].report, r.best[i].report),
+                                space.text_of(r.best[i].point),
+                                parts.empty() ? "no single cause" : fmt::format("{}", fmt::join(parts, "; "))));
   }
-  return text;
+  return lines;
 }
 
-}  // namespace
-
 std::string search_text(const Space& space, const SearchResult& r, const Style& style) {
-  const Spec& spec = space.base();
-  std::string text = heading(fmt::format("{} on {} x {}, {} sequences of {} tokens a step", spec.model.name,
-                                         grouped(static_cast<double>(space.gpus())), spec.cluster.gpu.name,
-                                         grouped(static_cast<double>(spec.strategy.global_batch)), spec.sequence),
-                             style) +
-                     '\n' + counts_text(r);
+  std::string text = heading(search_title(space), style) + '\n';
+  const auto add = [&](const std::string& line) { text += fmt::format("  {}\n", line); };
+  add(counts_line(r));
   if (r.best.empty()) {
-    text += r.proven ? fmt::format("  nothing fits: the leanest strategy needs at least {} per GPU\n",
-                                   memory_text(static_cast<double>(r.least_memory)))
-                     : "  interrupted before anything was found that fits\n";
+    add(nothing_line(r));
     return text;
   }
-  text += proof_text(space, r) + '\n';
-  text += print(strategies(space, r), "  ", style.columns);
+  for (const std::string& line : proof_lines(space, r)) add(line);
+  text += '\n' + print(strategies_table(space, r), "  ", style.columns);
   text += fmt::format("\n  limited by {}\n", r.best.front().report.limit);
-  const std::string why = why_text(space, r);
-  if (!why.empty()) text += fmt::format("\n{}\n{}", heading("  why the others are slower", style), why);
+  const std::vector<std::string> why = why_lines(space, r);
+  if (!why.empty()) text += fmt::format("\n{}\n", heading("  why the others are slower", style));
+  for (const std::string& line : why) add(line);
   return text;
 }
 

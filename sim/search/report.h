@@ -3,10 +3,21 @@
 #include <string>
 #include <vector>
 
+#include "sim/print/table.h"
 #include "sim/print/text.h"
 #include "sim/search/search.h"
 
 namespace orrery {
+
+// Lines and tables of which the result for people consists, and its page (sim/page): what is searched; how many
+// strategies were looked at; that nothing fits, where `best` is empty; whether the best is proven, and what was left
+// out; the strategies found; and why all but the first are slower.
+std::string search_title(const Space& space);
+std::string counts_line(const SearchResult& result);
+std::string nothing_line(const SearchResult& result);
+std::vector<std::string> proof_lines(const Space& space, const SearchResult& result);
+Table strategies_table(const Space& space, const SearchResult& result);
+std::vector<std::string> why_lines(const Space& space, const SearchResult& result);
 
 // A search's result for people, a sample of which is in docs/guide.md, "Which strategy, and which machine".
 std::string search_text(const Space& space, const SearchResult& result, const Style& style);

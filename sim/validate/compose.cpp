@@ -107,7 +107,7 @@ double worst_compute_error(const Composed& c) {
   return worst;
 }
 
-std::string composed_table(const std::vector<Composed>& all, const Style& style) {
+Section composed_section(const std::vector<Composed>& all) {
   Table t;
   t.columns = {{"spec", "", Align::left},
                {"rank", "", Align::left},
@@ -133,13 +133,17 @@ std::string composed_table(const std::vector<Composed>& all, const Style& style)
   };
   t.rows.push_back({"median", "", "", "", plain(median(compute)), "", "", plain(median(memory))});
   t.rows.push_back({"worst", "", "", "", plain(largest(compute)), "", "", plain(largest(memory))});
-  std::string text = heading("composed: compute and memory measured, communication modelled", style) + '\n' +
-                     print(t, "  ", style.columns);
+  Section section{.title = "composed: compute and memory measured, communication modelled", .table = t};
   for (const Composed& c : all)
-    text += c.failure.empty() ? fmt::format("  {}: step predicted {}, composed {} (not a measured step)\n", c.name,
-                                            time_text(c.predicted_step), time_text(c.composed_step))
-                              : failure_line(c.name, c.failure);
-  return text;
+    section.after.push_back(c.failure.empty()
+                                ? fmt::format("{}: step predicted {}, composed {} (not a measured step)", c.name,
+                                              time_text(c.predicted_step), time_text(c.composed_step))
+                                : failure_line(c.name, c.failure));
+  return section;
+}
+
+std::string composed_table(const std::vector<Composed>& all, const Style& style) {
+  return text_of(composed_section(all), style);
 }
 
 std::string to_json(const std::vector<Composed>& all) {

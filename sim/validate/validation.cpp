@@ -109,7 +109,7 @@ Validation validate(const Spec& spec, const Prediction& p, std::span<const RankR
   return v;
 }
 
-std::string validation_text(const Validation& v, const Style& style) {
+std::vector<Section> validation_sections(const Validation& v) {
   Table t;
   t.columns = {{v.name, "", Align::left}, {"predicted"}, {"measured"}, {"error"}, {"", "", Align::left}};
   const Report &p = v.predicted, &m = v.measured;
@@ -122,7 +122,6 @@ std::string validation_text(const Validation& v, const Style& style) {
   t.rows.push_back({"exposed communication", percent_text(exposed_share(p)), percent_text(exposed_share(m)), ""});
   t.rows.push_back({"peak memory", memory_text(static_cast<double>(p.memory.peak)),
                     memory_text(static_cast<double>(m.memory.peak)), off_by(v.memory_error)});
-  std::string text = print(t, "", style.columns) + '\n';
   Table k;
   k.columns = {{"kind of op", "", Align::left}, {"tasks"}, {"predicted"}, {"measured"}, {"error"}};
   for (std::size_t i = 0; i < std::min(kKindsShown, v.kinds.size()); ++i) {
@@ -130,11 +129,16 @@ std::string validation_text(const Validation& v, const Style& style) {
     k.rows.push_back(
         {e.kind, fmt::format("{}", e.count), time_text(e.predicted), time_text(e.measured), off_by(e.error())});
   }
-  return text + print(k, "  ", style.columns) +
-         fmt::format("  all kinds, without sign: {:.1f} %\n", 100 * v.cost_error);
+  return {{v.name, {}, t, {}},
+          {"", {}, k, {fmt::format("all kinds, without sign: {:.1f} %", 100 * v.cost_error)}}};
 }
 
-std::string validation_table(const std::vector<Validation>& all, const Style& style) {
+std::string validation_text(const Validation& v, const Style& style) {
+  const std::vector<Section> sections = validation_sections(v);
+  return print(sections[0].table, "", style.columns) + '\n' + text_of(sections[1], style);
+}
+
+Section validation_section(const std::vector<Validation>& all) {
   Table t;
   t.columns = {{"spec", "", Align::left}, {"predicted"},  {"measured"}, {"spread", "%"}, {"step", "%"}, {"ops", "%"},
                {"engine", "%"},           {"memory", "%"}};
@@ -160,13 +164,20 @@ std::string validation_table(const std::vector<Validation>& all, const Style& st
   };
   row("median", [](const std::vector<double>& x) { return median_of(x); });
   row("worst", [](const std::vector<double>& x) { return worst_of(x); });
-  std::string text = heading("predicted against measured", style) + '\n' + print(t, "  ", style.columns);
-  for (const Validation& v : all) text += failure_line(v.name, v.failure);
-  return text;
+  Section section{.title = "predicted against measured", .table = t};
+  for (const Validation& v : all) {
+    if (!v.failure.empty()) section.after.push_back(failure_line(v.name, v.failure));
+  }
+  return section;
 }
 
+std::string validation_table(const std::vector<Validation>& all, const Style& style) {
+  return text_of(validation_section(all), style);
+}
+
+
 std::string failure_line(const std::string& name, const std::string& failure) {
-  return failure.empty() ? "" : fmt::format("  {} failed: {}\n", name, failure);
+  return fmt::format("{} failed: {}", name, failure);
 }
 
 std::string to_json(const std::vector<Validation>& all) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/predict/predict.h"
+#include "sim/print/section.h"
 #include "sim/print/text.h"
 #include "sim/runs/measured.h"
 
@@ -57,7 +58,11 @@ std::string validation_text(const Validation& v, const Style& style = {});
 // A table with a row for each spec, below it median and worst errors, and the reasons of those that failed.
 std::string validation_table(const std::vector<Validation>& all, const Style& style);
 
-// A line "  NAME failed: WHY", with a line break at the end, for a comparison that failed; "" if `failure` is empty.
+// The same as sections, for the text and for a page.
+std::vector<Section> validation_sections(const Validation& v);
+Section validation_section(const std::vector<Validation>& all);
+
+// A line "NAME failed: WHY" for a comparison that failed.
 std::string failure_line(const std::string& name, const std::string& failure);
 
 std::string to_json(const std::vector<Validation>& all);  // the results as JSON with the schema orrery.validation/1

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace orrery {
+
+// The axis of a chart: the values from `first` to `last`, linear or logarithmic, and where the chart begins and ends.
+struct PageAxis {
+  double first = 0, last = 1;
+  bool logarithmic = false;
+  double begin = 0, end = 1;  // coordinates of `first` and `last`; begin > end for an axis that goes up
+
+  double at(double value) const;  // coordinate of a value
+};
+
+// Round values for an axis to be marked at: of a linear axis about `count`, one of 1, 2 or 5 times a power of ten apart;
+// of a logarithmic axis powers of ten and, if these are few, 2 and 5 times each power.
+std::vector<double> ticks(const PageAxis& axis, int count = 6);
+
+// The value of a tick as text, without needless decimals: "0.5", "1000".
+std::string tick_text(double value);
+
+}  // namespace orrery

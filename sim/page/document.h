@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery {
+
+// A page of --html. Everything but `body` is plain text.
+struct Page {
+  std::string title;               // what the page is about, its first heading
+  std::vector<std::string> under;  // lines below the title
+  std::string command;             // the command that made the page: "orrery simulate spec.yaml"
+  std::string version;             // version line of the program that made it
+  std::string body;                // markup
+};
+
+// The whole page: one file without scripts, and without anything that is loaded from elsewhere, which the page's own
+// content security policy forbids too. The same values give the same bytes. The page has a style for paper.
+std::string document(const Page& page);
+
+}  // namespace orrery

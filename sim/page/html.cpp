@@ -1,0 +1,150 @@
+#include "sim/page/html.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD in UTF-8
+
+// A character of a text, and the number of bytes that it takes there; `valid` is false for bytes that are no UTF-8, of
+// which one is taken.
+struct Character {
+  std::uint32_t code = 0;
+  std::size_t bytes = 1;
+  bool valid = false;
+};
+
+// Decodes the first character of a text (UTF-8, RFC 3629): overlong forms, surrogates and codes above U+10FFFF are
+// refused.
+Character first_character(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80) return {lead, 1, true};
+  const std::size_t bytes = lead >= 0xf0 && lead < 0xf8 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc0 && lead < 0xe0 ? 2 : 0;
+  if (bytes == 0 || text.size() < bytes) return {};
+  std::uint32_t code = lead & (0xffU >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    if ((next & 0xc0U) != 0x80) return {};
+    code = code << 6U | (next & 0x3fU);
+  }
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
+  return {code, bytes, true};
+}
+
+// Whether XML 1.0 (production Char) and HTML allow the character in a text.
+bool is_allowed(std::uint32_t code) {
+  if (code == '\t' || code == '\n') return true;
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
+  return (code & 0xfffeU) != 0xfffe && (code < 0xfdd0 || code > 0xfdef);
+}
+
+std::string_view entity_of(std::uint32_t code) {
+  switch (code) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    case '\'':
+      return "&#39;";
+    default:
+      return "";
+  }
+}
+
+std::string head_of(const Table& table) {
+  const auto named = [](const Column& c) { return !c.name.empty() || !c.unit.empty(); };
+  if (std::none_of(table.columns.begin(), table.columns.end(), named)) return "";
+  std::string cells;
+  for (const Column& c : table.columns) {
+    const std::string unit = c.unit.empty() ? "" : element("small", escaped(c.unit));
+    cells += element("th", escaped(c.name) + unit, c.align == Align::right ? "class=\"n\" scope=\"col\"" : "scope=\"col\"");
+  }
+  return element("thead", element("tr", cells));
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string markup;
+  markup.reserve(text.size() + text.size() / 8);
+  while (!text.empty()) {
+    const Character c = first_character(text);
+    if (!c.valid || !is_allowed(c.code))
+      markup += kReplacement;
+    else if (const std::string_view entity = entity_of(c.code); !entity.empty())
+      markup += entity;
+    else
+      markup += text.substr(0, c.bytes);
+    text.remove_prefix(c.bytes);
+  }
+  return markup;
+}
+
+std::string element(std::string_view name, std::string_view content, std::string_view attributes) {
+  return fmt::format("<{0}{1}{2}>{3}</{0}>", name, attributes.empty() ? "" : " ", attributes, content);
+}
+
+std::string paragraph(std::string_view text, std::string_view attributes) {
+  return element("p", escaped(text), attributes) + '\n';
+}
+
+std::string figure(std::string_view id, double value, std::string_view text) {
+  return element("data", escaped(text), fmt::format("id=\"{}\" value=\"{}\"", escaped(id), value));
+}
+
+std::string table_markup(const Table& table, const std::vector<std::string>& swatches,
+                         const CellMarkup& cell) {
+  if (table.rows.empty()) return "";
+  std::string rows;
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    std::string cells;
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      const bool there = i < table.rows[r].size();
+      std::string content = cell ? cell(r, i) : "";
+      if (content.empty() && there) content = escaped(table.rows[r][i]);
+      if (i == 0 && r < swatches.size() && !swatches[r].empty())
+        content = fmt::format("<i class=\"swatch\" style=\"background:{}\"></i>{}", swatches[r], content);
+      cells += element("td", content, table.columns[i].align == Align::right ? "class=\"n\"" : "");
+    }
+    rows += element("tr", cells) + '\n';
+  }
+  return "<div class=\"wide\">" + element("table", head_of(table) + '\n' + element("tbody", rows)) + "</div>\n";
+}
+
+std::string lines_markup(const std::vector<std::string>& lines) {
+  std::string markup;
+  for (const std::string& line : lines) {
+    const std::size_t begin = line.find_first_not_of(' ');
+    if (begin == std::string::npos) continue;
+    markup += paragraph(std::string_view(line).substr(begin), begin > 1 ? "class=\"in\"" : "");
+  }
+  return markup;
+}
+
+std::string section_markup(const Section& section) {
+  if (section.is_empty()) return "";
+  std::string title = section.title;  // headings of a terminal begin with small letters
+  if (!title.empty()) title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+  return part(title, lines_markup(section.lines) + table_markup(section.table) + lines_markup(section.after));
+}
+
+std::string part(std::string_view title, std::string_view content, std::string_view attributes) {
+  const std::string head = title.empty() ? "" : element("h2", escaped(title)) + '\n';
+  return element("section", '\n' + head + std::string(content), attributes) + '\n';
+}
+
+std::string folded(std::string_view title, std::string_view content, bool open) {
+  return element("details", element("summary", escaped(title)) + '\n' + std::string(content), open ? "open=\"open\"" : "") + '\n';
+}
+
+}  // namespace orrery

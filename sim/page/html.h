@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/print/section.h"
+#include "sim/print/table.h"
+
+namespace orrery {
+
+// Pieces of a page in the syntax that HTML and XML share, so that a strict parser of either accepts the page.
+
+// The text as markup: &, <, > and quotation marks become entities. A byte that is no UTF-8, and a character that XML
+// does not allow (control characters other than tab and line feed), becomes U+FFFD.
+std::string escaped(std::string_view text);
+
+// An element with content. content: markup; attributes: markup such as class="wide", "" for none.
+std::string element(std::string_view name, std::string_view content, std::string_view attributes = {});
+
+// A paragraph. text: plain text, which is escaped.
+std::string paragraph(std::string_view text, std::string_view attributes = {});
+
+// A figure with its exact value, which a program can read again: <data id="step_time_s" value="7.125">7.13 s</data>.
+// id: the path of the figure in the command's JSON, unique on the page; text: the figure for people.
+std::string figure(std::string_view id, double value, std::string_view text);
+
+// A table with a header. swatches: for each row a colour that is shown before the first cell, "" for none; may be
+// shorter than the rows. "" for a table without rows.
+// cell: gives markup for a cell (row, column) in the place of its text, "" for the text.
+using CellMarkup = std::function<std::string(std::size_t row, std::size_t column)>;
+std::string table_markup(const Table& table, const std::vector<std::string>& swatches = {},
+                         const CellMarkup& cell = {});
+
+// Lines of text as markup: each line a paragraph; a line that begins with two blanks or more is indented.
+std::string lines_markup(const std::vector<std::string>& lines);
+
+// A section with its title as a heading, its lines and its table; "" for an empty one.
+std::string section_markup(const Section& section);
+
+// A part of the page with a heading (plain text) and content (markup). attributes: as of element().
+std::string part(std::string_view title, std::string_view content, std::string_view attributes = {});
+
+// A part that is closed until the reader opens it; it is printed only where it is open.
+std::string folded(std::string_view title, std::string_view content, bool open = false);
+
+}  // namespace orrery

@@ -1,0 +1,54 @@
+#include "sim/page/compare.h"
+
+#include "tests/sim/page/markup.h"
+
+namespace orrery {
+namespace {
+
+Report report_of(double step_s, bool fits) {
+  Report r;
+  r.step_time_s = step_s;
+  r.tokens_per_s = 1000 / step_s;
+  r.time_s[static_cast<std::size_t>(TimeKind::compute)] = step_s;
+  r.memory.fits = fits;
+  r.limit = "compute 100 %";
+  return r;
+}
+
+TEST(Differences, OnlyKeysWithSeveralValues) {
+  const std::vector<ComparedSpec> specs = {{"a", nullptr, "", {{"gpus", "8", "default"}, {"tensor", "1", "default"}}},
+                                           {"b", nullptr, "", {{"gpus", "8", "default"}, {"tensor", "2", "default"}, {"expert", "", "default"}}},
+                                           {"unreadable", nullptr, "no such file", {}}};
+  const Table t = differences(specs);
+  ASSERT_EQ(t.rows.size(), 2U);
+  EXPECT_EQ(t.rows[0], (std::vector<std::string>{"tensor", "1", "2", "-"}));
+  EXPECT_EQ(t.rows[1][0], "expert");
+  EXPECT_TRUE(differences({specs[0], specs[0]}).rows.empty());
+  EXPECT_TRUE(differences(std::vector<ComparedSpec>(8, specs[0])).rows.empty());
+}
+
+TEST(Differences, ManySpecsAreRows) {
+  std::vector<ComparedSpec> specs;
+  for (int i = 0; i < 8; ++i) specs.push_back({std::to_string(i), nullptr, "", {{"gpus", std::to_string(i), "default"}}});
+  const Table t = differences(specs);
+  ASSERT_EQ(t.rows.size(), 8U);
+  EXPECT_EQ(t.columns[1].name, "gpus");
+  EXPECT_EQ(t.rows[7], (std::vector<std::string>{"7", "7"}));
+}
+
+TEST(ComparePage, ShowsTheFastestThatFitsAndReasons) {
+  const Report fast = report_of(1, false), slow = report_of(2, true);
+  ComparePage page{.table = {{{"spec", "", Align::left}}, {{"fast"}, {"slow"}, {"x & y cannot be"}}}};
+  page.specs = {{"fast", &fast, "", {}}, {"slow", &slow, "", {}}, {"none", nullptr, "x & y cannot be", {}}};
+  const std::string markup = compare_page(page);
+  EXPECT_TRUE(is_closed(markup));
+  EXPECT_TRUE(has(markup, "of those that fit: slow"));
+  EXPECT_TRUE(has(markup, "1.00 s, does not fit"));
+  EXPECT_TRUE(has(markup, "x &amp; y cannot be"));
+  EXPECT_TRUE(has(markup, "id=\"1.report.step_time_s\" value=\"2\""));
+  page.specs = {{"fast", &fast, "", {}}};
+  EXPECT_TRUE(has(compare_page(page), "None of the specs fits"));
+}
+
+}  // namespace
+}  // namespace orrery
