@@ -28,8 +28,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kCriticalRows = 10;
-constexpr std::size_t kValidatedRows = 5;
+constexpr std::size_t kCriticalRows = 10, kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
@@ -102,10 +101,10 @@ Section states(const Spec& spec, const Prediction& p) {
   const Scale scale = memory_scale(largest);
   const std::string unit(scale.unit);
   Section section{.title = fmt::format("Model states per rank: {} bytes", text_of(f))};
-  section.lines.push_back(fmt::format("parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards",
-                                      term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
-                                      term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s",
-                                      f.shards == 1 ? "s" : ""));
+  section.lines.push_back(
+      fmt::format("parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards",
+                  term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
+                  term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : ""));
   for (const auto& [of, copies] :
        {std::pair{"experts", kOthers[0]}, {"the embedding table at both ends", kOthers[1]}}) {
     if (copies == Dimension::embedding ? elements_of(p.plan, 0, copies) > 0 : spec.model.moe.has_value())
@@ -226,8 +225,7 @@ Section coupling(const Spec& spec) {
     section.lines = {
         "no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size"};
   }
-  if (updates == Updates::every_step)
-    section.lines.emplace_back("all meet the same weights, which are not the newest");
+  if (updates == Updates::every_step) section.lines.emplace_back("all meet the same weights, which are not the newest");
   return section;
 }
 
@@ -279,8 +277,8 @@ Section technique_effects(const Spec& spec, const Prediction& p, unsigned thread
     const Technique& t = e.technique;
     if (t.used)
       section.lines.insert(section.lines.end(),
-                           {t.name, "  saves: " + t.saves, fmt::format("  costs: {}{}", t.costs, spent_text(p.report, t.group)),
-                            "  " + text_of(e)});
+                           {t.name, "  saves: " + t.saves,
+                            fmt::format("  costs: {}{}", t.costs, spent_text(p.report, t.group)), "  " + text_of(e)});
     else if (e.refused.empty())
       section.after.push_back("  " + text_of(e));
   }
@@ -328,9 +326,13 @@ std::string parameters_text(const Spec& spec) {
                      encoder);
 }
 
-// What decides the step time: what limits the step, its critical path, and what each technique does for it.
+// Returns the sections about what decides the step time: what limits the step, its critical path, and what each
+// technique does for it.
 std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned threads) {
-  return {{"What limits the step", {fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit)}, {}, {}},
+  return {{"What limits the step",
+           {fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit)},
+           {},
+           {}},
           critical(p),
           technique_effects(spec, p, threads)};
 }
@@ -365,8 +367,7 @@ std::string page_of_sections(const Spec& spec, const SpecText& text, const Repor
   return explain_page(spec, report, sections, {text, options.overrides, {}, common.command, common.version});
 }
 
-// Opens the file of the picture, so that a bad name is found before anything is simulated; nothing without a picture.
-// A file that cannot be made is bad input here, as the name is all that the user gave.
+// Opens the file of the picture, if one is asked for, before anything is simulated: a bad name is bad input.
 std::optional<OutputFile> open_picture(const std::string& path) {
   if (path.empty()) return std::nullopt;
   check_picture_name(path);
@@ -384,16 +385,14 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   const SpecText file = read_spec_text(options.spec);
   const Spec spec = parse_spec(file.text, file.path, options.overrides);
   const Prediction p = predict(spec, false, options.profile);
-  if (drawing) {
-    drawing->write(picture(spec, p.plan, p.report));
-    drawing->commit();
-  }
-  const Style& style = common.style;
-  const bool all = options.all || style.columns == 0;
+  if (drawing) drawing->write(picture(spec, p.plan, p.report));
+  if (drawing) drawing->commit();
+  const bool all = options.all || common.style.columns == 0;
   const std::vector<Section> first = deciding(spec, p, common.threads);
   const std::vector<Section> others = all || common.page ? rest(spec, p) : std::vector<Section>{};
-  Outcome outcome{title(spec, style) + fmt::format("  {}\n", parameters_text(spec)) + text_of(first, style)};
-  outcome.text += all ? text_of(others, style) : counts_text(spec);
+  Outcome outcome{title(spec, common.style) + fmt::format("  {}\n", parameters_text(spec)) +
+                  text_of(first, common.style)};
+  outcome.text += all ? text_of(others, common.style) : counts_text(spec);
   if (common.page) outcome.page = page_of_sections(spec, file, p.report, first, others, options, common);
   return outcome;
 }

@@ -12,7 +12,7 @@
 namespace orrery {
 std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view label) {
   constexpr double kTall = 44, kGap = 6, kLetters = 13;
-  Drawing d(kChartUnits, kTall);
+  ChartDrawing d(kChartUnits, kTall);
   std::vector<LegendEntry> legend;
   double sum = 0, x = 0;
   for (const BarPart& p : parts) sum += p.share;
@@ -37,7 +37,7 @@ std::string bar_chart(const std::vector<Bar>& bars, const Scale& scale, std::str
   PageAxis axis{0, 0, false, kNames, kChartUnits - kFigures};
   for (const Bar& b : bars) axis.last = std::max({axis.last, b.value / scale.size, b.high / scale.size});
   if (axis.last <= 0) return "";
-  Drawing d(kChartUnits, height);
+  ChartDrawing d(kChartUnits, height);
   for (const double tick : ticks(axis)) {
     d.line(axis.at(tick), 0, axis.at(tick), height - kAxis + 4, kLineColour);
     d.text(axis.at(tick), height - kAxis + 20, tick_text(tick), Anchor::middle, 12, 0, kFaintColour);

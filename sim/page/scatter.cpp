@@ -17,7 +17,7 @@ constexpr double kPlotLeft = 74, kPlotTop = 26, kPlotBottom = 50;
 constexpr std::string_view kShapes[] = {"●", "■", "▲", "◆"};
 constexpr std::size_t kColoursOfSeries = 8;
 
-// What is drawn, and the range of its coordinates.
+// The points that are drawn, and the range of its coordinates.
 struct Plotted {
   std::vector<const ScatterPoint*> points;
   PageAxis x, y;
@@ -64,7 +64,7 @@ Plotted plotted(const Scatter& s) {
   return p;
 }
 
-void draw_axes(Drawing& d, const Plotted& p, const Scatter& s) {
+void draw_axes(ChartDrawing& d, const Plotted& p, const Scatter& s) {
   for (const double tick : ticks(p.x)) {
     d.line(p.x.at(tick), p.y.begin, p.x.at(tick), p.y.end, kLineColour);
     d.text(p.x.at(tick), p.y.begin + 18, tick_text(tick), Anchor::middle, 12, 0, kFaintColour);
@@ -77,7 +77,7 @@ void draw_axes(Drawing& d, const Plotted& p, const Scatter& s) {
   d.text(4, kPlotTop - 10, s.y_name);
 }
 
-void draw_diagonal(Drawing& d, const PageAxis& x, const PageAxis& y) {
+void draw_diagonal(ChartDrawing& d, const PageAxis& x, const PageAxis& y) {
   d.line(x.at(x.first), y.at(x.first), x.at(x.last), y.at(x.last), "#20242c");
   if (!x.logarithmic) return;
   for (const double off : {0.9, 1.1}) {
@@ -91,7 +91,7 @@ void draw_diagonal(Drawing& d, const PageAxis& x, const PageAxis& y) {
 std::string scatter_markup(const Scatter& s, std::string_view caption) {
   const Plotted p = plotted(s);
   if (p.points.empty()) return "";
-  Drawing d(kChartUnits, p.y.begin + kPlotBottom);
+  ChartDrawing d(kChartUnits, p.y.begin + kPlotBottom);
   draw_axes(d, p, s);
   if (s.equal) draw_diagonal(d, p.x, p.y);
   if (p.shows_limit) {

@@ -52,41 +52,43 @@ std::string_view ink_on(std::string_view colour) {
   return 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] > 140 ? kInk : kWhite;
 }
 
-void Drawing::rectangle(double x, double y, double width, double height, std::string_view fill,
-                        std::string_view title) {
+void ChartDrawing::rectangle(double x, double y, double width, double height, std::string_view fill,
+                             std::string_view title) {
   body_ += shape_markup("rect",
                         fmt::format("x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"", coordinate(x),
                                     coordinate(y), coordinate(width), coordinate(height), fill),
                         title);
 }
 
-void Drawing::line(double x1, double y1, double x2, double y2, std::string_view stroke, double thickness,
-                   std::string_view dashes) {
+void ChartDrawing::line(double x1, double y1, double x2, double y2, std::string_view stroke, double thickness,
+                        std::string_view dashes) {
   const std::string dashed = dashes.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes);
   body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n",
                        coordinate(x1), coordinate(y1), coordinate(x2), coordinate(y2), stroke, coordinate(thickness),
                        dashed);
 }
 
-void Drawing::path(std::string_view path, std::string_view attributes) {
+void ChartDrawing::path(std::string_view path, std::string_view attributes) {
   if (!path.empty()) body_ += fmt::format("<path d=\"{}\" {}/>\n", path, attributes);
 }
 
-void Drawing::text(double x, double y, std::string_view words, Anchor anchor, double size, double room,
-                   std::string_view fill) {
+void ChartDrawing::text(double x, double y, std::string_view words, Anchor anchor, double size, double room,
+                        std::string_view fill) {
   constexpr std::string_view kAnchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
   const bool cut = room > 0 && text_width(words, size) > room;
   std::string shown(words);
-  if (cut) shown = first_letters(words, static_cast<std::size_t>(std::max(1.0, room / text_width("n", size) - 1))) + "…";
+  if (cut)
+    shown = first_letters(words, static_cast<std::size_t>(std::max(1.0, room / text_width("n", size) - 1))) + "…";
   body_ += element("text", (cut ? title_markup(words) : "") + escaped(shown),
                    fmt::format("x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{}", coordinate(x), coordinate(y),
                                coordinate(size), fill, kAnchors[static_cast<std::size_t>(anchor)])) +
            '\n';
 }
 
-void Drawing::mark(double x, double y, std::size_t shape, std::string_view fill, std::string_view title) {
+void ChartDrawing::mark(double x, double y, std::size_t shape, std::string_view fill, std::string_view title) {
   constexpr double kHalf = 4.5;  // of the mark's width
-  const std::string style = fmt::format("fill=\"{}\" fill-opacity=\"0.75\" stroke=\"#20242c\" stroke-width=\"0.5\"", fill);
+  const std::string style =
+      fmt::format("fill=\"{}\" fill-opacity=\"0.75\" stroke=\"#20242c\" stroke-width=\"0.5\"", fill);
   const auto outline = [&](std::initializer_list<std::pair<double, double>> corners) {
     std::string d;
     for (const auto& [dx, dy] : corners)
@@ -95,7 +97,8 @@ void Drawing::mark(double x, double y, std::size_t shape, std::string_view fill,
   };
   switch (shape % 4) {
     case 0:
-      body_ += shape_markup("circle", fmt::format("cx=\"{}\" cy=\"{}\" r=\"4\" {}", coordinate(x), coordinate(y), style), title);
+      body_ += shape_markup("circle",
+                            fmt::format("cx=\"{}\" cy=\"{}\" r=\"4\" {}", coordinate(x), coordinate(y), style), title);
       break;
     case 1:
       body_ += outline({{-0.8, -0.8}, {0.8, -0.8}, {0.8, 0.8}, {-0.8, 0.8}});
@@ -108,7 +111,7 @@ void Drawing::mark(double x, double y, std::size_t shape, std::string_view fill,
   }
 }
 
-std::string Drawing::svg(std::string_view label) const {
+std::string ChartDrawing::svg(std::string_view label) const {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",
       coordinate(width_), coordinate(height_), escaped(label), body_);

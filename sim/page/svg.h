@@ -11,9 +11,9 @@ inline constexpr double kChartUnits = 880;
 enum class Anchor : unsigned char { start, middle, end };
 
 // A drawing as inline SVG, in units of which the page's width has `width`. Coordinates are rounded to a tenth.
-class Drawing {
+class ChartDrawing {
  public:
-  Drawing(double width, double height) : width_(width), height_(height) {}
+  ChartDrawing(double width, double height) : width_(width), height_(height) {}
 
   // fill, stroke: colours as in CSS; title: plain text that a pointer over the shape shows, "" for none.
   void rectangle(double x, double y, double width, double height, std::string_view fill, std::string_view title = {});

@@ -13,9 +13,9 @@ namespace orrery {
 // and the optimizer's moments.
 Bytes checkpoint_width(const Spec& spec);
 
-// The cost of checkpoints (strategy.checkpoint). Every weight and state that trains is written once: the ranks that hold
-// the same one divide it among them. While a checkpoint is written all ranks wait, their copies to the hosts under the
-// writing; with an asynchronous one they wait for the copies alone, or until the checkpoint before is written.
+// The cost of checkpoints (strategy.checkpoint). Every weight and state that trains is written once: the ranks that
+// hold the same one divide it among them. While a checkpoint is written all ranks wait, their copies to the hosts under
+// the writing; with an asynchronous one they wait for the copies alone, or until the checkpoint before is written.
 struct CheckpointCost {
   Bytes bytes = 0;        // bytes of one checkpoint
   Bytes of_node = 0;      // bytes that the node with most writes

@@ -5,6 +5,7 @@
 #include "models/layers/blocks.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
+#include "sim/cost/costs.h"
 #include "sim/search/host.h"
 #include "sim/search/transfers.h"
 

@@ -23,7 +23,8 @@ TEST(ExportCommand, EveryFrameworkGetsItsFile) {
 
 TEST(ExportCommand, WhatCannotBeSaidIsNamed) {
   const Outcome outcome = export_command({kExported, "deepspeed", {}, ""});
-  EXPECT_NE(outcome.log.find("not said: strategy.pipeline: orrery knows no option of DeepSpeed for it"), std::string::npos)
+  EXPECT_NE(outcome.log.find("not said: strategy.pipeline: orrery knows no option of DeepSpeed for it"),
+            std::string::npos)
       << outcome.log;
   EXPECT_THROW(export_command({kExported, "megatrom", {}, ""}), Error);
 }

@@ -13,7 +13,7 @@ TEST(Svg, CoordinatesAreRoundedToATenth) {
 }
 
 TEST(Svg, DrawsWhatIsAskedFor) {
-  Drawing d(100, 50);
+  ChartDrawing d(100, 50);
   d.rectangle(1, 2, 3, 4, "#123456", "a < b");
   d.line(0, 0, 10, 10, "#000000", 2, "3 4");
   d.path("M0 0h1", "fill=\"#000000\"");
@@ -30,7 +30,7 @@ TEST(Svg, DrawsWhatIsAskedFor) {
 }
 
 TEST(Svg, ATextThatHasNoRoomIsCutAndShownWhole) {
-  Drawing d(100, 50);
+  ChartDrawing d(100, 50);
   d.text(0, 0, "äöü a very long name", Anchor::end, 10, 60);
   d.text(0, 0, "short", Anchor::middle, 10, 60);
   const std::string svg = d.svg("");
