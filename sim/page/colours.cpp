@@ -29,7 +29,7 @@ std::string_view colour_of(Category category) {
   return kColours[static_cast<std::size_t>(category)];
 }
 
-std::string_view colour_of_series(std::size_t series) {
+std::string_view chart_colour(std::size_t series) {
   static constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                                "#e69f00", "#56b4e9", "#f0e442", "#20242c"};
   return kColours[series % kColours.size()];

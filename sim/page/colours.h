@@ -12,7 +12,7 @@ namespace orrery {
 // of memory Paul Tol's bright scheme (personal.sron.nl/~pault). The timeline's window (viz/) has the same ones.
 std::string_view colour_of(TimeKind kind);
 std::string_view colour_of(Category category);
-std::string_view colour_of_series(std::size_t series);  // Okabe and Ito's set, again from the first after eight
+std::string_view chart_colour(std::size_t series);  // Okabe and Ito's set, again from the first after eight
 
 inline constexpr std::string_view kForwardColour = "#2c6fb3", kBackwardColour = "#7cb9e8",
                                   kWeightGradientColour = "#4a8f8f", kLimitColour = "#c0392b", kFaintColour = "#5b6270",

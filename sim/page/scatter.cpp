@@ -100,13 +100,13 @@ std::string scatter_markup(const Scatter& s, std::string_view caption) {
   }
   for (const ScatterPoint* point : p.points) {
     const double x = p.x.at(point->x), y = p.y.at(point->y);
-    d.mark(x, y, point->series / kColoursOfSeries, colour_of_series(point->series), point->title);
+    d.mark(x, y, point->series / kColoursOfSeries, chart_colour(point->series), point->title);
     if (!point->number.empty()) d.text(x + 8, y - 5, point->number, Anchor::start, 12);
   }
   std::vector<LegendEntry> legend;
   for (std::size_t i = 0; i < s.series.size() && s.series.size() > 1; ++i) {
     const std::size_t shape = i / kColoursOfSeries;
-    legend.push_back({std::string(colour_of_series(i)),
+    legend.push_back({std::string(chart_colour(i)),
                       shape == 0 ? s.series[i] : fmt::format("{} {}", kShapes[shape % 4], s.series[i])});
   }
   return chart_markup(d.svg(fmt::format("{} over {}", s.y_name, s.x_name)), legend_markup(legend), caption);
