@@ -5,6 +5,7 @@
 
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
+#include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 #include "sim/report/goodput.h"
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
+#include "sim/predict/long_steps.h"
 #include "sim/predict/predict.h"
 
 namespace orrery {
