@@ -148,12 +148,12 @@ std::string json_of(const Largest& found, const SearchCommandOptions& o, bool wh
 std::vector<std::string> lines_of(const Largest& found, const SearchCommandOptions& o, bool whole) {
   if (found.value == 0 && found.stopped) return {"interrupted before anything was found that fits"};
   if (found.value == 0) return {fmt::format("{}: no size fits", o.maximize)};
-  return {fmt::format("{} {} that fits: {}", whole ? "largest" : "interrupted: the largest so far", o.maximize,
-                      found.value),
-          fmt::format("  {}: {} of {} per GPU, step {}", found.strategy,
-                      memory_text(static_cast<double>(found.report.memory.peak_device)),
-                      memory_text(static_cast<double>(found.report.memory.capacity)),
-                      time_text(found.report.step_time_s))};
+  return {
+      fmt::format("{} {} that fits: {}", whole ? "largest" : "interrupted: the largest so far", o.maximize,
+                  found.value),
+      fmt::format("  {}: {} of {} per GPU, step {}", found.strategy,
+                  memory_text(static_cast<double>(found.report.memory.peak_device)),
+                  memory_text(static_cast<double>(found.report.memory.capacity)), time_text(found.report.step_time_s))};
 }
 
 }  // namespace

@@ -250,14 +250,15 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   return text;
 }
 
-// What a million tokens cost and how long they take on each machine with a known price, for a page's plot.
+// The cost and the time of a million tokens on each machine with a known price, for a page's plot.
 std::vector<ScatterPoint> priced(const Findings& f) {
   std::vector<ScatterPoint> points;
   for (std::size_t i = 0; i < f.cases.size(); ++i) {
     const Machine& m = f.cases[i].machine;
     if (!m.strategy.empty() && m.cost.usd_per_Mtoken)
       points.push_back({*m.cost.usd_per_Mtoken, 1e6 / (m.tokens_per_s * m.cost.goodput), 0,
-                        fmt::format("{} x {}: {}", m.gpus, m.name, m.strategy), fmt::format("{} x {}", m.gpus, m.name)});
+                        fmt::format("{} x {}: {}", m.gpus, m.name, m.strategy),
+                        fmt::format("{} x {}", m.gpus, m.name)});
   }
   return points;
 }

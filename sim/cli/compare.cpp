@@ -260,8 +260,7 @@ Table table_of(const std::vector<Case>& cases, const std::vector<Axis>& axes, bo
 
 std::string page_of_cases(const std::vector<Case>& cases, const Table& table, const Common& common) {
   ComparePage page{.table = table, .command = common.command, .version = common.version};
-  for (const Case& c : cases)
-    page.specs.push_back({c.name, c.report ? &*c.report : nullptr, c.reason, c.origins});
+  for (const Case& c : cases) page.specs.push_back({c.name, c.report ? &*c.report : nullptr, c.reason, c.origins});
   return compare_page(page);
 }
 

@@ -98,10 +98,10 @@ Section states(const Spec& spec, const Prediction& p) {
   const Scale scale = memory_scale(largest);
   const std::string unit(scale.unit);
   Section section{.title = fmt::format("Model states per rank: {} bytes", text_of(f))};
-  section.lines.push_back(fmt::format("parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards",
-                                      term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
-                                      term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s",
-                                      f.shards == 1 ? "s" : ""));
+  section.lines.push_back(
+      fmt::format("parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards",
+                  term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
+                  term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : ""));
   for (const auto& [of, copies] :
        {std::pair{"experts", kOthers[0]}, {"the embedding table at both ends", kOthers[1]}}) {
     if (copies == Dimension::embedding ? elements_of(p.plan, 0, copies) > 0 : spec.model.moe.has_value())
@@ -222,8 +222,7 @@ Section coupling(const Spec& spec) {
     section.lines = {
         "no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size"};
   }
-  if (updates == Updates::every_step)
-    section.lines.emplace_back("all meet the same weights, which are not the newest");
+  if (updates == Updates::every_step) section.lines.emplace_back("all meet the same weights, which are not the newest");
   return section;
 }
 
@@ -275,8 +274,8 @@ Section technique_effects(const Spec& spec, const Prediction& p, unsigned thread
     const Technique& t = e.technique;
     if (t.used)
       section.lines.insert(section.lines.end(),
-                           {t.name, "  saves: " + t.saves, fmt::format("  costs: {}{}", t.costs, spent_text(p.report, t.group)),
-                            "  " + text_of(e)});
+                           {t.name, "  saves: " + t.saves,
+                            fmt::format("  costs: {}{}", t.costs, spent_text(p.report, t.group)), "  " + text_of(e)});
     else if (e.refused.empty())
       section.after.push_back("  " + text_of(e));
   }
@@ -324,9 +323,13 @@ std::string parameters_text(const Spec& spec) {
                      encoder);
 }
 
-// What decides the step time: what limits the step, its critical path, and what each technique does for it.
+// The sections on what decides the step time: what limits the step, its critical path, and what each technique does for
+// it.
 std::vector<Section> deciding(const Spec& spec, const Prediction& p, unsigned threads) {
-  return {{"What limits the step", {fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit)}, {}, {}},
+  return {{"What limits the step",
+           {fmt::format("step of {}: {}", time_text(p.report.step_time_s), p.report.limit)},
+           {},
+           {}},
           critical(p),
           technique_effects(spec, p, threads)};
 }

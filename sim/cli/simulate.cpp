@@ -85,16 +85,17 @@ std::vector<std::string> price_lines(const Spec& spec, const Report& report) {
   if (price == nullptr) return {};
   std::vector<std::string> lines = {price_line(*price)};
   if (price->cloud)
-    lines.push_back(fmt::format("rent of these GPUs: {} $ an hour",
-                                grouped(*price->cloud * static_cast<double>(spec.gpus))));
+    lines.push_back(
+        fmt::format("rent of these GPUs: {} $ an hour", grouped(*price->cloud * static_cast<double>(spec.gpus))));
   if (const RunCost cost = run_cost(spec, 0, report.tokens_per_s, report.step_time_s, prices); cost.usd_per_Mtoken)
-    lines.push_back(fmt::format("rent of a million tokens: {:.3g} $, failures of nodes included", *cost.usd_per_Mtoken));
+    lines.push_back(
+        fmt::format("rent of a million tokens: {:.3g} $, failures of nodes included", *cost.usd_per_Mtoken));
   lines.push_back(fmt::format("prices of {}; they vary several times between providers", prices.date));
   return lines;
 }
 
-// What the page says of changes: of each technique that the step uses or could use, and of each rate of the machine, the
-// effect of changing it alone is simulated.
+// The changes that the page names: each technique that the step uses or could use, and each rate of the machine, is
+// changed alone and simulated.
 StepAdvice advice_on(const Spec& spec, const Prediction& p, const Common& common) {
   constexpr std::size_t kShown = 3;
   constexpr double kWorthNaming = 0.002;  // share of the time of a token that a change must save
@@ -104,12 +105,14 @@ StepAdvice advice_on(const Spec& spec, const Prediction& p, const Common& common
   std::erase_if(changes, [](const Effect& e) { return !e.refused.empty(); });
   advice.tried = changes.size();
   std::erase_if(changes, [](const Effect& e) { return !e.fits || e.slower > -kWorthNaming; });
-  std::stable_sort(changes.begin(), changes.end(), [](const Effect& a, const Effect& b) { return a.slower < b.slower; });
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Effect& a, const Effect& b) { return a.slower < b.slower; });
   for (std::size_t i = 0; i < std::min(kShown, changes.size()); ++i) {
     const Technique& t = changes[i].technique;
     advice.strategy.push_back(t.used ? fmt::format("{}, {}", t.name, text_of(changes[i])) : text_of(changes[i]));
   }
-  for (const Sensitivity& s : sensitivities(spec, p.profile)) {
+  for (Sensitivity& s : sensitivities(spec, p.profile)) {
+    s.fits = s.fits || !p.report.memory.fits;  // a change is not blamed for what the step lacks without it
     if (advice.machine.size() < kShown && s.faster > kWorthNaming) advice.machine.push_back(lever_text(s));
   }
   advice.prices = price_lines(spec, p.report);

@@ -102,7 +102,8 @@ struct Rows {
 
 // A plot of predicted over measured values, with a point for each named pair.
 PagePlot plot_of(const std::string& title, const std::string& unit) {
-  PagePlot plot{title, {.x_name = "measured, " + unit, .y_name = "predicted, " + unit},
+  PagePlot plot{title,
+                {.x_name = "measured, " + unit, .y_name = "predicted, " + unit},
                 "The line is where prediction and measurement agree, the dashes are 10 % off."};
   plot.scatter.logarithmic = plot.scatter.equal = true;
   return plot;

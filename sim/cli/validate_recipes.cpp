@@ -81,21 +81,21 @@ std::string to_json(const std::vector<Row>& rows) {
 Section section_of(const std::vector<Row>& rows) {
   Section section{.title = "Recipes"};
   section.table = {{{"recipe", "", Align::left},
-           {"GPUs"},
-           {"layout", "", Align::left},
-           {"memory", "GiB"},
-           {"fits", "", Align::left},
-           {"predicted"},
-           {"published"},
-           {"error", "%"}},
-          {}};
+                    {"GPUs"},
+                    {"layout", "", Align::left},
+                    {"memory", "GiB"},
+                    {"fits", "", Align::left},
+                    {"predicted"},
+                    {"published"},
+                    {"error", "%"}},
+                   {}};
   for (const Row& r : rows) {
     const MemoryReport& m = r.report.memory;
-    section.table.rows.push_back(
-        {r.recipe.name, fmt::format("{}", r.spec.gpus), layout_text(r.spec.strategy),
-         fmt::format("{:.1f}", static_cast<double>(m.peak_device) / 1073741824.0), m.fits ? "yes" : "NO",
-         figure_text(r.recipe.figure, r.predicted), figure_text(r.recipe.figure, r.recipe.value),
-         fmt::format("{:+.1f}", 100 * r.error())});
+    section.table.rows.push_back({r.recipe.name, fmt::format("{}", r.spec.gpus), layout_text(r.spec.strategy),
+                                  fmt::format("{:.1f}", static_cast<double>(m.peak_device) / 1073741824.0),
+                                  m.fits ? "yes" : "NO", figure_text(r.recipe.figure, r.predicted),
+                                  figure_text(r.recipe.figure, r.recipe.value),
+                                  fmt::format("{:+.1f}", 100 * r.error())});
     section.after.push_back(fmt::format("{}: {}; published: {}{}", r.recipe.name, r.recipe.source,
                                         r.recipe.figure_source,
                                         r.recipe.machine.empty() ? "" : ", on " + r.recipe.machine));

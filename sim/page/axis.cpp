@@ -7,8 +7,7 @@
 namespace orrery {
 
 double PageAxis::at(double value) const {
-  const double part =
-      logarithmic ? std::log(value / first) / std::log(last / first) : (value - first) / (last - first);
+  const double part = logarithmic ? std::log(value / first) / std::log(last / first) : (value - first) / (last - first);
   return begin + part * (end - begin);
 }
 
@@ -16,7 +15,8 @@ std::vector<double> ticks(const PageAxis& a, int count) {
   std::vector<double> result;
   if (!(a.last > a.first)) return result;
   if (a.logarithmic) {
-    const auto low = static_cast<int>(std::floor(std::log10(a.first))), high = static_cast<int>(std::ceil(std::log10(a.last)));
+    const auto low = static_cast<int>(std::floor(std::log10(a.first))),
+               high = static_cast<int>(std::ceil(std::log10(a.last)));
     for (int power = low; power <= high; ++power) {
       for (const double part : {1.0, 2.0, 5.0}) {
         const double tick = part * std::pow(10, power);
@@ -27,7 +27,8 @@ std::vector<double> ticks(const PageAxis& a, int count) {
   }
   const double rough = (a.last - a.first) / count, power = std::pow(10, std::floor(std::log10(rough)));
   const double step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10);
-  for (auto n = static_cast<std::int64_t>(std::ceil(a.first / step)); static_cast<double>(n) * step <= a.last * (1 + 1e-12); ++n)
+  for (auto n = static_cast<std::int64_t>(std::ceil(a.first / step));
+       static_cast<double>(n) * step <= a.last * (1 + 1e-12); ++n)
     result.push_back(static_cast<double>(n) * step);
   return result;
 }

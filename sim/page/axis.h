@@ -14,8 +14,8 @@ struct PageAxis {
   double at(double value) const;  // coordinate of a value
 };
 
-// Round values for an axis to be marked at: of a linear axis about `count`, one of 1, 2 or 5 times a power of ten apart;
-// of a logarithmic axis powers of ten and, if these are few, 2 and 5 times each power.
+// Round values for an axis to be marked at: of a linear axis about `count`, one of 1, 2 or 5 times a power of ten
+// apart; of a logarithmic axis powers of ten and, if these are few, 2 and 5 times each power.
 std::vector<double> ticks(const PageAxis& axis, int count = 6);
 
 // The value of a tick as text, without needless decimals: "0.5", "1000".

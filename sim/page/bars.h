@@ -23,8 +23,8 @@ struct BarPiece {
   double value = 0;
   std::string colour;
 };
-// A value with a name, and the interval around it where low < high. figure: the text at the end of the bar; pieces: what
-// the value consists of, from the left.
+// A value with a name, and the interval around it where low < high. figure: the text at the end of the bar; pieces:
+// what the value consists of, from the left.
 struct Bar {
   std::string name;
   double value = 0, low = 0, high = 0;

@@ -23,13 +23,18 @@ std::string bars_part(const std::vector<ComparedSpec>& specs) {
   std::vector<Bar> bars;
   std::vector<bool> used(kTimeKinds);
   double slowest = 0;
-  for (const ComparedSpec& c : specs) slowest = c.report == nullptr ? slowest : std::max(slowest, c.report->step_time_s);
+  for (const ComparedSpec& c : specs)
+    slowest = c.report == nullptr ? slowest : std::max(slowest, c.report->step_time_s);
   const Scale scale = time_scale(slowest);
   for (const ComparedSpec& c : specs) {
     if (c.report == nullptr || bars.size() == kMostBars) continue;
     const Report& r = *c.report;
-    bars.push_back({c.name, r.step_time_s, r.step_time_low_s, r.step_time_high_s,
-                    with_unit(r.step_time_s, scale) + (r.memory.fits ? "" : ", does not fit"), {}});
+    bars.push_back({c.name,
+                    r.step_time_s,
+                    r.step_time_low_s,
+                    r.step_time_high_s,
+                    with_unit(r.step_time_s, scale) + (r.memory.fits ? "" : ", does not fit"),
+                    {}});
     for (int k = 0; k < kTimeKinds; ++k) {
       if (r.time_s[k] < 0.0005 * r.step_time_s) continue;
       used[k] = true;
@@ -41,9 +46,11 @@ std::string bars_part(const std::vector<ComparedSpec>& specs) {
     const auto kind = static_cast<TimeKind>(k);
     if (used[k]) legend.push_back({std::string(colour_of(kind)), words_of(name_of(kind))});
   }
-  std::string content = chart_markup(bar_chart(bars, scale, "step times of the specs"), legend_markup(legend),
-                                     "Step time, and of what it consists. Whiskers: in 8 of 10 cases a measured step lies there.");
-  if (bars.size() == kMostBars) content += paragraph(fmt::format("The first {} are drawn.", kMostBars), "class=\"note\"");
+  std::string content =
+      chart_markup(bar_chart(bars, scale, "step times of the specs"), legend_markup(legend),
+                   "Step time, and of what it consists. Whiskers: in 8 of 10 cases a measured step lies there.");
+  if (bars.size() == kMostBars)
+    content += paragraph(fmt::format("The first {} are drawn.", kMostBars), "class=\"note\"");
   return bars.empty() ? "" : part("Step time", content);
 }
 
@@ -77,16 +84,19 @@ std::vector<std::pair<std::string, std::vector<std::string>>> differing(const st
 // The comparison with the intervals and the limits of each spec; step times have their exact values.
 std::string specs_markup(const ComparePage& page) {
   Table t = page.table;
-  t.columns.push_back({"8 of 10 lie in", "", Align::left});
+  t.columns.push_back({"8 of 10"});
   t.columns.push_back({"limited by", "", Align::left});
   const auto step = static_cast<std::size_t>(
-      std::find_if(t.columns.begin(), t.columns.end(), [](const Column& c) { return c.name == "step"; }) - t.columns.begin());
+      std::find_if(t.columns.begin(), t.columns.end(), [](const Column& c) { return c.name == "step"; }) -
+      t.columns.begin());
   for (std::size_t i = 0; i < t.rows.size() && i < page.specs.size(); ++i) {
     const Report* r = page.specs[i].report;
     t.rows[i].resize(t.columns.size() - 2);
     const bool known = r != nullptr && r->step_time_low_s < r->step_time_high_s;
     t.rows[i].push_back(known ? time_text(r->step_time_low_s) + " to " + time_text(r->step_time_high_s) : "-");
-    t.rows[i].push_back(r != nullptr ? r->limit : "-");
+    // The reason of an impossible combination stands in the widest column, which is the last.
+    t.rows[i].push_back(r != nullptr ? r->limit : page.specs[i].reason);
+    if (r == nullptr) t.rows[i][t.columns.size() - 3] = "impossible";
   }
   return table_markup(t, {}, [&](std::size_t row, std::size_t column) {
     const Report* r = row < page.specs.size() ? page.specs[row].report : nullptr;
@@ -117,7 +127,8 @@ Table differences(const std::vector<ComparedSpec>& specs) {
     for (const ComparedSpec& c : specs) t.rows.push_back({c.name});
     for (std::size_t k = 0; k < shown; ++k) {
       t.columns.push_back({keys[k].first, "", Align::left});
-      for (std::size_t i = 0; i < specs.size(); ++i) t.rows[i].push_back(specs[i].origins.empty() ? "-" : keys[k].second[i]);
+      for (std::size_t i = 0; i < specs.size(); ++i)
+        t.rows[i].push_back(specs[i].origins.empty() ? "-" : keys[k].second[i]);
     }
     return shown == 0 ? Table{} : t;
   }

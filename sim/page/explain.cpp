@@ -15,7 +15,8 @@ std::string explain_page(const Spec& spec, const Report& report, const std::vect
   std::string body = part("Summary", summary);
   for (const Section& section : sections) body += section_markup(section);
   body += machine_part(spec, {}) + spec_part(spec, notes);
-  return document({"Explained: " + title_words(spec), {strategy_text(spec), batch_text(spec)}, notes.command, notes.version, body});
+  return document(
+      {"Explained: " + title_words(spec), {strategy_text(spec), batch_text(spec)}, notes.command, notes.version, body});
 }
 
 }  // namespace orrery

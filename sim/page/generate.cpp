@@ -22,14 +22,17 @@ std::string generation_cards(const Spec& spec, const GenerationReport& r) {
                                   {fmt::format("after prompts of {} tokens", spec.generation->input)});
   if (r.token_s > 0)
     cards += card_markup("each further token", figure("tpot_s", r.token_s, time_text(r.token_s)),
-                         {grouped(1 / r.token_s) + " tokens a second a sequence", percent_text(r.bandwidth_share) + " of the memory bandwidth"});
-  cards += card_markup("tokens a second", figure("tokens_per_s", r.tokens_per_s, grouped(r.tokens_per_s)),
-                       {grouped(r.tokens_per_s / static_cast<double>(spec.gpus)) + " per GPU", "all in " + time_text(r.total_s)});
-  cards += card_markup("memory of a GPU", escaped(memory_text_of(m.sum())),
-                       {m.fits() ? fmt::format("fits {} of {}", memory_text_of(m.allowed), memory_text_of(m.capacity))
-                                 : fmt::format("DOES NOT FIT {} of {}", memory_text_of(m.allowed), memory_text_of(m.capacity)),
-                        fmt::format("at most {} sequences fit", r.largest_batch)},
-                       m.fits() ? "good" : "bad");
+                         {grouped(1 / r.token_s) + " tokens a second a sequence",
+                          percent_text(r.bandwidth_share) + " of the memory bandwidth"});
+  cards += card_markup(
+      "tokens a second", figure("tokens_per_s", r.tokens_per_s, grouped(r.tokens_per_s)),
+      {grouped(r.tokens_per_s / static_cast<double>(spec.gpus)) + " per GPU", "all in " + time_text(r.total_s)});
+  cards += card_markup(
+      "memory of a GPU", escaped(memory_text_of(m.sum())),
+      {m.fits() ? fmt::format("fits {} of {}", memory_text_of(m.allowed), memory_text_of(m.capacity))
+                : fmt::format("DOES NOT FIT {} of {}", memory_text_of(m.allowed), memory_text_of(m.capacity)),
+       fmt::format("at most {} sequences fit", r.largest_batch)},
+      m.fits() ? "good" : "bad");
   return cards_markup(cards);
 }
 
@@ -38,7 +41,8 @@ std::string generation_memory(const GenerationReport& r) {
   const auto whole = static_cast<double>(std::max(m.allowed, m.sum()));
   std::vector<BarPart> parts;
   const auto add = [&](const char* name, Bytes bytes, std::string_view colour) {
-    if (bytes > 0) parts.push_back({name, static_cast<double>(bytes) / whole, memory_text_of(bytes), std::string(colour)});
+    if (bytes > 0)
+      parts.push_back({name, static_cast<double>(bytes) / whole, memory_text_of(bytes), std::string(colour)});
   };
   add("weights", m.weights, colour_of(Category::parameters));
   add("keys and values", m.cache, colour_of(Category::activations));

@@ -24,7 +24,10 @@ struct Character {
 Character first_character(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {lead, 1, true};
-  const std::size_t bytes = lead >= 0xf0 && lead < 0xf8 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc0 && lead < 0xe0 ? 2 : 0;
+  const std::size_t bytes = lead >= 0xf0 && lead < 0xf8   ? 4
+                            : lead >= 0xe0 && lead < 0xf0 ? 3
+                            : lead >= 0xc0 && lead < 0xe0 ? 2
+                                                          : 0;
   if (bytes == 0 || text.size() < bytes) return {};
   std::uint32_t code = lead & (0xffU >> (bytes + 1));
   for (std::size_t i = 1; i < bytes; ++i) {
@@ -67,7 +70,8 @@ std::string head_of(const Table& table) {
   std::string cells;
   for (const Column& c : table.columns) {
     const std::string unit = c.unit.empty() ? "" : element("small", escaped(c.unit));
-    cells += element("th", escaped(c.name) + unit, c.align == Align::right ? "class=\"n\" scope=\"col\"" : "scope=\"col\"");
+    cells +=
+        element("th", escaped(c.name) + unit, c.align == Align::right ? "class=\"n\" scope=\"col\"" : "scope=\"col\"");
   }
   return element("thead", element("tr", cells));
 }
@@ -102,8 +106,7 @@ std::string figure(std::string_view id, double value, std::string_view text) {
   return element("data", escaped(text), fmt::format("id=\"{}\" value=\"{}\"", escaped(id), value));
 }
 
-std::string table_markup(const Table& table, const std::vector<std::string>& swatches,
-                         const CellMarkup& cell) {
+std::string table_markup(const Table& table, const std::vector<std::string>& swatches, const CellMarkup& cell) {
   if (table.rows.empty()) return "";
   std::string rows;
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
@@ -144,7 +147,9 @@ std::string part(std::string_view title, std::string_view content, std::string_v
 }
 
 std::string folded(std::string_view title, std::string_view content, bool open) {
-  return element("details", element("summary", escaped(title)) + '\n' + std::string(content), open ? "open=\"open\"" : "") + '\n';
+  return element("details", element("summary", escaped(title)) + '\n' + std::string(content),
+                 open ? "open=\"open\"" : "") +
+         '\n';
 }
 
 }  // namespace orrery

@@ -9,7 +9,8 @@ namespace orrery {
 std::string legend_markup(const std::vector<LegendEntry>& entries) {
   std::string items;
   for (const LegendEntry& e : entries)
-    items += element("li", fmt::format("<i class=\"swatch\" style=\"background:{}\"></i>{}", e.colour, escaped(e.name)));
+    items +=
+        element("li", fmt::format("<i class=\"swatch\" style=\"background:{}\"></i>{}", e.colour, escaped(e.name)));
   return items.empty() ? "" : element("ul", items, "class=\"legend\"") + '\n';
 }
 

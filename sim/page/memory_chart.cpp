@@ -22,8 +22,9 @@ constexpr double kChartHeight = 370, kChartLeft = 64, kChartTop = 18, kChartBott
 using Sums = std::array<Bytes, kCategories>;
 
 // The order from below, so that what lasts lies below what comes and goes.
-constexpr std::array<Category, kCategories> kUpwards = {Category::parameters, Category::gradients, Category::optimizer,
-                                                        Category::buffers,    Category::workspace, Category::activations};
+constexpr std::array<Category, kCategories> kUpwards = {Category::parameters, Category::gradients,
+                                                        Category::optimizer,  Category::buffers,
+                                                        Category::workspace,  Category::activations};
 
 Bytes sum_of(const Sums& bytes) { return std::accumulate(bytes.begin(), bytes.end(), Bytes{0}); }
 
@@ -94,22 +95,26 @@ std::string memory_chart(const MemoryChart& chart) {
     const Category c = kUpwards[level];
     if (most[static_cast<std::size_t>(c)] == 0) continue;
     d.path(outline(slots, level, x, y), fmt::format("fill=\"{}\"", colour_of(c)));
-    legend.push_back({std::string(colour_of(c)),
-                      fmt::format("{}, at most {}", name_of(c), memory_text(static_cast<double>(most[static_cast<std::size_t>(c)])))});
+    legend.push_back(
+        {std::string(colour_of(c)), fmt::format("{}, at most {}", name_of(c),
+                                                memory_text(static_cast<double>(most[static_cast<std::size_t>(c)])))});
   }
-  const auto across = [&](Bytes bytes, std::string_view colour, std::string_view dashes, const std::string& words, bool above) {
+  const auto across = [&](Bytes bytes, std::string_view colour, std::string_view dashes, const std::string& words,
+                          bool above) {
     const double at = y.at(static_cast<double>(bytes) / kGiB);
     d.line(x.begin, at, x.end, at, colour, 2, dashes);
     d.text(x.end - 4, above ? at - 6 : at + 16, words, Anchor::end, 13, 0, colour);
   };
   if (chart.held > 0)
-    across(chart.held, "#20242c", "6 4", fmt::format("taken of the GPU at most: {}", memory_text(static_cast<double>(chart.held))),
+    across(chart.held, "#20242c", "6 4",
+           fmt::format("taken of the GPU at most: {}", memory_text(static_cast<double>(chart.held))),
            chart.held >= chart.capacity || chart.capacity - chart.held > chart.capacity / 12);
-  across(chart.capacity, kLimitColour, "", fmt::format("the GPU has {}", memory_text(static_cast<double>(chart.capacity))),
-         chart.capacity >= chart.held);
+  across(chart.capacity, kLimitColour, "",
+         fmt::format("the GPU has {}", memory_text(static_cast<double>(chart.capacity))), chart.capacity >= chart.held);
   d.text(4, 12, "GiB", Anchor::start, 12, 0, kFaintColour);
   d.text((x.begin + x.end) / 2, kChartHeight - 12, fmt::format("time of a step, {}", unit.unit), Anchor::middle);
-  return chart_markup(d.svg("memory of the fullest GPU over a step"), legend_markup(legend), "");
+  return chart_markup(d.svg("memory of the fullest GPU over a step"), legend_markup(legend),
+                      "Memory is taken when the host issues work, which may be long before the GPU does it.");
 }
 
 }  // namespace orrery

@@ -36,12 +36,13 @@ Scatter time_over_memory(const SearchPage& p) {
   Scatter s{.x_name = "memory of the fullest GPU, GiB", .y_name = fmt::format("step time, {}", scale.unit)};
   for (std::size_t i = 0; i < p.front.size(); ++i) {
     const FrontRow& r = p.front[i];
-    s.points.push_back({static_cast<double>(r.memory) / kGiBytes, r.step_s / scale.size, 0, r.strategy, number_of_row(i)});
+    s.points.push_back(
+        {static_cast<double>(r.memory) / kGiBytes, r.step_s / scale.size, 0, r.strategy, number_of_row(i)});
   }
   for (std::size_t i = 0; i < p.result.best.size() && p.front.empty(); ++i) {
     const Found& f = p.result.best[i];
-    s.points.push_back({static_cast<double>(f.report.memory.peak_device) / kGiBytes, f.report.step_time_s / scale.size, 0,
-                        p.space.text_of(f.point), number_of_row(i)});
+    s.points.push_back({static_cast<double>(f.report.memory.peak_device) / kGiBytes, f.report.step_time_s / scale.size,
+                        0, p.space.text_of(f.point), number_of_row(i)});
   }
   s.x_limit = p.result.best.empty() ? 0 : static_cast<double>(p.result.best.front().report.memory.capacity) / kGiBytes;
   s.x_limit_name = "the GPU has " + memory_text(s.x_limit * kGiBytes);
@@ -58,17 +59,27 @@ Scatter time_over_cost(const SearchPage& p) {
     const auto series = static_cast<std::size_t>(known - s.series.begin());
     if (known == s.series.end()) s.series.push_back(r.machine);
     if (r.usd_per_Mtoken)
-      s.points.push_back({*r.usd_per_Mtoken, 1e6 / r.tokens_per_s, series, fmt::format("{} x {}: {}", r.gpus, r.machine, r.strategy), number_of_row(i)});
+      s.points.push_back({*r.usd_per_Mtoken, 1e6 / r.tokens_per_s, series,
+                          fmt::format("{} x {}: {}", r.gpus, r.machine, r.strategy), number_of_row(i)});
   }
   return s;
 }
 
 Table front_table(const std::vector<FrontRow>& rows) {
-  Table t{{{"no.", "", Align::left}, {"machine", "", Align::left}, {"GPUs"}, {"step"}, {"tokens/s"}, {"rent", "$/Mtoken"}, {"memory"}, {"strategy", "", Align::left}}, {}};
+  Table t{{{"no.", "", Align::left},
+           {"machine", "", Align::left},
+           {"GPUs"},
+           {"step"},
+           {"tokens/s"},
+           {"rent", "$/Mtoken"},
+           {"memory"},
+           {"strategy", "", Align::left}},
+          {}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const FrontRow& r = rows[i];
-    t.rows.push_back({number_of_row(i), r.machine, grouped(static_cast<double>(r.gpus)), time_text(r.step_s), grouped(r.tokens_per_s),
-                      r.usd_per_Mtoken ? fmt::format("{:.3f}", *r.usd_per_Mtoken) : "-", memory_text(static_cast<double>(r.memory)), r.strategy});
+    t.rows.push_back({number_of_row(i), r.machine, grouped(static_cast<double>(r.gpus)), time_text(r.step_s),
+                      grouped(r.tokens_per_s), r.usd_per_Mtoken ? fmt::format("{:.3f}", *r.usd_per_Mtoken) : "-",
+                      memory_text(static_cast<double>(r.memory)), r.strategy});
   }
   return t;
 }
@@ -81,9 +92,10 @@ std::string trade_part(const SearchPage& p) {
   if (!several || p.front.empty())
     content += scatter_markup(time_over_memory(p), "Time against memory: what lies further left and lower is better.");
   if (p.front.empty()) {
-    content += paragraph(several ? "The machines and strategies that the tables number; --pareto finds the whole front."
-                                 : "The strategies that the table shows; --pareto finds the best in ever less memory too.",
-                         "class=\"note\"");
+    content +=
+        paragraph(several ? "The machines and strategies that the tables number; --pareto finds the whole front."
+                          : "The strategies that the table shows; --pareto finds the best in ever less memory too.",
+                  "class=\"note\"");
   } else {
     content += table_markup(front_table(p.front));
     if (p.front_cut) content += paragraph("Cut: less memory may do on some machine.", "class=\"note\"");
@@ -105,11 +117,17 @@ std::string strategies_part(const SearchPage& p) {
   const Scale scale = time_scale(slowest);
   for (const Found& f : p.result.best) {
     const Report& r = f.report;
-    bars.push_back({p.space.text_of(f.point), r.step_time_s, r.step_time_low_s, r.step_time_high_s, with_unit(r.step_time_s, scale), {{r.step_time_s, std::string(kForwardColour)}}});
+    bars.push_back({p.space.text_of(f.point),
+                    r.step_time_s,
+                    r.step_time_low_s,
+                    r.step_time_high_s,
+                    with_unit(r.step_time_s, scale),
+                    {{r.step_time_s, std::string(kForwardColour)}}});
   }
   std::string content = table_markup(numbered_strategies(p));
   if (bars.size() > 1)
-    content += chart_markup(bar_chart(bars, scale, "step times of the strategies"), "", "Step time. Whiskers: in 8 of 10 cases a measured step lies there.");
+    content += chart_markup(bar_chart(bars, scale, "step times of the strategies"), "",
+                            "Step time. Whiskers: in 8 of 10 cases a measured step lies there.");
   const std::vector<std::string> why = why_lines(p.space, p.result);
   if (!why.empty()) content += element("h3", "Why the others are slower") + '\n' + lines_markup(why);
   return part("The best strategies", content);
@@ -125,7 +143,8 @@ std::string found_part(const SearchPage& p) {
   content += paragraph("The best: " + p.space.text_of(best.point)) + lines_markup(strategy_words(spec));
   content += element("h3", "How sure it is") + '\n' + lines_markup(proof_lines(p.space, r)) + paragraph(counts_line(r));
   content += lines_markup(p.remarks);
-  if (!p.repeat.empty()) content += folded("the command that predicts it again", element("pre", escaped(p.repeat)) + '\n', true);
+  if (!p.repeat.empty())
+    content += folded("the command that predicts it again", element("pre", escaped(p.repeat)) + '\n', true);
   return part("Summary", content);
 }
 
@@ -139,7 +158,9 @@ std::string search_page(const SearchPage& p, const SpecNotes& notes) {
   if (!p.result.best.empty()) body += strategies_part(p) + trade_part(p);
   for (const Section& section : p.advice) body += section_markup(section);
   body += machine_part(spec, {}) + spec_part(spec, notes);
-  const std::string under = fmt::format("{} sequences of {} tokens a step", grouped(static_cast<double>(spec.strategy.global_batch)), grouped(static_cast<double>(spec.sequence)));
+  const std::string under =
+      fmt::format("{} sequences of {} tokens a step", grouped(static_cast<double>(spec.strategy.global_batch)),
+                  grouped(static_cast<double>(spec.sequence)));
   return document({"The best strategy for " + title_words(spec), {under}, notes.command, notes.version, body});
 }
 
@@ -147,7 +168,8 @@ std::string largest_page(const std::string& title, const Spec& spec, const Repor
                          const std::vector<std::string>& lines, const SpecNotes& notes) {
   std::string content;
   if (report != nullptr) content += step_cards(*report, "report.") + time_bar(*report);
-  const std::string body = part("Summary", content + lines_markup(lines)) + machine_part(spec, {}) + spec_part(spec, notes);
+  const std::string body =
+      part("Summary", content + lines_markup(lines)) + machine_part(spec, {}) + spec_part(spec, notes);
   return document({title, {title_words(spec)}, notes.command, notes.version, body});
 }
 

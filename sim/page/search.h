@@ -12,9 +12,9 @@
 
 namespace orrery {
 
-// What the page of `orrery search` shows. space, result: of the machine that was chosen; machines: tables of all
-// machines and the run on them, empty where one was asked for; priced: for each machine what a million tokens cost there
-// and how many seconds they take, where several machines were asked for; front: the Pareto front, empty without
+// The findings of a search for its page. space, result: of the machine that was chosen; machines: tables of all
+// machines and the run on them, empty where one was asked for; priced: for each machine what a million tokens cost
+// there and how many seconds they take, where several machines were asked for; front: the Pareto front, empty without
 // --pareto; remarks: further lines; repeat: the command that predicts the best again, "" for none.
 struct SearchPage {
   const Space& space;
@@ -28,8 +28,8 @@ struct SearchPage {
 };
 std::string search_page(const SearchPage& page, const SpecNotes& notes);
 
-// The page of `orrery search --maximize`. title: what was found; spec: the spec that was searched; strategy, report: the
-// largest size's, nullptr where no size fits; lines: what the text says of it.
+// The page of `orrery search --maximize`. title: what was found; spec: the spec that was searched; strategy, report:
+// the largest size's, nullptr where no size fits; lines: what the text says of it.
 std::string largest_page(const std::string& title, const Spec& spec, const Report* report,
                          const std::vector<std::string>& lines, const SpecNotes& notes);
 

@@ -36,7 +36,8 @@ std::string summary_part(const Spec& spec, const Report& r, const StepAdvice& ad
   content += paragraph(fmt::format("limited by {}", r.limit));
   for (const std::string& remark : r.remarks) content += paragraph("Note: " + remark);
   if (spec.cluster.gpu.uncalibrated)
-    content += alarm_markup(fmt::format("Uncalibrated: no model of {}'s communication was validated.", spec.cluster.gpu.name));
+    content +=
+        alarm_markup(fmt::format("Uncalibrated: no model of {}'s communication was validated.", spec.cluster.gpu.name));
   content += levers_markup(advice, r.memory.fits);
   content += element("h3", "How it is trained") + '\n' + lines_markup(strategy_words(spec));
   return part("Summary", content);
@@ -45,12 +46,13 @@ std::string summary_part(const Spec& spec, const Report& r, const StepAdvice& ad
 std::string attribution_part(const Report& r) {
   std::string content = time_markup(r);
   if (!r.communication.empty())
-    content += element("h3", "Transfers of a step") + '\n' + table_markup(communication_table(r)) + paragraph(exposed_note(r), "class=\"note\"");
+    content += element("h3", "Transfers of a step") + '\n' + table_markup(communication_table(r)) +
+               paragraph(exposed_note(r), "class=\"note\"");
   if (!r.weights.empty()) content += table_markup(weights_table(r));
   return part("Where the time goes", content, "class=\"sheet\"");
 }
 
-// What the fullest rank holds at its peak, as a table: category, bytes and share; the largest buffers below.
+// The memory of the fullest rank at its peak, as a table: category, bytes and share; the largest buffers below.
 std::string at_peak_markup(const RankMemory& worst) {
   const auto all = static_cast<double>(worst.memory.peak);
   const Scale scale = memory_scale(all);
@@ -58,7 +60,9 @@ std::string at_peak_markup(const RankMemory& worst) {
   std::vector<std::string> swatches;
   const auto add = [&](std::string_view name, Bytes bytes, std::string_view colour) {
     if (bytes <= 0) return;
-    t.rows.push_back({std::string(name), number(static_cast<double>(bytes), scale), fmt::format("{:.1f}", 100 * static_cast<double>(bytes) / static_cast<double>(worst.device_peak))});
+    t.rows.push_back(
+        {std::string(name), number(static_cast<double>(bytes), scale),
+         fmt::format("{:.1f}", 100 * static_cast<double>(bytes) / static_cast<double>(worst.device_peak))});
     swatches.emplace_back(colour);
   };
   for (int c = 0; c < kCategories; ++c)
@@ -67,7 +71,8 @@ std::string at_peak_markup(const RankMemory& worst) {
   add("CUDA context and NCCL", worst.device_peak - worst.memory.peak_reserved, "#777777");
   t.rows.push_back({"taken of the GPU", number(static_cast<double>(worst.device_peak), scale), "100.0"});
   std::string text = table_markup(t, swatches);
-  if (!worst.memory.alive.empty()) text += element("h3", "The largest buffers then") + '\n' + numbered(worst.memory.alive);
+  if (!worst.memory.alive.empty())
+    text += element("h3", "The largest buffers then") + '\n' + numbered(worst.memory.alive);
   return text;
 }
 
@@ -80,20 +85,28 @@ std::string memory_part(const Spec& spec, const Prediction& p) {
   one_step.steps = 1;
   const std::vector<MemorySample> all = memory_samples(one_step, p.plan, p.costs, p.trace, p.profile);
   std::vector<MemorySample> samples;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(samples), [&](const MemorySample& s) { return s.slot == slot; });
-  std::string content = paragraph(fmt::format("The tightest of {} classes of ranks is {}, of which there are {}: {}.", m.ranks.size(), worst->name, worst->ranks, fit_text(p.report)));
+  std::copy_if(all.begin(), all.end(), std::back_inserter(samples),
+               [&](const MemorySample& s) { return s.slot == slot; });
+  std::string content = paragraph(fmt::format("The tightest of {} classes of ranks is {}, of which there are {}: {}.",
+                                              m.ranks.size(), worst->name, worst->ranks, fit_text(p.report)));
   content += memory_chart({samples, p.trace.step_time, m.capacity, worst->device_peak});
-  content += at_peak_markup(*worst) + lines_markup(peak_lines(p.report));
+  std::vector<std::string> lines = peak_lines(p.report);
+  std::erase_if(lines,
+                [](const std::string& line) { return line.starts_with("alive then"); });  // the list has them all
+  content += at_peak_markup(*worst) + lines_markup(lines);
   content += element("h3", "All classes of ranks") + '\n' + table_markup(memory_table(p.report));
   for (const MemoryTier tier : kTiersBeyond) {
     if (m.tier_peak[index_of(tier)] > 0)
-      content += paragraph(fmt::format("{} of a node: at most {}", row_of(tier).label, memory_text(static_cast<double>(m.tier_peak[index_of(tier)]))));
+      content += paragraph(fmt::format("{} of a node: at most {}", row_of(tier).label,
+                                       memory_text(static_cast<double>(m.tier_peak[index_of(tier)]))));
   }
   return part("Memory", content, "class=\"sheet\"");
 }
 
 std::vector<std::string> under_title(const Spec& spec) {
-  return {fmt::format("{} parameters; {}", count_text(static_cast<double>(parameter_count(spec.model, spec.sequence))), strategy_text(spec)), batch_text(spec)};
+  return {fmt::format("{} parameters; {}", count_text(static_cast<double>(parameter_count(spec.model, spec.sequence))),
+                      strategy_text(spec)),
+          batch_text(spec)};
 }
 
 }  // namespace
@@ -101,7 +114,8 @@ std::vector<std::string> under_title(const Spec& spec) {
 std::string simulate_page(const Spec& spec, const Prediction& p, const StepAdvice& advice, const SpecNotes& notes) {
   std::string body = summary_part(spec, p.report, advice) + attribution_part(p.report);
   body += part("Timeline", timeline_markup(p.plan, p.trace));
-  body += memory_part(spec, p) + machine_part(spec, advice.prices) + defaults_part(spec, notes) + spec_part(spec, notes);
+  body +=
+      memory_part(spec, p) + machine_part(spec, advice.prices) + defaults_part(spec, notes) + spec_part(spec, notes);
   return document({title_words(spec), under_title(spec), notes.command, notes.version, body});
 }
 

@@ -17,7 +17,8 @@ std::string defaults_part(const Spec& spec, const SpecNotes& notes) {
   std::string content = lines_markup(notes.chosen);
   const Table defaults = deciding_defaults(spec);
   if (!defaults.rows.empty())
-    content += paragraph("Nobody gave these values, and the result rests on them:", "class=\"note\"") + table_markup(defaults);
+    content +=
+        paragraph("Nobody gave these values, and the result rests on them:", "class=\"note\"") + table_markup(defaults);
   return content.empty() ? "" : part("What was decided by default", content);
 }
 
@@ -25,11 +26,14 @@ std::string spec_part(const Spec& spec, const SpecNotes& notes) {
   const std::string& text = notes.spec_text.text;
   std::string shown = text.substr(0, kMostSpecBytes);
   // A letter of several bytes is not cut in two.
-  while (text.size() > shown.size() && !shown.empty() && (static_cast<unsigned char>(shown.back()) & 0x80U) != 0) shown.pop_back();
+  while (text.size() > shown.size() && !shown.empty() && (static_cast<unsigned char>(shown.back()) & 0x80U) != 0)
+    shown.pop_back();
   std::erase(shown, '\r');
   std::string content = folded(notes.spec_text.path, element("pre", escaped(shown)) + '\n', true);
   if (text.size() > kMostSpecBytes)
-    content += paragraph(fmt::format("The first {} of {} bytes.", grouped(kMostSpecBytes), grouped(static_cast<double>(text.size()))), "class=\"note\"");
+    content += paragraph(
+        fmt::format("The first {} of {} bytes.", grouped(kMostSpecBytes), grouped(static_cast<double>(text.size()))),
+        "class=\"note\"");
   if (!notes.overrides.empty()) {
     std::string list;
     for (const std::string& o : notes.overrides) list += "--set " + o + '\n';

@@ -48,7 +48,8 @@ std::string step_cards(const Report& r, std::string_view prefix) {
   if (r.step_time_low_s < r.step_time_high_s)
     interval = {fmt::format("{} to {}", number(r.step_time_low_s, step), with_unit(r.step_time_high_s, step)),
                 "8 of 10 measured steps lie there"};
-  std::string cards = card_markup("step time", figure(place("step_time_s"), r.step_time_s, time_text(r.step_time_s)), interval);
+  std::string cards =
+      card_markup("step time", figure(place("step_time_s"), r.step_time_s, time_text(r.step_time_s)), interval);
   cards += card_markup("tokens a second", figure(place("tokens_per_s"), r.tokens_per_s, grouped(r.tokens_per_s)),
                        {grouped(r.tokens_per_s_per_gpu) + " per GPU"});
   if (r.mfu > 0)
@@ -84,10 +85,12 @@ std::string time_markup(const Report& r, std::string_view prefix) {
     const double share = r.step_time_s > 0 ? r.time_s[k] / r.step_time_s : 0;
     if (share < kSmallestShare) continue;
     t.rows.push_back({words_of(name_of(kind)), "", fmt::format("{:.1f}", 100 * share), std::string(meaning_of(kind))});
-    figures.push_back(figure(fmt::format("{}time_s.{}", prefix, name_of(kind)), r.time_s[k], number(r.time_s[k], scale)));
+    figures.push_back(
+        figure(fmt::format("{}time_s.{}", prefix, name_of(kind)), r.time_s[k], number(r.time_s[k], scale)));
     swatches.emplace_back(colour_of(kind));
   }
-  return table_markup(t, swatches, [&](std::size_t row, std::size_t column) { return column == 1 ? figures[row] : ""; });
+  return table_markup(t, swatches,
+                      [&](std::size_t row, std::size_t column) { return column == 1 ? figures[row] : ""; });
 }
 
 std::string numbered(const std::vector<std::string>& lines) {

@@ -77,7 +77,8 @@ void Drawing::text(double x, double y, std::string_view words, Anchor anchor, do
   constexpr std::string_view kAnchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
   const bool cut = room > 0 && text_width(words, size) > room;
   std::string shown(words);
-  if (cut) shown = first_letters(words, static_cast<std::size_t>(std::max(1.0, room / text_width("n", size) - 1))) + "…";
+  if (cut)
+    shown = first_letters(words, static_cast<std::size_t>(std::max(1.0, room / text_width("n", size) - 1))) + "…";
   body_ += element("text", (cut ? title_markup(words) : "") + escaped(shown),
                    fmt::format("x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{}", coordinate(x), coordinate(y),
                                coordinate(size), fill, kAnchors[static_cast<std::size_t>(anchor)])) +
@@ -86,7 +87,8 @@ void Drawing::text(double x, double y, std::string_view words, Anchor anchor, do
 
 void Drawing::mark(double x, double y, std::size_t shape, std::string_view fill, std::string_view title) {
   constexpr double kHalf = 4.5;  // of the mark's width
-  const std::string style = fmt::format("fill=\"{}\" fill-opacity=\"0.75\" stroke=\"#20242c\" stroke-width=\"0.5\"", fill);
+  const std::string style =
+      fmt::format("fill=\"{}\" fill-opacity=\"0.75\" stroke=\"#20242c\" stroke-width=\"0.5\"", fill);
   const auto outline = [&](std::initializer_list<std::pair<double, double>> corners) {
     std::string d;
     for (const auto& [dx, dy] : corners)
@@ -95,7 +97,8 @@ void Drawing::mark(double x, double y, std::size_t shape, std::string_view fill,
   };
   switch (shape % 4) {
     case 0:
-      body_ += shape_markup("circle", fmt::format("cx=\"{}\" cy=\"{}\" r=\"4\" {}", coordinate(x), coordinate(y), style), title);
+      body_ += shape_markup("circle",
+                            fmt::format("cx=\"{}\" cy=\"{}\" r=\"4\" {}", coordinate(x), coordinate(y), style), title);
       break;
     case 1:
       body_ += outline({{-0.8, -0.8}, {0.8, -0.8}, {0.8, 0.8}, {-0.8, 0.8}});

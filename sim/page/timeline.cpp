@@ -17,12 +17,12 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostClasses = 24;       // classes of ranks that are drawn
-constexpr std::int64_t kMostCells = 40'000;    // slots of all rows together, which bounds the size of the page
-constexpr double kTimelineLeft = 206, kTimelineTop = 8;
+constexpr std::size_t kMostClasses = 24;     // classes of ranks that are drawn
+constexpr std::int64_t kMostCells = 40'000;  // slots of all rows together, which bounds the size of the page
+constexpr double kTimelineLeft = 222, kTimelineTop = 8;
 constexpr double kComputeRow = 18, kTransferRow = 10, kRowGap = 2, kClassGap = 9;
 
-// What a row of the timeline shows: compute, or the transfers of one kind.
+// The kinds of work that a slot of a row can show; in a row of transfers there is the last one alone.
 enum class Work : std::uint8_t { forward, backward, weight_gradient, recompute, optimizer, transfer };
 constexpr std::size_t kWorks = 6;
 
@@ -165,7 +165,8 @@ class Chart {
  public:
   Chart(const Plan& plan, const Trace& trace)
       : plan_(plan), period_(period_of(plan, trace)), classes_(classes_shown(plan)), rows_(rows_of(plan, classes_)) {
-    cells_ = std::clamp<std::int64_t>(kMostCells / std::max<std::int64_t>(1, static_cast<std::int64_t>(rows_.size())), 120, 800);
+    cells_ = std::clamp<std::int64_t>(kMostCells / std::max<std::int64_t>(1, static_cast<std::int64_t>(rows_.size())),
+                                      120, 800);
     fill(rows_, plan, trace, period_, cells_);
   }
 
@@ -207,20 +208,23 @@ class Chart {
     const double scale = (time.end - time.begin) * static_cast<double>(width) / static_cast<double>(period_.length());
     d.rectangle(time.begin, y, time.end - time.begin, height, kIdleColour);
     const bool compute = row.kind == TimeKind::compute;
-    d.text(kTimelineLeft - 8, y + height - (compute ? 4.5 : 1), compute ? class_text(plan_.classes[row.slot]) : name_of_work(Work::transfer, row.kind),
-           Anchor::end, compute ? 13 : 10, kTimelineLeft - 10, compute ? "#20242c" : kFaintColour);
+    d.text(kTimelineLeft - 8, y + height - (compute ? 4.5 : 1),
+           compute ? class_text(plan_.classes[row.slot]) : name_of_work(Work::transfer, row.kind), Anchor::end,
+           compute ? 12 : 10, kTimelineLeft - 10, compute ? "#20242c" : kFaintColour);
     for (const auto& [look, path] : paths_of(row, width)) {
       const auto work = static_cast<Work>(look.work);
       const std::string colour(colour_of_work(work, row.kind));
-      d.path(path, fmt::format("fill=\"{}\" fill-opacity=\"{}\" transform=\"translate({} {}) scale({:.5f} {})\"", colour,
-                               kOpacities[look.level - 1], coordinate(time.begin), coordinate(y), scale, coordinate(height)));
+      d.path(path,
+             fmt::format("fill=\"{}\" fill-opacity=\"{}\" transform=\"translate({} {}) scale({:.5f} {})\"", colour,
+                         kOpacities[look.level - 1], coordinate(time.begin), coordinate(y), scale, coordinate(height)));
       legend.try_emplace({work == Work::transfer ? static_cast<std::size_t>(row.kind) : 0, work}, colour);
     }
   }
 
   std::string caption() const {
     std::string text = fmt::format(
-        "Each row is cut into {} slots; a slot has the colour of what takes most of it, paler where it is idle in part.",
+        "Each row is cut into {} slots; a slot has the colour of what takes most of it, paler where it is idle in "
+        "part.",
         cells_);
     if (classes_.size() < plan_.classes.size())
       text += fmt::format(" Of {} classes of ranks the first and the last {} are drawn.", plan_.classes.size(),

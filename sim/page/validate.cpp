@@ -46,9 +46,11 @@ std::vector<PagePlot> published_plots(const std::vector<PublishedCase>& cases) {
   for (const PublishedCase& c : cases) {
     if (!c.reason.empty() || !c.row.doubtful.empty()) continue;
     if (c.row.step_time_s)
-      step.scatter.points.push_back({*c.row.step_time_s, c.step_time_s, index_in(step.scatter.series, c.row.source), c.row.id});
+      step.scatter.points.push_back(
+          {*c.row.step_time_s, c.step_time_s, index_in(step.scatter.series, c.row.source), c.row.id});
     if (c.row.peak_memory_bytes)
-      memory.scatter.points.push_back({*c.row.peak_memory_bytes / kGiBytes, c.peak_memory_bytes / kGiBytes, index_in(memory.scatter.series, c.row.source), c.row.id});
+      memory.scatter.points.push_back({*c.row.peak_memory_bytes / kGiBytes, c.peak_memory_bytes / kGiBytes,
+                                       index_in(memory.scatter.series, c.row.source), c.row.id});
   }
   return {step, memory};
 }
@@ -58,7 +60,11 @@ std::vector<PagePlot> served_plots(const std::vector<ServedCase>& cases) {
   for (const ServedCase& c : cases) {
     const std::string stack = c.row->framework.substr(0, c.row->framework.find(' '));
     for (const ServedCase::Figure& f : c.figures) {
-      PagePlot& plot = plots.try_emplace(f.name, PagePlot{std::string(f.name), predicted_over_measured(std::string(f.name)), std::string(kDashes)}).first->second;
+      PagePlot& plot =
+          plots
+              .try_emplace(f.name, PagePlot{std::string(f.name), predicted_over_measured(std::string(f.name)),
+                                            std::string(kDashes)})
+              .first->second;
       plot.scatter.points.push_back({f.measured, f.predicted, index_in(plot.scatter.series, stack), c.row->id});
     }
   }

@@ -27,8 +27,8 @@ struct ValidatePage {
 };
 std::string validate_page(const ValidatePage& page);
 
-// Plots of published steps (step time and peak memory) and of measured inference (a plot for each figure), with a series
-// for each source or stack. Doubtful rows and those without a prediction are left out.
+// Plots of published steps (step time and peak memory) and of measured inference (a plot for each figure), with a
+// series for each source or stack. Doubtful rows and those without a prediction are left out.
 std::vector<PagePlot> published_plots(const std::vector<PublishedCase>& cases);
 std::vector<PagePlot> served_plots(const std::vector<ServedCase>& cases);
 

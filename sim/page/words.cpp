@@ -22,7 +22,7 @@ std::string sharded_words(const Strategy& s) {
     return fmt::format("weights, gradients and optimizer states are dealt to them and gathered when needed ({})", name);
   if (row.shards_gradients) return fmt::format("gradients and optimizer states are dealt to them ({})", name);
   if (row.shards_optimizer) return fmt::format("the optimizer's states are dealt to them ({})", name);
-  return fmt::format("each holds all of its model's states ({})", name);
+  return "each holds all of its model's states";
 }
 
 std::string batch_words(const Spec& spec) {
@@ -35,8 +35,9 @@ std::string batch_words(const Spec& spec) {
 
 std::string offload_words(const Offload& o) {
   std::vector<std::string> parts;
-  for (const auto& [name, tier] : {std::pair("parameters", o.parameters), std::pair("gradients", o.gradients),
-                                   std::pair("optimizer states", o.optimizer), std::pair("activations", o.activations)}) {
+  for (const auto& [name, tier] :
+       {std::pair("parameters", o.parameters), std::pair("gradients", o.gradients),
+        std::pair("optimizer states", o.optimizer), std::pair("activations", o.activations)}) {
     if (tier != MemoryTier::device) parts.push_back(fmt::format("{} in {}", name, row_of(tier).label));
   }
   return fmt::format("Kept outside the GPUs: {}.", fmt::join(parts, ", "));
@@ -67,7 +68,9 @@ constexpr std::array<std::string_view, 22> kDeciding = {
     "strategy.overlap.tensor",
 };
 
-Table origin_columns() { return {{{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}}, {}}; }
+Table origin_columns() {
+  return {{{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}}, {}};
+}
 
 std::string from_text(const Origin& o) { return o.asked.empty() ? o.from : fmt::format("{} ({})", o.from, o.asked); }
 
@@ -84,16 +87,21 @@ std::vector<std::string> strategy_words(const Spec& spec) {
     words.push_back(fmt::format("Every layer is cut over {} GPUs (tensor parallelism{}).", s.tensor,
                                 s.sequence_parallel ? ", with sequence parallelism" : ""));
   if (s.context > 1)
-    words.push_back(fmt::format("Every sequence is cut over {} GPUs (context parallelism, {}).", s.context, s.context_kind));
+    words.push_back(
+        fmt::format("Every sequence is cut over {} GPUs (context parallelism, {}).", s.context, s.context_kind));
   if (s.pipeline > 1)
     words.push_back(fmt::format("The layers are dealt to a pipeline of {} stages{} (schedule {}).", s.pipeline,
-                                s.virtual_stages > 1 ? fmt::format(", {} parts each", s.virtual_stages) : "", s.schedule));
-  if (s.expert > 1) words.push_back(fmt::format("The experts of a layer are dealt to {} GPUs (expert parallelism).", s.expert));
+                                s.virtual_stages > 1 ? fmt::format(", {} parts each", s.virtual_stages) : "",
+                                s.schedule));
+  if (s.expert > 1)
+    words.push_back(fmt::format("The experts of a layer are dealt to {} GPUs (expert parallelism).", s.expert));
   if (s.data > 1)
-    words.push_back(fmt::format("{} replicas share the batch (data parallelism); {}.", grouped(static_cast<double>(s.data)), sharded_words(s)));
+    words.push_back(fmt::format("{} replicas share the batch (data parallelism); {}.",
+                                grouped(static_cast<double>(s.data)), sharded_words(s)));
   if (s.recompute.any())
-    words.push_back(s.recompute.all_layers() ? "Activations are computed again in backward instead of kept (full recomputation)."
-                                             : "Some activations are computed again in backward instead of kept.");
+    words.push_back(s.recompute.all_layers()
+                        ? "Activations are computed again in backward instead of kept (full recomputation)."
+                        : "Some activations are computed again in backward instead of kept.");
   if (s.offload.any()) words.push_back(offload_words(s.offload));
   words.push_back(fmt::format("Numbers are {}, the software is {}.", name_of(s.precision), spec.software.name));
   return words;
@@ -110,24 +118,29 @@ Table machine_table(const Spec& spec) {
                           memory_text(static_cast<double>(c.gpu.memory_bytes)), grouped(c.gpu.memory_GBps)));
   if (const auto rate = c.gpu.tflops.find(std::string(name_of(spec.strategy.precision))); rate != c.gpu.tflops.end())
     add("peak rate of a GPU", fmt::format("{:.4g} TFLOP/s of {}", rate->second, rate->first));
-  add("nodes", fmt::format("{}{}, {} GPUs each; the cluster has {}", grouped(static_cast<double>(nodes)),
-                           c.node_id.empty() ? "" : " x " + c.node_id, c.gpus_per_node, grouped(static_cast<double>(c.nodes))));
+  add("nodes",
+      fmt::format("{}{}, {} GPUs each; the cluster has {}", grouped(static_cast<double>(nodes)),
+                  c.node_id.empty() ? "" : " x " + c.node_id, c.gpus_per_node, grouped(static_cast<double>(c.nodes))));
   if (c.nvlink_domain > 1)
-    add("links in a node", fmt::format("NVLink among {} GPUs, {} GB/s each way a GPU", c.nvlink_domain,
-                                       grouped(c.gpu.nvlink_GBps)));
+    add("links in a node",
+        fmt::format("NVLink among {} GPUs, {} GB/s each way a GPU", c.nvlink_domain, grouped(c.gpu.nvlink_GBps)));
   else
     add("links in a node", fmt::format("PCIe, {:.3g} GB/s each way", c.gpu.pcie_GBps));
-  if (c.nics > 0)
-    add("network", fmt::format("{} x {:.4g} Gbit/s a node, {}", c.nics, c.nic_Gbps, name_of(c.fabric)));
+  if (c.nics > 0) add("network", fmt::format("{} x {:.4g} Gbit/s a node, {}", c.nics, c.nic_Gbps, name_of(c.fabric)));
   if (c.oversubscription > 1)
     add("oversubscription", fmt::format("{:.3g} to 1 above {} GPUs", c.oversubscription, c.oversubscribed_above_gpus));
-  if (c.host) add("memory of a host", fmt::format("{}, {:.4g} GB/s", memory_text(static_cast<double>(c.host->dram_bytes)), c.host->dram_GBps));
+  if (c.host)
+    add("memory of a host",
+        fmt::format("{}, {:.4g} GB/s", memory_text(static_cast<double>(c.host->dram_bytes)), c.host->dram_GBps));
   for (const MemoryTier tier : kTiersBeyond) {
     if (const std::optional<Store>& store = store_of(c, tier); store && store->bytes > 0)
-      add(row_of(tier).label, fmt::format("{} a node, {:.4g} GB/s read, {:.4g} GB/s written", volume_text(static_cast<double>(store->bytes)), store->read_GBps, store->write_GBps));
+      add(row_of(tier).label,
+          fmt::format("{} a node, {:.4g} GB/s read, {:.4g} GB/s written",
+                      volume_text(static_cast<double>(store->bytes)), store->read_GBps, store->write_GBps));
   }
   if (c.power_kW > 0)
-    add("power", fmt::format("{:.3g} kW a node under full load, {} kW in all", c.power_kW, grouped(c.power_kW * static_cast<double>(nodes))));
+    add("power", fmt::format("{:.3g} kW a node under full load, {} kW in all", c.power_kW,
+                             grouped(c.power_kW * static_cast<double>(nodes))));
   return t;
 }
 

@@ -56,8 +56,7 @@ std::string fit_text(const Report& r) {
     if (is_over(r.memory, tier)) return over(row_of(tier).label, r.memory.tier_peak[t], r.memory.tier_capacity[t]);
   }
   if (r.memory.fits) return fmt::format("fits: {} to spare of {} per GPU", memory_text(room), capacity);
-  if (room < 0)
-    return fmt::format("DOES NOT FIT: {} more than the {} of a GPU", memory_text(-room), capacity);
+  if (room < 0) return fmt::format("DOES NOT FIT: {} more than the {} of a GPU", memory_text(-room), capacity);
   for (const RankMemory& rank : r.memory.ranks) {
     const SlotMemory& m = rank.memory;
     if (!m.out_of_memory || m.refused > m.free_then) continue;
@@ -122,9 +121,9 @@ std::vector<std::string> peak_lines(const Report& r) {
   const auto last = alive.begin() + static_cast<std::ptrdiff_t>(std::min(alive.size(), kAliveShown));
   if (!alive.empty()) lines.push_back(fmt::format("alive then: {}", fmt::join(alive.begin(), last, ", ")));
   if (r.memory.first_step_peak > 0 && r.memory.first_step_peak < r.memory.peak)
-    lines.push_back(fmt::format(
-        "the first step peaks at {} allocated; from the second on, with what appears at its end, {}",
-        memory_text(as_double(r.memory.first_step_peak)), memory_text(as_double(r.memory.peak))));
+    lines.push_back(
+        fmt::format("the first step peaks at {} allocated; from the second on, with what appears at its end, {}",
+                    memory_text(as_double(r.memory.first_step_peak)), memory_text(as_double(r.memory.peak))));
   if (r.memory.device_calls > 0)
     lines.push_back(fmt::format(
         "full: a step gives cached segments back and takes them again, {} calls, {}; expandable segments or less "

@@ -84,9 +84,7 @@ std::string loss_text(const Report& r) {
 }  // namespace
 
 std::string lack_text(const MemoryReport& m) {
-  const auto over = [](Bytes peak, Bytes limit) {
-    return fmt::format("{} over", memory_text(bytes_of(peak - limit)));
-  };
+  const auto over = [](Bytes peak, Bytes limit) { return fmt::format("{} over", memory_text(bytes_of(peak - limit))); };
   for (const MemoryTier tier : kTiersBeyond) {
     const std::size_t t = index_of(tier);
     if (is_over(m, tier)) return fmt::format("{} {}", row_of(tier).label, over(m.tier_peak[t], m.tier_capacity[t]));

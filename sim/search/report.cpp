@@ -58,8 +58,8 @@ std::vector<std::string> proof_lines(const Space& space, const SearchResult& r) 
   const std::string_view assumed = assumption(space);
   const std::string provided = assumed.empty() ? "" : fmt::format(", if {}", assumed);
   if (!r.contradiction.empty())
-    lines.push_back(fmt::format(
-        "not proven: a lower bound is above what was simulated ({}); please report this spec", r.contradiction));
+    lines.push_back(fmt::format("not proven: a lower bound is above what was simulated ({}); please report this spec",
+                                r.contradiction));
   else if (!r.proven)
     lines.push_back(fmt::format(
         "interrupted: the best so far, not proven; no strategy can be more than {:.1f} % better", 100 * r.gap));

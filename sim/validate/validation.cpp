@@ -129,8 +129,7 @@ std::vector<Section> validation_sections(const Validation& v) {
     k.rows.push_back(
         {e.kind, fmt::format("{}", e.count), time_text(e.predicted), time_text(e.measured), off_by(e.error())});
   }
-  return {{v.name, {}, t, {}},
-          {"", {}, k, {fmt::format("all kinds, without sign: {:.1f} %", 100 * v.cost_error)}}};
+  return {{v.name, {}, t, {}}, {"", {}, k, {fmt::format("all kinds, without sign: {:.1f} %", 100 * v.cost_error)}}};
 }
 
 std::string validation_text(const Validation& v, const Style& style) {
@@ -174,7 +173,6 @@ Section validation_section(const std::vector<Validation>& all) {
 std::string validation_table(const std::vector<Validation>& all, const Style& style) {
   return text_of(validation_section(all), style);
 }
-
 
 std::string failure_line(const std::string& name, const std::string& failure) {
   return fmt::format("{} failed: {}", name, failure);

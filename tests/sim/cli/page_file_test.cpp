@@ -13,8 +13,10 @@ namespace orrery {
 namespace {
 
 TEST(CommandWords, HasWhatChangesTheResult) {
-  const char* words[] = {"/usr/bin/orrery", "simulate", "a b.yaml", "--html", "page.html", "--set", "search.tensor=[1,2]",
-                         "--threads=4", "--json", "--quiet", "it's", "--threads", "2", "--html=x", "--top", "3"};
+  const char* words[] = {
+      "/usr/bin/orrery", "simulate", "a b.yaml", "--html", "page.html", "--set", "search.tensor=[1,2]",
+      "--threads=4",     "--json",   "--quiet",  "it's",   "--threads", "2",     "--html=x",
+      "--top",           "3"};
   EXPECT_EQ(command_words(16, words), "orrery simulate 'a b.yaml' --set 'search.tensor=[1,2]' 'it'\\''s' --top 3");
   const char* alone[] = {"orrery", "--html"};
   EXPECT_EQ(command_words(2, alone), "orrery");

@@ -16,9 +16,10 @@ Report report_of(double step_s, bool fits) {
 }
 
 TEST(Differences, OnlyKeysWithSeveralValues) {
-  const std::vector<ComparedSpec> specs = {{"a", nullptr, "", {{"gpus", "8", "default"}, {"tensor", "1", "default"}}},
-                                           {"b", nullptr, "", {{"gpus", "8", "default"}, {"tensor", "2", "default"}, {"expert", "", "default"}}},
-                                           {"unreadable", nullptr, "no such file", {}}};
+  const std::vector<ComparedSpec> specs = {
+      {"a", nullptr, "", {{"gpus", "8", "default"}, {"tensor", "1", "default"}}},
+      {"b", nullptr, "", {{"gpus", "8", "default"}, {"tensor", "2", "default"}, {"expert", "", "default"}}},
+      {"unreadable", nullptr, "no such file", {}}};
   const Table t = differences(specs);
   ASSERT_EQ(t.rows.size(), 2U);
   EXPECT_EQ(t.rows[0], (std::vector<std::string>{"tensor", "1", "2", "-"}));
@@ -29,7 +30,8 @@ TEST(Differences, OnlyKeysWithSeveralValues) {
 
 TEST(Differences, ManySpecsAreRows) {
   std::vector<ComparedSpec> specs;
-  for (int i = 0; i < 8; ++i) specs.push_back({std::to_string(i), nullptr, "", {{"gpus", std::to_string(i), "default"}}});
+  for (int i = 0; i < 8; ++i)
+    specs.push_back({std::to_string(i), nullptr, "", {{"gpus", std::to_string(i), "default"}}});
   const Table t = differences(specs);
   ASSERT_EQ(t.rows.size(), 8U);
   EXPECT_EQ(t.columns[1].name, "gpus");

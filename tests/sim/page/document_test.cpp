@@ -15,13 +15,12 @@ TEST(Document, IsOneFileThatLoadsNothing) {
   EXPECT_FALSE(has(page, "@import"));
   EXPECT_TRUE(has(page, "default-src 'none'"));
   EXPECT_EQ(count(page, "a &lt;/title&gt; b"), 2);
-  for (const char* part : {"<p>under</p>", "<p>body</p>", "orrery simulate &#39;a b&#39;", "made by orrery 1.2", "@media print", "@page"})
+  for (const char* part :
+       {"<p>under</p>", "<p>body</p>", "orrery simulate &#39;a b&#39;", "made by orrery 1.2", "@media print", "@page"})
     EXPECT_TRUE(has(page, part)) << part;
 }
 
-TEST(Document, WithoutACommandSaysNone) {
-  EXPECT_FALSE(has(document({"title", {}, "", "orrery", ""}), "<code>"));
-}
+TEST(Document, WithoutACommandSaysNone) { EXPECT_FALSE(has(document({"title", {}, "", "orrery", ""}), "<code>")); }
 
 }  // namespace
 }  // namespace orrery

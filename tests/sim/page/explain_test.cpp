@@ -8,9 +8,11 @@ namespace orrery {
 namespace {
 
 TEST(ExplainPage, HasAPartForEverySection) {
-  const SpecText text{"spec.yaml", "{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, strategy: {global_batch: 16}}"};
+  const SpecText text{
+      "spec.yaml", "{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, strategy: {global_batch: 16}}"};
   const Spec spec = parse_spec(text.text, text.path);
-  const std::vector<Section> sections = {{"Formulas & more", {"2Ψ + 12Ψ/N"}, {}, {}}, {"empty", {}, {}, {}}, {"Routes", {}, {{{"way"}}, {{"a - b"}}}, {}}};
+  const std::vector<Section> sections = {
+      {"Formulas & more", {"2Ψ + 12Ψ/N"}, {}, {}}, {"empty", {}, {}, {}}, {"Routes", {}, {{{"way"}}, {{"a - b"}}}, {}}};
   const std::string page = explain_page(spec, predict(spec).report, sections, {text, {}, {}, "", ""});
   EXPECT_TRUE(is_closed(page));
   EXPECT_TRUE(has(page, "<h2>Formulas &amp; more</h2>\n<p>2Ψ + 12Ψ/N</p>"));

@@ -14,7 +14,8 @@ TEST(GenerationPage, HasTimesPassesAndMemory) {
   const GenerationReport report = predict_generation(spec, profile_for(spec, ""));
   const std::string page = generation_page(spec, report, {text, {}, {}, "", "orrery test"});
   EXPECT_TRUE(is_closed(page));
-  for (const char* words : {"first token", "id=\"tpot_s\"", "keys and values", "decode, last", "generates 4 x 64 tokens from prompts of 256", "<h2>The machine</h2>"})
+  for (const char* words : {"first token", "id=\"tpot_s\"", "keys and values", "decode, last",
+                            "generates 4 x 64 tokens from prompts of 256", "<h2>The machine</h2>"})
     EXPECT_TRUE(has(page, words)) << words;
 }
 

@@ -25,11 +25,13 @@ inline ::testing::AssertionResult is_closed(std::string_view markup) {
     if (end == std::string_view::npos) return ::testing::AssertionFailure() << "no >";
     const std::string_view tag = markup.substr(at + 1, end - at - 1);
     if (tag.starts_with('!') || tag.ends_with('/')) continue;
-    const std::string name(tag.substr(tag.starts_with('/') ? 1 : 0, tag.find_first_of(" \n/", 1) - (tag.starts_with('/') ? 1 : 0)));
+    const std::string name(
+        tag.substr(tag.starts_with('/') ? 1 : 0, tag.find_first_of(" \n/", 1) - (tag.starts_with('/') ? 1 : 0)));
     if (!tag.starts_with('/')) {
       open.push_back(name);
     } else {
-      if (open.empty() || open.back() != name) return ::testing::AssertionFailure() << "</" << name << "> closes nothing";
+      if (open.empty() || open.back() != name)
+        return ::testing::AssertionFailure() << "</" << name << "> closes nothing";
       open.pop_back();
     }
   }

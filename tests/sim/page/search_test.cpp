@@ -20,15 +20,18 @@ TEST(SearchPage, HasTheBestItsProofAndTheFront) {
   const SpecNotes notes{{"open.yaml", kOpenSpec}, {}, {}, "orrery search open.yaml", "orrery test"};
   const std::string plain = search_page(page, notes);
   EXPECT_TRUE(is_closed(plain));
-  for (const char* words : {"the best is proven", "--pareto finds the best", "Time against memory", "The best strategies", "id=\"strategies.0.report.step_time_s\"", "step time, "})
+  for (const char* words : {"the best is proven", "--pareto finds the best", "Time against memory",
+                            "The best strategies", "id=\"strategies.0.report.step_time_s\"", "step time, "})
     EXPECT_TRUE(has(plain, words)) << words;
-  page.front = {{"dgx-a100", 2, "first", {}, 1, 100, {}, Bytes{2} << 30}, {"dgx-h100", 2, "second & last", {}, 2, 50, 0.5, Bytes{1} << 30}};
+  page.front = {{"dgx-a100", 2, "first", {}, 1, 100, {}, Bytes{2} << 30},
+                {"dgx-h100", 2, "second & last", {}, 2, 50, 0.5, Bytes{1} << 30}};
   page.front_cut = true;
   page.machines = {{"machines", {}, {{{"machine"}}, {{"dgx-a100"}}}, {}}};
   page.remarks = {"stopped early"};
   const std::string front = search_page(page, notes);
   EXPECT_TRUE(is_closed(front));
-  for (const char* words : {"Time against cost", "second &amp; last", "Cut: less memory may do", "<h2>Machines</h2>", "stopped early"})
+  for (const char* words :
+       {"Time against cost", "second &amp; last", "Cut: less memory may do", "<h2>Machines</h2>", "stopped early"})
     EXPECT_TRUE(has(front, words)) << words;
 }
 
@@ -46,7 +49,8 @@ TEST(LargestPage, ShowsTheSizeOrThatThereIsNone) {
   const Spec spec = parse_spec(kOpenSpec, "open.yaml");
   const Report report = predict(spec).report;
   const SpecNotes notes{{"open.yaml", kOpenSpec}, {}, {}, "", ""};
-  EXPECT_TRUE(has(largest_page("largest sequence that fits: 4096", spec, &report, {}, notes), "id=\"report.step_time_s\""));
+  EXPECT_TRUE(
+      has(largest_page("largest sequence that fits: 4096", spec, &report, {}, notes), "id=\"report.step_time_s\""));
   EXPECT_TRUE(is_closed(largest_page("sequence: no size fits", spec, nullptr, {"none"}, notes)));
 }
 

@@ -17,9 +17,11 @@ std::string page_of(const std::vector<std::string>& overrides, const StepAdvice&
 TEST(SimulatePage, HasEveryPart) {
   const std::string page = page_of({}, {{"without it: 3 % faster"}, {"twice the NIC speed"}, 5, {}, {"price of it"}});
   EXPECT_TRUE(is_closed(page));
-  for (const char* title : {"Summary", "Where the time goes", "Timeline", "Memory", "The machine", "What was decided by default", "The spec"})
+  for (const char* title : {"Summary", "Where the time goes", "Timeline", "Memory", "The machine",
+                            "What was decided by default", "The spec"})
     EXPECT_TRUE(has(page, std::string("<h2>") + title + "</h2>")) << title;
-  for (const char* words : {"gpt2 on 8 x NVIDIA A100", "without it: 3 % faster", "twice the NIC speed", "price of it", "parameters", "CUDA context and NCCL", "The largest buffers then", "orrery test"})
+  for (const char* words : {"gpt2 on 8 x NVIDIA A100", "without it: 3 % faster", "twice the NIC speed", "price of it",
+                            "parameters", "CUDA context and NCCL", "The largest buffers then", "orrery test"})
     EXPECT_TRUE(has(page, words)) << words;
   EXPECT_EQ(count(page, "<svg"), 3);
 }

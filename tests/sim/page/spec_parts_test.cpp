@@ -6,11 +6,13 @@ namespace orrery {
 namespace {
 
 Spec tiny_spec() {
-  return parse_spec("{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, strategy: {global_batch: 16}}", "spec.yaml");
+  return parse_spec("{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, strategy: {global_batch: 16}}",
+                    "spec.yaml");
 }
 
 TEST(SpecParts, TheSpecIsShownAsItWasWritten) {
-  const std::string part = spec_part(tiny_spec(), {{"a<b>.yaml", "model: x # <script>\r\n\ty"}, {"strategy.tensor=2"}, {}, "", ""});
+  const std::string part =
+      spec_part(tiny_spec(), {{"a<b>.yaml", "model: x # <script>\r\n\ty"}, {"strategy.tensor=2"}, {}, "", ""});
   EXPECT_TRUE(is_closed(part));
   EXPECT_TRUE(has(part, "<summary>a&lt;b&gt;.yaml</summary>"));
   EXPECT_TRUE(has(part, "<pre>model: x # &lt;script&gt;\n\ty</pre>"));

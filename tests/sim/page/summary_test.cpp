@@ -10,8 +10,11 @@ namespace orrery {
 namespace {
 
 Report small_report(const std::vector<std::string>& overrides = {}) {
-  return predict(parse_spec("{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, software: megatron-core, "
-                            "strategy: {tensor: 2, pipeline: 2, global_batch: 16}}", "spec.yaml", overrides)).report;
+  return predict(
+             parse_spec("{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, software: megatron-core, "
+                        "strategy: {tensor: 2, pipeline: 2, global_batch: 16}}",
+                        "spec.yaml", overrides))
+      .report;
 }
 
 TEST(StepSummary, CardsHaveTheReportsOwnValues) {
@@ -25,13 +28,14 @@ TEST(StepSummary, CardsHaveTheReportsOwnValues) {
   EXPECT_TRUE(has(step_cards(small_report({"model=llama-3.1-70b"})), "card bad"));
 }
 
-// What the bar and the table show sums to the step.
+// The parts that bar and table show sum to the step.
 TEST(StepSummary, PartsOfTheStepSumToIt) {
   const Report r = small_report();
   const std::string table = time_markup(r);
   EXPECT_TRUE(is_closed(table) && is_closed(time_bar(r)));
   double sum = 0;
-  for (std::size_t at = table.find("value=\""); at != std::string::npos; at = table.find("value=\"", at + 1)) sum += std::stod(table.substr(at + 7));
+  for (std::size_t at = table.find("value=\""); at != std::string::npos; at = table.find("value=\"", at + 1))
+    sum += std::stod(table.substr(at + 7));
   EXPECT_NEAR(sum, r.step_time_s, 0.01 * r.step_time_s);
   EXPECT_TRUE(has(table, "kernels of forward and backward"));
 }

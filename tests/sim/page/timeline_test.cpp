@@ -8,14 +8,21 @@ namespace orrery {
 namespace {
 
 Prediction small_prediction(const std::string& strategy, bool unfold = false) {
-  return predict(parse_spec("{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 8}, software: megatron-core, strategy: " + strategy + "}", "spec.yaml"), unfold);
+  return predict(
+      parse_spec(
+          "{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 8}, software: megatron-core, strategy: " +
+              strategy + "}",
+          "spec.yaml"),
+      unfold);
 }
 
 TEST(TimelineMarkup, HasARowForEveryStageAndKindOfTransfer) {
   const Prediction p = small_prediction("{tensor: 2, pipeline: 4, global_batch: 64, sharding: zero1}");
   const std::string markup = timeline_markup(p.plan, p.trace);
   EXPECT_TRUE(is_closed(markup));
-  for (const char* words : {"stage 0, 16 ranks like 0", "stage 3, 16 ranks like 48", "tensor transfers", "pipeline transfers", "data transfers", "forward", "backward", "update", "idle", "time of the step, ms"})
+  for (const char* words :
+       {"stage 0, 16 ranks like 0", "stage 3, 16 ranks like 48", "tensor transfers", "pipeline transfers",
+        "data transfers", "forward", "backward", "update", "idle", "time of the step, ms"})
     EXPECT_TRUE(has(markup, words)) << words;
   // A row of compute, of tensor, pipeline and data transfers for each of four stages.
   EXPECT_EQ(count(markup, "fill=\"#eceef2\""), 16);

@@ -8,7 +8,10 @@ namespace {
 TEST(ValidatePage, PlotsComeBeforeTables) {
   PagePlot plot{"Step time", {.x_name = "measured", .y_name = "predicted"}, "dashes"};
   plot.scatter.points = {{1, 1, 0, "a"}};
-  const std::string page = validate_page({.title = "T", .plots = {plot, {"empty", {}, ""}}, .sections = {{"Errors", {"line"}, {}, {}}}, .version = "orrery test"});
+  const std::string page = validate_page({.title = "T",
+                                          .plots = {plot, {"empty", {}, ""}},
+                                          .sections = {{"Errors", {"line"}, {}, {}}},
+                                          .version = "orrery test"});
   EXPECT_TRUE(is_closed(page));
   EXPECT_LT(page.find("<svg"), page.find("<h2>Errors</h2>"));
   EXPECT_FALSE(has(page, "<h2>empty</h2>"));
@@ -39,7 +42,8 @@ TEST(ValidatePage, PublishedRowsAreSeriesOfSources) {
 
 TEST(ValidatePage, ServedFiguresHaveAPlotEach) {
   const ServedRow row{.id = "a", .framework = "vLLM 0.9"};
-  const std::vector<ServedCase> cases = {{&row, {{"tokens/s", 2, 1}, {"ttft", 3, 4}}, ""}, {&row, {{"tokens/s", 5, 6}}, ""}};
+  const std::vector<ServedCase> cases = {{&row, {{"tokens/s", 2, 1}, {"ttft", 3, 4}}, ""},
+                                         {&row, {{"tokens/s", 5, 6}}, ""}};
   const std::vector<PagePlot> plots = served_plots(cases);
   ASSERT_EQ(plots.size(), 2U);
   EXPECT_EQ(plots[0].title, "tokens/s");

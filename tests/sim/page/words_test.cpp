@@ -10,7 +10,11 @@ namespace orrery {
 namespace {
 
 Spec spec_of(const std::string& strategy, const std::string& model = "gpt2") {
-  return parse_spec(fmt::format("{{model: {}, sequence: 1024, cluster: {{node: dgx-a100, nodes: 2}}, software: megatron-core, strategy: {}}}", model, strategy), "spec.yaml");
+  return parse_spec(
+      fmt::format(
+          "{{model: {}, sequence: 1024, cluster: {{node: dgx-a100, nodes: 2}}, software: megatron-core, strategy: {}}}",
+          model, strategy),
+      "spec.yaml");
 }
 
 std::string words(const std::string& strategy, const std::string& model = "gpt2") {
@@ -19,7 +23,10 @@ std::string words(const std::string& strategy, const std::string& model = "gpt2"
 
 TEST(Words, AStrategyIsToldWithoutDegrees) {
   const std::string all = words("{tensor: 2, pipeline: 2, global_batch: 16, sharding: zero1, recompute: full}");
-  for (const char* part : {"16 sequences of 1,024 tokens", "cut over 2 GPUs (tensor parallelism", "pipeline of 2 stages (schedule 1f1b)", "4 replicas", "optimizer's states are dealt to them (zero1)", "full recomputation", "Numbers are bf16", "megatron-core"})
+  for (const char* part :
+       {"16 sequences of 1,024 tokens", "cut over 2 GPUs (tensor parallelism", "pipeline of 2 stages (schedule 1f1b)",
+        "4 replicas", "optimizer's states are dealt to them (zero1)", "full recomputation", "Numbers are bf16",
+        "megatron-core"})
     EXPECT_TRUE(has(all, part)) << part << "\n" << all;
   EXPECT_FALSE(has(words("{global_batch: 16}"), "pipeline of"));
   EXPECT_TRUE(has(words("{global_batch: 16, sharding: zero3}"), "gathered when needed"));
@@ -29,7 +36,8 @@ TEST(Words, AStrategyIsToldWithoutDegrees) {
 TEST(Words, TheMachineNamesWhatItConsistsOf) {
   std::string all;
   for (const auto& row : machine_table(spec_of("{global_batch: 16}")).rows) all += row[0] + ": " + row[1] + '\n';
-  for (const char* part : {"16 x NVIDIA A100 SXM4 80GB", "2 x dgx-a100, 8 GPUs each", "NVLink among 8 GPUs", "8 x 200 Gbit/s a node, infiniband", "13 kW in all"})
+  for (const char* part : {"16 x NVIDIA A100 SXM4 80GB", "2 x dgx-a100, 8 GPUs each", "NVLink among 8 GPUs",
+                           "8 x 200 Gbit/s a node, infiniband", "13 kW in all"})
     EXPECT_TRUE(has(all, part)) << part << "\n" << all;
 }
 
